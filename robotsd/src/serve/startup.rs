@@ -30,8 +30,8 @@ use crate::exit::{FAILED, fail};
 use crate::log::{AccessLog, Log, LogEntry, LogEvent, LogLevel, LogPrivacy};
 use crate::sites::Sites;
 
-/// Warning about a clock whose time cannot be formatted as an HTTP date. hyper needs a date for
-/// every HTTP/1 response.
+/// Warning that the time of the system's clock cannot be formatted as an HTTP date. hyper needs a
+/// date for every HTTP/1 response.
 const CLOCK: &str = "the clock of this machine is before 1970 or after 9999, so responses have a wrong date or no \
     date, and the admin interface and some HTTP/1 requests (with a body, or with `Connection: close`) get no answer: \
     correct the clock";
@@ -113,7 +113,8 @@ impl Start<'_> {
         ControlLoop::new(active, signals, requests, supervisor, access, board, watch).run().await
     }
 
-    /// Raises the limit of descriptors, and logs problems of the machine and the config.
+    /// Raises the limit on open file descriptors, and logs problems with the machine and the
+    /// config.
     fn prepare_process(&self) {
         if let Err(message) = descriptors::raise() {
             self.log.say(LogEvent::Descriptors, message);
@@ -142,8 +143,8 @@ impl Start<'_> {
         Ok(())
     }
 
-    /// Opens the admin interface and writes the place files, so that `robotsd status` already works
-    /// during the start.
+    /// Opens the admin interface and writes its address to the place files. As a result, the
+    /// command `robotsd status` already works during the start.
     async fn open_admin(
         &self,
         state: &Arc<ServerState>,
@@ -159,7 +160,7 @@ impl Start<'_> {
             admin.open(settings, token_files, inherited)?;
         }
         if self.predecessor.is_none() {
-            // No place file is written to the state directory yet, because the directory may still
+            // The copy in the state directory is not written yet, because the directory may still
             // belong to another process.
             let _ = admin.leave_place(self.path, None);
         }
@@ -191,7 +192,8 @@ impl Start<'_> {
         }
     }
 
-    /// Creates the edge. The available descriptors limit its number of connections.
+    /// Creates the edge, which accepts at most as many connections as the available file
+    /// descriptors allow.
     fn edge(&self) -> Result<(Edge, Descriptors), String> {
         let Self { config, log, access, .. } = *self;
         let descriptors = Descriptors::count();
@@ -203,8 +205,8 @@ impl Start<'_> {
         Ok((edge, descriptors))
     }
 
-    /// Announces that this process serves: to the admin interface, the fleet, the supervisor and
-    /// the previous process.
+    /// Announces to the admin interface, the fleet, the supervisor and the previous process that
+    /// this process serves.
     async fn announce(
         &self,
         active: &mut ActiveConfig,
@@ -215,8 +217,9 @@ impl Start<'_> {
     ) -> Result<(), String> {
         let ActiveConfig { sites, state, admin, .. } = active;
         let summary = serving.summary();
-        // Changes by operators must wait. Until the previous process knows that this process
-        // serves, the previous process may take over again, and would miss the changes.
+        // Operators' changes wait until the previous process knows that this process serves. Before
+        // that, the previous process may still take over again, and would not know about the
+        // changes.
         let _changes = state.changes.write().await;
         if let Err(message) = admin.leave_place(self.path, sites.state.directory.as_ref()) {
             self.log.say_at(LogLevel::Warn, LogEvent::AdminListening, message);
@@ -238,7 +241,7 @@ impl Start<'_> {
         if let Some(predecessor) = self.predecessor {
             predecessor.serves(&summary);
             for file in unused_files {
-                // Nobody accepts connections on this socket any more, so its file is removed.
+                // No process accepts connections on the Unix socket of this file any more.
                 let _ = std::fs::remove_file(file);
             }
         }
@@ -253,7 +256,8 @@ async fn wait_for_end(socket: &Path) {
             sleep(Duration::from_millis(20)).await;
         }
     };
-    // The result is ignored: if the process still runs, opening the socket returns an error.
+    // The result is ignored: if the previous process still runs, opening the socket later returns
+    // an error.
     let _ = timeout(PATIENCE, ended).await;
 }
 
@@ -290,7 +294,8 @@ const fn level(kind: ConnectionErrorKind) -> LogLevel {
     match kind {
         Accept => LogLevel::Error,
         // A client that is not trusted, or that sends no PROXY header, is probably the operator's
-        // own proxy. If so, all connections of that proxy are refused.
+        // own proxy. The config must then be corrected, because robotsd refuses all connections of
+        // that proxy.
         Full | Recycled | Flood | Untrusted | ProxyHeader | Aborted => LogLevel::Warn,
         Slow | Handshake | Protocol | Broken => LogLevel::Info,
     }
@@ -308,7 +313,7 @@ pub(crate) struct ServeArgs {
 }
 
 pub(crate) fn run(args: &ServeArgs) -> ExitCode {
-    // Sockets are inherited before any thread starts, because this changes the environment.
+    // `inherit` must run before any thread starts, because it removes environment variables.
     let (inherited, predecessor) = match inherit() {
         Ok(inherited) => inherited,
         Err(message) => return fail(&message),

@@ -16,14 +16,14 @@ use crate::date;
 use crate::log::{LogEvent, LogLevel};
 use crate::report::UpgradeReport;
 
-/// Maximum time that an upgrade waits for the end of an operator's change. Writing the board and
-/// writing the state directory have the same limit.
+/// Maximum time for each step of releasing resources: waiting for the end of an operator's change,
+/// writing the counts of the board, and writing the state directory.
 const HOLD_UP: Duration = Duration::from_secs(5);
 
 /// Lock that is held during an upgrade, so that operators cannot make changes.
 type ChangesHeld = OwnedRwLockWriteGuard<()>;
 
-/// State of the replacement of this process by a new process.
+/// Progress of an upgrade. During an upgrade, a new process replaces this one.
 #[derive(Debug, Default)]
 pub(super) struct UpgradeKeeper {
     under_way: Option<UpgradeUnderWay>,
@@ -104,8 +104,8 @@ impl UpgradeKeeper {
         }
     }
 
-    /// Reports whether an upgrade is in progress. If so, this process must not open or close
-    /// anything.
+    /// Reports whether an upgrade is in progress. If so, this process must not open or close sites
+    /// and listeners.
     pub(super) const fn is_under_way(&self) -> bool {
         self.under_way.is_some()
     }
@@ -236,8 +236,8 @@ impl UpgradeKeeper {
         answer(waiter, report("failed", Some(successor.id()), message));
     }
 
-    /// Waits until the resources of an abandoned upgrade have been taken back, because pending
-    /// changes must still be written. The wait is limited.
+    /// Waits until the resources of an abandoned upgrade have been taken back, because this process
+    /// must still write its unsaved changes to the state directory. The wait is limited.
     pub(super) async fn finish(&mut self) {
         if let Some(taking_back) = self.taking_back.take() {
             let _ = timeout(4 * HOLD_UP, taking_back).await;

@@ -1,5 +1,5 @@
 //! Watches files other than robots.txt files: the config and its included files, the registry, the
-//! files of gates, and the templates of refusals. Also checks certificates for changes.
+//! files that gates read, and the templates for refusals. Also checks certificates for changes.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -17,14 +17,14 @@ use crate::edge::{CertificateEvent, CertificateEventKind, LiveCertificates};
 use crate::log::{Log, LogEvent};
 use crate::refusal::SiteRefusals;
 
-/// The config and its files, which are watched for changes.
+/// Watches the config file and the files that the config names.
 #[derive(Debug)]
 pub(super) struct WatchedFiles {
     pub(super) watch: FileWatch,
     /// Notified when the config file has changed.
     pub(super) config: Arc<Notify>,
     _config: Watched,
-    /// The watches of the other files.
+    /// Watches for the other files.
     others: Vec<(PathBuf, Watched)>,
 }
 
@@ -94,16 +94,16 @@ impl FileWatch {
     }
 }
 
-/// Returns the files of a config that must be watched: the additional registry, the files of gates,
-/// and the files that belong to the config.
+/// Returns the files that a config names and that must be watched: the additional registry, the
+/// files that gates read, and the files from [`of_config`].
 fn files(config: &Config) -> BTreeSet<PathBuf> {
     let of_gates =
         config.sites.iter().flat_map(|site| site.expectations.as_deref().into_iter().chain(site.gate_basis.paths()));
     config.registry.extra.iter().cloned().chain(of_gates.map(Path::to_owned)).chain(of_config(config)).collect()
 }
 
-/// Returns the files whose content becomes part of the config: templates of refusals, included
-/// files, and the patterns for included files.
+/// Returns the files whose content becomes part of the config: templates for refusals and included
+/// files. Also returns each pattern for included files as a path.
 fn of_config(config: &Config) -> impl Iterator<Item = PathBuf> {
     let templates = config.sites.iter().filter_map(|site| site.refusal.as_deref()).flat_map(SiteRefusals::files);
     let included = config.included.paths.iter().cloned();

@@ -3,13 +3,13 @@
 //!
 //! A connection and its requests stay on the thread that accepted the connection, and use upstream
 //! connections of that thread. Tasks do not move between threads, and no thread waits for a lock of
-//! another thread. A request reads some data that threads share: the snapshot and its policy. Each
-//! worker has its own layer, settings, map of hosts and connection pools ([`Router::new`]), because
-//! cloning a shared object would write to a shared reference counter.
+//! another thread. A request reads some data that threads share: the snapshot of the robots.txt,
+//! with its policy. Each worker has its own layer, settings, map of hosts and connection pools
+//! ([`Router::new`]), because cloning a shared object would write to a shared reference counter.
 //!
-//! Workers write to few shared values: the slots and numbers of connections (once per connection),
-//! the cache of recognised agents (for each new header), the queue of the log (for each line), and
-//! the state of upstream addresses.
+//! Workers write to few shared values: the connection slots and the counter that numbers
+//! connections (once per connection), the cache of recognised agents (for each new header), the
+//! queue of the log (for each line), and the state of upstream servers.
 //!
 //! The control thread calls all functions of this module. To open and close listeners, it spawns
 //! tasks on the runtimes of the workers. To replace the sites of a worker, it stores one pointer.
@@ -60,7 +60,7 @@ pub(super) struct Worker {
 }
 
 impl Workers {
-    /// Starts the threads with these sites. There are no listeners yet.
+    /// Starts the worker threads, which will serve these sites. There are no listeners yet.
     pub(super) fn start(count: NonZeroUsize, sites: &Sites) -> io::Result<Self> {
         let start = |number| Worker::start(number, count, sites);
         let workers = (0..count.get()).map(start).collect::<io::Result<_>>()?;
@@ -126,7 +126,8 @@ impl Workers {
         join_all(self.workers.iter().map(|worker| worker.runtime.spawn(async {}))).map(drop)
     }
 
-    /// Waits until a listener has ended on a worker; `None` if there is no listener any more.
+    /// Waits until one worker has finished serving a closed listener. Returns `None` if no worker
+    /// serves a listener.
     pub(super) async fn ended(&mut self) -> Option<Result<(), JoinError>> {
         self.serving.join_next().await
     }
@@ -167,7 +168,7 @@ fn outcomes(sites: &Sites, before: &WorkerOutcomes, agent_lookups: &Arc<AgentLoo
     sites.iter().map(|site| (site.name.clone(), of(site))).collect()
 }
 
-/// Returns the sites that one worker's decision service decides about.
+/// Returns the sites for one worker's decision service.
 fn decision_sites(sites: &Sites, outcomes: &WorkerOutcomes) -> DecisionSites {
     let mut table = DecisionSites::default();
     for site in sites.iter() {

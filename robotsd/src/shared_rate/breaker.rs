@@ -1,5 +1,5 @@
-//! A circuit breaker. It decides whether requests use the store or only the buckets of this
-//! process. It is a state machine that takes the time as an argument.
+//! A circuit breaker that decides whether rate limits use the shared store or only this process's
+//! own buckets. It is a state machine that takes the time as an argument.
 //!
 //! While the breaker is closed, requests use the store. Three consecutive queries without a reply,
 //! or a broken connection, open the breaker. While it is open, requests do not use the store, and a

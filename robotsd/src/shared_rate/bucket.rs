@@ -3,9 +3,9 @@
 //!
 //! The store contains a TAT (theoretical arrival time) per bucket. **If a TAT is further in the
 //! future than the bucket allows, it was written with another clock** (such as the clock of a
-//! former primary), or for another delay. The script then treats the bucket as unused, so that a
-//! wrong clock causes no refusals. No request waits longer than one interval, as with the buckets
-//! in the process.
+//! former primary), or for a bucket with another rate. The script then treats the bucket as unused,
+//! so that a wrong clock causes no refusals. As with the buckets in the process, no request waits
+//! longer than one interval.
 
 use std::time::Duration;
 

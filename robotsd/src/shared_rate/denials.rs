@@ -1,6 +1,6 @@
-//! Remembers the store's denials while they are in force, so that they can be repeated without
-//! asking the store. A crawler that exceeds its rate therefore does not cause a call for each
-//! request.
+//! Remembers each denial by the store until the next request is allowed, and repeats the denial
+//! without asking the store. A crawler that exceeds its rate therefore does not cause a call to the
+//! store for each request.
 //!
 //! A full table is cleared, because forgetting a denial costs only one more call.
 

@@ -1,5 +1,5 @@
-//! Runs the thread that communicates with a store. It sends queries as they arrive, and sends
-//! probes while the store is idle or not used.
+//! Runs the thread that communicates with a store. The thread sends queries as they arrive, and
+//! sends probes while the store is idle or not used.
 
 use std::cell::Cell;
 use std::io;
@@ -17,8 +17,8 @@ use super::bucket::{SCRIPT, SharedBucket, SharedKey, SharedVerdict};
 use super::state::{StoreCount, StoreReport, StoreState, StoreUsage};
 use crate::store::{AddressLookup, StoreAddresses, StoreConnection, StoreProblem, StoreScript};
 
-/// Maximum number of concurrent queries. At the limit, the bucket of this process decides about
-/// further requests.
+/// Maximum number of concurrent queries. At the limit, the bucket of this process decides whether
+/// further requests are allowed.
 const UNDER_WAY: usize = 4096;
 
 #[derive(Debug)]

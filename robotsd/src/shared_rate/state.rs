@@ -1,4 +1,4 @@
-//! The state that requests share with the thread of a store, and the counts for the status.
+//! The state that requests share with the store's thread, and the counts of calls and verdicts.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Instant, SystemTime};
@@ -38,7 +38,7 @@ impl StoreState {
         self.counts[outcome as usize].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Records the reason of a failure of the store, for the status.
+    /// Records the reason for a failure of the store, for the status.
     pub(super) fn failed(&self, why: &str) {
         *self.problem.lock() = Some((SystemTime::now(), why.to_owned()));
     }
@@ -71,8 +71,8 @@ word_enum! {
         /// A request was denied without a call, because of an earlier denial that was still in
         /// force.
         KnownDenied = "known-denied",
-        /// The bucket of this process decided about a request, because the store did not reply or
-        /// was not used.
+        /// The bucket of this process decided whether a request is allowed, because the store did
+        /// not reply or was not used.
         Alone = "alone",
     }
 }

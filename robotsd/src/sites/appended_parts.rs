@@ -30,7 +30,7 @@ use crate::log::{Log, LogEvent, LogLevel};
 use crate::render::plural;
 use crate::report::{AppendReport, PublishedRegistryReport, WaitingRegistryReport};
 
-/// Maximum time that a start waits for the first fetch of its parts, in total. While a part is
+/// Maximum total time that a start waits for the first fetches of all parts. While a part is
 /// missing, crawlers may fetch pages that only this part disallows.
 pub(super) const FIRST_FETCH: Duration = Duration::from_secs(3);
 
@@ -131,7 +131,8 @@ impl AppendedParts {
     }
 
     /// Reads the parts of a site, and watches or polls their sources from then on. Blocks while it
-    /// reads files, and at most until `until` for parts that were never fetched.
+    /// reads files. Also waits for the first fetch of parts that were never fetched, but not after
+    /// `until`.
     pub(super) fn open(
         site: &str,
         settings: &[AppendSettings],
@@ -145,7 +146,8 @@ impl AppendedParts {
         for (place, settings) in settings.iter().enumerate() {
             parts.push(PartReader::new(place, site, settings, &appendix, log).follow(watcher, &fetcher)?);
         }
-        // `missing` must be checked, too, because a part is appended a moment after it was fetched.
+        // A part is appended a moment after it was fetched. Therefore, this waits until the part is
+        // no longer missing.
         let waits = |part: &AppendedPart| {
             let has_no_problem = part.followed.is_some() && part.reader.state.lock().problem.is_none();
             has_no_problem && appendix.missing().contains(&part.reader.settings.title)

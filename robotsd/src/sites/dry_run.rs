@@ -30,8 +30,8 @@ use crate::render::{FoundProblem, shell_word, young_rules};
 /// A problem that serving the config would cause.
 #[derive(Debug)]
 pub(crate) enum Problem {
-    /// A problem of a site's source, or a finding about its robots.txt. An error means that the
-    /// site cannot be served as configured.
+    /// A problem with the source of a site's robots.txt, or a finding about the robots.txt. An
+    /// error means that the site cannot be served as configured.
     Found(FoundProblem),
     /// Nothing would be enforced for one site or for all sites, although no operator has switched
     /// enforcement off.
@@ -41,7 +41,7 @@ pub(crate) enum Problem {
     Waits(FoundProblem, Vec<String>),
 }
 
-/// The versions that a dry run compares the sources with.
+/// The versions of robots.txt that a dry run compares new versions with.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum DryRun<'a> {
     /// The versions in the state directory, which the next start would also use.
@@ -78,8 +78,8 @@ pub(crate) fn rehearse(config: &Config, run: DryRun<'_>) -> Vec<Problem> {
     of_config.chain(config.sites.iter().flat_map(problems_of_site)).collect()
 }
 
-/// Returns a message if the switch for all sites is off. The message is an `Err` if the switch
-/// counts as off only because its file cannot be read.
+/// Returns a message if enforcement is switched off for all sites. The message is an `Err` if
+/// enforcement is off only because the file of the kill switch cannot be read.
 fn switch_of_all(state: &StateHandle) -> Option<Result<String, String>> {
     let directory = state.directory.as_ref().filter(|directory| directory.enforcement() == Enforcement::Off)?;
     Some(match directory.switch_problem() {
@@ -114,7 +114,7 @@ impl DrySite<'_> {
             Gate::open()
         });
         let when_missing = match site.robots {
-            // `Fail` makes the opening wait for the first response.
+            // With `Fail`, `open` waits for the first response.
             RobotsSource::Upstream { .. } | RobotsSource::Url { .. } => WhenMissing::Fail,
             _ => WhenMissing::Unavailable,
         };
@@ -203,7 +203,7 @@ impl DrySite<'_> {
         Some(Problem::Waits(self.at(&live.name, first), texts.collect()))
     }
 
-    /// Returns the problem if the site's own switch is off.
+    /// Returns the problem if enforcement is switched off for this robots.txt.
     fn switch_of(&self, live: &LiveSite) -> Option<Problem> {
         let (name, status) = (&live.name, live.robots.status());
         if status.switch == Enforcement::On {
@@ -238,7 +238,7 @@ impl DrySite<'_> {
                 _ => at_place(&status.last_reload),
             }];
         };
-        // With `AtGate`, no state is read, so no version has a grace period.
+        // With `AtGate`, the state directory is not read, so it is unknown which rules are new.
         let is_strict = || self.site.is_strict(SystemTime::now()) && matches!(self.run, DryRun::AsServed);
         let grace = status.grace_end.filter(|_| status.grace_rules > 0 && is_strict()).map(|end| {
             let why = "the grace period of a rule begins when robotsd first reads the rule";

@@ -5,9 +5,10 @@
 //! 1. A site with a new name inherits the versions of at most one previous site. The hosts of the
 //!    new site are tried in order. The first host that belonged to a previous site selects that
 //!    site. If the previous site still exists, it keeps its own versions. A host belonged to a
-//!    previous site if that site listed the same pattern. A previous site with a wider pattern, or
-//!    for all hosts, counts only if both sites have the same robots.txt (file or URL), because the
-//!    host may be new. If no previous site is found, the new site starts without versions.
+//!    previous site if that site listed the same pattern. If the previous site only had a wider
+//!    pattern, or served all hosts, the host may be new. Such a previous site is used only if both
+//!    sites have the same robots.txt (file or URL). If no previous site is found, the new site
+//!    starts without versions.
 //! 2. Enforcement of a new site is off if it was off for any previous site that had one of the new
 //!    site's hosts. If the state of enforcement is uncertain, requests are not refused.
 //!
@@ -53,7 +54,7 @@ impl HostsOfSite {
     }
 }
 
-/// For each new site, the previous sites of its hosts, in the order of the hosts.
+/// For each new site, the previous sites that its hosts belonged to, in the order of the hosts.
 #[derive(Debug, Default)]
 pub(super) struct Inheritance(HashMap<String, Vec<(String, FormerSite)>>);
 
@@ -101,7 +102,8 @@ impl Inheritance {
         before.filter(|before| before.kept().next().is_some())
     }
 
-    /// Reports whether a new site inherits versions or the switch from the robots.txt `name`.
+    /// Reports whether a new site inherits versions or the state of the kill switch from the
+    /// robots.txt `name`.
     pub(super) fn has_heir(&self, name: &str) -> bool {
         self.0.values().flatten().any(|(site, _)| is_of(site, name))
     }
@@ -165,7 +167,7 @@ fn kept_hosts(state: &StateDir) -> HostsBySite {
 
 /// Saves the hosts of the served sites for the next start. Blocks.
 pub(super) fn keep(state: &StateDir, hosts: &HostsBySite) {
-    // The result is ignored, because the state directory itself reports that it cannot be written.
+    // The result is ignored, because `StateDir` reports that the directory is not writable.
     let _ = serde_json::to_vec(hosts).map(|hosts| files::replace(&state.path().join(KEPT), &hosts));
 }
 

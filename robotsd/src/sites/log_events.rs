@@ -111,7 +111,8 @@ fn allowed(site: &str, log: &Log, privacy: LogPrivacy, event: &Event<'_>) {
     });
 }
 
-/// Returns the path form that the verdict is based on; `None` for the standard form.
+/// Returns the [form of the path](PathForm) that the verdict is based on; `None` for the standard
+/// form.
 fn shown_form(record: &Record) -> Option<&'static str> {
     Some(record.form).filter(|form| *form != PathForm::Standard).map(PathForm::as_str)
 }
@@ -132,7 +133,8 @@ fn note_any(notes: &AccessFields, name: &'static str, value: Option<impl Into<se
     }
 }
 
-/// Returns the log entry for a request of a recognised agent, with its verification outcome.
+/// Returns the log entry for a request of a recognised agent, with the outcome of the identity
+/// check.
 fn of_request<'e>(
     event: LogEvent,
     site: &'e str,
@@ -239,8 +241,8 @@ pub(super) fn publish_hook(log: Log) -> impl Fn(&HookEvent<'_>) + Send + Sync + 
     }
 }
 
-/// Returns a listener that logs when an upstream becomes healthy or unhealthy, and when requests
-/// are not answered. Unanswered requests of one kind are logged at most once per second.
+/// Returns a listener that logs when an upstream becomes healthy or unhealthy, and when an upstream
+/// does not answer a request.
 pub(super) fn upstream(site: SiteName, log: Log) -> impl Fn(&UpstreamEvent) + Send + Sync + 'static {
     move |event| {
         let detail = &event.detail;
@@ -261,8 +263,8 @@ pub(super) fn upstream(site: SiteName, log: Log) -> impl Fn(&UpstreamEvent) + Se
     }
 }
 
-/// Returns a listener that logs when a problem with the evidence or the state directory begins and
-/// when it ends.
+/// Returns a listener that logs the start and the end of each problem with the state directory or
+/// with the evidence about senders.
 pub(super) fn problem(log: Log, of: LogEvent) -> impl Fn(&ProblemEvent<'_>) + Send + Sync + 'static {
     move |event| {
         log.write(&LogEntry {
@@ -284,7 +286,7 @@ pub(super) fn directory(log: &Log, site: &str, event: &DirectoryEvent<'_>) {
     log.say_of(site, level, LogEvent::Directory, format!("{site}: {event}"));
 }
 
-/// Logs that a site's switch is off, when the site is opened.
+/// Logs that enforcement is switched off for a site that has just been opened.
 pub(super) fn switched_off(log: &Log, site: &str) {
     let word = shell_word(site);
     let message =

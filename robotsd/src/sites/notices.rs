@@ -1,5 +1,5 @@
-//! Collects notices for operators: about pending versions, decisions of other operators, switches
-//! that are off, a rejected config, and missing replicas.
+//! Collects notices for operators: about pending versions, decisions of other operators,
+//! enforcement that is switched off, a rejected config, and missing replicas.
 //!
 //! The notices are derived from the current state every few seconds. The hooks store which notices
 //! they have sent, so an event is not reported again after a restart. No notice is sent about a
@@ -23,8 +23,8 @@ use crate::webhooks::{Notice, NotifyEvent};
 /// Interval between two notices about the same pending version.
 const AGAIN: Duration = Duration::from_secs(4 * 3600);
 
-/// Maximum age of an operator's decision that is reported if no earlier decision about the site has
-/// been reported.
+/// An operator's decision that is older than this is not reported, unless an earlier notice about
+/// the site is recorded.
 const NEWS: Duration = Duration::from_secs(3600);
 
 impl Sites {
@@ -86,7 +86,7 @@ fn waits(name: &str, pending: &Pending, flags: CommandFlags) -> Notice {
     Notice { mark: format!("{hash} {times}"), ..notice }
 }
 
-/// Adds notices about the off switches of the fleet, and about missing replicas.
+/// Adds notices about the fleet's kill switches, and about missing replicas.
 fn of_fleet(fleet: &Fleet, mut scopes: BTreeSet<String>, notices: &mut Vec<Notice>) {
     let FleetReport { name: of, marks, .. } = fleet.report();
     scopes.extend(marks.iter().map(|mark| mark.scope.clone()));
@@ -113,8 +113,8 @@ fn of_fleet(fleet: &Fleet, mut scopes: BTreeSet<String>, notices: &mut Vec<Notic
     }
 }
 
-/// Returns the notice about the switch for a site or for all sites. A switch that is on is reported
-/// only if it was reported as off before.
+/// Returns the notice that enforcement is off or on, for a site or for all sites. A notice that
+/// enforcement is on is sent only after a notice that it was off.
 fn switched(name: &str, to: Enforcement, by: &str, flags: CommandFlags, replica: &str) -> Notice {
     let (of, mut site) = match name {
         "" => ("every site".to_owned(), vec![]),

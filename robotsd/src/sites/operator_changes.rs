@@ -130,7 +130,8 @@ impl Sites {
         ))
     }
 
-    /// Records on the board that enforcement was switched off. Counts for that time may be too low.
+    /// Records on the board that enforcement was switched off. Crawlers are not recognised while it
+    /// is off, so their counts may be too low.
     pub(crate) fn were_switched_off(&self) {
         self.iter().for_each(ServedSite::was_switched_off);
     }
@@ -141,9 +142,9 @@ impl Sites {
         if lives.peek().is_some() && lives.all(|live| is_off(&live)) { Enforcement::Off } else { Enforcement::On }
     }
 
-    /// Returns the switch for all sites. The result is off if the switch is off for this process or
-    /// for the fleet, or if the fleet's switches are unknown. Switches for single sites are not
-    /// considered.
+    /// Returns the state of the kill switch for all sites. The result is `Off` if enforcement is
+    /// switched off for this process or for the fleet, or if the fleet's switches are unknown.
+    /// Switches for single sites are not considered.
     pub(crate) fn switch(&self) -> Enforcement {
         let is_off = self.state.fleet.as_ref().is_some_and(|fleet| fleet.is_off() || fleet.unknown().is_some());
         if is_off { Enforcement::Off } else { self.state.switch() }
@@ -171,8 +172,8 @@ impl Sites {
         steps.into_iter().flatten().collect()
     }
 
-    /// Returns the robots.txt with this name, and its site. The name is `SITE`, or `SITE/HOST` for
-    /// a site with a folder.
+    /// Returns the robots.txt with this name, and its site. The name is `SITE`, or `SITE/HOST` if
+    /// each host has its own robots.txt.
     pub(super) fn named(&self, name: &str) -> Result<(&ServedSite, LiveSite), ChangeError> {
         self.live(name).ok_or_else(|| ChangeError::Unknown(self.unknown(name)))
     }
@@ -193,7 +194,7 @@ impl Sites {
         owners(hosts).get(host).map(|name| (*name).clone())
     }
 
-    /// Appends the switches that are still off to the message of `enforce on`, because the command
+    /// Adds to the message of `enforce on` where enforcement is still off, because the command
     /// changes only one switch.
     fn name_what_stays_off(&self, message: &mut String, site: Option<&LiveSite>) {
         let fleet = self.state.fleet.as_deref();

@@ -66,7 +66,7 @@ impl<B: EdgeService> RefusalServer<B> {
         }
         let request = Request::from_parts(head, RequestBody::empty());
         let mut response = self.server.answer(Box::new(request)).await;
-        // If the server cannot be reached, `answer` returns a 5xx response, too.
+        // If the refusal server cannot be reached, `self.server` returns a 5xx response, too.
         if response.status().is_server_error() {
             return None;
         }

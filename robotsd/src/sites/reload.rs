@@ -1,5 +1,5 @@
-//! Reads files again when a reload is requested: the registry, the files of gates, directories, and
-//! every robots.txt.
+//! Reads files again when a reload is requested: the registry, the files that gates read, the
+//! appended lists, and every robots.txt.
 //!
 //! Files are read on blocking threads, one per site. If a site's files are on a file system that
 //! hangs, the response to the reload request waits at most [`PATIENCE`] for them. Other sites are
@@ -32,8 +32,8 @@ use crate::report::{ReloadOutcome, ReloadReport, SiteReload};
 /// each read needs a thread.
 const AT_ONCE: usize = 16;
 
-/// Maximum time that the response to a reload request waits for each step of one site. This
-/// includes the wait for an earlier reload of the same site. A fetch takes much less time.
+/// Maximum time that the response to a reload request waits for each step of reloading one site.
+/// This includes the wait for an earlier reload of the same site. A fetch takes much less time.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 impl Sites {
@@ -69,7 +69,7 @@ impl Sites {
         Some(reload)
     }
 
-    /// Applies changes of the registry and of files that gates read. Then, for each pending
+    /// Applies changes to the registry and to files that gates read. Then, for each pending
     /// version, reads the robots.txt again, because the changed gate may accept that version.
     pub(crate) async fn follow(self: Arc<Self>, changed: BTreeSet<PathBuf>) {
         if self.registry.extra.as_ref().is_some_and(|path| changed.contains(path)) {
@@ -101,8 +101,9 @@ impl Sites {
         in_windows(waiting, |(live, order)| reload_live(live, order)).await;
     }
 
-    /// Reads the files of the gate, the appended parts, the directory and every robots.txt of a
-    /// site again. If `only` is the name of a single robots.txt, leaves out the others.
+    /// Reads all files of a site again: the files that its gate reads, the appended parts, and
+    /// every robots.txt. Looks for new files if the site has a directory. If `only` is the name of
+    /// a single robots.txt, does not read the others.
     async fn reload_site(self: &Arc<Self>, number: usize, only: Option<&str>) -> Vec<SiteReload> {
         let prepared = self.blocking(number, |sites, site| {
             site.gate.pages.renew();
@@ -225,7 +226,8 @@ fn late() -> String {
     format!("still being read after {seconds} s", seconds = PATIENCE.as_secs())
 }
 
-/// Reads a robots.txt again, after an earlier read with the lock `order` has ended.
+/// Reads a robots.txt again. If `order` is given, first waits for the lock, which an earlier read
+/// may hold.
 async fn reload_live(live: LiveSite, order: Option<Arc<Mutex<()>>>) -> SiteReload {
     let robots = live.robots.clone();
     // The read is a separate task, so that it continues if nobody waits for its result any more.

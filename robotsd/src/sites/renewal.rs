@@ -108,8 +108,8 @@ impl Sites {
         }
         let sources = self.open_sources(&opener, &planned);
 
-        // The inheritance is determined again, because switches may have changed while the sources
-        // were opened.
+        // The inheritance is determined again, because kill switches may have changed while the
+        // sources were opened.
         let inheritance = inherited();
         let mut renewed = Vec::with_capacity(config.sites.len());
         let mut applied = Vec::new();
@@ -168,7 +168,8 @@ impl Sites {
         sources
     }
 
-    /// Returns the registry for a new config, and the published registry that it polls.
+    /// Returns the registry for a new config, and the published registry that the config polls, if
+    /// any.
     fn renew_sources(
         &self,
         held: &RobotsOpener,

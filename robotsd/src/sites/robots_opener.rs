@@ -118,8 +118,8 @@ impl RobotsOpener {
     }
 
     /// Returns an opener whose sites inherit state according to `inheritance`. The opener holds
-    /// only a weak reference, so sites that it opens after `inheritance` was dropped inherit
-    /// nothing. An example is the site of a file that is added to a folder later.
+    /// only a weak reference, so a robots.txt that it opens after `inheritance` was dropped
+    /// inherits nothing. For example, a file may be added to a directory later.
     pub(super) fn inheriting(self, inheritance: &Arc<Inheritance>) -> Self {
         Self { inheritance: Arc::downgrade(inheritance), ..self }
     }
@@ -170,7 +170,7 @@ impl RobotsOpener {
         }
     }
 
-    /// Opens a site's robots.txt, and connects it to the switch of the site. Every reload is
+    /// Opens a site's robots.txt, and connects it to the site's kill switch. Every reload is
     /// logged. Blocks while it reads files. If `when_missing` requires a response, also waits for a
     /// fetch.
     pub(super) fn open(
@@ -198,8 +198,8 @@ impl RobotsOpener {
             }
         }?;
         self.state.join(&site.name, &robots);
-        // At a start, the switch is inherited here. At a reload, the switches of the previous sites
-        // may change while sources are opened, so `Sites::renew` adopts them afterwards.
+        // At a start, a new site inherits here that enforcement is off. At a reload, operators may
+        // switch enforcement while sources are opened, so `Sites::renew` does this afterwards.
         if let Some(all) = self.inheritance.upgrade().filter(|_| self.occasion == OpeningOccasion::Start) {
             all.turn_off(&site.name, &robots);
         }
@@ -240,7 +240,7 @@ impl RobotsOpener {
         let on_event = {
             let (name, log) = (site.name.clone(), self.log.clone());
             move |event: &DirectoryEvent<'_>| match event {
-                // The listener of the file itself has already logged that it was opened.
+                // The listener of the new robots.txt has already logged that it was opened.
                 DirectoryEvent::Added { .. } => {}
                 event => log_events::directory(&log, &name, event),
             }
@@ -322,7 +322,7 @@ pub(super) fn at_rest(config: &Config, site: &SiteConfig, name: &str) -> Result<
     live.ok_or_else(|| "the folder of the site contains no file for this host".to_owned())
 }
 
-/// Value of the version in notices about a removed robots.txt.
+/// Version in notices about a removed robots.txt.
 const NONE: &str = "none";
 
 /// Creates listeners for the sites of one config. The listeners pass new versions to webhooks.

@@ -94,8 +94,9 @@ impl SenderEvidence {
         layer.verifier(check.listener_from(move |extensions| names.of(ClientRequest::peer_of(extensions)?.listener?)))
     }
 
-    /// Returns a problem if the config tags or refuses impostors, although the evidence cannot
-    /// refute any claim. Problems with individual lists are in the [report](Self::report).
+    /// Returns a problem if the config tags or refuses impostors, but the evidence can never show
+    /// that a sender is an impostor. Problems with individual lists are in the
+    /// [report](Self::report).
     pub(super) fn problem(&self) -> Option<String> {
         let status = self.verifier.status();
         let is_ineffective = status.can_refute == Some(false) && self.settings.impostors != Impostors::Observe;

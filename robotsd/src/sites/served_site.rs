@@ -41,7 +41,8 @@ pub(crate) struct ServedSite {
     pub(super) evidence: Option<SenderEvidence>,
     /// Request counts of the site. A new config does not reset them.
     pub(super) outcomes: SiteOutcomes,
-    /// Recorders for the board; `None` if the config disables the board.
+    /// Recorders that count the requests of crawlers for the board; `None` if the config disables
+    /// the board.
     pub(super) recorders: Option<Arc<SiteRecorders>>,
     /// The backend; `None` if no listener forwards requests.
     pub(super) backend: Option<BackendSource>,
@@ -58,7 +59,7 @@ impl ServedSite {
     }
 
     /// Returns the robots.txt with this name, if it belongs to the site. The name is `SITE`, or
-    /// `SITE/HOST` if the site has a directory.
+    /// `SITE/HOST` if each host has its own robots.txt.
     pub(super) fn live(&self, name: &str) -> Option<LiveSite> {
         let lives = if is_of(&self.name, name) { self.lives() } else { Vec::new() };
         lives.into_iter().find(|live| live.name == name)
@@ -70,7 +71,7 @@ impl ServedSite {
         lives.map(|live| LiveSite { pages: pages(), ..live }).collect()
     }
 
-    /// Reports whether the switch is off for any robots.txt of the site.
+    /// Reports whether enforcement is switched off for any robots.txt of the site.
     pub(super) fn is_off(&self) -> bool {
         self.lives().iter().any(|live| live.robots.status().switch == Enforcement::Off)
     }
@@ -80,8 +81,9 @@ impl ServedSite {
         host_patterns(&self.hosts)
     }
 
-    /// Returns the layer that decides about requests to the site on one worker. A request waits at
-    /// most `wait` for evidence about its sender. All layers of a site share their snapshots.
+    /// Returns the layer that allows or refuses requests to the site on one worker. A request waits
+    /// at most `wait` for evidence about its sender. All layers of a site use the same snapshots of
+    /// robots.txt.
     pub(crate) fn judge(&self, counts: &Arc<OutcomeCounts>, store: Option<&SharedRate>, wait: Duration) -> SiteJudge {
         let layer = self.observed_layer().with_crawler_records();
         let layer = if store.is_some() { layer.counted_in_store() } else { layer };
@@ -127,8 +129,8 @@ impl ServedSite {
     pub(super) fn board_moment(&self, now: Second, registry: &Arc<Registry>) -> Option<SiteMoment> {
         let recorders = self.recorders.as_ref()?;
         recorders.services.follow(registry);
-        // If each host has its own robots.txt, crawlers cannot be judged, because the site has no
-        // single version.
+        // If each host has its own robots.txt, the board cannot show whether crawlers obey, because
+        // the site has no single version.
         let robots = self.robots.only();
         if let Some(robots) = robots {
             recorders.follow(robots, now);

@@ -70,8 +70,8 @@ enum DocumentPlace {
 impl SiteDocuments {
     /// Creates a reader for the documents of a site. Returns `None` if the site has no backend in
     /// this process, or if documents cannot be fetched from its upstreams. Documents cannot be
-    /// fetched from a Unix socket, from a server with a certificate for another name, or with
-    /// HTTP/2 only.
+    /// fetched from a Unix socket, from a server with a certificate for another name, or from a
+    /// server that is configured for HTTP/2 only.
     pub(super) fn of(
         site: &SiteConfig,
         fetcher: impl FnOnce() -> io::Result<Fetcher>,
@@ -307,7 +307,7 @@ impl Sites {
         walk.walk(named.into_iter().map(SitemapSource::Url), fetch);
         let (of_named, read_of_named) = (walk.problem(), walk.read);
         walk.walk(usual.map(SitemapSource::Url), fetch);
-        // A site without sitemaps may respond to the default URL with another document, such as a
+        // A site without sitemaps may respond to `/sitemap.xml` with another document, such as a
         // page of the application. This is not a problem.
         let has_usual = walk.read > read_of_named;
         let mut problem = if known > 0 || has_usual { walk.problem() } else { of_named };

@@ -161,9 +161,9 @@ impl Sites {
         self.hooks().iter().for_each(|hooks| hooks.keep_from(admin.clone()));
     }
 
-    /// Stops announcing versions, because another process announces them from now on. No new
-    /// config may be applied to the sites after this call, because that would start the
-    /// announcements again.
+    /// Stops passing new versions to webhooks, because another process does so from now on. No new
+    /// config may be applied to the sites after this call, because that would set the webhooks
+    /// again.
     pub(crate) fn stop_announcing(&self) {
         self.hooks().iter().for_each(|hooks| hooks.set(std::iter::empty()));
     }
@@ -198,8 +198,8 @@ impl Sites {
         })
     }
 
-    /// Returns every robots.txt, in the order of the config. A site with a directory has one
-    /// robots.txt per host.
+    /// Returns every robots.txt, in the order of the config. If the source of a site is a
+    /// directory, the site has one robots.txt per host.
     pub(crate) fn lives(&self) -> impl Iterator<Item = LiveSite> {
         self.iter().flat_map(ServedSite::lives)
     }
@@ -231,7 +231,8 @@ impl Sites {
         }
     }
 
-    /// Returns the sites that have replaced these sites, if their registry has the same sources.
+    /// Returns the sites that have replaced these sites, if both have the same sources for the
+    /// registry.
     pub(super) fn successor_with_registry(&self) -> Option<Arc<Self>> {
         self.successor.lock().upgrade().filter(|next| next.registry == self.registry)
     }
@@ -263,13 +264,14 @@ impl Sites {
         RegistryReport { crawlers: registry.crawlers().len(), checked: days.len(), last_checked, published }
     }
 
-    /// Returns the report about the evidence; `None` if there is no `[identity]`.
+    /// Returns the report about the evidence that verifies senders; `None` if the config has no
+    /// `[identity]`.
     pub(crate) fn identity_report(&self) -> Option<IdentityReport> {
         self.evidence.as_ref().map(SenderEvidence::report)
     }
 
     /// Returns the problems with resources that the sites share: the state directory, the registry,
-    /// the evidence and the rate store.
+    /// the evidence about senders, and the rate store.
     pub(crate) fn problems(&self) -> Vec<String> {
         let directory = self.state.directory.iter().flat_map(StateDir::problems);
         let is_strict = self.iter().any(|site| site.settings.is_strict(SystemTime::now()));
@@ -279,7 +281,7 @@ impl Sites {
         directory.chain(self.registry_problems()).chain(evidence).chain(of_rates).collect()
     }
 
-    /// Returns messages about ignored files in directories.
+    /// Returns messages about files that are ignored in the directories of sites.
     pub(crate) fn ignored_files(&self) -> impl Iterator<Item = String> {
         self.iter().filter_map(|site| Some(format!("site {:?}: {}", site.name, site.robots.ignored()?)))
     }
@@ -295,8 +297,8 @@ impl Sites {
         self.state.directory.as_ref().map(StateDir::is_writable)
     }
 
-    /// Returns the reason why the switch for all sites counts as off although nobody has switched
-    /// it off.
+    /// Returns the reason why enforcement is off for all sites although no operator has switched it
+    /// off.
     pub(crate) fn switch_problem(&self) -> Option<String> {
         let directory = self.state.directory.as_ref().filter(|_| self.enforcement() == Enforcement::Off);
         directory.and_then(StateDir::switch_problem)
@@ -322,7 +324,7 @@ impl Sites {
 }
 
 /// Returns the webhooks of every site, with the site's name. The name is empty for the hooks of
-/// events.
+/// `[[notify]]`.
 pub(super) fn hooks_of(config: &Config) -> impl Iterator<Item = (String, SiteHooks)> {
     let notify = (String::new(), SiteHooks { hosts: Vec::new(), hooks: config.notify.clone() });
     let of_sites = config.sites.iter().map(|site| {
@@ -332,7 +334,7 @@ pub(super) fn hooks_of(config: &Config) -> impl Iterator<Item = (String, SiteHoo
     of_sites.chain([notify])
 }
 
-/// Returns the message about a site that is switched off in the state directory, but is not in the
+/// Returns the message about an off switch in the state directory for a site that is not in the
 /// config.
 pub(super) fn switch_of_other(name: &str) -> String {
     format!(
@@ -352,8 +354,8 @@ impl Drop for Sites {
     }
 }
 
-/// Returns the sites whose hosts have changed: their own patterns are different, or one of their
-/// patterns now matches a host that another site no longer has.
+/// Returns the sites whose hosts have changed. These are the sites with other host patterns than
+/// before, and the sites that now serve a host that belonged to another site.
 fn changed(were: &HostsBySite, are: &HostsBySite) -> HashSet<String> {
     let set = |hosts: &HostsOfSite| -> BTreeSet<String> { hosts.patterns().map(str::to_owned).collect() };
     let is_other = |(name, hosts): &(&String, &HostsOfSite)| were.get(*name).map(set) != Some(set(hosts));

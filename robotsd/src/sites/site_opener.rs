@@ -80,8 +80,8 @@ impl<'a> SiteOpener<'a> {
     pub(super) fn rehearse(&self, opener: &RobotsOpener, strict: bool) -> Result<(), String> {
         let sites = &self.config.sites;
         let must_be_there = |site: &SiteConfig| strict || site.when_missing == WhenMissing::Fail;
-        // With a single site, nothing can be published before that site fails to open, so there is
-        // nothing to check.
+        // A single site needs no check: if it cannot be opened, no other site has been published
+        // before.
         if sites.len() < 2 {
             return Ok(());
         }

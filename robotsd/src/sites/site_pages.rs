@@ -42,7 +42,8 @@ pub(super) struct SitePages {
     /// Name of the operator's list of URLs; `None` if there is no list.
     urls: Mutex<Option<String>>,
     notes: Mutex<BTreeMap<NoteAbout, String>>,
-    /// For each list, by name: the number of pages when the list was last considered complete.
+    /// Previous number of pages of each list, by the name of the list. Not updated while a list has
+    /// less than half of this number.
     whole: Mutex<BTreeMap<String, usize>>,
     /// Memory that the pages of the sitemaps use, in bytes.
     held: AtomicUsize,
@@ -242,10 +243,10 @@ impl SitePages {
     }
 }
 
-/// Maximum memory for the pages of all sites, in bytes. Reading sitemaps needs more memory: for the
-/// known pages of a site that is read again, for a part of a sitemap, and for freed memory that the
-/// allocator keeps. All of this together must not exceed 64 MiB. In a measurement with ten sites,
-/// 27 MiB were used in addition to the pages.
+/// Maximum memory for the pages of all sites, in bytes. Reading sitemaps needs additional memory:
+/// for the previous pages of the site, for a part of a sitemap, and for freed memory that the
+/// allocator keeps. The total must not exceed 64 MiB. In a measurement with ten sites, 27 MiB were
+/// used in addition to the pages.
 const MAX_BYTES_OF_ALL: usize = 24 << 20;
 
 /// Maximum memory for the pages of one site, in bytes. During a new read, the known pages stay in

@@ -237,8 +237,8 @@ fn effect_of(history: &[HistoryEntry], hash: VersionHash) -> Option<String> {
     history.iter().rev().filter(|entry| entry.hash == Some(hash)).find_map(|entry| entry.effect.clone())
 }
 
-/// Describes what the source contains now, if this is not the pending version (for example after a
-/// rollback), or if it is no longer a valid robots.txt.
+/// Describes what the source contains now; `None` if it still contains the pending version. The
+/// content may differ after a rollback, or may no longer be a valid robots.txt.
 fn held_instead(pending: &Pending, read: &Reload, history: &[HistoryEntry]) -> Option<String> {
     let Some(hash) = read.outcome.hash() else { return Some(read.to_string()) };
     let effect = effect_of(history, hash).map(|effect| format!(": {effect}")).unwrap_or_default();

@@ -97,7 +97,7 @@ impl SiteRobots {
         }
     }
 
-    /// Returns a layer for one worker. All layers of a site share their snapshots.
+    /// Returns a layer for one worker. All layers of a site use the same snapshots of robots.txt.
     pub(super) fn layer(&self) -> RobotsLayer {
         match &self.kind {
             RobotsKind::One(live, _) => RobotsLayer::new(live.clone()),
@@ -110,9 +110,9 @@ impl SiteRobots {
         self.lives("", &[]).into_iter().map(|live| (live.name, live.robots.remembered())).collect()
     }
 
-    /// Adopts the switches and the ages of live versions from the robots.txt that this one
-    /// replaces. For a new host, enforcement is off if it is off for all previous hosts. Blocks
-    /// while it writes to the state directory.
+    /// Copies the states of kill switches, and the times when live versions were published, from
+    /// the robots.txt that this one replaces. For a new host, enforcement is switched off if it is
+    /// off for all previous hosts. Blocks while it writes to the state directory.
     pub(super) fn go_on_from(&self, before: &Self) {
         let before: HashMap<_, _> = before
             .lives("", &[])
@@ -150,8 +150,8 @@ impl SiteRobots {
         })
     }
 
-    /// Returns the reason why changes of the file or directory are found only by polling; `None` if
-    /// it is watched.
+    /// Returns the reason why changes to the file or directory are found only by polling; `None` if
+    /// the system reports changes.
     pub(super) fn watch_problem(&self) -> Option<String> {
         match &self.kind {
             RobotsKind::One(live, _) => live.status().watch_problem,

@@ -2,8 +2,9 @@
 //! kill switches.
 //!
 //! **A kill switch belongs to the name of a site**, not to an object in memory. If a new robots.txt
-//! replaces an old one, the new robots.txt joins the switch of the same site name. Until the old
-//! robots.txt is dropped, the switch affects both. Joining and switching use the same lock.
+//! replaces an old one, both are registered under the same site name. Until the old robots.txt is
+//! dropped, the switch affects both. Registering a robots.txt and changing the switch use the same
+//! lock.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -20,18 +21,18 @@ use crate::fleet::Fleet;
 use crate::log::{Log, LogEvent};
 use crate::report::is_of;
 
-/// The state directory, if there is one, the switch for all sites, and the switches for single
-/// sites. Clones are cheap and share the state.
+/// The state directory, if there is one, and the kill switches for all sites and for single sites.
+/// Clones are cheap and share the state.
 #[derive(Clone, Debug)]
 pub(crate) struct StateHandle {
     pub(crate) directory: Option<StateDir>,
     /// The switch for all sites if there is no state directory. Otherwise, the state directory
     /// contains this switch, and `all` is unused.
     all: KillSwitch,
-    /// The fleet of this process, if there is one. The off switches of the fleet disable
-    /// enforcement, too.
+    /// The fleet of this process, if there is one. The kill switches of the fleet also disable
+    /// enforcement.
     pub(crate) fleet: Option<Arc<Fleet>>,
-    /// For each site name, every robots.txt that has joined the switch of that name.
+    /// For each site name, every robots.txt that the kill switch of that name affects.
     sites: Arc<Mutex<HashMap<String, Arc<Joined>>>>,
 }
 
@@ -65,7 +66,7 @@ impl StateHandle {
         Self { directory: None, all: KillSwitch::default(), fleet: None, sites: Arc::default() }
     }
 
-    /// Adds to a builder the stored state of the robots.txt with this name, and the switch for all
+    /// Gives the builder of the robots.txt `name` its stored state and the kill switch for all
     /// sites.
     pub(super) fn attach<S>(&self, builder: LiveBuilder<S>, name: &str) -> LiveBuilder<S> {
         let builder = match &self.directory {
@@ -75,9 +76,8 @@ impl StateHandle {
         self.fleet.iter().fold(builder, |builder, fleet| fleet.join(builder, name))
     }
 
-    /// Connects a robots.txt to the switch of its site. If the previous robots.txt still exists,
-    /// the new robots.txt adopts the switches and the ages of versions from the previous one.
-    /// Blocks.
+    /// Connects a robots.txt to the kill switch of its site. If the previous robots.txt of the site
+    /// still exists, copies its state with [`SiteRobots::go_on_from`]. Blocks.
     pub(super) fn join(&self, site: &str, robots: &Arc<SiteRobots>) {
         let joined = self.joined(site);
         let mut joined = joined.lock();
@@ -141,9 +141,9 @@ impl StateHandle {
     }
 }
 
-/// Every robots.txt in memory that has joined the switch of one site name. The list is locked while
-/// another robots.txt joins, or while the switch changes.
+/// Every robots.txt in memory that the kill switch of one site name affects. The list is locked
+/// while a robots.txt is added to it, and while the switch changes.
 ///
 /// If a new config changes the source of a site, the list has two entries until the sites are
-/// swapped. A change of the switch affects both, so it is not lost during the swap.
+/// swapped. A change to the switch affects both, so it is not lost during the swap.
 type Joined = Mutex<Vec<Weak<SiteRobots>>>;

@@ -41,8 +41,8 @@ pub(crate) struct OpenFile {
     metadata: std::fs::Metadata,
 }
 
-/// Metadata of a file. If HTTP cannot express the modification time, it is left out, because
-/// `ServeDir` would panic.
+/// Metadata of a file. `ServeDir` panics if HTTP cannot express a modification time, so such a time
+/// is left out.
 #[derive(Debug)]
 pub(crate) struct Dated(std::fs::Metadata);
 

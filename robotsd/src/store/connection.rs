@@ -87,7 +87,7 @@ impl StoreConnection {
         Err(problems.join("; "))
     }
 
-    /// Connects through the given servers. `address` is used for the host name in the URL.
+    /// Connects through the given servers. The host name in the URL resolves to `address`.
     async fn open(
         settings: &StoreSettings,
         servers: Vec<ConnectionInfo>,

@@ -26,7 +26,7 @@ use super::shares::ShareUse;
 use super::usage::ClientKey;
 use crate::metrics::Counter;
 
-/// Maximum time between a waiting request's checks for a free connection.
+/// Interval between checks for a free connection by a waiting request that is not notified.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
 /// One worker's view of a site's servers, with the worker's connections to them.

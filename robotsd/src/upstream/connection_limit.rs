@@ -139,9 +139,10 @@ impl ConnectionLimit {
         self.waiting.within.load(Ordering::SeqCst) > 0
     }
 
-    /// Aborts a stalled transfer that requests of `client` take precedence over, if there is one.
-    /// Returns the length of the stall, and the server of the transfer. The permit becomes free
-    /// when the task of the transfer runs.
+    /// Aborts a stalled transfer, so that a request of `client` can use its connection. Returns
+    /// `None` if no transfer may be aborted for this client. Otherwise, returns the length of the
+    /// stall and the server of the transfer. The permit becomes free when the task of the transfer
+    /// runs.
     pub(super) fn give_up_for(&self, client: ClientKey, servers: &[&Arc<Server>]) -> Option<(Duration, Arc<Server>)> {
         let now = millis(self.start);
         if now < self.fruitless_until.load(Ordering::Relaxed) {
@@ -170,7 +171,7 @@ impl ConnectionLimit {
         Some((stall.lasts(now), Arc::clone(&usage.server)))
     }
 
-    /// Returns the maximum number of connections to `servers` servers together.
+    /// Returns the maximum total number of connections to this number of servers.
     pub(super) fn share_out(&self, servers: usize) -> usize {
         self.per_server.saturating_mul(servers.max(1)).min(self.capacity)
     }

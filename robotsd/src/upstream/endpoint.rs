@@ -197,8 +197,8 @@ pub(crate) struct UpstreamLimits {
     pub(crate) connections: NonZeroUsize,
     /// Maximum number of open connections to one server.
     pub(crate) address_connections: NonZeroUsize,
-    /// Maximum number of idle connections to keep per server. The workers have equal parts of this
-    /// number, because a hash spreads clients about equally over them.
+    /// Maximum number of idle connections to keep per server. Each worker may keep an equal part of
+    /// this number, because a hash distributes clients about equally to the workers.
     pub(crate) idle_connections: usize,
     /// Maximum time that an idle connection is kept.
     pub(crate) idle_timeout: Duration,

@@ -55,7 +55,7 @@ impl UpstreamFailure {
     }
 }
 
-/// An event of a site's upstreams to be logged: a change of state, or a failure.
+/// An event of a site's upstreams that is logged: a change of state, or a failure.
 #[derive(Clone, Debug)]
 pub(crate) struct UpstreamEvent {
     /// The kind of event.

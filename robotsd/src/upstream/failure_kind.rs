@@ -1,5 +1,5 @@
-//! The kinds of upstream failures, each with its name and the client's response, and the errors
-//! that can break a connection.
+//! The kinds of upstream failures, and the response that clients get for each kind. Also defines
+//! the errors that can break a connection.
 
 use std::error::Error;
 use std::{fmt, io};

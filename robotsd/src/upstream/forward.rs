@@ -52,8 +52,8 @@ impl UpstreamState {
             Ok(lease) => lease,
             Err(first) => {
                 self.start_sweeping();
-                // The future is boxed, because only few requests have to connect. Without the box,
-                // all requests would reserve space for it.
+                // The future is boxed, because only a few requests have to connect. Without the
+                // box, all requests would reserve space for it.
                 Box::pin(self.find(first, Pooled::Allowed, requirement)).await?
             }
         };
@@ -145,7 +145,7 @@ impl UpstreamState {
     }
 
     /// Starts a task that closes idle connections that are too old, or whose permits other workers
-    /// need. The task ends with the upstream.
+    /// need. The task ends after the upstream has been dropped.
     fn start_sweeping(self: &Arc<Self>) {
         if self.is_swept.swap(true, Ordering::Relaxed) {
             return;

@@ -218,7 +218,7 @@ impl UpstreamConnection {
             }
             // The time limit for the response does not apply during an upload. If the upload waits
             // for the client, the deadline of the request body applies. If the upstream accepts
-            // bytes, it is not overdue.
+            // bytes, the response is not overdue.
             let upload = &progress.upload;
             let last_taken = |now| if upload.awaits_client.is_set() { now } else { upload.last_taken() };
             poll_due(timer.as_mut(), cx, |now| last_taken(now) + limits.response_header).map(|()| None)
@@ -344,8 +344,8 @@ pub(super) enum Certainty {
 /// The idle HTTP/1.1 connections of one worker to one server. The most recently used connection is
 /// last.
 ///
-/// The newest connection is used first, because it is the most likely to be still open. Connections
-/// that are not needed then expire.
+/// The newest connection is used first, because it is the most likely to be still open. As a
+/// result, connections that are not needed expire.
 #[derive(Debug)]
 pub(super) struct Http1Pool {
     idle: Mutex<VecDeque<Box<UpstreamConnection>>>,

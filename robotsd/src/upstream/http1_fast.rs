@@ -3,10 +3,10 @@
 //!
 //! Nearly all exchanges are of this kind. These exchanges need no state machine, so requests are
 //! written and responses are read here, with the parser that hyper uses. A connection is handed
-//! over to hyper if a response is chunked or malformed, ends with the connection, follows an
-//! interim response, or has a head that arrives in parts. In this case, hyper sends the request
-//! once more, but to a socket that discards the request and returns the bytes read so far. The
-//! connection stays with hyper, so there is at most one handover per connection.
+//! over to hyper if a response is chunked or malformed, is ended by the close of the connection,
+//! follows an interim response, or has a head that arrives in parts. In this case, hyper sends the
+//! request once more, but to a socket that discards the request and returns the bytes read so far.
+//! The connection stays with hyper, so there is at most one handover per connection.
 
 use std::future::Future;
 use std::io;
@@ -143,8 +143,8 @@ impl FastConnection {
     }
 }
 
-/// Parses a response if `octets` begin with a complete head that the fast path can handle. In
-/// doubtful cases, returns `None`.
+/// Parses a response if `octets` begin with a complete head that the fast path can handle. If in
+/// doubt, returns `None`.
 pub(super) fn parse(octets: &[u8], method: &Method) -> Option<Response<FastBody>> {
     let mut fields = [const { MaybeUninit::uninit() }; FIELDS];
     let mut head = httparse::Response::new(&mut []);

@@ -268,8 +268,8 @@ impl OriginsState {
         }
     }
 
-    /// Records that a server could not be reached, or that its connection broke before a response
-    /// arrived.
+    /// Records that a server could not be reached, or that a connection to it broke before a
+    /// response arrived.
     pub(super) fn failed(&self, server: &Server, ticket: Ticket, check: FailureKind, error: &dyn fmt::Display) {
         let change = server.health.failed(ticket, Instant::now());
         server.health.note(check, error);

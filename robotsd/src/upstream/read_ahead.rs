@@ -1,9 +1,8 @@
 //! Reads responses faster than their clients do, to free upstream connections.
 //!
-//! Without reading ahead, a client that does not read would occupy a connection to the upstream. A
-//! response is read ahead only if its client has stalled. All responses that are read ahead share
-//! one budget. When the budget is used up, other responses stay at their upstreams until their
-//! clients read.
+//! Otherwise, a client that does not read would occupy a connection to the upstream. A response is
+//! read ahead only if its client has stalled. All responses that are read ahead share one budget.
+//! When the budget is used up, other responses stay at their upstreams until their clients read.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock};

@@ -142,7 +142,8 @@ pub(super) struct Ticket {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TicketKind {
     InService,
-    /// Permission for the only request that tries a server that is out of service.
+    /// Permission to try whether the server is in service again. Only one request at a time gets
+    /// this ticket.
     Trial,
     /// Permission to use a server that is out of service, because all servers are out of service.
     Anyway,
@@ -190,7 +191,7 @@ impl Health {
     /// Records that the server has answered. Returns true if the server was out of service, and is
     /// in service again now.
     pub(super) fn succeeded(&self, ticket: Ticket, now: impl FnOnce() -> Instant) -> bool {
-        // For nearly every request, this flag is all that is read; the clock is not needed.
+        // For nearly every request, only this flag is read, and not the clock.
         self.is_marked.load(Ordering::Relaxed) && self.clear(ticket, now())
     }
 

@@ -1,8 +1,8 @@
 //! The search for a reachable server: tries each server of a site once, in turn.
 //!
-//! The servers take turns. If the server in turn is out of service or cannot be reached, the next
-//! server gets the request. Servers that are out of service are tried last. So if all servers were
-//! out of service, the site works again as soon as one server answers.
+//! The servers take turns. If a server is out of service or cannot be reached, the next server gets
+//! the request. Servers that are out of service are tried last. So if all servers were out of
+//! service, the site works again as soon as one server answers.
 //!
 //! **The result is a [`Lease`]: an HTTP/1.1 connection or a slot on an HTTP/2 connection.** Each
 //! kind has its own types and its own pool. The balancer, health, permits and the second attempt
@@ -93,16 +93,16 @@ impl CandidateServer {
         Self { server, pool: Arc::new(pool), http2, ejections }
     }
 
-    /// Returns the pool of HTTP/2 connections, if it can be used for a request with these
-    /// `versions`.
+    /// Returns the pool of HTTP/2 connections; `None` if the server or the request cannot use
+    /// HTTP/2. `versions` contains the versions that the request can use.
     pub(super) fn shared(&self, versions: HttpVersions) -> Option<&Arc<Http2Pool>> {
         // If a server is configured for HTTP/2 only, every request to it uses HTTP/2.
         let is_possible = versions != HttpVersions::Http1 || self.server.versions == HttpVersions::Http2;
         self.http2.as_ref().filter(|_| is_possible)
     }
 
-    /// Returns the HTTP versions to offer on a new connection, if the request can use the `wanted`
-    /// versions.
+    /// Returns the HTTP versions to offer on a new connection. `wanted` contains the versions that
+    /// the request can use.
     pub(super) fn versions(&self, wanted: HttpVersions) -> HttpVersions {
         match (self.server.versions, wanted) {
             (HttpVersions::Negotiated, HttpVersions::Http1) => HttpVersions::Http1,
@@ -141,7 +141,7 @@ impl CandidateServer {
         self.pool.give_up().or_else(|| self.http2.as_ref()?.give_up())
     }
 
-    /// Stops using all current connections for new requests.
+    /// Removes all connections from the pools, so that new requests use new connections.
     pub(super) fn clear(&self) {
         self.pool.clear();
         if let Some(http2) = &self.http2 {
@@ -349,8 +349,8 @@ impl ServerSearch<'_> {
         }
         let arrived = tokio::time::Instant::now();
         let Ok(mut turn) = timeout(self.share(left)?, http2.connecting.lock()).await else {
-            // If the connection attempt is too slow, only the request that makes it counts this
-            // against the server.
+            // Another request is connecting, and the attempt is too slow. Only that request counts
+            // this failure against the server.
             return Err(ConnectFailure::late("no connection could be opened in time"));
         };
         if !is_shared() {

@@ -1,9 +1,9 @@
 //! The socket of an HTTP/1.1 connection to an upstream. It records progress, stops reading an
 //! endless response head, and can check whether an idle connection is still open.
 //!
-//! Three facts are needed that hyper does not report: whether any byte of a response has arrived,
-//! how many bytes were received before the final response, and when the upstream last accepted
-//! data. The [`TrackedIo`] and the request body record them in an [`ExchangeProgress`].
+//! hyper does not report three facts that are needed here: whether any byte of a response has
+//! arrived, how many bytes were received before the final response, and when the upstream last
+//! accepted data. The [`TrackedIo`] and the request body record them in an [`ExchangeProgress`].
 
 use std::io;
 use std::pin::Pin;
@@ -147,7 +147,7 @@ impl AsyncWrite for TrackedIo {
 }
 
 /// Progress of the current exchange on a connection. Only the task of the exchange uses it. The
-/// fields are atomic, because the task may move between threads.
+/// fields are atomic, because the futures of the exchange must be `Send`.
 #[derive(Debug)]
 pub(super) struct ExchangeProgress {
     /// The current use of the connection and its client.

@@ -50,9 +50,10 @@ pub(super) struct Usage {
     what: AtomicU8,
     address: AtomicU64,
     connection: AtomicU64,
-    /// Time since which the client has neither read nor sent data, in milliseconds since `start`,
-    /// plus 1. Zero while the client makes progress; [`GIVEN_UP`] once its transfer is aborted. All
-    /// of this is in one atomic, so that a transfer whose stall has just ended cannot be aborted.
+    /// Time when the client stopped reading and sending data, in milliseconds since `start`, plus
+    /// one. Zero while the client makes progress; [`GIVEN_UP`] once its transfer is aborted. One
+    /// atomic holds all of these states, so that a transfer whose stall has just ended cannot be
+    /// aborted.
     pub(super) stalled: AtomicU64,
     waker: AtomicWaker,
 }

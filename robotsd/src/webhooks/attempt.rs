@@ -180,7 +180,8 @@ pub(super) enum Attempt {
 }
 
 impl Default for RetryPlan {
-    /// Returns a plan with five attempts. With timeouts, they take at most ten minutes.
+    /// Returns a plan with five attempts. Including their timeouts, the attempts take at most ten
+    /// minutes.
     fn default() -> Self {
         Self { pauses: [2, 15, 60, 180].map(Duration::from_secs).to_vec() }
     }

@@ -198,7 +198,7 @@ fn is_admin(place: &str) -> String {
     format!("{place} is an admin interface of robotsd, and hooks must not send requests to it: write another url")
 }
 
-/// Reports whether a connection to the address `to` may be accepted by the listener.
+/// Reports whether a connection to the address `to` could arrive at the listener.
 fn arrives_at(to: SocketAddr, listener: SocketAddr) -> bool {
     let (ip, own) = (to.ip().to_canonical(), listener.ip().to_canonical());
     let is_there = match (ip.is_unspecified(), own.is_unspecified()) {

@@ -22,10 +22,9 @@ const AT_ONCE: usize = 64;
 const AT_ONCE_OF_FILE: usize = 8;
 const AT_ONCE_TO_ONE: usize = 2;
 
-/// After `UNANSWERED` consecutive requests without an answer, a pause begins, and the receiver gets
-/// no requests until its end. `ALONE` is the length of the first pause, and `MAX_TIME_ALONE` the
-/// maximum length. After the longest pause, there is still time for several attempts to send a
-/// notice.
+/// Circuit breaker of a receiver: the number of unanswered requests in a row that starts a pause,
+/// the length of the first pause, and the maximum length. During a pause, the receiver gets no
+/// requests. The maximum is shorter than the delay before the last attempt to send a notice.
 const UNANSWERED: u32 = 3;
 const ALONE: Duration = Duration::from_secs(10);
 const MAX_TIME_ALONE: Duration = Duration::from_secs(60);

@@ -75,7 +75,7 @@ pub(super) struct Job {
     woken: Arc<Notify>,
     /// The last announcement that was requested from this job, even if it was not sent.
     asked: Option<String>,
-    /// ID of the notification that all coordinating processes use.
+    /// ID of the notification, which is the same in all coordinating processes.
     pub(super) turn_id: Option<String>,
     pub(super) status: HookStatus,
 }

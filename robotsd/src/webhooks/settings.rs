@@ -92,8 +92,8 @@ impl HookSettings {
         }
     }
 
-    /// Returns the reason why the hook can never send a request, according to its URL alone; `None`
-    /// if the URL shows no such reason.
+    /// Returns the reason why the hook can never send a request to its URL; `None` if requests may
+    /// be possible.
     pub(crate) fn objection(&self) -> Option<String> {
         self.scope.objection(self.target.host(), self.target.port())
     }
@@ -136,7 +136,8 @@ impl HookTarget {
         !self.is_secure() && self.host() != "localhost" && !self.host().parse().is_ok_and(is_loopback)
     }
 
-    /// Returns the host to connect to. An IPv6 address has no brackets, as in certificates.
+    /// Returns the host to connect to. IPv6 addresses are returned without brackets, as in
+    /// certificates.
     pub(super) fn host(&self) -> &str {
         self.0.host().unwrap_or_default().trim_start_matches('[').trim_end_matches(']')
     }
@@ -172,8 +173,8 @@ pub(crate) struct Notice {
     pub(crate) version: String,
     /// String that distinguishes the notice from the previous notice with the same subject.
     pub(crate) mark: String,
-    /// String that distinguishes notices from different times or replicas that otherwise have the
-    /// same ID. Empty if only one of these notices should be sent.
+    /// Additional part of the ID, if a notice must be sent although the same notice was sent
+    /// earlier or by another replica. Otherwise empty.
     pub(crate) occasion: String,
     /// Whether the notice concerns the whole fleet.
     pub(crate) is_of_fleet: bool,
@@ -286,9 +287,9 @@ pub(crate) struct BodyTemplate {
     needs_host: bool,
 }
 
-/// The names of the placeholders. `urls` is a JSON array, or in text one URL per line. `replica` is
-/// the replica's name in the fleet, or the name of the machine. `next` is the command that the
-/// operator should run next.
+/// The names of the placeholders. `urls` is a JSON array, or one URL per line if the body has the
+/// format `text`. `replica` is the replica's name in the fleet, or the name of the machine. `next`
+/// is the command that the operator should run next.
 const PLACEHOLDERS: [&str; 11] =
     ["site", "host", "version", "url", "urls", "event", "id", "time", "replica", "message", "next"];
 

@@ -1,9 +1,9 @@
 //! Defines the messages between the two processes of an upgrade. Each message is one packet of
 //! JSON; a `Socket` message also carries a socket.
 //!
-//! **The processes communicate over a pair of connected sockets. The new process has its socket as
-//! standard input.** The pair requires neither `unsafe` code nor a descriptor with an agreed
-//! number, and each process notices when the other process ends.
+//! **The processes communicate over a pair of connected sockets. The new process receives its
+//! socket as standard input.** The pair requires neither `unsafe` code nor a descriptor with an
+//! agreed number, and each process notices when the other process ends.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -61,7 +61,8 @@ impl UpgradeChannel {
         Ok((Self(ours), theirs))
     }
 
-    /// Creates the channel in the new process, from the end that the process was started with.
+    /// Creates the channel in the new process. `end` is the socket that the process was started
+    /// with.
     pub(super) fn of(end: OwnedFd) -> Self {
         Self(end)
     }
@@ -112,7 +113,7 @@ impl UpgradeChannel {
 }
 
 impl UpgradeMessage {
-    /// Creates the message that the new process cannot serve. A long reason is truncated.
+    /// Creates a [`Failed`](Self::Failed) message. A long reason is truncated.
     pub(super) fn failed(why: &str) -> Self {
         let mut end = why.len().min(MAX_PACKET_BYTES / 8);
         while !why.is_char_boundary(end) {

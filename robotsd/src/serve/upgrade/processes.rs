@@ -81,7 +81,8 @@ impl Predecessor {
     }
 }
 
-/// Maximum time that the new process may run after it has failed or closed the channel.
+/// Maximum time that the new process may continue to run after it has reported a failure or closed
+/// the channel.
 const END: Duration = Duration::from_millis(500);
 
 /// The new process, which will replace this one. Dropping this value kills the new process, unless

@@ -2,10 +2,10 @@
 //! still reachable.
 //!
 //! gRPC servers close a connection if the client sends more than one PING in five minutes without
-//! DATA or HEADERS frames of the server in between. So a PING is sent only if the server has been
-//! silent for [`QUIET`], or if a request got no response before its deadline. A missed deadline
-//! shows more clearly than silence that the server may be unreachable. Until the PING is answered,
-//! the connection gets no new requests. If it is too early for another PING, the connection gets no
+//! DATA or HEADERS frames from the server in between. So a PING is sent only if the server has been
+//! silent for [`QUIET`], or if a request got no response before its deadline. A missed deadline is
+//! a stronger sign of an unreachable server than silence. Until the PING is answered, the
+//! connection gets no new requests. If it is too early for another PING, the connection gets no
 //! more requests at all.
 //!
 //! **The window of a connection has room for all of its 128 streams.** So a client that does not
@@ -49,18 +49,18 @@ const REMEMBERED: usize = 4096;
 const STREAM_ERRORS: usize = 8192;
 
 /// Maximum number of resets, for any reason. A connection with this number of resets gets no more
-/// requests. Each stream error resets its stream. With half of [`STREAM_ERRORS`], the requests that
-/// are still in progress can cause as many errors again before h2 ends the connection.
+/// requests. Each stream error resets its stream. The other half of [`STREAM_ERRORS`] is left for
+/// the requests that are still in progress.
 const RESETS: usize = STREAM_ERRORS / 2;
 
 /// Maximum number of empty DATA frames. After this number of frames, a connection gets no more
 /// requests. h2 ends the connection at twice this number.
 const EMPTY: usize = 50;
 
-/// Maximum number of bytes that h2 charges against a budget for each byte of content that waits to
-/// be read. Each frame is charged 256 minus its length, and frames are assumed to have at least 16
-/// bytes. With this budget, streams full of small unread messages do not end the connection for
-/// other streams.
+/// Size of h2's budget for small unread DATA frames, in bytes per byte of the connection's window.
+/// For each of these frames, h2 charges 256 bytes minus the length of the frame. For frames of 16
+/// bytes, this is 15 bytes per byte of content. With this budget, a window full of such frames does
+/// not end the connection.
 const CHARGE_PER_OCTET: usize = 16;
 
 /// An HTTP/2 connection. The connection exists as long as the pool or a request refers to it.
@@ -109,8 +109,8 @@ impl Http2ClientConnection {
             .initial_connection_window_size(connection_window)
             .data_frame_budget((connection_window as usize).saturating_mul(CHARGE_PER_OCTET))
             .max_header_list_size(window)
-            // h2 writes no more than the stream's window, so this limits only frames that wait
-            // behind other streams.
+            // The capacity of a stream never exceeds its send window, so this limits only frames
+            // that wait behind other streams.
             .max_send_buffer_size(limits.buffer_bytes)
             .initial_max_send_streams(STREAMS)
             .max_concurrent_reset_streams(REMEMBERED)
@@ -214,7 +214,7 @@ impl Http2ClientConnection {
 }
 
 /// Sends and receives the frames of a connection until it ends. When no pool or request refers to
-/// the connection any more, it has `patience` to shut down cleanly.
+/// the connection any more, waits at most `patience` for a clean shutdown.
 async fn drive(
     connection: client::Connection<GuardedSocket, Bytes>,
     death: impl Future<Output = ()>,

@@ -25,8 +25,7 @@ const KEPT: usize = 64 * 1024;
 const KEPT_PIECES: usize = 256;
 
 /// Pieces smaller than this, in bytes, are joined with the pieces that follow immediately. Some
-/// servers treat many small frames as a flood, and end the connection with the requests of other
-/// clients.
+/// servers treat many small frames as a flood, and end the connection and all requests on it.
 const SMALL: usize = 1024;
 
 /// A request body that is being sent.
@@ -36,8 +35,8 @@ pub(super) struct RequestUpload {
     stream: SendStream<Bytes>,
     /// Bytes that the server has not accepted yet.
     waiting: Bytes,
-    /// Result of polling the body in advance, unless it was data. This result is processed after
-    /// the bytes in `waiting`.
+    /// What the body returned when it was polled in advance, if it was not data but trailers, an
+    /// error or the end. Processed after the bytes in `waiting`.
     next: Option<Option<Result<Frame<Bytes>, RequestBodyError>>>,
     /// The copies of all pieces received from the client so far. `None` if they exceed the limits.
     kept: Option<Vec<Bytes>>,

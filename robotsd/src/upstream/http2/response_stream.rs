@@ -133,8 +133,8 @@ impl Http2Body {
                 // Empty frames are not passed on. The HTTP library counts and limits them.
                 Poll::Ready(Some(Ok(data))) if data.is_empty() => {}
                 Poll::Ready(Some(Ok(data))) => {
-                    // The client reads the data, so the server may send as much again. An error
-                    // here would be an error of the stream, which the next poll returns.
+                    // The client reads the data, so the window of the stream is restored. The
+                    // result is ignored, because the next poll returns any error of the stream.
                     let _ = stream.flow_control().release_capacity(data.len());
                     if let ExpectedBody::Length(left) = &mut self.left {
                         *left = left.saturating_sub(data.len() as u64);

@@ -105,7 +105,7 @@ async fn head_of(
         }
         // As on HTTP/1.1, the time limit for the response does not apply during an upload. If the
         // upload waits for the client, the deadline of the request body applies. If the server
-        // accepts bytes, it is not overdue.
+        // accepts bytes, the response is not overdue.
         let last_taken = |now| match &progress {
             Some(progress) if is_sending && progress.awaits_client.is_set() => now,
             Some(progress) => progress.last_taken(),
@@ -170,8 +170,9 @@ fn failed(
     upload: Option<RequestUpload>,
     error: h2::Error,
 ) -> ExchangeError {
-    // A GOAWAY contains the number of a last stream. Streams with higher numbers fail with the
-    // error of the GOAWAY (RFC 9113, sections 6.8 and 8.7). All other streams continue.
+    // A GOAWAY contains the number of the last stream that the server may have processed. Streams
+    // with higher numbers fail with the error of the GOAWAY (RFC 9113, sections 6.8 and 8.7). All
+    // other streams continue.
     let is_refused = error.is_remote() && (error.is_go_away() || error.reason() == Some(Reason::REFUSED_STREAM));
     let has_broken = error.is_io();
     let cause = Cause::Http2(error);
