@@ -80,8 +80,8 @@ pub(super) fn parse(text: &str) -> Result<Spanned<DeTable<'_>>, Fault> {
 }
 
 /// The help for a key that occurs twice. Dotted keys and a table of the same name also conflict.
-const TWICE: &str = "write each key once, and all keys of a table in one place: `robots.path = …` in [[site]], or a \
-                     table [site.robots]";
+const TWICE: &str =
+    "write each key once, and all keys of a table in one place: as dotted keys, or below a [table] header";
 
 /// Converts a syntax error of the parser. The message is that of the parser.
 pub(super) fn syntax_fault(error: &toml::de::Error) -> Fault {
