@@ -74,7 +74,7 @@ pub(super) struct DelayRecord {
     pub(super) group: usize,
 }
 
-/// A content-usage or license line.
+/// A content-usage, content-signal or license line.
 #[derive(Debug)]
 pub(super) struct UsageRecord {
     pub(super) directive: Directive,
@@ -212,7 +212,7 @@ impl RobotsTxt {
         &self.0.delays
     }
 
-    /// Returns the content-usage and license lines, in the order of the file.
+    /// Returns the content-usage, content-signal and license lines, in the order of the file.
     pub(super) fn usage(&self) -> &[UsageRecord] {
         &self.0.usage
     }
@@ -361,7 +361,7 @@ impl Document {
             Directive::Sitemap => self.sitemaps.push(at),
             Directive::Host => self.host(line, field.value),
             Directive::CrawlDelay => self.delay(&at, field.value),
-            directive @ (Directive::ContentUsage | Directive::License) => {
+            directive @ (Directive::ContentUsage | Directive::ContentSignal | Directive::License) => {
                 let group = self.groups.len().checked_sub(1);
                 self.usage.push(UsageRecord { directive, line, value: at.value, group });
             }

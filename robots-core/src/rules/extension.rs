@@ -3,9 +3,10 @@
 //! Verdicts do not depend on these lines. So the document does not store most of them, and parses
 //! them again on demand.
 //!
-//! Three kinds of lines are stored. `Content-Usage` and `License` lines are stored because servers
-//! may repeat their values in responses ([`usage`](super::usage)). `Crawl-delay` lines are stored
-//! because servers may enforce delays. [`RobotsTxt::compile`] finds the shortest delay of each set
+//! Four kinds of lines are stored. `Content-Usage` and `License` lines are stored because servers
+//! may repeat their values in responses ([`usage`](super::usage)), and `Content-Signal` lines
+//! because a comparison of two files shows their changes. `Crawl-delay` lines are stored because
+//! servers may enforce delays. [`RobotsTxt::compile`] finds the shortest delay of each set
 //! of groups, so no search is necessary for a request
 //! ([`Selection::crawl_delay`](super::Selection::crawl_delay)). `Request-rate` and `Visit-time`
 //! lines are parsed but never enforced, because hardly any crawler obeys them.

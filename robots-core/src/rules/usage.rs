@@ -122,7 +122,9 @@ impl UsageLines {
         star: Option<usize>,
     ) -> Option<Box<Self>> {
         let mut of_groups: HashMap<Option<usize>, Vec<&UsageRecord>> = HashMap::new();
-        for record in document.usage().iter().filter(|record| record.value.end <= reading.limit()) {
+        let is_compiled =
+            |record: &&UsageRecord| record.directive != Directive::ContentSignal && record.value.end <= reading.limit();
+        for record in document.usage().iter().filter(is_compiled) {
             of_groups.entry(record.group).or_default().push(record);
         }
         if of_groups.is_empty() {

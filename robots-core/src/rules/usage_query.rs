@@ -26,6 +26,13 @@ impl RuleSet {
         self.usage.as_ref().is_some_and(|usage| !usage.lines.is_empty())
     }
 
+    /// Reports whether the file has a content-usage, content-signal or license line, in any group or
+    /// before the first group.
+    #[cfg(feature = "check")]
+    pub(crate) fn states_usage(&self) -> bool {
+        !self.document().usage().is_empty()
+    }
+
     /// Reports whether licences differ between crawlers.
     pub fn licenses_differ(&self) -> bool {
         self.usage.as_ref().is_some_and(|usage| usage.licenses_differ)
@@ -86,14 +93,20 @@ impl<'r> Selection<'r> {
     /// Returns the paths of the content-usage lines of these groups, as written.
     #[cfg(feature = "check")]
     pub(crate) fn usage_paths(self) -> impl Iterator<Item = &'r [u8]> {
+        self.usage_values(Directive::ContentUsage).map(|value| path_and_preferences(value).0)
+    }
+
+    /// Returns the values of the lines of these groups with this directive, as written. The
+    /// directive is `ContentUsage`, `ContentSignal` or `License`.
+    #[cfg(feature = "check")]
+    pub(crate) fn usage_values(self, directive: Directive) -> impl Iterator<Item = &'r [u8]> {
         let groups = self.section_number().map_or(&[][..], |number| self.rules.groups_of(number));
         let document = self.rules.document();
         let is_own = move |record: &&UsageRecord| {
             let is_of_group = record.group.is_some_and(|group| groups.binary_search(&group).is_ok());
-            is_of_group && record.directive == Directive::ContentUsage
+            is_of_group && record.directive == directive
         };
-        let records = document.usage().iter().filter(is_own);
-        records.map(move |record| path_and_preferences(&document.bytes()[record.value.clone()]).0)
+        document.usage().iter().filter(is_own).map(move |record| &document.bytes()[record.value.clone()])
     }
 }
 

@@ -29,7 +29,7 @@ use std::process::ExitCode;
 
 use tower_robots::check::{Lint, Severity};
 use tower_robots::internals::first_few;
-use tower_robots::rules::Reading;
+use tower_robots::rules::{Directive, Reading};
 use walkdir::WalkDir;
 
 use self::check_settings::{Deny, is_chosen};
@@ -266,7 +266,8 @@ impl CheckOutput<'_> {
         self.front_page(out, name, &evaluator)
     }
 
-    /// Writes the usage preferences and licences in the file, if this is the only file.
+    /// Writes the usage preferences, content signals and licences in the file, if this is the only
+    /// file.
     fn usage(&self, out: &mut impl Write, name: &str, evaluator: &Evaluator) -> io::Result<()> {
         let usage = usage_line(evaluator).filter(|_| self.is_only_file && self.form == FindingFormat::Text);
         usage.map_or(Ok(()), |line| writeln!(out, "{}: {line}\n", printable(name)))
@@ -282,7 +283,8 @@ impl CheckOutput<'_> {
     }
 }
 
-/// Describes the usage preferences and licences in a file; `None` if the file has neither.
+/// Describes the usage preferences, content signals and licences in a file; `None` if the file has
+/// none of them.
 fn usage_line(evaluator: &Evaluator) -> Option<String> {
     let rules = &evaluator.rules;
     let front_page = evaluator.path(b"/");
@@ -290,9 +292,12 @@ fn usage_line(evaluator: &Evaluator) -> Option<String> {
         Some(preferences) => format!("usage preferences of all crawlers for the front page: {preferences}"),
         None => "usage preferences for the front page: they differ between crawlers, or there are none".to_owned(),
     });
+    let signals = evaluator.robots().extensions().filter(|line| line.field.directive == Directive::ContentSignal);
+    let signals: BTreeSet<_> = signals.map(|line| printable(line.field.value)).collect();
     let licenses: BTreeSet<_> = rules.licenses().map(printable).collect();
-    let licenses = (!licenses.is_empty()).then(|| format!("licences: {}", first_few(licenses.into_iter(), 3)));
-    let parts: Vec<_> = usage.into_iter().chain(licenses).collect();
+    let lists = [("content signals", signals), ("licences", licenses)].into_iter().filter(|(_, list)| !list.is_empty());
+    let lists = lists.map(|(name, list)| format!("{name}: {}", first_few(list.into_iter(), 3)));
+    let parts: Vec<_> = usage.into_iter().chain(lists).collect();
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 
