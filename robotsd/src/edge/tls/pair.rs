@@ -99,13 +99,13 @@ impl CertificatePair {
         Ok(Self { key: Arc::new(key), names, validity, version, exposed })
     }
 
-    /// Returns a warning about the certificate or its key, if any.
+    /// Returns the warnings about the certificate and its key; `None` if there are none.
     pub(super) fn warning(&self, now: SystemTime) -> Option<String> {
-        if let Some(warning) = self.validity.and_then(|validity| validity.warning(now)) {
-            return Some(warning);
-        }
-        self.exposed
-            .then(|| "users other than the owner can read or change the key: set its mode to 0600 or 0640".to_owned())
+        let of_validity = self.validity.and_then(|validity| validity.warning(now));
+        let of_key = "users other than the owner can read or change the key: set its mode to 0600 or 0640";
+        let of_key = self.exposed.then(|| of_key.to_owned());
+        let warnings: Vec<_> = of_validity.into_iter().chain(of_key).collect();
+        (!warnings.is_empty()).then(|| warnings.join("; "))
     }
 
     /// Reports whether clients that verify certificates accept this certificate for a host.
@@ -218,8 +218,9 @@ fn refusal(certificate: &CertificateDer<'_>, time: UnixTime) -> Option<webpki::E
     certificate.verify_for_usage(&[], &[], &[], time, KeyUsage::server_auth(), None, None).err()
 }
 
-/// Warnings begin this long before a certificate expires. Certificates for 90 days are usually
-/// renewed 30 days before they expire. So a warning means that the renewal has failed.
+/// Warnings begin at most this long before a certificate expires, and only in the last quarter of
+/// its validity. Certificates for 90 days are usually renewed 30 days before they expire, and
+/// certificates for six days after three days. So a warning means that the renewal has failed.
 const SOON: Duration = Duration::from_secs(14 * 24 * 3600);
 
 /// The first and the last date of a certificate's validity (RFC 5280, section 4.1.2.5).
@@ -261,14 +262,13 @@ impl Validity {
         if now < self.begin {
             return Some(certificate_fault(&CertificateError::NotValidYetContext { time, not_before }));
         }
+        let soon = SOON.min(self.end.duration_since(self.begin).unwrap_or_default() / 4);
         match self.end.duration_since(now) {
             Err(_) => Some(certificate_fault(&CertificateError::ExpiredContext { time, not_after })),
-            Ok(left) if left <= SOON => {
-                let days = left.as_secs() / (24 * 3600);
-                Some(format!(
-                    "the certificate expires on {last_day}, in {days} days: renew it",
-                    last_day = self.last_day()
-                ))
+            Ok(left) if left <= soon => {
+                let hours = left.as_secs() / 3600;
+                let left = if hours < 48 { format!("{hours} hours") } else { format!("{} days", hours / 24) };
+                Some(format!("the certificate expires on {last_day}, in {left}: renew it", last_day = self.last_day()))
             }
             Ok(_) => None,
         }
@@ -314,7 +314,7 @@ mod tests {
             ("2026-01-01T00:00:00Z", None),
             ("2026-03-17T23:59:59Z", None),
             ("2026-03-18T00:00:00Z", Some("expires on 2026-04-01, in 14 days")),
-            ("2026-03-31T12:00:00Z", Some("in 0 days")),
+            ("2026-03-30T12:00:00Z", Some("in 36 hours")),
             (
                 "2026-04-01T00:00:01Z",
                 Some("is not valid after Wed, 01 Apr 2026 00:00:00 GMT: it has expired, so renew it"),
@@ -326,6 +326,13 @@ mod tests {
                 None => assert_eq!(warning, None, "{now}"),
             }
         }
+    }
+
+    #[test]
+    fn short_certificates_are_warned_about_in_their_last_quarter() {
+        let validity = Validity::of(&made((2026, 1, 1), (2026, 1, 9))).unwrap();
+        assert_eq!(validity.warning(at("2026-01-06T23:59:59Z")), None);
+        assert!(validity.warning(at("2026-01-07T00:00:00Z")).unwrap().contains("expires on 2026-01-09, in 2 days"));
     }
 
     #[test]
