@@ -13,6 +13,7 @@ use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::iter;
 use std::net::SocketAddr;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -127,23 +128,32 @@ impl Drop for PlaceFile {
 ///
 /// Returns an error message if no process is found.
 pub(crate) fn find_place(config: &Path) -> Result<AdminPlace, String> {
-    let of_runtime = runtime_folders().into_iter().map(|folder| Ok(Some(folder.join(in_runtime(config)))));
-    // The state directory is searched last. Its path is in the config, and the config may have
-    // errors or be on a file system that hangs.
-    let of_state = iter::once_with(|| match StatePlace::load(config) {
-        Ok(place) => Ok(place.folder.map(|folder| folder.join(IN_STATE))),
-        Err(error) => Err(error.to_string()),
-    });
     let mut notes = String::new();
-    for path in of_runtime.chain(of_state) {
-        match path.and_then(|path| path.map_or(Ok(None), |path| read(&path))) {
-            Ok(Some(Left { place: AdminPlace::Address(address), token: Some(token), .. })) => {
-                return Ok(AdminPlace::Local(address, token));
-            }
-            Ok(Some(left)) => return Ok(left.place),
-            Ok(None) => {}
-            Err(why) => notes = format!("{notes}; {why}"),
+    let mut place_in = |path: &Path| match read(path) {
+        Ok(Some(Left { place: AdminPlace::Address(address), token: Some(token), .. })) => {
+            Some(AdminPlace::Local(address, token))
         }
+        Ok(left) => left.map(|left| left.place),
+        Err(why) => {
+            notes = format!("{notes}; {why}");
+            None
+        }
+    };
+    if let Some(place) = runtime_folders().iter().find_map(|folder| place_in(&folder.join(in_runtime(config)))) {
+        return Ok(place);
+    }
+    // The config is read last, because it may have errors or be on a file system that hangs.
+    match StatePlace::load(config) {
+        Ok(StatePlace { folder, socket, .. }) => {
+            if let Some(place) = folder.and_then(|folder| place_in(&folder.join(IN_STATE))) {
+                return Ok(place);
+            }
+            // If robotsd can write to neither folder, there is no place file.
+            if let Some(socket) = socket.filter(|socket| UnixStream::connect(socket).is_ok()) {
+                return Ok(AdminPlace::Socket(socket));
+            }
+        }
+        Err(error) => notes = format!("{notes}; {error}"),
     }
     Err(format!(
         "{config}: no running robotsd uses this config: give the config of a running robotsd with --config FILE, or \

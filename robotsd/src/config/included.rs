@@ -230,6 +230,8 @@ pub(super) fn find(config: &Path, text: &str, served: Option<&GoodCopies>) -> Ve
 #[derive(Debug)]
 pub(crate) struct StatePlace {
     pub(crate) folder: Option<PathBuf>,
+    /// Path of the admin interface's socket, if the config sets one.
+    pub(crate) socket: Option<PathBuf>,
     /// Path of the audit log.
     pub(crate) audit: Option<PathBuf>,
     /// Name of this replica in the audit log.
@@ -257,7 +259,9 @@ impl StatePlace {
         if let (None, Some(fault)) = (&folder, faults.into_iter().next()) {
             return Err(fault.at(path, &text));
         }
-        let audit = admin.and_then(|admin| admin.audit).map(|audit| of_config.join(audit.get_ref()));
+        let (socket, audit) = admin.map_or((None, None), |admin| (admin.socket, admin.audit));
+        let in_config = |path: Spanned<PathBuf>| of_config.join(path.get_ref());
+        let (socket, audit) = (socket.map(in_config), audit.map(in_config));
         let audit = audit::place(audit, folder.as_deref());
         let replica = fleet.and_then(|fleet| fleet.replica).map_or_else(audit::machine, Spanned::into_inner);
         let files = find(path, &text, None);
@@ -266,7 +270,7 @@ impl StatePlace {
         let texts = files.iter().flat_map(|file| file.now.iter().chain(&file.kept));
         let included = texts.filter_map(|text| partial_parse::read::<Part>(text).ok()).flat_map(|(part, _)| part.site);
         let names = site.into_iter().chain(included).map(|site| site.0);
-        Ok(Self { folder, audit, replica, sites: names.filter(|name| misleading(name).is_none()).collect() })
+        Ok(Self { folder, socket, audit, replica, sites: names.filter(|name| misleading(name).is_none()).collect() })
     }
 }
 

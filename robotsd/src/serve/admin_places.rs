@@ -160,8 +160,11 @@ impl AdminPlaces {
         if let Some(place) = &self.commands {
             let access = CommandAccess { place, tokens: &self.token_files, addresses: self.addresses() };
             let left = PlaceFile::leave(&access, config, state.map(StateDir::path));
+            // Commands read the path of a socket from the config, too.
+            let config = if matches!(place, AdminPlace::Socket(_)) { "--config, " } else { "" };
             let only = |why| {
-                format!("{why}; therefore, commands find this process only with --admin {place} or ROBOTSD_ADMIN")
+                let ways = format!("{config}--admin {place} or ROBOTSD_ADMIN");
+                format!("{why}; therefore, commands find this process only with {ways}")
             };
             self.files = left.map_err(only)?;
         }
