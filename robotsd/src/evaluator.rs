@@ -140,9 +140,9 @@ impl Evaluator {
         UnknownName::of(name, &self.recognizer, &files)
     }
 
-    /// Reports whether a name would be treated as the `User-Agent` of a client that is not a
-    /// crawler, although it does not look like a complete header. In an expectation, such a name is
-    /// probably a mistake, because rules do not apply to clients that are not crawlers.
+    /// Reports whether a name is a single word, such as `curl`, that belongs to a client that is not
+    /// a crawler. In an expectation, such a name is probably a mistake, because rules apply only to
+    /// crawlers. A complete `User-Agent` header of such a client is not a mistake.
     pub(crate) fn is_word_of_no_crawler(&self, name: &str) -> bool {
         let (named_as, agents) = self.resolve(name);
         let is_crawler = agents.first().class().is_crawler();

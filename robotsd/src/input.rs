@@ -95,7 +95,7 @@ fn read_bounded(input: impl Read, most: u64) -> io::Result<Vec<u8>> {
     if bytes.len() as u64 > most {
         let fault = match most {
             LiveRobots::MAX_FILE => "the input is larger than 8 MiB, so it cannot be a robots.txt".to_owned(),
-            _ => format!("the input is larger than {limit} KiB, the limit for such a file", limit = most >> 10),
+            _ => format!("the input is larger than {limit} KiB, the limit for this kind of file", limit = most >> 10),
         };
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, fault));
     }

@@ -53,7 +53,7 @@ pub(super) struct Enforcer {
     pub(super) nested_target: Option<fn(&Extensions) -> Option<&Uri>>,
 }
 
-/// State that a layer shares with its clones.
+/// The state that a layer and its clones share.
 #[derive(Default)]
 pub(super) struct LayerNotes {
     /// Set after the layer has logged a request whose host belongs to no site. Only the first such
@@ -161,8 +161,8 @@ impl Enforcer {
         match self.address_from.as_ref().map(|address| address(request.extensions)) {
             None => "set RobotsLayer::address_from, or use RobotsLayer::for_axum08",
             Some(None) => {
-                "the function of RobotsLayer::address_from returned None; serve an axum app with \
-                 into_make_service_with_connect_info::<SocketAddr>()"
+                "the function that is set with RobotsLayer::address_from returned None; if this is an axum app, serve \
+                 it with into_make_service_with_connect_info::<SocketAddr>()"
             }
             Some(Some(_)) => {
                 "a proxy that RobotsLayer::forwarded_for lists did not forward the client's address; configure this \

@@ -61,9 +61,9 @@ pub(super) const fn is_stripped(_: &OriginalRequest<'_>) -> bool {
     false
 }
 
-/// Reports whether a nested router handles the request and no outer layer has added a mark. Returns
-/// `false` for a request that never gets a mark, for example because it has several `User-Agent`
-/// lines.
+/// Reports whether a nested router handles the request and no outer layer has stored its decision
+/// ([`OuterDecision`]). Returns `false` for a request whose decision is never stored, for example
+/// because it has several `User-Agent` lines.
 #[cfg(feature = "axum08")]
 pub(super) fn is_unmarked(request: &OriginalRequest<'_>, kept: &[HeaderValue]) -> bool {
     request.extensions.get::<NestedPath>().is_some()

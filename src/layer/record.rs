@@ -159,7 +159,7 @@ impl Record {
         let own_token = agent.tokens().first().filter(|_| agent.crawler().is_none());
         Some(Box::new(Self {
             agent: agent.clone(),
-            // If an agent has no name, its product token from the robots.txt is used instead.
+            // If an agent has no name, its first product token is used instead.
             token: own_token.map(|token| cut(&token.to_string()).to_owned()),
             identity,
             action: decision.action,
@@ -188,8 +188,8 @@ impl Record {
     }
 
     /// Returns the name that the agent claims, if any: the registered name, the name of the product
-    /// that declares itself a crawler, or the agent's product token from the robots.txt. Escape the
-    /// name, because it may come from the client.
+    /// that declares itself a crawler, or the first of the agent's product tokens. Escape the name,
+    /// because it may come from the client.
     pub fn claimed_name(&self) -> Option<&str> {
         self.agent.crawler().map(cut).or(self.token.as_deref())
     }

@@ -76,8 +76,8 @@ impl KillSwitch {
     /// the position.
     pub(super) fn turn<R>(&self, enforcement: Enforcement, why: Option<String>, write: impl FnOnce() -> R) -> R {
         let turning = self.0.turning.lock();
-        // `sites` is declared before the locks, so that it is dropped after they are released. If
-        // the last reference to a site is dropped here, the site writes its state.
+        // `sites` is dropped at the end of this function, after both locks are released. If it
+        // contains the last reference to a site, the drop writes the state of the site.
         let mut sites = Vec::new();
         let before = {
             let mut joined = self.0.joined.lock();

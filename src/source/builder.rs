@@ -142,9 +142,9 @@ impl<S> LiveBuilder<S> {
         self.with_settings(|settings| settings.inherited = Some(before.clone()))
     }
 
-    /// Sets a kill switch that this site shares with other sites. If the site has a state
-    /// directory, the shared switch of the directory applies, too: nothing is enforced if either
-    /// of them is off. A second call replaces the first.
+    /// Sets a kill switch that this site shares with other sites. A state directory also has a kill
+    /// switch, for all of its sites. If this site has a state directory, nothing is enforced while
+    /// either of the two switches is off. A second call replaces the first.
     pub fn kill_switch(self, switch: &KillSwitch) -> Self {
         self.with_settings(|settings| settings.switch = Some(switch.clone()))
     }

@@ -187,7 +187,7 @@ impl JudgedCounts {
             (self.ignored, "sent although the crawler had read the rules that disallow them"),
             (self.not_newest, "allowed by the older version that the crawler had read"),
             (self.unread, "sent although no fetch of robots.txt was seen here"),
-            (self.undecided, "that cannot be judged"),
+            (self.undecided, "without enough data for a judgement"),
         ];
         let parts = parts.iter().filter(|(count, _)| *count > 0);
         let parts: Vec<_> = parts.map(|(count, what)| format!("{} {what}", grouped(*count))).collect();

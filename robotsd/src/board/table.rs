@@ -80,7 +80,8 @@ struct Table {
 
 #[derive(Debug, Default)]
 struct SiteTable {
-    /// Unwritten counts of the site. The watches of the site are in `watches`.
+    /// Counts of the site that are not written yet. `watches` contains the times during which the site
+    /// was observed.
     counted: DayRows,
     /// The totals of visitors per service at the last call of `add_visitors`. The next call adds
     /// only the difference.
@@ -365,7 +366,7 @@ impl Board {
         let Some(folder) = &self.folder else { return Ok(()) };
         let before = day_of(now.saturating_sub(self.settings.keep.as_secs()));
         let failed =
-            |error| format!("the hourly rows of old days of the board cannot be merged into daily rows: {error}");
+            |error| format!("the board's hourly counts of past days cannot be merged into daily counts: {error}");
         let mut outcome = Ok(());
         for file in unfolded(folder, before).map_err(failed)? {
             if self.is_ending() {

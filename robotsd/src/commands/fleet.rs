@@ -249,9 +249,9 @@ fn say_unsynced(page: &mut Page, report: &FleetReport) {
     }
     let synced = format!("{} of {} synced", report.synced(), plural(report.replicas.len(), "replica"));
     let seconds = FOLLOWED.as_secs();
-    let as_read = if report.state == ReplicaState::Stale { ", as last read," } else { "" };
+    let as_read = if report.state == ReplicaState::Stale { " according to the last data from the store" } else { "" };
     let late = format!(
-        "{synced}{as_read} after {seconds} s: to wait for the other replicas, run `robotsd status --fleet --wait 30s`"
+        "after {seconds} s, {synced}{as_read}: to wait for the other replicas, run `robotsd status --fleet --wait 30s`"
     );
     page.title(if report.synced() == report.replicas.len() { &synced } else { &late });
 }

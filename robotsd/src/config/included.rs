@@ -539,7 +539,7 @@ fn disputed_claims<'s>(
 }
 
 impl Claim<'_> {
-    /// Reports whether the last good copy of the claim's file contains the same name or host.
+    /// Reports whether the last good copy of the file already contains this name or host of a site.
     fn was_in_force(self, files: &[IncludedFile]) -> bool {
         let Some(kept) = self.part.checked_sub(1).and_then(|file| files[file].kept.as_deref()) else { return false };
         let Ok(kept) = reader::read::<SitesFile>(kept) else { return false };

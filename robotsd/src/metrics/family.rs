@@ -124,8 +124,7 @@ families! {
         "Published lists of crawlers' addresses, by `state`: `confirmed` by their servers within a day, or \
          `unconfirmed`. Unconfirmed lists cannot be used to recognise impostors.";
     RATE_STORE_UP = Gauge "robotsd_rate_store_up",
-        "1 if the rate store answers; 0 if each process counts the requests of crawlers alone, because the store does \
-         not answer.";
+        "1 if the rate store answers; 0 if it does not answer, and this process uses only its own counts.";
     RATE_STORE_CALLS = Counter "robotsd_rate_store_calls",
         "Queries to the rate store, by `result`: `answered`, `late` (not within the time limit `wait`) or `failed`.";
     RATE_STORE_REQUESTS = Counter "robotsd_rate_store_requests",

@@ -153,8 +153,8 @@ pub(crate) struct PendingReport {
     pub(crate) objections: Vec<String>,
     /// Effect of the pending version on crawlers, in one sentence.
     pub(crate) effect: Option<String>,
-    /// Describes what the source now contains, and the effect on crawlers, if the source no longer
-    /// contains the pending version.
+    /// If the source no longer contains the pending version: the version that it contains now, and
+    /// the effect of that version on crawlers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) instead: Option<String>,
 }

@@ -61,9 +61,9 @@ impl BoardKeeper {
         }
     }
 
-    /// Writes the current counts before another process takes over. Later counts of this process
-    /// are not lost: each write reads the files again, so the next write adds them to the counts of
-    /// the other process.
+    /// Writes the current counts before another process takes over. Requests that this process
+    /// counts later are not lost: before each write, it reads the files again, and adds its counts to
+    /// those of the other process.
     pub(super) fn hand_over(&mut self, sites: &Sites) -> impl Future<Output = Result<(), String>> + Send + 'static {
         let now = seconds(SystemTime::now());
         self.board.add(now, sites.board_moments(now));

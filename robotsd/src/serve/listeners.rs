@@ -79,7 +79,7 @@ struct OpenListener {
     report: ListenerReport,
     /// Counters of failed decision requests; `None` for other kinds of listeners.
     question_errors: Option<Arc<QuestionErrors>>,
-    /// A separate edge for this listener, if it has its own limits.
+    /// The settings and the connection count of this listener, if it has its own limits.
     edge: Option<Edge>,
 }
 

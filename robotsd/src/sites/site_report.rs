@@ -261,8 +261,8 @@ fn not_taken_since(history: &[HistoryEntry]) -> Option<SystemTime> {
 }
 
 /// Returns the operator's decision that published the live version; `None` if the version was
-/// published without a decision. A version that was published again by a start or a new config does
-/// not count.
+/// published without a decision. Entries of the history do not count if a version was only opened
+/// again, at a start or for a new config.
 pub(super) fn decided(history: &[HistoryEntry], live: Option<VersionHash>) -> Option<&HistoryEntry> {
     use ReloadOutcomeKind::{Absent, Published};
     let brought = |entry: &&HistoryEntry| matches!(entry.outcome, Published | Absent) && !entry.cause.is_opening();

@@ -51,8 +51,8 @@ pub(super) struct ConnectionLimit {
     /// Earliest time of the next search for stalled transfers after a search without a result, in
     /// milliseconds since `start`.
     fruitless_until: AtomicU64,
-    /// End of the suspension of shared HTTP/2 connections, in milliseconds since `start`; zero if
-    /// sharing was never suspended.
+    /// Until this time, requests do not share HTTP/2 connections. In milliseconds since `start`; zero
+    /// if requests have always shared connections.
     pub(super) separate_until: AtomicU64,
 }
 

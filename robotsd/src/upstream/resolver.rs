@@ -54,7 +54,7 @@ impl Resolver {
         Self(Arc::new(LookupThreads { threads: Arc::new(Semaphore::new(THREADS)), fresh, look_up: Box::new(look_up) }))
     }
 
-    /// Returns the time until a name is resolved again.
+    /// Returns how long the addresses of a name are used before the name is resolved again.
     pub(super) fn fresh(&self) -> Duration {
         self.0.fresh
     }

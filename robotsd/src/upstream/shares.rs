@@ -1,7 +1,7 @@
 //! Decides which client gets a connection, and which client loses one, when all connections are in
 //! use.
 //!
-//! Rules for the time while no connection is free:
+//! These rules apply while no connection is free:
 //!
 //! 1. An equal share is the maximum number of connections divided by the number of clients. A
 //!    client counts if it uses a connection, waits for a connection within its share, or asks for a

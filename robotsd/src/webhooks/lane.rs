@@ -145,9 +145,9 @@ impl Lane {
     }
 }
 
-/// Returns the key for requests of one config file to one receiver. The key includes the file,
-/// because the URLs of another file may have a different path. All hooks for events have the same
-/// empty file name in their keys.
+/// Returns the config file and the receiver of a hook. Hooks with the same pair share their
+/// connections. The pair includes the file, because the URLs of another file may have a different
+/// path. For hooks about events, the file name is empty.
 fn share(hook: &HookSettings) -> Share {
     let file = if hook.on.is_empty() { hook.scope.file.clone() } else { PathBuf::new() };
     (Some(file), Some(hook.target.to_string()))

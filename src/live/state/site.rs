@@ -148,8 +148,8 @@ impl SiteState {
         self.store.problems.get(ProblemKind::UnreadSwitch)
     }
 
-    /// Records the problem that the live version is, or may be, older than the version that was
-    /// live before the restart. If `problem` is `None`, the problem has ended.
+    /// Records a problem: the live version may be older than the version that was live before the
+    /// restart. `None` records that the problem has ended.
     pub(in crate::live) fn is_behind(&self, problem: Option<String>) {
         self.store.problems.set(ProblemKind::Behind, problem);
     }

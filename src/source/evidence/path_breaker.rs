@@ -1,4 +1,4 @@
-//! A circuit breaker for checks of who sent a request. If very many checks fail, the cause is
+//! A circuit breaker for identity checks. If very many checks fail, the cause is
 //! probably not impostors, but a proxy between the crawlers and this process.
 
 use std::collections::HashMap;

@@ -17,12 +17,12 @@ use crate::identity::{
     DirectoryUrl, KeySet, MessageHead, MethodOutcome, PublicAddress, RequiredComponent, SignatureCheck,
 };
 
-/// Maximum number of stored results for valid signatures. Their key consists of the signature
-/// fields of a request. A stored result usually takes about 1 KiB, and at most about 10 KiB.
+/// Maximum number of stored results for valid signatures. Such a result is looked up by the
+/// signature fields of a request. A stored result usually takes about 1 KiB, and at most about 10 KiB.
 const MAX_VALID: usize = 4_096;
 
-/// Maximum number of stored results for failed signatures. Their key consists of the signature
-/// fields and the target of a request.
+/// Maximum number of stored results for failed signatures. Such a result is looked up by the
+/// signature fields and the target of a request.
 const MAX_FAILED: usize = 1_024;
 
 /// Maximum number of failing signature checks per client and second. Ten checks take half a

@@ -161,7 +161,7 @@ impl Verifier {
     /// Identifies the sender of a request with the current evidence. `path` is the site and the
     /// listener that received the request.
     ///
-    /// Missing evidence is fetched or looked up for later requests. On a suspect path (see
+    /// Missing evidence is fetched or looked up for later requests. If `path` is suspect (see
     /// [`SuspectPath`]), failed checks do not refute a claim.
     pub fn identify<'a>(&self, request: &IdentityRequest<'a>, path: ClaimPath<'_>, now: SystemTime) -> Identified<'a> {
         let mut identified = request.identify(self, now);

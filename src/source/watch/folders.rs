@@ -69,8 +69,8 @@ impl Folders {
         Self { open, handler: Arc::new(handler), sources: Mutex::new(Some(HashMap::new())) }
     }
 
-    /// Closes the event sources without waiting for a file system. If another thread is still using
-    /// a source, that thread closes it.
+    /// Closes the event sources. Does not wait for a file system that hangs: if another thread is
+    /// still using a source, that thread closes it.
     pub(super) fn stop(&self) {
         let sources = self.sources.lock().take();
         drop(sources);

@@ -302,7 +302,8 @@ fn keep_owner(path: &Path, metadata: &Metadata) -> io::Result<()> {
     }
     chown(path, None, Some(metadata.gid())).map_err(|error| {
         let fault = format!(
-            "the corrected file cannot get the group {group} of the original file ({error}), so nothing was written",
+            "the corrected file cannot get the owner group (GID {group}) of the original file ({error}), so nothing was \
+             written",
             group = metadata.gid()
         );
         io::Error::new(error.kind(), format!("{fault}: to get the corrected text, pipe the file to standard input (-)"))

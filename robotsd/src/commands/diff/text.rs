@@ -23,7 +23,7 @@ const SHOWN: usize = 4;
 /// Maximum number of rules shown for a loss.
 const RULES: usize = 10;
 
-/// Function that formats text from an input: the name of a file or crawler, or a path.
+/// A function that formats a name or a path from a file, so that it can be printed.
 type NameStyle = fn(&str) -> String;
 
 fn plain(name: &str) -> String {

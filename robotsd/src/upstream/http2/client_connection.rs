@@ -319,8 +319,8 @@ async fn death(mut ping: PingPong, activity: Arc<ConnectionActivity>, doubt: Arc
 pub(super) struct GuardedSocket {
     socket: Socket,
     activity: Arc<ConnectionActivity>,
-    /// Budget for frames without message content. The connections of clients to robotsd have the
-    /// same budget.
+    /// Budget for frames without message content. It has the same size as the budget of each client
+    /// connection.
     budget: FrameBudget,
     received: Frames,
     sent: Frames,

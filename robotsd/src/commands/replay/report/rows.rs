@@ -273,8 +273,8 @@ impl Senders {
             Ok(Reason::Stale) => match &self.lists_of {
                 Some(day) => {
                     return format!(
-                        "the lists of the operators, of {day} or later, do not contain the addresses, but may have \
-                         contained them at the time of the requests{rdns}"
+                        "the operators' lists do not contain the addresses; these lists are of {day} or later, and \
+                         may have contained the addresses at the time of the requests{rdns}"
                     );
                 }
                 None => {
