@@ -276,11 +276,13 @@ impl fmt::Display for DrasticChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::EveryoneShutOut => f.write_str("everyone is blocked: no crawler may fetch anything"),
-            Self::UnnamedShutOut => f.write_str("every crawler that the file does not name is blocked"),
+            Self::UnnamedShutOut => f.write_str(
+                "most of the site, or all of it, is now blocked for every crawler that the file does not name",
+            ),
             Self::SearchEnginesShutOut { engines } => {
                 write!(
                     f,
-                    "search engines that were allowed are now blocked: {crawlers}",
+                    "most of the site, or all of it, is now blocked for search engines: {crawlers}",
                     crawlers = first_crawlers(f, engines)
                 )
             }
@@ -358,10 +360,16 @@ mod tests {
     fn whoever_was_in_is_missed() {
         assert_eq!(say(OPEN, "User-agent: *\nDisallow: /\n"), ["everyone is blocked: no crawler may fetch anything"]);
         let bing = say(OPEN, "User-agent: *\nDisallow: /cart\nUser-agent: bingbot\nDisallow: /\n");
-        assert!(bing[0].starts_with("search engines that were allowed are now blocked: \"bingbot\""), "{bing:?}");
+        assert!(
+            bing[0].starts_with("most of the site, or all of it, is now blocked for search engines: \"bingbot\""),
+            "{bing:?}"
+        );
         let parts = say(OPEN, "User-agent: *\nDisallow: /\nAllow: /public/\n");
-        assert_eq!(parts[0], "every crawler that the file does not name is blocked");
-        let want = "search engines that were allowed are now blocked: \"Googlebot\", \"bingbot\" and ";
+        assert_eq!(
+            parts[0],
+            "most of the site, or all of it, is now blocked for every crawler that the file does not name"
+        );
+        let want = "most of the site, or all of it, is now blocked for search engines: \"Googlebot\", \"bingbot\" and ";
         assert!(parts[1].starts_with(want));
         assert_eq!(say(OPEN, "User-agent: *\nDisallow: /cart\nDisallow: /w\nDisallow: /checkout\n"), [""; 0]);
         assert_eq!(say(OPEN, "User-agent: *\nDisallow: /cart\nUser-agent: GPTBot\nDisallow: /\n"), [""; 0]);
