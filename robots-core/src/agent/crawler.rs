@@ -35,7 +35,7 @@ pub struct Crawler {
     pub operator: String,
     /// Purpose of the crawler's requests.
     pub category: Category,
-    /// Purposes for which other organisations use the data that the operator publishes.
+    /// Additional purposes. Other organisations use the operator's published data for them.
     pub supplies: Vec<Category>,
     /// Whether the crawler obeys groups that name it.
     pub obeys_robots: Obeys,

@@ -100,8 +100,8 @@ pub(super) fn has_address_of_source(header: &Header<'_>) -> bool {
     contacts.peek().is_some() && contacts.all(|part| is_of_source(header.address(part)))
 }
 
-/// Reports whether an address is a project on one of the [`FORGES`](super::name_index::FORGES) and
-/// the name of the project does not suggest a crawler.
+/// Reports whether an address is a project on a host that [`is_forge`] accepts, and the name of the
+/// project does not suggest a crawler.
 fn is_of_source(address: &[u8]) -> bool {
     let project = address.strip_suffix(b"/").unwrap_or(address).rsplit(|byte| *byte == b'/').next();
     is_forge(host(address)) && !project.is_some_and(crawls)
@@ -141,7 +141,8 @@ fn is_home_page(header: &Header<'_>, part: &Part) -> bool {
 }
 
 /// Reports whether the name of the leading product ends with `player` or a similar word, as in
-/// `MediaPlayer/1.0 (+https://…)`, and the header has no page about a crawler.
+/// `MediaPlayer/1.0 (+https://…)`, and the header does not contain the address of a page about a
+/// crawler.
 fn is_called_program(header: &Header<'_>) -> bool {
     let leading = header.parts.iter().find(|part| header.names_product(part));
     leading.is_some_and(|part| ends_as_program(header.product(part).as_bytes())) && !has_page_of_crawler(header)
