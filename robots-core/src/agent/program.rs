@@ -100,8 +100,8 @@ pub(super) fn has_address_of_source(header: &Header<'_>) -> bool {
     contacts.peek().is_some() && contacts.all(|part| is_of_source(header.address(part)))
 }
 
-/// Reports whether an address is a project on a host that [`is_forge`] accepts, and the name of the
-/// project does not suggest a crawler.
+/// Reports whether [`is_forge`] accepts the host of an address, and the name of the project does
+/// not suggest a crawler.
 fn is_of_source(address: &[u8]) -> bool {
     let project = address.strip_suffix(b"/").unwrap_or(address).rsplit(|byte| *byte == b'/').next();
     is_forge(host(address)) && !project.is_some_and(crawls)

@@ -12,7 +12,7 @@ const ANY: u8 = 0;
 pub(super) struct Canonical {
     /// The encoded forms of the pattern, with [`ANY`] instead of each `*`. If the pattern does not
     /// end with the anchor `$`, [`ANY`] is appended. There are several forms if a byte of the
-    /// pattern may match in the path or in the query, and is encoded differently there.
+    /// pattern may match in the path or in the query, and if its encodings in the two differ.
     texts: Vec<Vec<u8>>,
 }
 
