@@ -18,8 +18,8 @@ macro_rules! debug_as {
     };
 }
 
-/// Implements `Debug` for an error with the output of `Display`. If `main` returns an error,
-/// operators see the debug form.
+/// Implements `Debug` for an error with the output of `Display`, because Rust uses `Debug` to print
+/// an error that `main` returns.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! debug_as_displayed {

@@ -54,13 +54,13 @@ impl Agent {
         Self { class: Class::Registered, recognized: RecognizedAs::Registered(crawler) }
     }
 
-    /// Creates an unregistered crawler that obeys the groups of these tokens.
+    /// Creates an unregistered crawler that obeys the groups for these product tokens.
     pub(super) fn named(product: Option<String>, tokens: Vec<ProductToken>) -> Self {
         Self::claimed(Claim { class: Class::Declared, category: None, product }, tokens)
     }
 
-    /// Creates an unregistered agent from the claim of a header and the tokens whose groups the
-    /// agent obeys.
+    /// Creates an unregistered agent from the claim in its header. The agent obeys the groups for
+    /// the product tokens in `tokens`.
     pub(super) fn claimed(claim: Claim, tokens: Vec<ProductToken>) -> Self {
         let Claim { class, category, product } = claim;
         if tokens.is_empty() && product.is_none() && category.is_none() {
@@ -137,7 +137,7 @@ impl Agent {
     }
 }
 
-/// Creates the agent of a registered crawler without a `User-Agent` header.
+/// Creates an agent directly from a registered crawler, without parsing a `User-Agent` header.
 impl From<&Crawler> for Agent {
     fn from(crawler: &Crawler) -> Self {
         Self::of(Arc::new(crawler.clone()))

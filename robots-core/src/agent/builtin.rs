@@ -4,8 +4,9 @@
 //! Tests check the file, and a TOML crate would add a dependency to every application. `robotsd`
 //! uses a TOML crate for operators' files.
 //!
-//! **Embedded data is parsed on first use.** The built-in registry, the word lists for headers and
-//! the embedded address lists are `LazyLock`s that never change. The crate has no other statics.
+//! **Embedded data is parsed on first use.** The built-in registry, the word lists for `User-Agent`
+//! headers and the embedded address lists are `LazyLock`s that never change. The crate has no other
+//! statics.
 
 use super::crawler::Crawler;
 use crate::rules::ProductToken;

@@ -17,7 +17,7 @@ use super::purpose::{Purpose, crawls, goes_on_as_other, is_address_of_service, i
 pub(super) struct ClaimReader<'a, 'h> {
     header: &'a Header<'h>,
     /// The purposes that words of the header suggest, in the order of the header. Each purpose
-    /// comes with the index of the part that contains the word.
+    /// comes with the index of the header part that contains the word.
     purposes: Vec<(usize, Purpose)>,
 }
 
@@ -37,7 +37,7 @@ impl<'a, 'h> ClaimReader<'a, 'h> {
             if is_address_of_service(header.address(part)) {
                 reader.purposes.push((at, Purpose::Serves));
             }
-            // Other parts are skipped. Most parts contain only words that all browsers send, which
+            // Skips device models, and parts with only words that all browsers send. These words
             // suggest no purpose.
             if part.marks.has(Marks::OWN_WORD) && !part.marks.has(Marks::MODEL) {
                 reader.search(at, part);
@@ -71,8 +71,8 @@ impl<'a, 'h> ClaimReader<'a, 'h> {
         header.parts.iter().enumerate().filter(|(at, _)| self.speaks(*at)).map(|(_, part)| part)
     }
 
-    /// Returns the first word that may name the agent. An everyday word is accepted as a name only
-    /// if it is this first word.
+    /// Returns the first word that may name the agent. Everyday words in other positions are not
+    /// accepted as names.
     pub(super) fn leading_word(&self) -> Option<&'a Word> {
         let header = self.header;
         let names = |word: &Word| word.may_name_a_crawler() || word.role == WordRole::Registered;
@@ -157,8 +157,8 @@ impl<'a, 'h> ClaimReader<'a, 'h> {
         evidence
     }
 
-    /// Reports whether a part names a program for people, although it contains a word such as
-    /// "spider" or "bot".
+    /// Reports whether a part with a word such as "spider" or "bot" names an application or a
+    /// toolbar, not a crawler.
     fn is_of_program(&self, at: usize, on_device: bool) -> bool {
         let header = self.header;
         let part = &header.parts[at];
@@ -174,8 +174,9 @@ impl<'a, 'h> ClaimReader<'a, 'h> {
         part.marks.has(Marks::OLD_BROWSER) && self.presents(at)
     }
 
-    /// Returns the first part with a contact, except for contacts of programs. Prefers parts that
-    /// also name a product, because the contact may come before the product.
+    /// Returns the first part with a product and a contact. If there is no such part, returns the
+    /// first part with only a contact. Ignores the addresses of toolbars and of other programs that
+    /// are not crawlers.
     fn addressed_part(&self) -> Option<&'a Part> {
         let header = self.header;
         let of_program = has_address_of_source(header) || has_home_page_of_product(header);
@@ -199,13 +200,13 @@ impl<'a, 'h> ClaimReader<'a, 'h> {
 struct DeclaredEvidence<'a> {
     serves: Option<&'a Part>,
     crawls: Option<&'a Part>,
-    /// Whether a piece such as `crawl` or `spider` was found, not only `bot`. If so, the client is
-    /// a crawler even if other words suggest another purpose.
+    /// Whether a word contains `crawl`, `spider` or similar, and not only `bot`. If so, the client
+    /// is a crawler even if other words suggest another purpose.
     is_crawler: bool,
     collects: Option<&'a Part>,
     addressed: Option<&'a Part>,
     category: Option<Category>,
-    /// Whether a word suggests a player, a reader or a browser.
+    /// Whether a word suggests a media player, a feed reader or a browser.
     presents: bool,
     on_device: bool,
 }
@@ -264,8 +265,8 @@ fn is_for_media(header: &Header<'_>, part: &Part) -> bool {
 }
 
 impl DeclaredEvidence<'_> {
-    /// Returns the part with the name of the agent that makes the claim in `part`. The name is
-    /// usually the leading product, even if its contact and description are in other parts. A
+    /// Returns the part that names the agent. `part` contains the words or the contact that declare
+    /// a crawler. The name is usually the leading product, even if `part` is another part. A
     /// product outside comments that calls itself a crawler takes precedence. The name of a library
     /// is never used.
     fn name<'a>(&self, header: &'a Header<'_>, part: &'a Part) -> &'a Part {
@@ -342,8 +343,8 @@ fn silent_class(header: &Header<'_>) -> Class {
 // The following functions find an unregistered crawler in a header that also contains registered
 // names. Otherwise, such a crawler could hide behind a registered name. Words outside registered
 // names may also describe a registered crawler (`serpstatbot/1.0 (advanced backlink tracking bot;
-// …)`, `PingdomPageSpeed/1.0 (pingbot/2.0; …)`, `Dazzle BlueSky Bot/1.1`). So a crawler must be
-// declared more clearly there than in a header without registered names.
+// …)`, `PingdomPageSpeed/1.0 (pingbot/2.0; …)`, `Dazzle BlueSky Bot/1.1`). So in these headers, an
+// unregistered crawler must be declared more clearly than in headers without registered names.
 impl Header<'_> {
     /// Reports whether a word outside the ranges of `places` may belong to the name of a product.
     /// The ranges must be in the order of the header.
@@ -356,8 +357,9 @@ impl Header<'_> {
         })
     }
 
-    /// Marks the words in the ranges of `places` as registered names. Removes the contact from each
-    /// part with such a name, because the contact belongs to the registered crawler.
+    /// Marks the words in the ranges of `places` as registered names. Removes [`Marks::ADDRESSED`]
+    /// and [`Marks::COMPATIBLE`] from each part that contains such a word, because they belong to
+    /// the registered crawler.
     pub(super) fn without(mut self, places: &[Range<usize>]) -> Self {
         let mut places = places.iter().peekable();
         for part in &mut self.parts {
@@ -373,13 +375,13 @@ impl Header<'_> {
         self
     }
 
-    /// Marks words that may describe a registered crawler as ignored. Expects a header from
-    /// [`Header::without`]. All words are ignored except these:
+    /// Sets the role [`WordRole::Ignored`] for words that may describe a registered crawler.
+    /// Expects a header from [`Header::without`]. Only these words are not ignored:
     ///
-    /// - outside comments: products with a version (`MyBot/1.0`), and words that contain bot or
-    ///   crawler;
-    /// - in comments: products with a version that call themselves a crawler, unless the comment
-    ///   belongs to a registered product.
+    /// - outside comments: products with a version (`MyBot/1.0`), and words that contain `bot`,
+    ///   `crawl` or similar;
+    /// - in comments: versioned products that call themselves a crawler, unless the comment belongs
+    ///   to a registered product.
     pub(super) fn ignore_descriptions(&mut self) {
         let bytes = self.bytes;
         let is_crawler = |word: &Word| word.may_name_a_crawler() && crawls(word.text(bytes));

@@ -25,7 +25,7 @@ pub struct Crawler {
     /// Name of the crawler in the registry, in settings and in reports.
     pub name: String,
     /// The names that identify the crawler in `User-Agent` headers; empty for a control token. A
-    /// name is found only as one or more whole words. A version may follow the last word
+    /// name must match whole words of the header, but a version may follow its last word
     /// (`ExampleBot2`).
     pub header_names: Vec<String>,
     /// Product tokens whose groups the crawler obeys. If a file has groups for several of these
@@ -35,7 +35,7 @@ pub struct Crawler {
     pub operator: String,
     /// Purpose of the crawler's requests.
     pub category: Category,
-    /// Purposes of other parties that use the operator's published data.
+    /// Additional purposes. Other organisations use the operator's published data for them.
     pub supplies: Vec<Category>,
     /// Whether the crawler obeys groups that name it.
     pub obeys_robots: Obeys,
@@ -52,8 +52,9 @@ pub struct Crawler {
     /// page is removed from the index. So a [`Policy`](crate::policy::Policy) refuses these
     /// requests only if an override requires it.
     pub is_index_engine: bool,
-    /// If the name is also an ordinary word, a header must contain the name and at least one of
-    /// these strings.
+    /// Strings that identify the crawler if its name is also an ordinary word. A header must
+    /// contain the name and at least one of these strings. If the list is empty, the name is
+    /// enough.
     pub requires: Vec<String>,
     /// URLs of the address lists that the operator publishes for the crawler.
     pub ranges: Vec<String>,
@@ -243,7 +244,7 @@ impl Obeys {
     }
 }
 
-/// A change for [`Registry::extended_with`](super::Registry::extended_with).
+/// A change to a registry, for [`Registry::extended_with`](super::Registry::extended_with).
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum RegistryRow {
@@ -287,7 +288,7 @@ pub struct RegistryError {
     pub row: usize,
     /// Key of the invalid field in a registry file, such as `name`, `header` or `tokens`.
     pub field: &'static str,
-    /// The problem and how to correct it, without the position.
+    /// The problem and how to correct it, without the row and the field.
     pub message: String,
 }
 

@@ -1,4 +1,4 @@
-//! Finds the crawlers in a header that a robots.txt names, but the registry does not contain.
+//! Finds names in `User-Agent` headers that occur in a robots.txt, but not in the registry.
 
 use super::claim::ClaimReader;
 use super::header::{Header, Word};
@@ -57,8 +57,8 @@ impl FileNames {
         best.map(|(_, name)| &self.tokens[name as usize])
     }
 
-    /// Calls `report` for every name that begins at the word from `start` to `end`. The first word
-    /// of the name must equal this word, with or without its version.
+    /// Calls `report` for every name that begins with the header word at `start..end`. The first
+    /// word of the name must equal this word, with or without the word's version.
     fn starting_at(&self, bytes: &[u8], start: usize, end: usize, mut report: impl FnMut(u32, End, usize)) {
         let limit = end.min(start.saturating_add(self.index.longest_word));
         for at in start..limit {
@@ -76,8 +76,8 @@ impl FileNames {
     }
 }
 
-/// Reports whether the name of an agent's product may select the agent's group. Ordinary words may
-/// not.
+/// Reports whether an unregistered agent obeys the group for its product name. Agents do not obey
+/// groups for ordinary words and for words that all browsers send.
 pub(super) fn may_claim(token: &ProductToken) -> bool {
     !is_costume(token) && !is_general(token)
 }
@@ -98,21 +98,20 @@ fn is_costume(token: &ProductToken) -> bool {
 }
 
 /// Reports whether a name is an everyday word, or so short that it may have another meaning in a
-/// header, for example a language.
+/// header, such as a language code.
 fn is_general(token: &ProductToken) -> bool {
     let bytes = token.as_bytes();
     bytes.len() <= 3 || !bytes.contains(&b' ') && kinds(bytes, WordHash::of(bytes)).has(Kinds::GENERIC)
 }
 
 impl Registry {
-    /// Returns the tokens that a name in a robots.txt stands for, in addition to the token from
-    /// [`ProductToken::from_name`]. For use with
+    /// Returns further product tokens whose crawlers obey the group with this name, in addition to
+    /// the token from [`ProductToken::from_name`]. For use with
     /// [`RobotsTxt::compile_with`](crate::rules::RobotsTxt::compile_with).
     ///
-    /// Many crawlers read a name only up to the first byte that is not in `[A-Za-z_-]`. So an
-    /// unregistered name also stands for the part that these crawlers read if this part is a
-    /// registered token. A `User-Agent` header that was pasted into the file stands for the
-    /// products that the header declares.
+    /// Many crawlers read a name only up to the first byte that is not in `[A-Za-z_-]`. So if this
+    /// beginning of an unregistered name is a registered token, that token is returned. If the name
+    /// is a whole `User-Agent` header, the tokens of the products in the header are returned.
     ///
     /// ```
     /// use robots_core::agent::Registry;

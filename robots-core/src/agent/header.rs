@@ -60,7 +60,7 @@ pub(super) struct Part {
     pub(super) marks: Marks,
 }
 
-/// Properties of a part, as a set of bits.
+/// Properties of a header part, as a set of bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Marks(u16);
 
@@ -76,7 +76,7 @@ impl Marks {
     pub(super) const MODEL: Self = Self(1 << 3);
     /// The part is in a comment with `MSIE` or `Konqueror`.
     pub(super) const OLD_BROWSER: Self = Self(1 << 4);
-    /// The part is a product and its version.
+    /// The part is a versioned product, such as `FooBot/1.0`.
     pub(super) const VERSIONED: Self = Self(1 << 5);
     /// The part contains a word with letters, other than the words that all browsers send.
     pub(super) const OWN_WORD: Self = Self(1 << 7);

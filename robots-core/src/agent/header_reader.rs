@@ -23,8 +23,8 @@ struct HeaderReader<'h> {
     marks: Marks,
     address: Range<usize>,
     first_word: usize,
-    /// Marks that the following parts begin with. While a comment is open, they are only for this
-    /// comment, and `inherited_outside` stores the marks for the parts after it.
+    /// Initial marks of the following parts. Within a comment, they apply only up to its end, and
+    /// `inherited_outside` stores the initial marks for the parts after the comment.
     inherited: Marks,
     inherited_outside: Marks,
     /// Which of the following words are ignored because of an earlier word such as "like".
@@ -187,8 +187,8 @@ impl<'h> HeaderReader<'h> {
             && bytes[last.end..self.at].iter().all(|byte| is_blank(*byte))
     }
 
-    /// Outside comments, ends the current part if it already has a version, because the next word
-    /// begins another product.
+    /// Ends the current part if it is a versioned product such as `FooBot/1.0`, because the next
+    /// word begins another product. In comments, a part ends only at a separator.
     fn begin_product(&mut self) {
         if self.depth == 0 && self.marks.has(Marks::VERSIONED) {
             self.end_part();
@@ -250,8 +250,8 @@ impl<'h> HeaderReader<'h> {
         self.mute = Mute::Nothing;
     }
 
-    /// Marks the previous part as addressed, because the contact of a product often comes directly
-    /// after the product, as in `(FooBot/1.0; +http://…)` and `FooBot/1.0 (+http://…)`.
+    /// Adds [`Marks::ADDRESSED`] to the previous part. The contact in the current part often
+    /// belongs to that part, as in `(FooBot/1.0; +http://…)` and `FooBot/1.0 (+http://…)`.
     fn mark_addressed(&mut self, comment: u32) {
         if let Some(before) = self.header.parts.last_mut()
             && (before.comment == comment || before.comment == 0)

@@ -1,6 +1,5 @@
-//! The result of verifying that a request is from the crawler that it claims to be from. The
-//! policy, the log and the records use this result. The methods of verification are in the module
-//! `identity`.
+//! The result of verifying which crawler sent a request. The module [`identity`](crate::identity)
+//! contains the verification itself.
 
 use std::fmt;
 use std::str::FromStr;
@@ -123,8 +122,8 @@ keyword_enum! {
         /// The resolver has not verified any address of the operator recently, so its negative
         /// response proves nothing.
         UnprovenResolver = "unproven-resolver",
-        /// Too many claims fail on the network path of the request, so client addresses on this
-        /// path are unreliable. A proxy may be missing in `trusted_proxies`.
+        /// Too many claims were refuted on the network path of the request, so client addresses on
+        /// this path are unreliable. A proxy may be missing in `trusted_proxies`.
         SuspectPath = "suspect-path",
         /// Signatures are the operator's only verification method, and the request is not signed.
         Unsigned = "unsigned",

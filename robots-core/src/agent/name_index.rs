@@ -1,6 +1,6 @@
 //! An index of names by their first word. One lookup per word of a header finds every name that may
-//! begin at this word. This module also contains the kinds of words, which determine the class of a
-//! header.
+//! begin at this word. This module also contains [`Kinds`], which determine the
+//! [`Class`](super::Class) of an agent.
 //!
 //! Names begin at the beginning of a word. So one pass that hashes the words of the header finds
 //! all names, however many there are. An automaton over all names would step through every byte,
@@ -26,8 +26,8 @@ const WORD_BYTES: [bool; 256] = {
     table
 };
 
-/// Reports whether a byte is a joint between the pieces of a word, as in `Googlebot-Image` and
-/// `archive.org_bot`.
+/// Reports whether a byte is a hyphen, an underscore or a dot. They may occur inside a word, as in
+/// `Googlebot-Image` and `archive.org_bot`, but are stripped from its ends.
 pub(super) const fn is_joint(byte: u8) -> bool {
     matches!(byte, b'-' | b'_' | b'.')
 }
@@ -88,7 +88,7 @@ pub(super) struct NameIndex {
 #[derive(Clone, Debug)]
 pub(super) struct Named {
     hash: WordHash,
-    /// The name in lower case, without joints at its ends.
+    /// The name in lower case, without `-`, `_` and `.` at its ends.
     text: Box<[u8]>,
     /// Number of bytes before the first word of the name: 1 in `!Susie`.
     lead: usize,
@@ -175,8 +175,8 @@ impl Named {
         self.text.len()
     }
 
-    /// Returns the first word of the name, which the header must contain. Trailing joints (`-`,
-    /// `_`, `.`) are stripped, as they are when a header is read.
+    /// Returns the first word of the name, which the header must contain. Trailing `-`, `_` and `.`
+    /// are stripped, as in the words of a [`Header`](super::header::Header).
     fn first_word(&self) -> &[u8] {
         let word = &self.text[self.lead..];
         let end = word.iter().position(|byte| !is_word_byte(*byte)).unwrap_or(word.len());
@@ -313,7 +313,7 @@ pub(super) fn kinds(word: &[u8], hash: WordHash) -> Kinds {
 const DOMAINS: &str = "com net org info biz edu gov io ai co eu us uk de fr nl be at ch it es pt pl cz sk hu ro ru ua by \
     se no dk fi is ie gr tr il ir in jp cn kr tw hk sg au nz br ar mx cl ca za fm tv me ly cc ws to";
 
-/// Hosts for source code and packages.
+/// Sites that host source code and packages.
 const FORGES: &str = "github.com gitlab.com codeberg.org bitbucket.org sourceforge.net sr.ht git.sr.ht pypi.org crates.io \
     npmjs.com packagist.org rubygems.org metacpan.org hackage.haskell.org pear.php.net";
 
@@ -325,8 +325,8 @@ pub(super) fn is_forge(host: &[u8]) -> bool {
 }
 
 /// Reports whether a word is a host name, such as `example.com` in `example.com/1.0`. Returns
-/// `false` for names of applications (`com.example.app`). Also returns `false` for hosts of source
-/// code, because many programs have their home pages there.
+/// `false` for names of applications (`com.example.app`). Also returns `false` for [`FORGES`],
+/// because many programs have their home pages there.
 pub(super) fn is_host(word: &[u8]) -> bool {
     let Some(dot) = word.iter().rposition(|byte| *byte == b'.') else { return false };
     let (name, domain) = (&word[..dot], &word[dot + 1..]);

@@ -69,8 +69,8 @@ pub(super) fn is_of_maker(header: &Header<'_>, part: &Part, presents: bool) -> b
     leads || is_on_device(header) || is_called_program(header) || on_desk && !has_crawlers_contact(header)
 }
 
-/// Reports whether the header is from a program that a person or the owner of a machine runs. Such
-/// a header contains a known program, a runtime (`go1.20.5`, `ruby3.1.4`) or a machine
+/// Reports whether the header is from a tool that people run on their own machines. Such a header
+/// contains the name of a known program, a runtime (`go1.20.5`, `ruby3.1.4`) or a machine
 /// (`linux/amd64`, `x86_64-pc-linux-gnu`).
 pub(super) fn is_program(header: &Header<'_>) -> bool {
     let is_known = |part: &Part| header.product_lead(part).is_some_and(|lead| lead.kinds.has(Kinds::PROGRAM));
@@ -100,7 +100,7 @@ pub(super) fn has_address_of_source(header: &Header<'_>) -> bool {
     contacts.peek().is_some() && contacts.all(|part| is_of_source(header.address(part)))
 }
 
-/// Reports whether an address is a project on a host for source code. The name of the project must
+/// Reports whether [`is_forge`] accepts the host of an address, and the name of the project does
 /// not suggest a crawler.
 fn is_of_source(address: &[u8]) -> bool {
     let project = address.strip_suffix(b"/").unwrap_or(address).rsplit(|byte| *byte == b'/').next();
@@ -121,7 +121,7 @@ pub(super) fn has_home_page_of_product(header: &Header<'_>) -> bool {
 
 /// Reports whether a part is a comment that contains only `+` and a host that is named like a
 /// product in the header. Hosts of audio services are excluded, because their clients are treated
-/// as fetchers of feeds.
+/// as feed fetchers.
 fn is_home_page(header: &Header<'_>, part: &Part) -> bool {
     let address = header.address(part);
     let host = host(address);
@@ -140,8 +140,9 @@ fn is_home_page(header: &Header<'_>, part: &Part) -> bool {
         && products.any(|part| header.words_of(part).iter().any(is_named))
 }
 
-/// Reports whether the name of the leading product ends with a word such as player:
-/// `MediaPlayer/1.0 (+https://…)`.
+/// Reports whether the name of the leading product ends with `player` or a similar word, as in
+/// `MediaPlayer/1.0 (+https://…)`, and the header does not contain the address of a page about a
+/// crawler.
 fn is_called_program(header: &Header<'_>) -> bool {
     let leading = header.parts.iter().find(|part| header.names_product(part));
     leading.is_some_and(|part| ends_as_program(header.product(part).as_bytes())) && !has_page_of_crawler(header)

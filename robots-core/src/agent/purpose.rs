@@ -8,17 +8,17 @@ use aho_corasick::{AhoCorasick, AhoCorasickKind, Match, MatchKind};
 use super::crawler::Category;
 use super::name_index::ends_with;
 
-/// The purpose that a piece of a word suggests for a product.
+/// The purpose of a product, as suggested by a piece of a word in its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
-    /// The product crawls. Only crawlers use these words, so the word declares a crawler even in a
-    /// browser's header.
+    /// The product crawls. A word for this declares a crawler even in a browser's header, because
+    /// only crawlers use such words.
     Crawls,
     /// The product is a bot. This is treated like [`Crawls`](Self::Crawls), but another purpose
     /// takes precedence if other words suggest it, because some bots monitor a site for its owner.
     IsBot,
-    /// The product fetches, checks or collects. The word declares a crawler unless the header is a
-    /// browser's.
+    /// The product fetches, checks or collects. A word for this declares a crawler, except in a
+    /// browser's header.
     Collects(Option<Category>),
     /// The product probes the health of a server, validates domains or delivers webhooks.
     Serves,
@@ -72,10 +72,10 @@ static STEMS: LazyLock<(AhoCorasick, Vec<(&str, Purpose)>)> = LazyLock::new(|| {
     (automaton, stems)
 });
 
-/// Reports whether a contact address contains `webhook` or `healthcheck`, as in
+/// Reports whether a contact address contains `webhook`, `healthcheck` or `health-check`, as in
 /// `(+https://stripe.com/docs/webhooks)`.
 pub(super) fn is_address_of_service(address: &[u8]) -> bool {
-    // All three pieces end with `k`, which is rare in addresses.
+    // All three strings end with `k`, which is rare in addresses.
     memchr::memchr2_iter(b'k', b'K', address)
         .map(|at| &address[..=at])
         .any(|text| [&b"webhook"[..], b"healthcheck", b"health-check"].iter().any(|stem| ends_with(text, stem)))
@@ -136,8 +136,8 @@ fn is_border(text: &[u8], start: usize) -> bool {
         || text[start].is_ascii_uppercase() && (before.is_ascii_lowercase() || is_lower(start + 1))
 }
 
-/// Reports whether the end of a word suggests a program for people: `MediaPlayer`, `Peapod`. The
-/// ending `reader` does not count, because the names of some crawlers end with it.
+/// Reports whether the end of a word suggests a player or a similar program: `MediaPlayer`,
+/// `Peapod`. The ending `reader` does not count, because the names of some crawlers end with it.
 pub(super) fn ends_as_program(word: &[u8]) -> bool {
     counted(word)
         .any(|(hit, stem, purpose)| purpose == Purpose::Presents && stem != "reader" && hit.end() == word.len())

@@ -1,9 +1,9 @@
-//! Recognises the agents in a header, and the agent that a person means by a name.
+//! Recognises the agents in a header, and resolves names that people type.
 //!
-//! A string that a person typed is first looked up as a name in the registry. If it is not found,
-//! it is treated as a header. Names differ from headers in two ways. In a header, some registered
-//! names count only together with other strings (`Stripe` is also a word), but a person may write
-//! the name alone. Also, a person may mean a control token, which never occurs in a header.
+//! A typed string is first looked up in the registry. If the registry does not contain it, it is
+//! treated as a header. Names differ from headers in two ways. In a header, some registered names
+//! count only together with other strings (`Stripe` is also a word), but a person may write the
+//! name alone. Also, a person may mean a control token, which never occurs in a header.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -50,7 +50,7 @@ pub enum NamedAs {
     Star,
     /// The name of a registered crawler, one of its header names, or its first product token.
     Registered,
-    /// A `User-Agent` header as sent.
+    /// A whole `User-Agent` header.
     Header,
     /// A name that does not belong to a registered crawler. It is treated as the product token of a
     /// crawler. This crawler obeys the group with this name or, if there is no such group, the
@@ -72,7 +72,8 @@ impl Recognizer {
     }
 
     /// Returns the first agent in one `User-Agent` line. Logs and reports show the name of this
-    /// agent as the sender. For a decision, use all [`Recognizer::agents`].
+    /// agent as the sender. To decide on a request, consider all agents that [`Recognizer::agents`]
+    /// returns.
     ///
     /// The line may contain any bytes. All bytes are examined, even in a long line.
     pub fn identify(&self, field: &[u8]) -> Agent {
@@ -143,9 +144,9 @@ impl Recognizer {
         }
     }
 
-    /// Returns the agent that the words outside the registered names of a header describe. `places`
-    /// contains the ranges of these names. `None` if the words outside declare no crawler and
-    /// contain no name from the file.
+    /// Returns the unregistered agent in a header that also contains registered names. `places`
+    /// contains the ranges of the registered names. `None` if the other words declare no crawler
+    /// and contain no name from the file.
     fn beside(&self, header: Header<'_>, places: &[Range<usize>]) -> Option<Agent> {
         if !header.has_own_word_outside(places) {
             return None;
@@ -183,8 +184,8 @@ impl Recognizer {
         let own = ProductToken::from_name(product.as_bytes()).filter(|own| Some(own) != name && may_claim(own));
         let tokens = name.cloned().into_iter().chain(own).chain(framework.tokens.iter().cloned());
         // Some frameworks are software for federated servers, which fetch pages to create previews
-        // for people. So a server that is built with such a framework also has the category of
-        // previewers.
+        // for people. So an agent that is built with such a framework also has
+        // [`Category::Preview`], unless its name suggests a crawler.
         let category = Some(framework.category).filter(|own| *own == Category::Preview && !crawls(product.as_bytes()));
         Agent::claimed(Claim { class: Class::Declared, category, product: Some(product) }, tokens.collect())
     }
@@ -246,8 +247,8 @@ impl<'r> NamedCrawlers<'r> {
 
 impl Registry {
     /// Returns the first framework in a header, and its position. Versions (`Nutch-1.10`) are
-    /// always searched. The words that may name crawlers are searched only if `speaks` is true,
-    /// because [`NamedCrawlers::of`] has then found a framework among them.
+    /// always searched. Other words are searched only if `speaks` is true, which means that
+    /// [`NamedCrawlers::of`] has found a framework in one of them.
     ///
     /// In `FooBot/Nutch-1.10` and `FooBot/1.0 (Scrapy 2.11; …)`, the crawler is the product before
     /// the framework's name, not the framework.

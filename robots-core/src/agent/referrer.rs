@@ -1,9 +1,9 @@
 //! The services that send people to a site, recognised by the host in a `Referer`. For example,
 //! `chatgpt.com` belongs to OpenAI.
 //!
-//! A host is looked up among the `referers` of all rows of the registry in three ways: the whole
-//! host, as a subdomain, and as a name under a country's domain. This takes a few hash lookups and
-//! no allocation, because all keys are slices of the host.
+//! A host is looked up among the `referers` of all registry rows in three ways: as a whole, as a
+//! subdomain of a listed host, and as a name under a country's domain. This takes a few hash
+//! lookups and no allocation, because all keys are slices of the host.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ pub struct Referrer {
     pub host: String,
 }
 
-/// Index of the hosts of all rows.
+/// Index of the `referers` of all registry rows.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ReferrerIndex {
     /// The services by key. A key is `chatgpt.com` for a single host, `.bing.com` for a host and

@@ -142,8 +142,7 @@ impl Registry {
         self.tokens.contains(token)
     }
 
-    /// Returns the crawler with exactly this header name. Ignores the other strings that the
-    /// crawler requires in headers.
+    /// Returns the crawler with exactly this header name. Does not check [`Crawler::requires`].
     pub(super) fn with_header_name(&self, name: &[u8]) -> Option<&Arc<Crawler>> {
         self.crawlers.get(self.index.exact(name)? as usize)
     }

@@ -3,8 +3,8 @@
 //!
 //! 1. A blocked crawler may not fetch any path. An allowed crawler obeys no rule that disallows the
 //!    whole site. Rules for parts of the site stay in force.
-//! 2. A group that is only for edited crawlers is changed. If a group is also for other crawlers,
-//!    only the name of the edited crawler is removed from it.
+//! 2. A group that names only edited crawlers gets other rules. If a group also names other
+//!    crawlers, its rules stay unchanged, and the names of the edited crawlers are removed from it.
 //! 3. An allowed crawler keeps the rules of its group, except rules that disallow the whole site.
 //!    If the group disallows no parts of the site, the crawler gets the rules that it would obey
 //!    without a group. It always keeps the delays and usage preferences of the group.
@@ -92,7 +92,7 @@ impl EditedFile {
         Ok(Self { robots: edited, diff, kept: kept.into_iter().collect() })
     }
 
-    /// Reports whether a crawler may not fetch any path according to the edited file.
+    /// Reports whether the edited file blocks a crawler from every path.
     pub fn shuts_out(&self, agent: &Agent, registry: &Registry) -> bool {
         let rules = self.robots.compile_with(Reading::Standard, |name| registry.stands_for(name.value()));
         is_as_wanted(select(&rules, agent), Access::Disallow)
@@ -132,9 +132,9 @@ fn select<'r>(rules: &'r RuleSet, agent: &Agent) -> Selection<'r> {
     rules.select(agent.tokens(), agent.fallback())
 }
 
-/// Reports whether a crawler with these groups has the requested access. For a blocked crawler,
-/// verdicts on sample paths are not enough: a longer rule may disallow the sample path of an allow
-/// rule that allows other paths. So the rules are also checked.
+/// Reports whether a crawler with these groups has the requested access. For a blocked crawler, it
+/// is not enough that sample paths are disallowed, because an allow rule may still allow other
+/// paths. So the rules are also checked.
 fn is_as_wanted(selection: Selection<'_>, access: Access) -> bool {
     let shut = || selection.groups().map(Reach::of).reduce(Reach::merge).and_then(Reach::shut_by);
     match access {
@@ -166,7 +166,7 @@ struct Draft<'f, 'a> {
     access: Access,
     /// The lines of each group, without its user-agent lines.
     lines: Vec<Vec<GroupLine>>,
-    /// Own tokens of the edited crawlers. Leaves out crawlers that already have the requested
+    /// The first token of each edited crawler. Leaves out crawlers that already have the requested
     /// access.
     own: HashSet<ProductToken>,
     /// The crawlers that no group names and that obey the group of an edited crawler. Maps the
@@ -328,8 +328,9 @@ impl<'f, 'a> Draft<'f, 'a> {
         self.removed.extend(opening);
     }
 
-    /// Removes the rules that disallow the whole site. If the group then has no lines except its
-    /// names, removes the group. Returns whether the group still exists.
+    /// Removes the rules that disallow the whole site. If the group has no rules for parts of the
+    /// site, removes all its rules, and adds the rules of `otherwise`. If it also has no other
+    /// lines, removes the whole group instead. Returns whether the group still exists.
     fn open(&mut self, at: usize, group: Group<'_>, otherwise: Selection<'_>) -> bool {
         if group.rules().any(|rule| closes_part(&rule)) {
             self.removed.extend(group.rules().filter(closes_site).map(|rule| rule.line() - 1));
@@ -349,8 +350,9 @@ impl<'f, 'a> Draft<'f, 'a> {
     }
 
     /// Returns the lines of a new group for an allowed crawler: the lines of its current groups,
-    /// except rules that disallow the whole site. If these groups disallow no parts of the site,
-    /// the rules are those that the crawler would obey without them.
+    /// except rules that disallow the whole site. If its current groups disallow no parts of the
+    /// site, the new group gets the rules of `otherwise`, which the crawler would obey without its
+    /// current groups.
     fn opened(&self, own: &[Group<'_>], otherwise: Selection<'_>) -> Vec<Vec<u8>> {
         let has_own = has_narrower(own);
         let mut lines = if has_own { self.rules(own.iter().copied()) } else { self.rules(otherwise.groups()) };

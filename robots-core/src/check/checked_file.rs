@@ -1,5 +1,5 @@
-//! The robots.txt that lints and fixes examine, with data that they share. Also creates the edits
-//! that add or remove lines of this file.
+//! The robots.txt that lints and fixes examine, with data that they share, and the edits that add
+//! or remove lines.
 
 use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};

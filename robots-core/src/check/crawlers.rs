@@ -1,5 +1,4 @@
-//! The crawlers of a registry, by token. Also finds the crawlers that were probably meant by
-//! misspelled names.
+//! The crawlers of a registry, by token, and suggestions for misspelled names.
 
 use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
@@ -9,25 +8,25 @@ use strsim::generic_damerau_levenshtein;
 use crate::agent::{Category, Crawler, Registry};
 use crate::rules::{Name, ProductToken, RobotsTxt};
 
-/// Minimum length of an unknown name, in bytes, to suggest similar names. A shorter name is similar
-/// to too many names of crawlers.
+/// Minimum length of a name that is treated as a misspelling, in bytes. Shorter names are similar
+/// to too many crawlers' names.
 const MIN_GUESS_LENGTH: usize = 6;
 
-/// Minimum length of an unknown name, in bytes, to treat the name as that of a search engine or an
-/// assistant (`Claude`). The crawlers of this service are then suggested.
+/// Minimum length of an unknown name that is treated as the name of a service or an operator, in
+/// bytes. For example, `ClaudeBot` and `Claude-User` are suggested for `Claude`.
 const MIN_BRAND_LENGTH: usize = 3;
 
 /// Endings that turn the name of a search engine or an assistant into the name of its crawler.
 const ENDINGS: [&str; 5] = ["bot", "spider", "crawler", "-user", "-searchbot"];
 
-/// Maximum number of suggested crawlers for the name of an operator.
+/// Maximum number of crawlers that are suggested for the name of an operator.
 const OF_OPERATOR: usize = 3;
 
 /// Maximum number of unknown names per file that are compared with known names, to bound the cost.
 const GUESSES: usize = 64;
 
-/// The crawlers of a registry, by their own tokens. A crawler's own token is the first of its
-/// tokens.
+/// The crawlers of a registry, by their own tokens. A crawler's own token is the first one in
+/// [`Crawler::tokens`].
 pub(super) struct CrawlersByToken<'r> {
     pub(super) registry: &'r Registry,
     by_token: OnceCell<HashMap<&'r [u8], &'r Crawler>>,
@@ -38,7 +37,8 @@ impl<'r> CrawlersByToken<'r> {
         Self { registry, by_token: OnceCell::new() }
     }
 
-    /// Returns the crawler whose own token is the token of a name.
+    /// Returns the crawler with the given name in a robots.txt. Names are compared with the
+    /// crawlers' own tokens.
     pub(super) fn named(&self, name: Name<'_>) -> Option<&'r Crawler> {
         self.of_token(&ProductToken::from_name(name.value())?)
     }
@@ -80,8 +80,8 @@ impl<'r> CrawlersByToken<'r> {
             .filter_map(|(name, token)| Some((name, self.likely(&token)?)))
     }
 
-    /// Reports whether similar names may be suggested for a token. The token must be unknown and
-    /// not too short. It must not contain spaces, because such a value is not a typing error.
+    /// Reports whether other names may be suggested for a token. The token must be unknown and not
+    /// too short. It must not contain spaces, because such a token is not a typing error.
     fn is_unknown(&self, token: &ProductToken) -> bool {
         let text = token.as_bytes();
         !self.registry.knows(token) && text.len() >= MIN_BRAND_LENGTH && !text.contains(&b' ')

@@ -46,8 +46,8 @@ pub struct Finding {
     pub message: String,
     /// How to correct the problem, in one line without control characters.
     pub help: Option<String>,
-    /// Number of another line that the message refers to, from 1. An example is the line of the
-    /// rule that decides instead of the reported rule.
+    /// Number of another line that the message refers to, from 1. For example, the other line
+    /// contains the rule that takes precedence over the reported rule.
     #[cfg_attr(feature = "serde", serde(skip))]
     pub related_line: Option<usize>,
 }
@@ -65,8 +65,8 @@ keywords!(Severity, "a severity", {
 
 impl Finding {
     /// Default maximum number of findings of one lint in a [`Report`](super::Report), which
-    /// [`Options::findings_per_lint`](super::Options::findings_per_lint) can change. All other
-    /// findings are only counted, to bound the cost of files full of garbage.
+    /// [`Options::findings_per_lint`](super::Options::findings_per_lint) can change. Findings
+    /// beyond the limit are only counted, to bound the cost of files full of garbage.
     pub const MAX_PER_LINT: usize = 100;
 }
 
@@ -87,7 +87,7 @@ pub(super) struct Sink {
     /// Severity that the options set for all findings of the lint; `None` if the options set none.
     pub(super) forced: Option<Severity>,
     pub(super) file_length: usize,
-    /// Maximum number of findings that are stored. All other findings are only counted.
+    /// Maximum number of findings that are stored.
     pub(super) most: usize,
     /// Byte ranges of the file that comments exclude from the lint.
     pub(super) allowed: Vec<Range<usize>>,
@@ -149,8 +149,8 @@ impl Sink {
 }
 
 impl ReportedFinding<'_> {
-    /// Sets the crawler that the finding is about. For several crawlers, callers pass the first
-    /// one.
+    /// Sets the crawler that the finding is about. If it is about several crawlers, callers pass
+    /// the first one.
     pub(super) fn of_agent(mut self, name: &[u8]) -> Self {
         if let Some(finding) = &mut self.0 {
             finding.agent = Some(Quoted(name).to_string().trim_matches('"').into());

@@ -1,8 +1,7 @@
 //! The definition of a lint: its code, its reason, examples, a function that finds problems, and a
 //! fix.
 //!
-//! **Lints do not depend on the table that lists them.** All lints in the table share one walk over
-//! the file.
+//! The check passes over the file once and runs all lints of the table.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,7 +10,7 @@ use std::ops::Range;
 use super::file_kind::FileKind;
 use super::quote::{pieces, write_piece};
 
-// The files of lints import the following items.
+// The modules that define lints import these items from here.
 pub(super) use super::checked_file::CheckedFile;
 pub(super) use super::crawlers::any_of;
 pub(super) use super::directives::{is_known, is_rule, is_spelled, is_url, lost_colon};
@@ -33,7 +32,7 @@ pub struct Lint {
     pub severity: Severity,
     /// Short description of the findings.
     pub summary: &'static str,
-    /// Why findings matter, in one paragraph.
+    /// Why findings of this lint matter, in one paragraph.
     pub why: &'static str,
     /// A file that has a finding of this lint.
     pub bad: Example,
@@ -50,8 +49,8 @@ pub struct Example {
     pub(super) head: &'static [u8],
     pub(super) unit: &'static [u8],
     pub(super) times: usize,
-    /// Names of the crawlers whose disallowed requests are refused in this example. Only lints
-    /// about the configuration use these names.
+    /// Names for [`Options::refused_crawlers`](super::Options::refused_crawlers) in this example.
+    /// Only lints about the configuration use them.
     pub(super) refused: &'static [&'static str],
 }
 
@@ -135,7 +134,7 @@ impl Example {
         Self { head, unit: b"", times: 0, refused: &[] }
     }
 
-    /// Creates a large example that consists of a beginning and a repeated part.
+    /// Creates a large example: `head`, and `unit` repeated `times` times.
     pub(super) const fn repeated(head: &'static [u8], unit: &'static [u8], times: usize) -> Self {
         Self { head, unit, times, refused: &[] }
     }
@@ -144,7 +143,7 @@ impl Example {
         Self { refused, ..self }
     }
 
-    /// Returns the content of the file.
+    /// Returns the content of the example file.
     #[doc(hidden)]
     pub fn bytes(&self) -> Cow<'static, [u8]> {
         match self.times {

@@ -79,8 +79,8 @@ impl Options {
         self
     }
 
-    /// Sets the maximum number of findings per lint in the report. All other findings are only
-    /// counted. Default: [`Finding::MAX_PER_LINT`](super::Finding::MAX_PER_LINT).
+    /// Sets the maximum number of findings per lint in the report. Findings beyond the limit are
+    /// only counted. Default: [`Finding::MAX_PER_LINT`](super::Finding::MAX_PER_LINT).
     pub const fn findings_per_lint(mut self, most: usize) -> Self {
         self.most = Some(most);
         self
@@ -138,8 +138,9 @@ impl PartialEq for SiteContext {
 /// A registered crawler whose disallowed requests the site refuses, for
 /// [`Options::refused_crawlers`](super::Options::refused_crawlers).
 ///
-/// By default, all disallowed requests are refused. The groups for `*` count, too, unless the
-/// crawler ignores `*` according to the registry. A name converts to a `RefusedCrawler`.
+/// By default, all disallowed requests are refused, including requests that a group for `*`
+/// disallows, unless the crawler ignores `*` according to the registry. A name converts to a
+/// `RefusedCrawler`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
 pub struct RefusedCrawler {
@@ -190,7 +191,8 @@ impl RefusedCrawler {
 
     pub(super) fn is_refused_by(&self, rule: Rule<'_>) -> bool {
         let names = |patterns: &[PathPattern]| {
-            // Most sites have no override for a pattern and need no comparison.
+            // The rule is parsed only if there are patterns to compare, because most sites have
+            // none.
             !patterns.is_empty() && {
                 let rule = PathPattern::new(rule.pattern(), Reading::Standard);
                 patterns.iter().any(|pattern| pattern.is_spelling_of(&rule))

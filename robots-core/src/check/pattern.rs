@@ -10,10 +10,9 @@ const ANY: u8 = 0;
 /// spelling of `*`, `$` and escapes have the same canonical form.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Canonical {
-    /// The pattern with [`ANY`] instead of each `*`, and with another [`ANY`] at the end unless the
-    /// pattern is anchored there. There are several elements if the pattern contains a byte that
-    /// may match both in the path and in the query, and if the canonical form of the byte differs
-    /// between the two.
+    /// The encoded forms of the pattern, with [`ANY`] instead of each `*`. If the pattern does not
+    /// end with the anchor `$`, [`ANY`] is appended. There are several forms if a byte of the
+    /// pattern may match in the path or in the query, and if its encodings in the two differ.
     texts: Vec<Vec<u8>>,
 }
 
@@ -109,8 +108,8 @@ pub(super) fn is_expression(pattern: &[u8]) -> bool {
         || pattern.split(|octet| *octet == b'(').skip(1).any(has_choice)
 }
 
-/// Reports whether syntax of regular expressions begins at `rest`. `before` is the text that
-/// precedes `rest`.
+/// Reports whether `rest` begins with regular expression syntax. `before` is the text that precedes
+/// `rest`.
 fn is_sign(before: &[u8], rest: &[u8]) -> bool {
     // A repetition must be at the end of the expression, or before one of these bytes.
     let is_end = |rest: &[u8]| matches!(rest, [] | [b'$' | b'/' | b'(' | b')' | b'\\', ..]);

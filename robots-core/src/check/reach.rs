@@ -5,7 +5,7 @@ use std::fmt;
 
 use crate::rules::{Access, Group, Reading, Rule, priority};
 
-/// The disallowed part of a site. The larger part comes first.
+/// The disallowed part of a site. The variants are in descending order of size.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Extent {
     All,
@@ -22,7 +22,7 @@ impl fmt::Display for Extent {
     }
 }
 
-/// The rules in one or more groups that decide how much of the site is allowed.
+/// The rules that decide how much of the site one or more groups allow.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Reach<'r> {
     /// The disallow rule that matches every path, with the rule's priority.

@@ -41,7 +41,7 @@ pub enum Breadth {
     Part,
 }
 
-/// The rule that decides on a path.
+/// The rule that determines the verdict on a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
@@ -88,7 +88,8 @@ fn is_about_all(rule: Rule<'_>) -> bool {
 }
 
 impl Decider {
-    /// Returns the deciding rule of a verdict; `None` if no rule decided or its pattern is empty.
+    /// Returns the deciding rule of a verdict; `None` if no rule matched, or if the pattern of the
+    /// matching rule is empty.
     pub(in crate::check) fn of(verdict: Verdict<'_>) -> Option<Self> {
         let rule = verdict.rule().filter(|rule| !rule.pattern().is_empty())?;
         let pattern = String::from_utf8_lossy(rule.pattern()).into_owned();

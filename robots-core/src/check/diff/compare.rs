@@ -60,8 +60,8 @@ pub struct Diff {
     pub usage: Vec<UsageChange>,
     /// The guards that the new file violates.
     pub breaches: Vec<Breach>,
-    /// Crawlers whose verdicts and delays do not change, because a group names them. Empty if
-    /// nothing changes for crawlers that are not named in any group.
+    /// Crawlers that a change for unnamed crawlers does not affect, because a group names them.
+    /// Empty if nothing changes for unnamed crawlers.
     ///
     /// Each inner list contains the crawlers that obey the same groups, search engines first. A
     /// crawler may obey the group of another crawler.

@@ -31,10 +31,11 @@ const FEW_CRAWLERS: usize = 5;
 #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "kebab-case"))]
 #[non_exhaustive]
 pub enum DrasticChange {
-    /// Neither search engines nor crawlers that the file does not name may fetch any path. At least
-    /// one of them could fetch paths according to the old file, or there is no old file.
+    /// The new file blocks all search engines, and all crawlers that it does not name, from every
+    /// path. The old file, if any, did not block all of them.
     EveryoneShutOut,
-    /// Crawlers that the file does not name can no longer fetch most of the site.
+    /// Crawlers that the file does not name can fetch less than before: nothing, or only parts
+    /// instead of most of the site.
     UnnamedShutOut,
     /// Some search engines can fetch less than before: nothing, or only parts instead of most of
     /// the site.
@@ -168,8 +169,8 @@ fn rules_lost(pair: &Pair, old: &RobotsTxt, new: &RobotsTxt, registry: &Registry
     (lost >= FEW_RULES && lost * 2 > of && gained * 2 < lost).then_some(DrasticChange::RulesLost { lost, of })
 }
 
-/// Examines the disallow rules of `shut` that disallow their own shortest path. Returns the number
-/// of these rules whose path is allowed by `open`, and the number of all of them.
+/// Tries the shortest path that each disallow rule of `shut` matches. Returns how many of the paths
+/// that `shut` disallows are allowed by `open`, and the number of all paths that `shut` disallows.
 fn opened(shut: Selection<'_>, open: Selection<'_>, most: usize) -> (usize, usize) {
     let (mut opened, mut of) = (0, 0);
     for path in witness::of_rules(shut, Access::Disallow).take(most) {
