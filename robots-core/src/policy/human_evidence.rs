@@ -37,12 +37,12 @@ keyword_enum! {
     }
 }
 
-/// The configured names of cookies.
+/// The cookie names in the configuration.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Cookies {
-    /// Cookies that exempt a request.
+    /// Names of the cookies that exempt a request.
     pub(super) exempt: Vec<Box<[u8]>>,
-    /// Cookies that are a sign that a person made the request.
+    /// Names of the cookies that are a sign that a person made the request.
     pub(super) session: Vec<Box<[u8]>>,
 }
 
