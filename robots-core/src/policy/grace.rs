@@ -8,7 +8,7 @@ use crate::rules::{
 };
 
 /// The grace period of the present version of the rules. Also stores the earlier versions, and the
-/// times when all of these versions went live.
+/// time when each version went live.
 ///
 /// A disallowed request is refused only if a version that disallows it went live at least one grace
 /// period ago. Until then, the request is only observed. So a grace period begins if a `Disallow`

@@ -54,9 +54,9 @@ impl Crawlers {
     ///
     /// # Errors
     ///
-    /// Returns an error if `name` is a whole `User-Agent` value, is `*`, or is the name of a
-    /// registered crawler with added spaces (`GPT Bot`). The error suggests the right name if there
-    /// is one.
+    /// Returns an error if `name` is not a crawler's name: for example, a whole `User-Agent` value,
+    /// `*`, or the name of a registered crawler with added spaces (`GPT Bot`). The error suggests
+    /// the right name if there is one.
     pub fn agent(name: &str) -> Result<Self, ValueError> {
         called(name).map(Self::Agent)
     }

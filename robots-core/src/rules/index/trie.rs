@@ -1,6 +1,5 @@
 //! A radix trie. It contains the patterns without wildcards, and the literal prefixes of all other
-//! patterns. To find the verdict for a path, the path is walked once, regardless of the number of
-//! patterns.
+//! patterns. A verdict needs one walk along the path, regardless of the number of patterns.
 //!
 //! Each node stores the best rank of its own patterns and of the patterns at all nodes above, so a
 //! walk need not remember earlier nodes. A shorter pattern may take precedence over a longer one,
@@ -160,8 +159,8 @@ impl Tries {
         Trie { root: root as u32, jumps }
     }
 
-    /// Returns the index of a [`NodeEnd`]. Stores it only if it is neither empty nor equal to the
-    /// [`NodeEnd`] of the parent, whose index is `above`.
+    /// Returns the index of a [`NodeEnd`]. Stores the [`NodeEnd`] only if it is not empty and
+    /// differs from the parent's, whose index is `above`.
     fn end(&mut self, end: NodeEnd, above: u32) -> u32 {
         let known = [above, 0].into_iter().find(|known| self.ends[*known as usize] == end);
         known.unwrap_or_else(|| {
@@ -181,8 +180,8 @@ impl Tries {
         self.nodes.push(Node { label: word, label_length: label.len() as u16, ..Node::EMPTY });
     }
 
-    /// Makes all nodes from index `first_child` to the last one children of `node`. They must be
-    /// sorted by their first bytes.
+    /// Adds the nodes from index `first_child` to the end of the list as children of `node`. They
+    /// must be sorted by their first bytes.
     fn adopt(&mut self, node: &mut Node, first_child: usize) {
         let children = &self.nodes[first_child..];
         let first_octet = |child: &Node| child.label.to_le_bytes()[0];
