@@ -14,8 +14,9 @@ use super::overrides::Crawlers;
 use crate::agent::{Agent, Category, Class, Identity};
 use crate::rules::{PathPattern, RequestPath, RobotsTxt};
 
-/// Conditions that select some of the refused requests. An empty list is not a condition: a case
-/// with empty `crawlers` covers every crawler.
+/// Conditions that select some of the refused requests. An empty list is not a condition. If
+/// `crawlers` is empty, the case covers all agents except browsers, apps and fetchers that act for
+/// a person.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RefusalCase {
     /// The covered crawlers.
@@ -53,8 +54,7 @@ impl RefusalCase {
         let outcome = request.identity.map_or(Self::UNCHECKED, Identity::outcome);
         self.has_agent(request.agent)
             && (self.identities.is_empty() || self.identities.contains(&outcome))
-            // Like a rule, a case covers a path if one of its patterns matches any form of the
-            // path.
+            // As for rules, it is enough that a pattern matches any form of the path.
             && (self.paths.is_empty()
                 || request.path.forms().any(|(_, form)| self.paths.iter().any(|path| path.matches(form))))
     }

@@ -200,8 +200,8 @@ impl RobotsTxt {
     }
 
     /// Returns notes on the parts of the file that crawlers ignore in every [`Reading`], in the
-    /// order of the file. [`RuleSet::notes`](super::RuleSet::notes) reports the parts that only one
-    /// reading ignores.
+    /// order of the file. [`RuleSet::notes`](super::RuleSet::notes) reports the lines past the size
+    /// limit of one reading.
     pub fn notes(&self) -> &[Note] {
         &self.0.notes
     }

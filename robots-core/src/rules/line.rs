@@ -89,8 +89,8 @@ pub enum Directive {
     Other,
 }
 
-/// The names of the main directives, in the order in which a field name is compared with them.
-/// Includes the misspellings that the reference parser accepts.
+/// The names of the main directives. A field name is compared with them in this order. Includes the
+/// misspellings that the reference parser accepts.
 const NAMES: [(&str, Directive); 12] = [
     ("user-agent", Directive::UserAgent),
     ("useragent", Directive::UserAgent),

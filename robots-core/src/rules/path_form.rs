@@ -187,8 +187,8 @@ fn cut_parameters(path: &[u8]) -> Option<Vec<u8>> {
     Some(segments.join(&b'/'))
 }
 
-/// Applies a step to the segments of a path before other steps. Returns `None` if the step changes
-/// nothing, or if no later step would change the result.
+/// Applies `step` to the segments of a path before all other steps. Returns `None` if `step`
+/// changes nothing, or if no later step would change the result.
 fn before_others(path: &[u8], step: impl Fn(Segments<'_>) -> Segments<'_>) -> Option<Vec<u8>> {
     let changed = step(Segments { path: Cow::Borrowed(path), slash: Slash::Own }).path;
     let finds = [cut_parameters, behind_authority, |path: &[u8]| decode(path, b"/\\")];

@@ -36,8 +36,8 @@ const STAR: u8 = 0x80;
 /// literal is at one of these positions, comparing is faster than searching.
 const NEAR: usize = 16;
 
-/// Maximum number of times that the literal is compared at an occurrence of its rare byte. If it
-/// never matches, an algorithm with guaranteed linear cost continues the search.
+/// Maximum number of occurrences of the rare byte that are tried. If the literal matches at none of
+/// them, an algorithm with guaranteed linear cost continues the search.
 const FALSE_STARTS: usize = 8;
 
 /// The most common bytes in paths, most common first.

@@ -18,7 +18,7 @@ use super::{Access, Reading};
 pub struct Trace<'r> {
     /// The groups that apply to the agent, in the order of the file. Empty if no group applies.
     pub groups: Vec<Group<'r>>,
-    /// The forms of the path, in the order in which they are compared with the rules.
+    /// The forms of the path, in the order of [`RequestPath::forms`].
     pub forms: Vec<FormTrace<'r>>,
     /// The verdict.
     pub verdict: Verdict<'r>,

@@ -71,8 +71,8 @@ impl RuleSet {
 }
 
 impl<'r> Selection<'r> {
-    /// Returns the usage preferences of these groups for a path. Of the lines that match the path,
-    /// the one with the longest pattern decides. `None` if the path is disallowed or there are no
+    /// Returns the usage preferences of these groups for a path. If several lines match the path,
+    /// the line with the longest pattern decides. `None` if the path is disallowed or there are no
     /// preferences.
     ///
     /// Only the first form of the path is compared with the lines.

@@ -84,8 +84,8 @@ impl RobotsTxtBuilder {
         self
     }
 
-    /// Adds a user-agent line. The rules after it apply to the crawler `name`, or to all crawlers
-    /// if `name` is `*`.
+    /// Adds a user-agent line. The rules after it apply to the crawler `name`. `*` stands for all
+    /// crawlers that no group names.
     pub fn user_agent(mut self, name: impl AsRef<[u8]>) -> Self {
         let name = name.as_ref();
         if name != b"*" && ProductToken::from_name(name).is_none() {
