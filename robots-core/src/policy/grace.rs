@@ -7,13 +7,13 @@ use crate::rules::{
     Access, Fallback, Group, MatchBudget, Name, PathPattern, ProductToken, RequestPath, Rule, RuleSet, Selection,
 };
 
-/// The grace period of the present version of the rules, and the earlier versions, each with the
-/// time when it went live.
+/// The grace period of the present version of the rules. Also stores the earlier versions, and the
+/// time when each version went live.
 ///
 /// A disallowed request is refused only if a version that disallows it went live at least one grace
 /// period ago. Until then, the request is only observed. So a grace period begins if a `Disallow`
 /// rule is new, if an `Allow` rule that outweighed a `Disallow` rule is removed, or if a crawler is
-/// added to a group. No new grace period begins if a rule was only moved, or was missing for a
+/// added to a group. No new grace period begins if a rule is only moved, or is added again after a
 /// while.
 pub struct Grace {
     length: Duration,
@@ -80,10 +80,10 @@ impl Grace {
         !self.earlier.iter().any(|(since, rules)| is_due(*since) && disallowed_by(rules))
     }
 
-    /// Returns the interval between requests that may be enforced at `now`. After the grace period
-    /// of the present version, this is `interval`. Before that, it is the longest interval of the
-    /// earlier versions whose own grace period has ended, but at most `interval`. `None` if these
-    /// earlier versions have no delay. `select` is the same as in [`covers`](Self::covers).
+    /// Returns the crawl delay that may be enforced at `now`. After the grace period of the present
+    /// version, this is `interval`. Before that, it is the longest interval of the earlier versions
+    /// whose own grace period has ended, but at most `interval`. `None` if these earlier versions
+    /// have no delay for the agent. `select` is the same as in [`covers`](Self::covers).
     pub(super) fn due_interval<'g>(
         &'g self,
         now: SystemTime,
@@ -105,8 +105,8 @@ impl Grace {
     }
 }
 
-/// Returns the groups that a crawler with this name obeys. The name `*` stands for a crawler that
-/// is not named in any group.
+/// Returns the groups that the crawler `name` obeys. The name `*` means a crawler that no group
+/// names.
 fn select<'r>(rules: &'r RuleSet, name: Name<'_>) -> Selection<'r> {
     rules.select(ProductToken::from_name(name.value()).as_slice(), Fallback::Star)
 }

@@ -2,7 +2,8 @@
 //!
 //! A `User-Agent` can be misleading: a person may use a tool that sends a crawler's name. This
 //! module uses other evidence: a session cookie, or fetch metadata as browsers send it. By default,
-//! the evidence is only recorded. The operator can then see how many people a rule would affect.
+//! the evidence is only recorded. The operator can then see how many people a `Disallow` rule would
+//! affect.
 
 use crate::keyword_enum;
 use crate::rules::{Authority, ValueError};
@@ -37,12 +38,12 @@ keyword_enum! {
     }
 }
 
-/// The configured names of cookies.
+/// The cookie names in the configuration.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Cookies {
-    /// Cookies that exempt a request.
+    /// Names of the cookies that exempt a request.
     pub(super) exempt: Vec<Box<[u8]>>,
-    /// Cookies that are a sign that a person made the request.
+    /// Names of the cookies that are a sign that a person made the request.
     pub(super) session: Vec<Box<[u8]>>,
 }
 

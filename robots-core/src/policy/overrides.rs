@@ -54,9 +54,9 @@ impl Crawlers {
     ///
     /// # Errors
     ///
-    /// Returns an error if no agent can have this name: it is a whole `User-Agent` value, `*`, or
-    /// the name of a registered crawler with added spaces (`GPT Bot`). The error suggests the right
-    /// name if there is one.
+    /// Returns an error if `name` is not a crawler's name: for example, a whole `User-Agent` value,
+    /// `*`, or the name of a registered crawler with added spaces (`GPT Bot`). The error suggests
+    /// the right name if there is one.
     pub fn agent(name: &str) -> Result<Self, ValueError> {
         called(name).map(Self::Agent)
     }
@@ -110,7 +110,8 @@ impl<M: Copy> Override<M> {
         Self { covers: OverrideFor::Crawlers(crawlers), mode, until: None }
     }
 
-    /// Returns the crawler that the override is for; `None` if it is not for one crawler.
+    /// Returns the crawler that the override is for; `None` if the override is for several crawlers
+    /// or for a pattern.
     #[doc(hidden)]
     pub const fn agent_name(&self) -> Option<&ProductToken> {
         match &self.covers {
@@ -126,22 +127,21 @@ impl<M: Copy> Override<M> {
 
     /// Creates an override for the crawlers of search engines that people use
     /// ([`Agent::is_index_engine`]). If no override applies, [`Mode::Refuse`] only tags the
-    /// disallowed requests of these crawlers. An override of the rate mode for these crawlers
-    /// refuses nothing, because only an override by name ([`agent`](Self::agent)) can limit the
-    /// rate of a search engine.
+    /// disallowed requests of these crawlers. For rate limiting, this override never refuses a
+    /// request: only an override by name ([`agent`](Self::agent)) can limit the rate of a search
+    /// engine.
     pub const fn index_engines(mode: M) -> Self {
         Self::crawlers(Crawlers::IndexEngines, mode)
     }
 
-    /// Sets the end of the override. Default: no end. For requests without a clock
-    /// ([`RequestFacts::clock`]), the override applies even after its end.
+    /// Sets the end of the override. Default: no end. The end is ignored if the [`RequestFacts`]
+    /// have no [`clock`](RequestFacts::clock).
     pub const fn until(mut self, end: SystemTime) -> Self {
         self.until = Some(end);
         self
     }
 
-    /// Reports whether the override is for search engines in general, rather than for a crawler
-    /// that it names.
+    /// Reports whether the override is for all search engines, instead of for one crawler.
     #[doc(hidden)]
     pub const fn is_for_unnamed_engines(&self) -> bool {
         matches!(self.covers, OverrideFor::Crawlers(Crawlers::IndexEngines | Crawlers::Category(Category::Search)))
@@ -156,7 +156,8 @@ impl<M: Copy> Override<M> {
         }
     }
 
-    /// Reports whether the override has not ended. Reads the clock only if the override has an end.
+    /// Reports whether the override is still in effect. Reads the clock only if the override has an
+    /// end.
     pub(super) fn holds(&self, request: &RequestFacts<'_>) -> bool {
         self.until.is_none_or(|end| request.now().is_none_or(|now| now < end))
     }

@@ -41,7 +41,7 @@ impl RateMode {
     }
 }
 
-/// The settings of a policy for rate limiting.
+/// A policy's settings for rate limiting.
 #[derive(Clone, Debug)]
 pub(super) struct RateRules {
     pub(super) mode: RateMode,
@@ -62,10 +62,9 @@ pub struct RateLimit<'r> {
     /// Action for a request that comes before the delay has passed, as limited by the site's mode.
     /// Never [`RateMode::Off`].
     pub mode: RateMode,
-    /// Action for a request that comes before the delay has passed, under [`Mode::Refuse`] and
-    /// after the grace period.
+    /// The value that `mode` would have under [`Mode::Refuse`] and after the grace period.
     pub(super) refusing: RateMode,
-    /// Verdict on the request for the agent that has this delay.
+    /// Verdict on the request, for the agent that has this delay.
     pub verdict: Verdict<'r>,
     /// Index of the agent that has this delay, among the agents given to
     /// [`Policy::decide`](super::Policy::decide). The returned [`Decision`](super::Decision) may be
@@ -78,8 +77,8 @@ pub struct RateLimit<'r> {
 impl RateRules {
     /// Returns the rate limit of an allowed request; `None` if the request's groups have no delay
     /// or the policy does not limit its rate. `bound` returns the mode that limits the policy's
-    /// rate mode for this agent. `is_believed` is whether the policy accepts the request's claim to
-    /// be from the crawler.
+    /// rate mode for this agent. `is_believed` is whether the policy accepts the client's claim to
+    /// be this agent.
     pub(super) fn rate_limit<'r>(
         &self,
         bound: impl FnOnce() -> Mode,
@@ -102,8 +101,9 @@ impl RateRules {
         // file and in a rate override.
         let is_spared = agent.is_index_engine() && !matches!(request.identity, Identity::Refuted(_));
         let spared = |mode: RateMode| if is_spared { mode.min(RateMode::Observe) } else { mode };
-        // If the claim is not believed, the strictest rate override for the claimed name decides.
-        // Otherwise, an impostor could choose the name with the mildest override.
+        // If the policy does not accept the client's claim, the strictest rate override for the
+        // claimed agent decides. Otherwise, an impostor could send the name with the least strict
+        // override.
         let mut claimed = RateMode::Off;
         let mut fitting = self.overrides.iter().rev().filter(|over| over.fits(agent, None) && over.holds(request));
         let granted = fitting.find_map(|over| {

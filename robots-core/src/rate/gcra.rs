@@ -1,5 +1,5 @@
-//! The generic cell rate algorithm (GCRA) on one atomic word, and the key that selects the bucket
-//! of a request.
+//! The generic cell rate algorithm (GCRA), with one atomic word per bucket. This module also
+//! contains the key that selects the bucket of a request.
 
 use std::net::IpAddr;
 use std::num::NonZeroU32;
@@ -44,11 +44,11 @@ impl Quota {
         NonZeroU32::new(burst).unwrap_or(NonZeroU32::MIN)
     }
 
-    /// Decides on a request at the time `now`. `paid` is the value of the bucket. Returns the
-    /// bucket's next value and, if the request does not pass, the time to wait.
+    /// Decides on a request at the time `now`. `paid` is the value of the bucket, as in [`Bucket`].
+    /// Returns the bucket's next value and, if the request does not pass, the time to wait.
     pub(super) fn take(self, paid: u64, now: u64) -> (u64, Result<(), Duration>) {
-        // If the bucket is ahead of the clock by more than a full burst, the interval was shortened
-        // or the clock was set back. The bucket is then limited to a full burst.
+        // The bucket is ahead of the clock by more than a full burst only if the interval was
+        // shortened or the clock was set back. It is then limited to a full burst.
         let full = now.saturating_add(self.depth);
         let paid = paid.clamp(now, full);
         let next = paid.saturating_add(self.interval);
@@ -113,7 +113,7 @@ pub struct RateKey<'a> {
     pub sender: RateSender,
 }
 
-/// The sender of a request, according to the check of its claim to be a crawler.
+/// The sender of a request, after its claim to be a crawler was checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RateSender {
     /// The sender is the crawler that it claims to be. All requests of that crawler share one
@@ -128,8 +128,8 @@ pub enum RateSender {
 }
 
 impl RateSender {
-    /// Returns the sender of a request whose claim to be a crawler was checked with this result.
-    /// Calls `address` only if the claim is neither verified nor refuted.
+    /// Returns the sender of a request. `identity` is the result of checking its claim to be a
+    /// crawler. Calls `address` only if the claim is neither verified nor refuted.
     pub fn of(identity: Identity, address: impl FnOnce() -> Option<IpAddr>) -> Self {
         match identity {
             Identity::Verified(_) => Self::Verified,

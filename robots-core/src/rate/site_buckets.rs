@@ -38,7 +38,7 @@ pub(super) struct SharedBuckets {
 }
 
 impl SiteBuckets {
-    /// Maximum number of crawler names that have buckets here.
+    /// Maximum number of crawler names with buckets of their own.
     pub const MAX_NAMES: usize = NameBuckets::CAPACITY;
 
     /// Creates empty buckets. `site` is a number that distinguishes this site from other sites that
@@ -60,7 +60,7 @@ impl SiteBuckets {
         }
     }
 
-    /// Reports whether a request of a sender would pass, without counting it in the bucket.
+    /// Reports whether a request from a sender would pass, without counting it in the bucket.
     ///
     /// # Errors
     ///
@@ -72,8 +72,8 @@ impl SiteBuckets {
         }
     }
 
-    /// Returns the bucket for a key. If the key has no bucket here, returns `Err` with the key's
-    /// hash in `networks`.
+    /// Returns the bucket for a key. If the bucket is in `networks` instead, returns `Err` with the
+    /// hash that selects it there.
     fn bucket(&self, key: &RateKey<'_>) -> Result<&Bucket, u64> {
         let (site, hasher) = (self.shared.site, &self.networks.hasher);
         // IPv6 clients are counted by /64, because a client can choose the last 64 bits of its
@@ -185,11 +185,10 @@ const WAYS: usize = 8;
 
 /// Buckets for networks. Their number is bounded, and many sites share them.
 ///
-/// The number is bounded because a client can choose its name and, within limits, its address. Each
-/// sender has an entry in a small set of entries. If the set is full, a new sender takes the entry
-/// whose bucket will be full first. In proportion to its crawl delay, the previous sender of this
-/// entry has been silent the longest. A sender whose entry was replaced starts again with a full
-/// burst.
+/// The number is bounded because a client can choose its name and, within limits, its address. The
+/// hash of a sender selects a small set of entries. If all entries of the set are in use, a new
+/// sender replaces the entry whose bucket will be full first. A sender whose entry was replaced
+/// starts again with a full burst.
 pub struct NetworkBuckets {
     /// Shards, each with its own lock. A shard is allocated with its first entry; most processes
     /// need no shard.

@@ -15,8 +15,7 @@ use super::{
 /// The rules of a robots.txt for one crawler. [`RobotsTxt::for_token`] creates them.
 #[derive(Debug)]
 pub struct AgentRules {
-    /// The file, compiled once for each reading that the crawler obeys. Contains at least one
-    /// element.
+    /// The file, compiled once for each reading that the crawler obeys; at least one.
     readings: Vec<RuleSet>,
     /// The agents that were recognised from the crawler's name or `User-Agent` header; at least
     /// one. Each element contains the agent's tokens, and whether it obeys `*` if no group has one
@@ -34,8 +33,8 @@ impl RobotsTxt {
     /// section 2.2.1).
     ///
     /// A path is disallowed if [`Reading::Standard`] or [`Reading::Reference`] disallows it:
-    /// - Names in the file are compared as a whole (`Our2Bot`), and as google/robotstxt cuts them
-    ///   (`Our`).
+    /// - Names in the file are compared both in full (`Our2Bot`) and as google/robotstxt shortens
+    ///   them (`Our`).
     /// - All spellings of a path are equal: `/%6fur/x` is `/our/x` (RFC 9309, section 2.2.2).
     /// - All [forms](super::PathForm) of a path are checked, such as `/our/x` for `//our/x`.
     ///
@@ -157,8 +156,8 @@ pub(crate) fn product_tokens(agent: &[u8]) -> Option<Vec<ProductToken>> {
     (!is_header).then(|| names.into_iter().flatten().map(ProductToken::new).collect())
 }
 
-/// Returns the product name without its version (`OurBot` for `OurBot 2.0`). It is used only if no
-/// group matches the name with the version.
+/// Returns the product name without its version (`OurBot` for `OurBot 2.0`). The result is used
+/// only if no group matches the name with the version.
 fn without_version(product: &[u8]) -> Option<&[u8]> {
     let blank = memchr::memrchr(b' ', product)?;
     let is_version = matches!(&product[blank + 1..], [b'v' | b'V', digit, ..] | [digit, ..] if digit.is_ascii_digit());

@@ -38,13 +38,14 @@ pub struct LinePlaces {
     /// The lines that were copied from fragments, in order. Each element contains the line number
     /// in the served file, the index of the fragment and the line number in the fragment.
     lines: Vec<(usize, usize, usize)>,
-    /// Number of the first line after the site's own file.
+    /// Line number of the first line after the site's own file.
     begin: usize,
     /// Length of the site's own file, in bytes.
     own: usize,
 }
 
-/// Comment before a rule that ends the last group of the site's own file.
+/// Comment before the empty `Disallow` line that is appended to the last group of the site's own
+/// file.
 const ENDS_GROUP: &[u8] = b"# Ends the group above, in which some crawlers read no rule";
 
 /// Start of the comment before the groups of a fragment. The title of the fragment follows.
@@ -228,8 +229,8 @@ pub(crate) fn group_lines(robots: &RobotsTxt) -> (Vec<Vec<GroupLine>>, usize) {
     (lines, others)
 }
 
-/// Reports whether some crawlers may find no rule in the last group of the file. They would apply
-/// the rules of an appended group to the names of that group, too.
+/// Reports whether some crawlers may find no rule in the last group of the file. Such crawlers
+/// would apply the rules of an appended group to the names in the last group, too.
 fn is_last_group_open(robots: &RobotsTxt) -> bool {
     let mut is_open = false;
     for (_, field, _) in robots.fields() {
@@ -260,7 +261,8 @@ fn select<'f>(
 ) -> (MergedGroups<'f>, Vec<Name<'f>>) {
     let mut left_out = Vec::new();
     let mut left_keys = HashSet::new();
-    // The new names in the order of the file, each with the indexes of its groups.
+    // The names that are not in `named`, in the order of the file, each with the indexes of its
+    // groups.
     let mut names: Vec<(Name<'f>, Vec<usize>)> = Vec::new();
     let mut known: HashMap<NameKey, usize> = HashMap::new();
     for (index, group) in robots.groups().enumerate() {
@@ -337,7 +339,7 @@ const MAX_TITLE_LENGTH: usize = 120;
 /// robots.txt.
 ///
 /// A list must be UTF-8 without control characters, must not be HTML, and must name at least one
-/// crawler. So an error page or a wrong file cannot replace a list.
+/// crawler. So an error page or a wrong file is not accepted as a list.
 ///
 /// ```
 /// use robots_core::rules::Fragment;
@@ -365,9 +367,9 @@ impl Fragment {
         served.split(|octet| *octet == b'\n').filter_map(|line| line.strip_prefix(FROM))
     }
 
-    /// Returns a served file without the appended groups. They begin with the first comment that
-    /// [`RobotsTxt::append`] wrote. `own` is another version of the site's own file: a comment that
-    /// also occurs in `own` was not written by [`RobotsTxt::append`].
+    /// Returns a served file without the appended groups. The appended groups begin with the first
+    /// comment that [`RobotsTxt::append`] wrote. `own` is another version of the site's own file.
+    /// If a comment also occurs in `own`, it is taken to be the site's own.
     #[doc(hidden)]
     pub fn without_parts<'s>(served: &'s [u8], own: &[u8]) -> &'s [u8] {
         let is_mark = |line: &&[u8]| *line == ENDS_GROUP || line.starts_with(FROM);
@@ -420,8 +422,8 @@ fn line_ends(text: &[u8]) -> usize {
     text.iter().enumerate().filter(|pair| is_end(*pair)).count()
 }
 
-/// Returns the offset of the first control character or byte that is not UTF-8. Clients might treat
-/// a served file with such bytes as binary.
+/// Returns the offset of the first byte that is a control character or is not valid UTF-8. Clients
+/// might treat a served file with such bytes as binary.
 fn first_unclean(text: &[u8]) -> Option<usize> {
     let is_control = |octet: &u8| matches!(octet, 0..=8 | 0x0E..=0x1F | 0x7F);
     let valid = std::str::from_utf8(text).err().map(|error| error.valid_up_to());

@@ -83,7 +83,8 @@ fn number(digits: &[u8]) -> Option<u32> {
 pub struct CrawlDelay<'r> {
     pub(super) document: &'r RobotsTxt,
     pub(super) record: &'r DelayRecord,
-    /// Index of the group's name that matches the agent, among all names of the document.
+    /// Index of the user-agent line that matches the agent, among all user-agent lines of the
+    /// document.
     pub(super) name: usize,
 }
 
@@ -102,7 +103,7 @@ impl<'r> CrawlDelay<'r> {
         self.interval().min(Self::MAX_ENFORCED)
     }
 
-    /// Returns the number of the line with this delay.
+    /// Returns the line number of the delay.
     pub const fn line(&self) -> usize {
         self.record.line
     }
@@ -119,18 +120,18 @@ impl<'r> CrawlDelay<'r> {
     }
 }
 
-/// The shortest delay of a set of groups, which a server enforces.
+/// The delay that a server enforces for a set of groups: the shortest one in these groups.
 #[derive(Clone, Copy)]
 pub(super) struct SetDelay {
     pub(super) record: DelayRecord,
-    /// Position of the delay's group within the set. For each group of the set, the name that
-    /// matches an agent is stored in the same order, so this is also the position of that name.
+    /// Position, within the set, of the group that contains the delay. The names that match an
+    /// agent are stored in the same order as the groups.
     pub(super) place: usize,
 }
 
 crate::debug_as!(|it| CrawlDelay::<'_> { interval: it.interval(), line: it.line() });
 
-/// Returns the shortest delay of each set of groups, or an empty list if the file has no delays.
+/// Returns the shortest delay in each set of groups, or an empty list if the file has no delays.
 /// Ignores lines that end after the first `limit` bytes.
 pub(super) fn by_set(document: &RobotsTxt, limit: usize, sets: &[Vec<usize>]) -> Vec<Option<SetDelay>> {
     let lines = document.delays();
@@ -154,7 +155,7 @@ pub(super) fn by_set(document: &RobotsTxt, limit: usize, sets: &[Vec<usize>]) ->
     sets.iter().map(of_set).collect()
 }
 
-/// Returns the longest delay of a set of groups, and the index of its group within the set. If
+/// Returns the longest delay in a set of groups, and the index of its group within the set. If
 /// several delays are equally long, returns the first. Ignores lines that end after the first
 /// `limit` bytes.
 pub(super) fn longest<'r>(document: &'r RobotsTxt, limit: usize, set: &[usize]) -> Option<(&'r DelayRecord, usize)> {

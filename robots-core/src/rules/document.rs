@@ -199,9 +199,9 @@ impl RobotsTxt {
         self.0.referred.get_or_init(find)
     }
 
-    /// Returns notes on the parts of the file that crawlers ignore in every
-    /// [`Reading`], in the order of the file.
-    /// [`RuleSet::notes`](super::RuleSet::notes) reports the parts that only one reading ignores.
+    /// Returns notes on the parts of the file that crawlers ignore in every [`Reading`], in the
+    /// order of the file. [`RuleSet::notes`](super::RuleSet::notes) reports the lines past the size
+    /// limit of one reading.
     pub fn notes(&self) -> &[Note] {
         &self.0.notes
     }

@@ -6,10 +6,10 @@
 //! Four kinds of lines are stored. `Content-Usage` and `License` lines are stored because servers
 //! may repeat their values in responses ([`usage`](super::usage)), and `Content-Signal` lines
 //! because a comparison of two files shows their changes. `Crawl-delay` lines are stored because
-//! servers may enforce delays. [`RobotsTxt::compile`] finds the shortest delay of each set
-//! of groups, so no search is necessary for a request
-//! ([`Selection::crawl_delay`](super::Selection::crawl_delay)). `Request-rate` and `Visit-time`
-//! lines are parsed but never enforced, because hardly any crawler obeys them.
+//! servers may enforce delays. [`RobotsTxt::compile`] finds the delay for each crawler in advance,
+//! so requests need no search ([`Selection::crawl_delay`](super::Selection::crawl_delay)).
+//! `Request-rate` and `Visit-time` lines are parsed but never enforced, because hardly any crawler
+//! obeys them.
 
 use std::time::Duration;
 

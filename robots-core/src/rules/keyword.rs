@@ -15,8 +15,8 @@ pub struct ValueError {
     known: &'static [&'static str],
 }
 
-/// Implements `as_str`, `Display` and `FromStr` for an enum. The message of the [`ValueError`]
-/// contains the noun, such as "a mode": `"refuze" is not a mode`.
+/// Implements `as_str`, `Display` and `FromStr` for an enum. For the noun "a mode", the message of
+/// the [`ValueError`] begins with `"refuze" is not a mode`.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! keywords {

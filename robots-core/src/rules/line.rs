@@ -59,7 +59,7 @@ pub struct Field<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Directive {
-    /// Name of a crawler that the group is for.
+    /// Name of a crawler; the rules of the group apply to this crawler.
     UserAgent,
     /// A rule that allows.
     Allow,
@@ -89,8 +89,8 @@ pub enum Directive {
     Other,
 }
 
-/// The names of the main directives, in the order of comparison. Includes the misspellings that the
-/// reference parser accepts.
+/// The names of the main directives. A field name is compared with them in this order. Includes the
+/// misspellings that the reference parser accepts.
 const NAMES: [(&str, Directive); 12] = [
     ("user-agent", Directive::UserAgent),
     ("useragent", Directive::UserAgent),
@@ -181,9 +181,9 @@ impl<'a> Line<'a> {
         self.range.end == self.file.len()
     }
 
-    /// If the file ends within a field name or before its colon, for example because it is still
-    /// being written, returns the name. `None` if a line end or a comment follows, or if no known
-    /// field name begins with these bytes.
+    /// If the file ends with this line, and the line is only a known field name or the beginning of
+    /// one, returns these bytes. Such a file may be incomplete, because it is still being written.
+    /// `None` if a line end or a comment follows.
     ///
     /// ```
     /// use robots_core::rules::RobotsTxt;

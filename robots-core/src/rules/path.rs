@@ -1,9 +1,9 @@
 //! The path of a request, in all forms that an upstream server may derive from the request target.
 //!
 //! In the standard form, escapes are normalised ([`spelling`](super::spelling)), as RFC 9309,
-//! section 2.2.2, requires. Servers may interpret some *paths* in other ways. A target with such a
-//! path also has other [forms](super::PathForm), which are also compared with the rules. The query
-//! is the same in all forms.
+//! section 2.2.2, requires. Some paths can be interpreted in several ways, and servers differ. For
+//! such a path, other [forms](super::PathForm) are compared with the rules, too. The query is the
+//! same in all forms.
 //!
 //! **A `RequestPath` computes its [other forms](super::PathForm) on first use.** A crafted target
 //! of 8 KiB can have 577 forms, which take four milliseconds to compute. If no group applies to a
@@ -28,7 +28,7 @@ pub struct RequestPath<'t> {
     readings: Option<Box<Readings<'t>>>,
 }
 
-/// A target that servers may interpret as different paths.
+/// A target that different servers may interpret as different paths.
 #[derive(Clone, Debug)]
 struct Readings<'t> {
     target: Cow<'t, [u8]>,
@@ -101,7 +101,7 @@ impl<'t> RequestPath<'t> {
     }
 
     /// Reports whether a target, as sent, is the site's own `/robots.txt`. This is cheaper than
-    /// [`RequestPath::is_robots_txt`], because it usually creates no path.
+    /// [`RequestPath::is_robots_txt`], because most targets are not parsed.
     ///
     /// Use this function both to serve `/robots.txt` and to count requests for it, so that every
     /// served request is counted.

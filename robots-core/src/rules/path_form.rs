@@ -131,11 +131,11 @@ fn bases(path: &[u8], forms: PathForms) -> Vec<(PathForm, Cow<'_, [u8]>)> {
     grow(PathForm::Unicode, &decode_unicode);
     // Some servers cut parameters before they decode separators; others do so afterwards.
     grow(PathForm::Parameters, &cut_parameters);
-    // A proxy or `new URL` may resolve dot segments first. The server behind it then applies the
-    // other steps and resolves dot segments again.
+    // A proxy, or `new URL` in JavaScript, may resolve dot segments first. The server behind it
+    // then applies the other steps and resolves dot segments again.
     grow(PathForm::Resolved, &|path| before_others(path, |path| path.resolve(forms)));
-    // After merging, a path has no `//` and thus no authority. So merging first matters only if a
-    // `%` or `;` is left for a later step.
+    // A merged path has no `//` and thus no authority. So this step is useful only if the path
+    // still contains a `%` or `;` for a later step.
     grow(PathForm::Merged, &|path| {
         memchr2(b'%', b';', path).and_then(|_| before_others(path, |path| path.merge(forms).resolve(forms)))
     });
@@ -187,15 +187,15 @@ fn cut_parameters(path: &[u8]) -> Option<Vec<u8>> {
     Some(segments.join(&b'/'))
 }
 
-/// Applies a step to the segments of a path before other steps. Returns `None` if the step changes
-/// nothing, or if no later step would change the result.
+/// Applies `step` to the segments of a path before all other steps. Returns `None` if `step`
+/// changes nothing, or if no later step would change the result.
 fn before_others(path: &[u8], step: impl Fn(Segments<'_>) -> Segments<'_>) -> Option<Vec<u8>> {
     let changed = step(Segments { path: Cow::Borrowed(path), slash: Slash::Own }).path;
     let finds = [cut_parameters, behind_authority, |path: &[u8]| decode(path, b"/\\")];
     (*changed != *path && finds.iter().any(|find| find(&changed).is_some())).then(|| changed.into_owned())
 }
 
-/// Replaces the escapes of these separators by `/`.
+/// Replaces the escapes of the given separators with `/`.
 fn decode(path: &[u8], separators: &[u8]) -> Option<Vec<u8>> {
     let is_separator = |at: &usize| escaped(&path[*at..]).is_some_and(|octet| separators.contains(&octet));
     let mut found = memchr_iter(b'%', path).filter(is_separator).peekable();
@@ -227,7 +227,7 @@ struct Segments<'p> {
     slash: Slash,
 }
 
-/// Where a slash at the end of a path comes from.
+/// The origin of a slash at the end of a path.
 #[derive(Clone, Copy)]
 enum Slash {
     /// The client sent the slash, if any.
@@ -293,9 +293,9 @@ keyword_enum! {
     /// needed, the form is named after the step that comes last in this list.
     #[derive(PartialOrd, Ord)]
     PathForm, "a form of a path", {
-        /// The bytes as sent, as the reference parser compares them.
+        /// The path and query as the client sent them. The reference parser compares this form.
         Verbatim = "verbatim",
-        /// The form with normalised escapes. All other bytes are as sent.
+        /// The form with normalised escapes. Its segments are as sent.
         Standard = "standard",
         /// The form without dot segments (RFC 3986, section 5.2.4). The slash before a final dot
         /// segment may also be removed.
@@ -317,21 +317,21 @@ keyword_enum! {
 }
 
 impl PathForm {
-    /// The forms that a policy can leave out.
+    /// The forms that a policy can disable.
     pub const OPTIONAL: [Self; 6] =
         [Self::Resolved, Self::Merged, Self::Decoded, Self::Parameters, Self::Unicode, Self::Authority];
 }
 
-/// A set of the forms that are compared in addition to the form as sent ([`PathForm::Verbatim`] or
+/// The forms that are compared in addition to the first form ([`PathForm::Verbatim`] or
 /// [`PathForm::Standard`]), one bit per form.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PathForms(u8);
 
 impl PathForms {
-    /// All forms.
+    /// All additional forms.
     pub(crate) const ALL: Self = Self(u8::MAX);
 
-    /// No form except the form as sent.
+    /// No additional forms.
     pub(crate) const NONE: Self = Self(0);
 
     pub(super) const fn contains(self, form: PathForm) -> bool {

@@ -19,22 +19,23 @@ pub struct RuleSet {
     document: RobotsTxt,
     reading: Reading,
     index: RuleIndex,
-    /// For each section, the indexes of its groups.
+    /// For each section, the indexes of its groups in the document.
     sets: Vec<Vec<usize>>,
-    /// For each token and each of its groups, the name that matches the token, as an index into the
-    /// document's names.
+    /// The names that match the tokens, as indexes into the document's names. Each token has one
+    /// name per group of its section.
     names: Vec<usize>,
     named: HashMap<ProductToken, Section, Folding>,
     star: Option<Section>,
     notes: Vec<Note>,
     costly: Vec<Costly>,
-    /// For each section, its delay; empty if the file has no delays.
+    /// The delay of each section; empty if the file has no delays.
     delays: Vec<Option<SetDelay>>,
     /// The usage preferences and licences; `None` if the file has neither.
     pub(super) usage: Option<Box<UsageLines>>,
 }
 
-/// The groups that apply together to a token (or to `*`), as positions in a [`RuleSet`].
+/// The groups that apply together to a token or to `*`. The groups and their names are stored in
+/// the [`RuleSet`].
 #[derive(Clone, Copy)]
 struct Section {
     /// Number of the section; tokens with the same groups have the same number.
@@ -43,8 +44,8 @@ struct Section {
     names: usize,
 }
 
-/// The groups of one token in the order of the file. Each pair contains the index of the group and
-/// the index of its matching name.
+/// The groups of one token in the order of the file. Each pair contains the index of a group, and
+/// the index of the name in this group that matches the token.
 type Groups = Vec<(usize, usize)>;
 
 /// Whether the groups for `*` apply if no group names the agent.
@@ -163,7 +164,7 @@ impl RuleSet {
         &self.sets[section]
     }
 
-    /// Returns a selection of the groups of a section. Do not call [`Verdict::name`] on its
+    /// Returns a selection with the groups of one section. Do not call [`Verdict::name`] on its
     /// verdicts, because the selection does not contain the names that matched.
     pub(super) const fn selection(&self, number: usize) -> Selection<'_> {
         Selection { rules: self, section: Some(Section { number, names: 0 }), star: false }
@@ -208,8 +209,8 @@ impl<'r> Selection<'r> {
         self.star
     }
 
-    /// Returns the shortest delay of these groups, which a server enforces; `None` if the groups
-    /// have no delay. Verdicts do not depend on delays.
+    /// Returns the delay that a server enforces: the shortest one in these groups. `None` if the
+    /// groups have no delay. Verdicts do not depend on delays.
     pub fn crawl_delay(self) -> Option<CrawlDelay<'r>> {
         let section = self.section?;
         let SetDelay { record, place } = self.rules.delays.get(section.number)?.as_ref()?;
@@ -217,8 +218,8 @@ impl<'r> Selection<'r> {
         Some(CrawlDelay { document: &self.rules.document, record, name })
     }
 
-    /// Returns the longest delay of these groups, which a crawler should obey; `None` if the groups
-    /// have no delay.
+    /// Returns the delay that a crawler should obey: the longest one in these groups. `None` if the
+    /// groups have no delay.
     pub(super) fn longest_crawl_delay(self) -> Option<CrawlDelay<'r>> {
         let (document, section) = (&self.rules.document, self.section?);
         let set = &self.rules.sets[section.number];
@@ -226,8 +227,8 @@ impl<'r> Selection<'r> {
         Some(CrawlDelay { document, record, name: self.rules.names[section.names + place] })
     }
 
-    /// Decides on a path in all of its forms. The first form that is disallowed decides. If all
-    /// forms are allowed, the form as sent decides.
+    /// Decides on a path in all of its forms. The first disallowed form decides. If all forms are
+    /// allowed, the first form decides.
     pub fn verdict(self, path: &RequestPath<'_>) -> Verdict<'r> {
         self.verdict_within(path, &mut MatchBudget::new())
     }
@@ -241,7 +242,7 @@ impl<'r> Selection<'r> {
         self.disallowing(path.forms().skip(1), work).next().unwrap_or(sent)
     }
 
-    /// Returns the verdicts on the disallowed forms of a path.
+    /// Returns the verdicts on those forms of a path that are disallowed.
     pub(crate) fn disallowing<'p>(
         self,
         forms: impl Iterator<Item = (PathForm, &'p [u8])>,
@@ -306,7 +307,7 @@ impl<'r> Verdict<'r> {
         self.rules.names.get(names + place).map(|name| self.rules.document.name(*name))
     }
 
-    /// Returns the form of the path that decided.
+    /// Returns the deciding form of the path.
     pub const fn form(&self) -> PathForm {
         self.form
     }

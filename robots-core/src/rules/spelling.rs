@@ -31,9 +31,8 @@ pub(super) enum TargetPart {
 /// and `$` in patterns (RFC 9309, section 2.2.3). The caller stores a literal `*` of a pattern
 /// separately from wildcards.
 ///
-/// A `%` that does not begin an escape usually stays. It is written as `%25` if decoding the
-/// escapes after it would make it the start of an escape. So `%%361` becomes `%2561`, because `%61`
-/// would mean `a`.
+/// A `%` that does not begin an escape usually stays. Such a `%` becomes `%25` only if decoding the
+/// bytes after it would create an escape: `%%361` becomes `%2561`, because `%61` would mean `a`.
 pub(super) fn standard(octets: &[u8], part: TargetPart) -> Cow<'_, [u8]> {
     let path = match part {
         TargetPart::Path => octets.len(),
@@ -47,7 +46,7 @@ pub(super) fn standard(octets: &[u8], part: TargetPart) -> Cow<'_, [u8]> {
 fn standard_from(octets: &[u8], path: impl FnOnce() -> usize) -> Cow<'_, [u8]> {
     let may_change = |octet: &u8| matches!(octet, b'%' | b'\\' | 0x80..);
     let is_ascii = octets.is_ascii();
-    // For ASCII, a faster search is used, because forms of paths are ASCII and a long path may be
+    // ASCII is searched with a faster function: forms of paths are ASCII, and a long path may be
     // converted hundreds of times.
     let next_change = |octets: &[u8]| {
         if is_ascii { memchr2(b'%', b'\\', octets) } else { octets.iter().position(may_change) }

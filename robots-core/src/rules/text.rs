@@ -1,4 +1,5 @@
-//! Encodes path patterns for comparison (`Text` in the code), and matches them exactly.
+//! Encodes path patterns for comparison, and compares encoded patterns (`text` in the code) with
+//! paths.
 //!
 //! All compared bytes are ASCII, because bytes ≥ 0x80 are escaped both in patterns and in paths. So
 //! bytes ≥ 0x80 are available as markers. An encoded pattern consists of literals with markers
@@ -35,8 +36,8 @@ const STAR: u8 = 0x80;
 /// literal is at one of these positions, comparing is faster than searching.
 const NEAR: usize = 16;
 
-/// Maximum number of times that the literal is compared at an occurrence of its rare byte. If it
-/// never matches, an algorithm with guaranteed linear cost continues the search.
+/// Maximum number of occurrences of the rare byte that are tried. If the literal matches at none of
+/// them, an algorithm with guaranteed linear cost continues the search.
 const FALSE_STARTS: usize = 8;
 
 /// The most common bytes in paths, most common first.
@@ -119,7 +120,7 @@ pub(super) enum Tail {
     Wild,
 }
 
-/// Returns the kind of the second value that [`split_prefix`] returned.
+/// Returns the kind of `rest`, the second value that [`split_prefix`] returns.
 pub(super) fn tail(rest: &[u8]) -> Tail {
     match rest {
         [] => Tail::Open,

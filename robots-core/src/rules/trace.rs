@@ -18,7 +18,7 @@ use super::{Access, Reading};
 pub struct Trace<'r> {
     /// The groups that apply to the agent, in the order of the file. Empty if no group applies.
     pub groups: Vec<Group<'r>>,
-    /// The forms of the path that were considered. The form as sent comes first.
+    /// The forms of the path, in the order of [`RequestPath::forms`].
     pub forms: Vec<FormTrace<'r>>,
     /// The verdict.
     pub verdict: Verdict<'r>,
@@ -56,7 +56,8 @@ impl<'r> Selection<'r> {
             .filter(counts)
             .filter_map(|rule| Some((strength(rule, reading, path)?, rule)))
             .collect();
-        // The longest pattern comes first, then allow before disallow, then the first line.
+        // Sorted by length of the pattern, longest first. If patterns are equally long, allow comes
+        // before disallow, and then the order of the file counts.
         found.sort_by_key(|(strength, rule)| {
             (Reverse(*strength), rule.access() == Access::Disallow, rule.range().start)
         });
@@ -65,15 +66,15 @@ impl<'r> Selection<'r> {
 }
 
 impl<'r> Trace<'r> {
-    /// Returns the form that decided: the first disallowed form or, if no form is disallowed, the
-    /// form as sent.
+    /// Returns the deciding form: the first disallowed form or, if no form is disallowed, the first
+    /// form.
     pub fn deciding(&self) -> Option<&FormTrace<'r>> {
         self.forms.iter().find(|form| form.access() == Access::Disallow).or(self.forms.first())
     }
 }
 
 impl<'r> FormTrace<'r> {
-    /// Returns whether this form alone is allowed.
+    /// Returns whether the rules allow this form. Ignores the other forms of the path.
     pub fn access(&self) -> Access {
         self.rules.first().map_or(Access::Allow, |rule| rule.access())
     }

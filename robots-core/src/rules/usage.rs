@@ -1,9 +1,10 @@
 //! The lines of a robots.txt about the use of the site's content: usage preferences
 //! (`Content-Usage`, draft-ietf-aipref-attach-05) and licences (`License`, RSL 1.0).
 //!
-//! Any label is accepted, because the set of labels is not final. A value other than `y` and `n`
-//! states no preference. If the line with the longest path cannot be parsed, there is no
-//! preference, because a line with a shorter path could state the opposite.
+//! A preference is a label with a value, such as `train-ai=n`. Any label is accepted, because the
+//! draft may still add labels. A value other than `y` and `n` is not a preference. If several lines
+//! match a path, the line with the longest pattern counts. If it cannot be parsed, there is no
+//! preference, because a line with a shorter pattern could state the opposite.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -29,17 +30,17 @@ pub(super) struct UsageLines {
     /// The content-usage lines without duplicates. Several groups may contain the same line.
     pub(super) lines: Vec<UsageLine>,
     pub(super) sections: Vec<SectionUsage>,
-    /// The numbers of the sections. Each element contains the sections with the same content-usage
-    /// lines; the first element contains the section of `*`.
+    /// The numbers of all sections. Sections with the same content-usage lines are in one element.
+    /// The section of `*`, if any, is in the first element.
     pub(super) classes: Vec<Vec<usize>>,
     /// The licences of the site, for crawlers whose groups have no licence.
     pub(super) licenses: Vec<Box<str>>,
-    /// Whether licences differ between crawlers.
+    /// Whether different crawlers have different licences.
     pub(super) licenses_differ: bool,
 }
 
 pub(super) struct SectionUsage {
-    /// The content-usage lines, longest path first. Each pair contains an index in
+    /// The content-usage lines, longest pattern first. Each pair contains an index in
     /// `UsageLines::lines` and a line number.
     pub(super) lines: Vec<(u32, usize)>,
     /// Licences of the groups; `None` if the groups have none, so that the site's licences apply.
@@ -70,7 +71,7 @@ const MAX_LICENSE: usize = 2048;
 /// Maximum number of licences for one crawler. If there are more, the last ones are ignored.
 const MAX_LICENSES: usize = 8;
 
-/// Cost of comparing a path with a pattern without wildcards, in compared bytes.
+/// Cost of comparing a path with a pattern that has no wildcards, in units of [`MatchBudget`].
 const LOOK: usize = 4;
 
 impl UsagePreferences {
@@ -94,7 +95,8 @@ impl UsagePreferences {
         &self.0
     }
 
-    /// Combines preferences that apply together. If they differ, `n` wins over `y`.
+    /// Combines preferences that apply together. If they differ in the value of a label, `n` wins
+    /// over `y`.
     fn and(&self, other: &Self) -> Self {
         let mut all = BTreeMap::new();
         let pairs = self.0.split(", ").chain(other.0.split(", "));

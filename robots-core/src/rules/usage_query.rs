@@ -21,7 +21,7 @@ pub struct Usage {
 }
 
 impl RuleSet {
-    /// Reports whether a group states a usage preference.
+    /// Reports whether a group contains a content-usage line.
     pub fn has_usage(&self) -> bool {
         self.usage.as_ref().is_some_and(|usage| !usage.lines.is_empty())
     }
@@ -33,12 +33,12 @@ impl RuleSet {
         !self.document().usage().is_empty()
     }
 
-    /// Reports whether licences differ between crawlers.
+    /// Reports whether different crawlers have different licences.
     pub fn licenses_differ(&self) -> bool {
         self.usage.as_ref().is_some_and(|usage| usage.licenses_differ)
     }
 
-    /// Returns the URLs of all licences, with possible duplicates.
+    /// Returns the URLs of all licences. They may contain duplicates.
     pub fn licenses(&self) -> impl Iterator<Item = &str> {
         let usage = self.usage.iter();
         usage.flat_map(|usage| {
@@ -71,10 +71,11 @@ impl RuleSet {
 }
 
 impl<'r> Selection<'r> {
-    /// Returns the usage preferences of these groups for a path. The line with the longest path
-    /// decides. `None` if the path is disallowed or there are no preferences.
+    /// Returns the usage preferences of these groups for a path. If several lines match the path,
+    /// the line with the longest pattern decides. `None` if the path is disallowed or there are no
+    /// preferences.
     ///
-    /// Only the form of the path as sent is compared with the lines.
+    /// Only the first form of the path is compared with the lines.
     pub fn usage(self, path: &RequestPath<'_>) -> Option<Usage> {
         let (usage, work) = (self.rules.usage.as_ref()?, &mut MatchBudget::new());
         let (preferences, line) = usage.at(self.section_number()?, path, work)?;
@@ -96,8 +97,8 @@ impl<'r> Selection<'r> {
         self.usage_values(Directive::ContentUsage).map(|value| path_and_preferences(value).0)
     }
 
-    /// Returns the values of the lines of these groups with this directive, as written. The
-    /// directive is `ContentUsage`, `ContentSignal` or `License`.
+    /// Returns the values, as written, of all lines in these groups that have the given directive:
+    /// `ContentUsage`, `ContentSignal` or `License`.
     #[cfg(feature = "check")]
     pub(crate) fn usage_values(self, directive: Directive) -> impl Iterator<Item = &'r [u8]> {
         let groups = self.section_number().map_or(&[][..], |number| self.rules.groups_of(number));

@@ -84,7 +84,8 @@ impl RobotsTxtBuilder {
         self
     }
 
-    /// Adds the name of a crawler that the following rules are for. `*` stands for all crawlers.
+    /// Adds a user-agent line. The rules after it apply to the crawler `name`. `*` stands for all
+    /// crawlers that no group names.
     pub fn user_agent(mut self, name: impl AsRef<[u8]>) -> Self {
         let name = name.as_ref();
         if name != b"*" && ProductToken::from_name(name).is_none() {
@@ -137,8 +138,8 @@ impl RobotsTxtBuilder {
         self.write(Directive::Sitemap, "Sitemap", address)
     }
 
-    /// Adds a line of any other kind, such as `Host` or `Content-Signal`. Rejects the names of
-    /// lines that this builder has a method for.
+    /// Adds a line of any other kind, such as `Host` or `Content-Signal`. Lines that have their own
+    /// method in this builder, such as `Allow`, are rejected.
     pub fn extension(mut self, name: &str, value: impl AsRef<[u8]>) -> Self {
         let directive = Directive::of(name.as_bytes());
         let has_method = matches!(
@@ -202,7 +203,7 @@ impl RobotsTxtBuilder {
 }
 
 /// Checks that a value contains none of the `refused` bytes, and that its line is not too long.
-/// `before` is the number of bytes before the value.
+/// `before` is the number of bytes in the line before the value.
 fn check(text: &[u8], refused: &[u8], before: usize) -> Result<(), &'static str> {
     if text.iter().any(|octet| refused.contains(octet)) {
         return Err(OCTET);

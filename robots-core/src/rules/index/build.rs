@@ -1,5 +1,4 @@
-//! Builds the tries, lists and grams of a file from its candidates, in linear time apart from
-//! sorting.
+//! Builds the index of a file from its candidates, in linear time except for sorting.
 
 use super::candidates::{Candidates, Rank, merged};
 use super::grams::Grams;
@@ -14,7 +13,7 @@ use crate::rules::text::{self, Tail};
 /// search tries every pattern of a list. If there are more patterns, they are stored by gram.
 const SHORT_LIST: usize = 16;
 
-/// Value of `SearchRoot::grams` if the root has no grams.
+/// Value of `SearchRoot::grams` if the search root has no grams.
 const NO_GRAMS: u32 = u32::MAX;
 
 /// Placeholder for an index that has not been assigned yet.
@@ -23,9 +22,10 @@ const UNKNOWN: u32 = u32::MAX;
 struct IndexBuilder<'c> {
     candidates: &'c Candidates,
     interner: Interner<'c>,
-    /// For each rank, the index of the candidate's pattern.
+    /// For each candidate, the index of its pattern. The candidates are in the order of their
+    /// ranks.
     patterns: Vec<u32>,
-    /// For each pattern, the index of the last root that uses it.
+    /// For each pattern, the index of the last search root that uses it.
     used: Vec<u32>,
     tries: Tries,
     lists: Vec<WildcardList>,
@@ -79,8 +79,8 @@ impl<'c> IndexBuilder<'c> {
         Self { candidates, interner, patterns, used, tries, lists, wildcards, grams, roots }
     }
 
-    /// Adds a root for the candidates with these ranks, and returns the index of the root. The
-    /// ranks must be sorted, best first.
+    /// Adds a search root for the candidates with these ranks, and returns its index. The ranks
+    /// must be sorted, best first.
     fn root(&mut self, ranks: &[Rank]) -> u32 {
         let (mut keys, mut wildcards) = (Vec::with_capacity(ranks.len()), Vec::new());
         for rank in ranks {
@@ -101,8 +101,8 @@ impl<'c> IndexBuilder<'c> {
         self.roots.len() as u32 - 1
     }
 
-    /// Returns the wildcard for this rank. `None` if a better rank of the same root has the same
-    /// pattern.
+    /// Returns the [`Wildcard`] for the candidate with this rank. `None` if a better candidate of
+    /// the same search root has the same pattern.
     fn first_of_its_pattern(&mut self, rank: Rank) -> Option<Wildcard> {
         let pattern = &mut self.patterns[rank.index()];
         if *pattern == UNKNOWN {
@@ -116,8 +116,8 @@ impl<'c> IndexBuilder<'c> {
         })
     }
 
-    /// Stores wildcards with the same prefix in a list, unless there are more than [`SHORT_LIST`]
-    /// of them. Returns the wildcards that are not in any list.
+    /// Stores patterns with the same literal prefix in a list. If there are more than
+    /// [`SHORT_LIST`] such patterns, returns them instead.
     fn short_lists(&mut self, mut wildcards: Vec<Wildcard>, keys: &mut Vec<Key<'c>>) -> Vec<Wildcard> {
         let prefix = |wildcard: &Wildcard| text::split_prefix(self.candidates.text(wildcard.rank)).0;
         wildcards.sort_by_key(prefix);

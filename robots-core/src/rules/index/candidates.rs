@@ -1,5 +1,5 @@
-//! Sorts all rules of a file by precedence. The position of a rule in this order is its rank, and
-//! rules are compared by rank. This module also decides which groups share a trie.
+//! Sorts all rules of a file by precedence. The position of a rule in this order is its rank. This
+//! module also decides which groups share a trie.
 
 use std::cmp::Reverse;
 use std::ops::Range;
@@ -9,13 +9,14 @@ use crate::rules::document::RobotsTxt;
 use crate::rules::pattern::{directory_of_index, priority};
 use crate::rules::{Access, text};
 
-/// The position of a candidate in the order of precedence, and whether it allows or disallows.
-/// Lower ranks take precedence. One number contains both values, so the best rank is also the
-/// verdict.
+/// The position of a candidate in the order of precedence, and whether the candidate allows or
+/// disallows. Lower ranks take precedence. One number contains both values, so the best rank is
+/// also the verdict.
 ///
-/// The longest pattern comes first. If patterns are equally long, allow comes before disallow, and
-/// then the first line comes first (RFC 9309, section 2.2.2, and the reference parser). Empty
-/// patterns match every path and come last. They allow, even if their rule is a disallow line.
+/// The longest pattern comes first. If patterns are equally long, allow comes before disallow. All
+/// other ties are broken by the order of the file (RFC 9309, section 2.2.2, and the reference
+/// parser). Empty patterns match every path and come last. They allow, even if their rule is a
+/// disallow line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::rules) struct Rank(u32);
 
@@ -101,8 +102,8 @@ impl Candidates {
         &self.ranks[self.starts[group]..self.starts[group + 1]]
     }
 
-    /// Returns, for each set of groups, the rank of the disallowing rule that comes first in the
-    /// file; [`Rank::NONE`] if the set has no disallowing rule.
+    /// Returns one rank for each element of `sets`: the rank of the first rule in the file that is
+    /// in one of these groups and disallows something. [`Rank::NONE`] if there is no such rule.
     pub(super) fn first_disallows(&self, sets: &[Vec<usize>]) -> Box<[Rank]> {
         let first = |ranks: &mut dyn Iterator<Item = Rank>| {
             let disallows = ranks.filter(|rank| *rank != Rank::NONE && rank.access() == Access::Disallow);
@@ -142,10 +143,11 @@ fn by_group(rules: &[CandidateRule], groups: usize) -> (Vec<Rank>, Vec<usize>) {
     (ranks, starts)
 }
 
-/// Limit for copies of candidates in merged groups, as a multiple of the number of candidates.
+/// Maximum number of copied candidates in merged groups, as a multiple of the number of candidates.
 const COPIES: usize = 2;
 
-/// Decides which sets of groups are merged into one trie.
+/// Decides, for each set of groups that apply together, whether the groups are merged into one
+/// trie.
 ///
 /// A token can occur in many groups, and a group can name many tokens. If every token had its own
 /// copy of the candidates of its groups, the memory could be quadratic in the size of the file.
@@ -153,8 +155,8 @@ const COPIES: usize = 2;
 /// group.
 ///
 /// The number of copies is therefore limited. If a set of groups would exceed the limit, its groups
-/// are searched one after the other, which needs no further memory. Sets of many groups gain the
-/// most from merging, so they are merged first. In real files, almost every token has only one
+/// are searched one after the other, which needs no further memory. Merging saves the most time for
+/// sets with many groups, so they are merged first. In real files, almost every token has only one
 /// group.
 pub(super) fn merged(sets: &[Vec<usize>], candidates: &Candidates) -> Vec<bool> {
     let mut merged = vec![false; sets.len()];

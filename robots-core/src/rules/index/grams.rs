@@ -2,16 +2,13 @@
 //! particular sequence of three bytes from the pattern.
 //!
 //! Three consecutive bytes of a literal are called a gram. Each pattern is stored under its rarest
-//! gram: the gram that occurs in the fewest patterns. If several of its grams are equally rare, the
-//! gram that is rarest in paths is used. A pattern without grams is stored under its rarest byte. A
-//! search looks up each gram of the path.
+//! gram: the gram that occurs least often in all patterns. If several of its grams are equally
+//! rare, the gram that is rarest in paths is used. A pattern without grams is stored under its
+//! rarest byte. A search looks up each gram of the path.
 //!
 //! A search remembers the grams whose patterns it has tried, and skips these grams if they occur in
 //! the path again. If there are too many different grams to remember, the search tries all patterns
 //! in order. So it tries each pattern at most twice.
-//!
-//! Automata from crates were rejected. With a lazy automaton, a crafted path that empties its cache
-//! takes 2.4 ms per verdict. A dense automaton takes seconds to build.
 
 use std::ops::Range;
 
@@ -49,7 +46,7 @@ struct Filed {
 }
 
 impl Grams {
-    /// Stores wildcards, which must be in the order of their ranks.
+    /// Stores patterns, which must be in the order of their ranks.
     pub(super) fn new(wildcards: Vec<Wildcard>, patterns: &Patterns) -> Self {
         let usage = Usage::count(&wildcards, patterns);
         let (mut filed, mut single) = (Vec::new(), Vec::new());
@@ -61,7 +58,7 @@ impl Grams {
         }
         let bits = (2 * filed.len()).next_power_of_two().trailing_zeros().max(1);
         let (shift, filter_shift) = (32 - bits, 32 - bits - 4);
-        // The sort is stable, so wildcards with the same key stay in the order of their ranks.
+        // The sort is stable, so patterns with the same key stay in the order of their ranks.
         filed.sort_by_key(|filed| hash(filed.gram) >> shift);
         single.sort_by_key(|(octet, _)| *octet);
         let mut filter = vec![0u64; (1usize << (bits + 4)).div_ceil(64)];
@@ -92,7 +89,8 @@ impl Grams {
         }
     }
 
-    /// Returns the best rank: `best`, or the rank of a wildcard that matches the path.
+    /// Returns the best rank of the patterns that match the path, or `best` if none of them is
+    /// better.
     pub(super) fn best<'p>(&self, patterns: &'p Patterns, path: &mut Tried<'p, '_>, mut best: Rank) -> Rank {
         if !path.take_scan() {
             return best;
@@ -151,8 +149,9 @@ enum FiledUnder {
     Octet(u8),
 }
 
-/// Number of occurrences of each gram in all literals, by hash. If two grams have the same hash, a
-/// more common gram may be chosen as a key. This costs time but never changes a verdict.
+/// For each hash of a gram, the number of its occurrences in all literals. If two grams have the
+/// same hash, a more common gram may be chosen as a key. This costs time but never changes a
+/// verdict.
 struct Usage {
     counts: Vec<u16>,
     shift: u32,

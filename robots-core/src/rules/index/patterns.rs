@@ -1,17 +1,14 @@
 //! Patterns with wildcards. A pattern is stored only once, even if several rules and groups use it.
 //!
-//! **Wildcards are not compiled to an automaton.** With a lazy automaton, a client can choose paths
-//! that fill and empty its cache (2.4 ms per verdict). A dense automaton takes seconds to build.
-//!
 //! If at most 16 patterns have the same literal prefix, they are stored in a list at a node of the
-//! trie. Otherwise, each is stored under three of its bytes that occur in few other patterns, and
-//! one pass over the path finds the patterns that can match. Most of these are then excluded,
-//! because they contain a byte that does not occur in the path. The remaining patterns are compared
-//! exactly. Each of their literals is matched at the first possible position.
+//! trie. Otherwise, each pattern is stored under three consecutive bytes that are rare in the other
+//! patterns, and one pass over the path finds the patterns that can match. Most of these are then
+//! excluded, because they contain a byte that does not occur in the path. The remaining patterns
+//! are compared exactly. Each of their literals is matched at the first possible position.
 //!
-//! **The work of a verdict is bounded** ([`MatchBudget`]). A request has one budget for all of its
-//! `User-Agent` lines, and for the earlier versions of the file that a grace period considers. The
-//! unit of work is one compared byte, so the bound is the same on every machine.
+//! **The work of a verdict is bounded** ([`MatchBudget`]). A request has one budget. It covers all
+//! `User-Agent` lines of the request, and all versions of the file that are compared during a grace
+//! period. The unit of work is one compared byte, so the bound is the same on every machine.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -94,9 +91,9 @@ impl Patterns {
         &self.texts[*behind as usize..*end as usize]
     }
 
-    /// Returns the best rank: `best`, or the rank of a wildcard that matches the path. The
-    /// wildcards must be sorted, best first. The caller has already compared the first `known`
-    /// bytes of each pattern.
+    /// Returns the best rank of the patterns that match the path, or `best` if none of them is
+    /// better. `wildcards` must be sorted, best first. The caller has already compared the first
+    /// `known` bytes of each pattern.
     pub(super) fn best<'p, 'w>(
         &'p self,
         wildcards: impl IntoIterator<Item = &'w Wildcard>,
@@ -218,8 +215,8 @@ const fn classes() -> [u64; 256] {
 /// compared.
 ///
 /// The budget limits the work that a client can cause with one request, for any file. Without a
-/// budget, a verdict with 17,000 wildcards that nearly match a path of 8 KiB took 48 ms, and 6.9 s
-/// for a path with 121 forms.
+/// budget, a verdict on a path of 8 KiB took 48 ms if 17,000 wildcards nearly matched it, and 6.9 s
+/// if the path had 121 forms.
 ///
 /// When the budget is used up, the first disallow rule of the groups decides. Only crafted files
 /// and paths use up the budget. For example, the budget is enough to compare a path of 200 bytes in

@@ -1,14 +1,13 @@
 //! A radix trie. It contains the patterns without wildcards, and the literal prefixes of all other
-//! patterns. To find the verdict for a path, the path is walked once, regardless of the number of
-//! patterns.
+//! patterns. A verdict needs one walk along the path, regardless of the number of patterns.
 //!
 //! Each node stores the best rank of its own patterns and of the patterns at all nodes above, so a
-//! walk need not remember earlier nodes. A shorter pattern may take precedence over a longer one,
-//! because the priority is the length of the pattern as written, not as encoded. The nodes of all
-//! tries of a file are stored in one vector. The nodes of one trie are in breadth-first order, so
-//! the children of a node are adjacent. A step finds a child by the first byte of its label: with
-//! one comparison of machine words if there are up to eight children, otherwise in a table. The
-//! walk then compares eight bytes of the child's label at once.
+//! walk need not remember earlier nodes. The pattern at a node above may take precedence, because
+//! the priority is the length of a pattern as written, not as encoded. The nodes of all tries of a
+//! file are stored in one vector. The nodes of one trie are in breadth-first order, so the children
+//! of a node are adjacent. A step finds a child by the first byte of its label: with one comparison
+//! of machine words if there are up to eight children, otherwise in a table. The walk then compares
+//! eight bytes of the child's label at once.
 //!
 //! Existing crates for radix trees store one value per key. They cannot store the best rank of a
 //! node and all nodes above, and they cannot store all tries of a file in one vector.
@@ -160,8 +159,8 @@ impl Tries {
         Trie { root: root as u32, jumps }
     }
 
-    /// Returns the index of a [`NodeEnd`]. Stores it only if it is neither empty nor equal to the
-    /// [`NodeEnd`] of the parent, whose index is `above`.
+    /// Returns the index of a [`NodeEnd`]. Stores the [`NodeEnd`] only if it is not empty and
+    /// differs from the parent's, whose index is `above`.
     fn end(&mut self, end: NodeEnd, above: u32) -> u32 {
         let known = [above, 0].into_iter().find(|known| self.ends[*known as usize] == end);
         known.unwrap_or_else(|| {
@@ -181,8 +180,8 @@ impl Tries {
         self.nodes.push(Node { label: word, label_length: label.len() as u16, ..Node::EMPTY });
     }
 
-    /// Makes all nodes from index `first_child` to the last one children of `node`. They must be
-    /// sorted by their first bytes.
+    /// Adds the nodes from index `first_child` to the end of the list as children of `node`. They
+    /// must be sorted by their first bytes.
     fn adopt(&mut self, node: &mut Node, first_child: usize) {
         let children = &self.nodes[first_child..];
         let first_octet = |child: &Node| child.label.to_le_bytes()[0];
@@ -323,8 +322,8 @@ struct Jumps {
 }
 
 impl Jumps {
-    /// Stores the jumps; `None` if there are too few to be useful. No two jumps may have the same
-    /// bytes, and no byte may be zero.
+    /// Creates the hash table; `None` if there are too few jumps to be useful. No two jumps may
+    /// have the same bytes, and no byte may be zero.
     fn new(jumps: &[Jump]) -> Option<Self> {
         if jumps.len() < FEW_LINKS {
             return None;
