@@ -108,8 +108,8 @@ impl fmt::Display for AddressClass {
     }
 }
 
-/// A client address that can be evidence for or against a claim. It is publicly reachable, and is
-/// the client's own address instead of the address of a trusted proxy.
+/// A client address that can be evidence for or against a claim. It is publicly reachable, and it
+/// belongs to the client, not to a trusted proxy.
 ///
 /// An IPv4 address that is mapped into IPv6 is treated as the IPv4 address. Documentation addresses
 /// (RFC 5737, RFC 3849) are treated as public, because examples and tests use them and clients

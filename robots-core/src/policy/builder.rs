@@ -232,9 +232,9 @@ impl PolicyBuilder {
         self.with(|policy| policy.identity.impostors = impostors)
     }
 
-    /// Sets the identity that a request needs for the privileges of a crawler's name: exemptions of
-    /// agents, and overrides milder than the mode. Default: [`IdentityNeeded::Claimed`]. A second
-    /// call replaces the first.
+    /// Sets how well the claim to be a crawler must be verified before the request gets the
+    /// crawler's privileges: exemptions for the crawler, and overrides that are milder than the
+    /// mode. Default: [`IdentityNeeded::Claimed`]. A second call replaces the first.
     pub fn identity_needed(self, needed: IdentityNeeded) -> Self {
         self.with(|policy| policy.identity.needed = needed)
     }
@@ -242,7 +242,7 @@ impl PolicyBuilder {
     /// Adds an override, which sets another mode for some disallowed requests. If several overrides
     /// apply, the last one added decides. Default: none. A second call adds to the first.
     ///
-    /// For the crawlers of an override, the override's mode is also the limit for
+    /// For the crawlers that an override applies to, the override's mode also limits
     /// [`rate`](Self::rate) and [`impostors`](Self::impostors), instead of [`mode`](Self::mode).
     pub fn with_override(self, over: Override) -> Self {
         self.with(|policy| policy.overrides.push(over))

@@ -1,5 +1,5 @@
-//! `shadowed-rule`: an allow rule that never decides, because a disallow rule with a longer pattern
-//! matches all of its paths; or the other way round.
+//! `shadowed-rule`: a rule that never decides, because a rule of the other kind (allow or disallow)
+//! with a longer pattern matches all of its paths.
 
 use std::collections::{BTreeSet, HashMap};
 
