@@ -24,7 +24,7 @@ pub enum AddressClass {
     /// This machine. This class includes the unspecified address, because connections to it reach
     /// this machine.
     Loopback,
-    /// Reachable only within the attached network (RFC 3927, RFC 4291).
+    /// Reachable only from the same network link (RFC 3927, RFC 4291).
     LinkLocal,
     /// Multicast addresses, reserved addresses and addresses for benchmarks.
     Special,

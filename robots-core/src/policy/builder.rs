@@ -129,10 +129,10 @@ impl PolicyBuilder {
         self.with(|policy| policy.forms = forms.into_iter().collect())
     }
 
-    /// Adds patterns of exempt paths: requests for them pass unchecked. A pattern is a prefix and
-    /// may contain `*` and `$`, as in robots.txt: `/health` also exempts `/healthy`, but `/health$`
-    /// does not. `/robots.txt` and `/.well-known/` are always exempt. A second call adds to the
-    /// first.
+    /// Adds patterns of exempt paths. Requests for these paths pass unchecked. A pattern is a
+    /// prefix and may contain `*` and `$`, as in robots.txt: `/health` also exempts `/healthy`, but
+    /// `/health$` does not. `/robots.txt` and `/.well-known/` are always exempt. A second call adds
+    /// to the first.
     ///
     /// # Errors
     ///
@@ -145,8 +145,8 @@ impl PolicyBuilder {
     }
 
     /// Adds networks whose requests pass unchecked. An item is a
-    /// [`Network`](crate::agent::Network), an address, or a string of either. Default: none. A
-    /// second call adds to the first.
+    /// [`Network`](crate::agent::Network), an address, or a string that contains one of them.
+    /// Default: none. A second call adds to the first.
     ///
     /// ```
     /// use robots_core::policy::Policy;

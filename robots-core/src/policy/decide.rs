@@ -119,10 +119,10 @@ impl Policy {
         decision.rate_limit.is_some() || is_disallowed() || matches!(identity, Identity::Refuted(_))
     }
 
-    /// Applies the evidence that a person made the request. If the request has an exempt cookie, it
-    /// passes. Otherwise, signs of a human sender are recorded. If there are such signs and the
-    /// policy exempts people, the request passes. Changes the decision only if the request is
-    /// disallowed, arrived too soon for its crawl delay, or is from an impostor.
+    /// Adjusts the decision if there is evidence that a person made the request. A request with an
+    /// exempt cookie passes. Otherwise, signs of a human sender are recorded. If there are such
+    /// signs and the policy exempts people, the request passes. Changes the decision only if the
+    /// request is disallowed, arrived too soon for its crawl delay, or is from an impostor.
     #[doc(hidden)]
     pub fn weigh<'r>(&self, decision: Decision<'r>, evidence: &HumanEvidence<'_>) -> Decision<'r> {
         let is_disallowed = decision.verdict.is_some_and(|verdict| verdict.access() == Access::Disallow);

@@ -71,7 +71,7 @@ pub(super) fn paths(
         }
     }
     // A pattern with a leading `*` can match the end of a path whose beginning matches another
-    // pattern. So the texts of the two patterns are joined.
+    // pattern. So paths are generated that begin with one pattern and end with the other.
     let loose: Vec<&[u8]> = every.iter().copied().filter(|pattern| is_loose(pattern)).collect();
     for pattern in &changed {
         let others = loose.iter().map(|other| (*pattern, *other));
@@ -140,8 +140,8 @@ fn compared(pattern: &[u8], reading: Reading) -> Vec<u8> {
     text
 }
 
-/// Reports whether a pattern begins with a `*`, such as `*.pdf` and `/*?sort=`. The rest of such a
-/// pattern can match anywhere in a path.
+/// Reports whether a pattern begins with `*` or `/*`, for example `*.pdf` or `/*?sort=`. The rest
+/// of such a pattern can match anywhere in a path.
 fn is_loose(pattern: &[u8]) -> bool {
     matches!(pattern, [b'*', ..] | [b'/', b'*', ..])
 }

@@ -204,8 +204,8 @@ impl Prover {
         }
     }
 
-    /// Returns the candidates whose edits correct their findings, with the `safety` of each
-    /// candidate set.
+    /// Returns the candidates whose edits correct the findings, and sets the `safety` of these
+    /// candidates.
     pub(super) fn judge(&self, mut candidates: Vec<Candidate>) -> Vec<Candidate> {
         let mut by_code: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
         for (at, candidate) in candidates.iter().enumerate() {

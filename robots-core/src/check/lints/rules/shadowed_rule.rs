@@ -79,8 +79,8 @@ impl<'r> ComparedRule<'r> {
     }
 }
 
-/// Patterns with a `*` before the end, keyed by the text before the first `*`. Such a pattern can
-/// only cover patterns that begin with this text.
+/// Patterns with a `*` before the end, keyed by the literal before the first `*`. Such a pattern
+/// can only cover patterns that begin with the same literal.
 #[derive(Default)]
 struct Wide<'p, 'r> {
     by_prefix: HashMap<&'p [u8], Vec<(&'p ComparedRule<'r>, PathPattern)>>,
