@@ -24,7 +24,7 @@ pub enum AddressClass {
     /// This machine. This class includes the unspecified address, because connections to it reach
     /// this machine.
     Loopback,
-    /// Reachable only within the attached network (RFC 3927, RFC 4291).
+    /// Reachable only from the same network link (RFC 3927, RFC 4291).
     LinkLocal,
     /// Multicast addresses, reserved addresses and addresses for benchmarks.
     Special,
@@ -108,8 +108,8 @@ impl fmt::Display for AddressClass {
     }
 }
 
-/// A client address that can be evidence for or against a claim. It is publicly reachable, and is
-/// the client's own address instead of the address of a trusted proxy.
+/// A client address that can be evidence for or against a claim. It is publicly reachable, and it
+/// belongs to the client, not to a trusted proxy.
 ///
 /// An IPv4 address that is mapped into IPv6 is treated as the IPv4 address. Documentation addresses
 /// (RFC 5737, RFC 3849) are treated as public, because examples and tests use them and clients

@@ -213,20 +213,21 @@ pub trait ClaimEvidence {
 /// recently.
 const FRESH: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// An old list can refute a claim if it was confirmed more than this time after the first request
-/// with the claim. If the time is shorter, it is uncertain which of the two came first, because the
-/// clock may have been wrong by a day.
+/// Minimum time from the first request with a claim to the last confirmation of an old list that
+/// can refute the claim. If the time is shorter, the list may be older than the request, because
+/// the clock may have been wrong by a day.
 const CLOCK_ERROR: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// How far in the future the confirmation time of a list may be. If it is further, the clock was
+/// Maximum time that the confirmation of a list may be in the future. If it is more, the clock was
 /// wrong at the confirmation or is wrong now.
 const CLOCK_STEP: Duration = Duration::from_secs(60);
 
 /// A list of addresses from an operator, as evidence.
 ///
-/// A list of any age can verify claims, but only a fresh list can refute claims. Within four
-/// months, one published list lost 119 of its 240 prefixes and gained 83. So an address may belong
-/// to the crawler although it is missing in an old copy of the list.
+/// A list of any age can verify claims, but it can refute a claim only if it is recent enough
+/// ([`ListEvidence::examine`]). Within four months, one published list lost 119 of its 240 prefixes
+/// and gained 83. So an address may belong to the crawler although it is missing in an old copy of
+/// the list.
 #[derive(Clone, Copy, Debug)]
 pub struct ListEvidence<'a> {
     /// The addresses on the list.

@@ -1,4 +1,4 @@
-//! A set of IP addresses. A lookup reads one element of a table, and then searches a short range.
+//! A set of IP addresses with fast lookups.
 
 use std::hint::select_unpredictable;
 use std::net::IpAddr;

@@ -18,8 +18,8 @@ const MAX_NAMES: usize = 4;
 /// Maximum number of resolved addresses that are compared per name.
 const MAX_ADDRESSES: usize = 8;
 
-/// After a resolver has verified an address of an operator, failed checks with this resolver refute
-/// claims to be a crawler of the operator for this long.
+/// A failed check refutes a claim only if the same resolver has verified an address of the claimed
+/// crawler's operator within this time.
 const RESOLVER_PROOF: Duration = Duration::from_secs(60 * 60);
 
 /// A check of one client address by reverse DNS.
@@ -122,7 +122,8 @@ impl RdnsCheck {
         };
     }
 
-    /// Returns the query for the addresses of a name, with the record type of the client's address.
+    /// Returns the query for the addresses of a name: `A` if the client's address is an IPv4
+    /// address, `AAAA` if it is an IPv6 address.
     const fn addresses_of<'n>(&self, name: &'n str) -> RdnsQuestion<'n> {
         match self.address {
             IpAddr::V4(_) => RdnsQuestion::A(name),

@@ -5,12 +5,12 @@ use std::collections::HashMap;
 use super::signature::DirectoryUrl;
 use crate::agent::{Agent, Crawler, Registry};
 
-/// The key directories in a registry. Maps each directory to the crawler that signs with its keys,
-/// and each crawler to the directories whose keys verify claims to be this crawler.
+/// The key directories in a registry. Contains the crawler that signs with the keys of each
+/// directory, and the directories of each operator.
 ///
 /// A directory belongs to an operator, so its keys verify claims to be any crawler of this
 /// operator. If the `User-Agent` names no crawler, a signature is attributed to the first crawler
-/// in the registry whose row contains the directory.
+/// that has the directory in its row of the registry.
 #[derive(Clone, Debug, Default)]
 pub struct Signers {
     crawlers: HashMap<DirectoryUrl, Agent>,

@@ -129,10 +129,10 @@ impl PolicyBuilder {
         self.with(|policy| policy.forms = forms.into_iter().collect())
     }
 
-    /// Adds patterns of exempt paths: requests for them pass unchecked. A pattern is a prefix and
-    /// may contain `*` and `$`, as in robots.txt: `/health` also exempts `/healthy`, but `/health$`
-    /// does not. `/robots.txt` and `/.well-known/` are always exempt. A second call adds to the
-    /// first.
+    /// Adds patterns of exempt paths. Requests for these paths pass unchecked. A pattern is a
+    /// prefix and may contain `*` and `$`, as in robots.txt: `/health` also exempts `/healthy`, but
+    /// `/health$` does not. `/robots.txt` and `/.well-known/` are always exempt. A second call adds
+    /// to the first.
     ///
     /// # Errors
     ///
@@ -145,8 +145,8 @@ impl PolicyBuilder {
     }
 
     /// Adds networks whose requests pass unchecked. An item is a
-    /// [`Network`](crate::agent::Network), an address, or a string of either. Default: none. A
-    /// second call adds to the first.
+    /// [`Network`](crate::agent::Network), an address, or a string that contains one of them.
+    /// Default: none. A second call adds to the first.
     ///
     /// ```
     /// use robots_core::policy::Policy;
@@ -232,9 +232,9 @@ impl PolicyBuilder {
         self.with(|policy| policy.identity.impostors = impostors)
     }
 
-    /// Sets the identity that a request needs for the privileges of a crawler's name: exemptions of
-    /// agents, and overrides milder than the mode. Default: [`IdentityNeeded::Claimed`]. A second
-    /// call replaces the first.
+    /// Sets how well the claim to be a crawler must be verified before the request gets the
+    /// crawler's privileges: exemptions for the crawler, and overrides that are milder than the
+    /// mode. Default: [`IdentityNeeded::Claimed`]. A second call replaces the first.
     pub fn identity_needed(self, needed: IdentityNeeded) -> Self {
         self.with(|policy| policy.identity.needed = needed)
     }
@@ -242,7 +242,7 @@ impl PolicyBuilder {
     /// Adds an override, which sets another mode for some disallowed requests. If several overrides
     /// apply, the last one added decides. Default: none. A second call adds to the first.
     ///
-    /// For the crawlers of an override, the override's mode is also the limit for
+    /// For the crawlers that an override applies to, the override's mode also limits
     /// [`rate`](Self::rate) and [`impostors`](Self::impostors), instead of [`mode`](Self::mode).
     pub fn with_override(self, over: Override) -> Self {
         self.with(|policy| policy.overrides.push(over))

@@ -57,16 +57,16 @@ impl Policy {
     /// 2. Requests for `/robots.txt` and requests from exempt addresses or exempt agents also pass
     ///    unchecked. A request also passes unchecked if its path is exempt in all of its forms.
     /// 3. An allowed request passes. For a disallowed request, the last override that applies
-    ///    decides. If no override applies, the mode decides. The mode for an agent, from an
-    ///    override or from the policy, also limits how impostors and crawl delays are handled.
+    ///    decides. If no override applies, the mode decides. The mode that applies to the agent (of
+    ///    an override or of the policy) also limits how impostors and crawl delays are handled.
     /// 4. If no override applies, [`Mode::Refuse`] only tags the crawlers of search engines that
     ///    people use ([`Agent::is_index_engine`]), with [`Reason::SearchEngine`]. Search engines
     ///    remove pages with status 403 from their index.
     /// 5. An impostor does not get the privileges of a crawler's name ([`IdentityNeeded`]):
-    ///    exemptions of agents, overrides milder than the mode, and, for search engines, a tag
-    ///    instead of a refusal. The policy may tag or refuse an impostor even if the rules allow
-    ///    the request ([`Impostors`]), within the limits of the mode, with [`Reason::Impostor`]. A
-    ///    request with an exempt address, path or cookie still passes.
+    ///    exemptions for agents, overrides that are milder than the mode, and, for search engines,
+    ///    a tag instead of a refusal. The policy may tag or refuse an impostor even if the rules
+    ///    allow the request ([`Impostors`]), within the limits of the mode, with
+    ///    [`Reason::Impostor`]. A request with an exempt address, path or cookie still passes.
     /// 6. If the request has several agents, the result is the strictest decision, with the
     ///    strictest [`RateLimit`] of all agents.
     /// 7. The decision on an allowed request contains a [`RateLimit`] if the agent's groups have a
@@ -108,8 +108,8 @@ impl Policy {
         if !self.depends_on_mode(&decision, request.identity) {
             return decision;
         }
-        // This second decision uses only what is left of the work budget, so its cost cannot change
-        // the first decision.
+        // The second decision has only the rest of the work budget, so it cannot affect the first
+        // decision.
         decision.with_refusing(&decide(Mode::Refuse, work))
     }
 
@@ -119,10 +119,10 @@ impl Policy {
         decision.rate_limit.is_some() || is_disallowed() || matches!(identity, Identity::Refuted(_))
     }
 
-    /// Applies the evidence that a person made the request. If the request has an exempt cookie, it
-    /// passes. Otherwise, signs of a human sender are recorded. If there are such signs and the
-    /// policy exempts people, the request passes. Changes the decision only if the request is
-    /// disallowed, arrived too soon for its crawl delay, or is from an impostor.
+    /// Adjusts the decision if there is evidence that a person made the request. A request with an
+    /// exempt cookie passes. Otherwise, signs of a human sender are recorded. If there are such
+    /// signs and the policy exempts people, the request passes. Changes the decision only if the
+    /// request is disallowed, arrived too soon for its crawl delay, or is from an impostor.
     #[doc(hidden)]
     pub fn weigh<'r>(&self, decision: Decision<'r>, evidence: &HumanEvidence<'_>) -> Decision<'r> {
         let is_disallowed = decision.verdict.is_some_and(|verdict| verdict.access() == Access::Disallow);
@@ -255,8 +255,8 @@ impl Policy {
         !self.exempt.networks.is_empty()
     }
 
-    /// Returns the settings of this policy that do not work if client addresses are unknown: one
-    /// clause per setting. The caller combines the clauses into one message.
+    /// Returns a clause for each setting of this policy that does not work if client addresses are
+    /// unknown. The caller combines the clauses into one message.
     #[doc(hidden)]
     pub fn rules_by_address(&self) -> Vec<&'static str> {
         let limits = self.rate.mode != RateMode::Off || !self.rate.overrides.is_empty();
@@ -394,10 +394,10 @@ impl Policy {
         }
     }
 
-    /// Returns the strictest handling of a disallowed request, and the verdict of the rule that led
-    /// to it. All disallowed forms of the path are considered: they may match different rules, and
-    /// an override may be for only one of these rules. For example, some servers interpret
-    /// `/old/../private/` as a path below `/old/`, and others as `/private/`.
+    /// Returns the strictest handling of a disallowed request among all disallowed forms of its
+    /// path, and the verdict on that form. The forms may match different rules, and an override may
+    /// be for only one of these rules. For example, some servers interpret `/old/../private/` as a
+    /// path below `/old/`, and others as `/private/`.
     fn strictest<'r>(
         &self,
         mode: Mode,
@@ -425,8 +425,8 @@ impl Policy {
     }
 
     /// Returns how an agent's request is handled if a rule with the pattern `rule` disallows the
-    /// request. If `rule` is `None`, returns the mode that limits how impostors and crawl delays
-    /// are handled. `mode` applies if no override applies.
+    /// request. If `rule` is `None`, the result contains the mode that limits how impostors and
+    /// crawl delays are handled. `mode` applies if no override applies.
     fn handling(
         &self,
         mode: Mode,
@@ -436,8 +436,9 @@ impl Policy {
         holds: impl Fn(&Override) -> bool,
     ) -> Handling<'_> {
         let is_believed = self.identity.believe(identity);
-        // If the claim is not believed, the strictest override for the name decides. Otherwise, an
-        // impostor could choose the name with the mildest override.
+        // If the claim is not believed, an override for crawlers counts only if it is stricter than
+        // all others and the mode. Otherwise, an impostor could choose the name with the mildest
+        // override.
         let mut claimed: Option<Handling<'_>> = None;
         for over in self.overrides.iter().rev().filter(|over| over.fits(agent, rule) && holds(over)) {
             let handling = Handling { over: Some(over), ..Handling::of(over.mode) };

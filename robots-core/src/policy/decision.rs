@@ -32,10 +32,10 @@ pub struct Decision<'r> {
     /// Time until the crawler's next request would pass; zero if this request did not arrive too
     /// soon for its crawl delay.
     pub wait: Duration,
-    /// Latest end of the grace period; `None` if no grace period applies. Until then, the request
-    /// is only observed in any mode, because earlier versions of the file did not disallow the
-    /// request or limit its rate. [`Decision::would`] returns the action under [`Mode::Refuse`]
-    /// after the grace period.
+    /// Latest possible end of the grace period; `None` if no grace period applies. Until the end,
+    /// the request is only observed in every mode, because earlier versions of the file allowed the
+    /// request or did not limit its rate. [`Decision::would`] returns the action under
+    /// [`Mode::Refuse`] after the grace period.
     pub grace_end: Option<SystemTime>,
     /// Action under [`Mode::Refuse`], if it differs from `action`.
     pub(super) would: Option<UnderRefuse>,
@@ -197,9 +197,9 @@ impl<'r> Decision<'r> {
         }
     }
 
-    /// Changes the decision to the action of `handling` and [`Reason::Impostor`], unless the
-    /// decision is already at least as strict. `handling` is `None` if the request is not from an
-    /// impostor, or if impostors are only observed.
+    /// Sets the action of `handling`, and the reason [`Reason::Impostor`]. Does not change the
+    /// decision on a disallowed request if its action is already at least as strict. `handling` is
+    /// `None` if the request is not from an impostor, or if impostors are only observed.
     pub(super) fn of_impostor(self, handling: Option<Mode>) -> Self {
         let Some(mode) = handling.filter(|mode| *mode > Mode::Off) else { return self };
         let is_allowed = matches!(self.reason, Reason::Allowed | Reason::NoGroup);
@@ -241,8 +241,8 @@ impl<'r> Decision<'r> {
             (one, other) => one.or(other),
         };
         let rank = |of: &Self| (of.action, of.reason);
-        // After the grace period, the request may be refused because of the agent that has the
-        // grace period. So `would` is the stricter action of both decisions.
+        // After the grace period, the stricter of the two actions applies, even if only one of the
+        // agents has a grace period.
         let would = self.grace_end.or(other.grace_end).map(|_| self.would().max(other.would()));
         let strictest = if rank(&other) > rank(&self) { other } else { self };
         let grace_end = self.grace_end.or(other.grace_end);
@@ -257,8 +257,8 @@ keyword_enum! {
     /// [`Identity`] of the request is refuted.
     ///
     /// Under every variant, the rules apply to an impostor as to a real crawler. An impostor does
-    /// not get the privileges of the crawler's name: exemptions of agents, overrides milder than
-    /// the mode, and, for search engines, a tag instead of a refusal.
+    /// not get the privileges of the crawler's name: exemptions for agents, overrides that are
+    /// milder than the mode, and, for search engines, a tag instead of a refusal.
     ///
     /// The [`Mode`] limits the action: under [`Mode::Tag`] an impostor is at most tagged, and under
     /// [`Mode::Observe`] it passes and is recorded.
@@ -275,8 +275,8 @@ keyword_enum! {
 }
 
 keyword_enum! {
-    /// The identity that a request needs for the privileges of a crawler's name: overrides milder
-    /// than the mode, and exemptions of agents.
+    /// How well the claim to be a crawler must be verified before the request gets the crawler's
+    /// privileges: exemptions for the crawler, and overrides that are milder than the mode.
     #[derive(Default)]
     IdentityNeeded, "an identity requirement", {
         /// A claim that is not refuted. The default. If there is no evidence, no claim is refuted,

@@ -3,7 +3,7 @@
 use super::witness;
 use crate::rules::{Access, RequestPath, Selection};
 
-/// Maximum number of rules whose paths are tried, to bound the cost.
+/// Maximum number of rules that are tried, with one path for each rule, to bound the cost.
 pub(super) const MAX_RULES: usize = 50_000;
 
 /// Invented paths that no real rule mentions. Most paths of a site have the same verdict as these

@@ -35,7 +35,7 @@ pub struct PageLoss {
 pub struct LostPage {
     /// Path and query of the page.
     pub page: Page,
-    /// The rule that disallows the page.
+    /// The rule that disallows the page; `None` if the verdict does not depend on a rule.
     pub rule: Option<Decider>,
 }
 

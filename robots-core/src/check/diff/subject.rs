@@ -9,7 +9,7 @@ use crate::check::quote::Quoted;
 use crate::rules::keyword::first_few;
 use crate::rules::{Fallback, ProductToken, Reading, RobotsTxt, RuleSet, Selection};
 
-/// Maximum number of crawlers that are named in the text of a change.
+/// Maximum number of crawlers that the message about a change names. The others are only counted.
 const NAMES: usize = 2;
 
 /// A crawler whose verdicts in two files are compared.
@@ -68,7 +68,7 @@ impl Subject {
         }
     }
 
-    /// Creates the subject for a name that a person wrote, which may be `*`.
+    /// Creates the subject for a crawler's name in the user's input. The name may be `*`.
     pub(in crate::check) fn named(name: &str, (named_as, agents): &(NamedAs, Agents)) -> Self {
         if *named_as == NamedAs::Star {
             return Self::unnamed();
@@ -96,8 +96,8 @@ impl Subject {
     }
 }
 
-/// Returns a list of the first few crawlers and the number of all others. The alternate form
-/// contains every crawler that a file names.
+/// Returns the names of the first crawlers, and the number of the others. The alternate form
+/// (`{:#}`) lists all crawlers that a file names.
 pub(super) fn first_crawlers(f: &fmt::Formatter<'_>, crawlers: &[Subject]) -> String {
     let shown = |crawler: &Subject| match &crawler.name {
         Some(name) => Quoted(name.as_bytes()).to_string(),

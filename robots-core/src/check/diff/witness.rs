@@ -1,14 +1,14 @@
 //! Witnesses: paths that may have different verdicts under two sets of rules.
 //!
-//! A verdict can change only on paths that match a rule that one of the files lacks. So paths are
-//! generated from the pattern of each such rule. A `*` is replaced by nothing in one path, and by a
-//! filler in another.
+//! A verdict can change only for paths that match a rule that only one of the files has. So paths
+//! are generated from the patterns of these rules. In one path, each `*` is left out, and in
+//! another, each `*` is replaced with a filler.
 //!
-//! Each such pattern is also combined with the patterns of all other rules, because exceptions only
-//! affect paths that both rules match. For each pair of patterns, the shortest path that both match
-//! is generated. Two plain patterns (without `*` and `%`) need not be combined: if both match a
-//! path, one pattern begins with the other. Both patterns then match the text of the longer
-//! pattern.
+//! Each of these patterns is also combined with the pattern of every other rule, because two rules
+//! affect each other only on paths that both match. For each pair of patterns, the shortest path
+//! that both match is generated. Two plain patterns (without `*` and `%`) need not be combined: if
+//! both match a path, one pattern begins with the other. Both patterns then match the text of the
+//! longer pattern.
 
 use std::collections::{HashSet, VecDeque};
 
@@ -26,14 +26,14 @@ const FILLER: &[u8] = b"x";
 const MAX_PAIRS: usize = 1_000_000;
 const MAX_STATES: usize = 10_000_000;
 
-/// Returns a URL whose path the reference parser can compare with patterns. That parser escapes
-/// bytes ≥ 0x80 in patterns and upper-cases the digits of their escapes, but leaves the path of a
-/// URL unchanged. So this function does the same for the path.
+/// Returns a URL for the reference parser. The parser escapes bytes ≥ 0x80 in patterns and
+/// upper-cases the digits of escapes, but does not change the path of a URL. So this function
+/// changes the path in the same way as the parser changes patterns.
 pub(super) fn as_url(path: &[u8]) -> Vec<u8> {
     [b"http://x", spelled(path).as_slice()].concat()
 }
 
-/// Returns the shortest path that each rule with this access matches.
+/// Returns one path for each rule with this access: the shortest path that the rule matches.
 pub(super) fn of_rules(selection: Selection<'_>, access: Access) -> impl Iterator<Item = Vec<u8>> {
     let counts = move |rule: &Rule<'_>| rule.access() == access && matches!(rule.pattern(), [b'/' | b'*', ..]);
     selection.groups().flat_map(Group::rules).filter(counts).map(|rule| shortest(rule.pattern()))
@@ -70,8 +70,8 @@ pub(super) fn paths(
             break;
         }
     }
-    // Patterns with a leading `*` may match at the end of a path. So their text is appended to the
-    // text of each other pattern.
+    // A pattern with a leading `*` can match the end of a path whose beginning matches another
+    // pattern. So paths are generated that begin with one pattern and end with the other.
     let loose: Vec<&[u8]> = every.iter().copied().filter(|pattern| is_loose(pattern)).collect();
     for pattern in &changed {
         let others = loose.iter().map(|other| (*pattern, *other));
@@ -115,7 +115,8 @@ fn unused_text(patterns: &[&[u8]]) -> Vec<u8> {
     octet.map_or_else(|| b"~-~".to_vec(), |octet| vec![octet])
 }
 
-/// Returns the rules of the selected groups: whether each rule allows, and its pattern.
+/// Returns the rules of the selected groups, each as its access (true for an allow rule) and its
+/// pattern.
 fn rules(selection: Selection<'_>) -> HashSet<(bool, &[u8])> {
     let is_legacy = selection.rules.reading() == Reading::Legacy;
     let counts = |rule: &Rule<'_>| match rule.pattern() {
@@ -126,8 +127,7 @@ fn rules(selection: Selection<'_>) -> HashSet<(bool, &[u8])> {
     rules.map(|rule| (rule.access() == Access::Allow, rule.pattern())).collect()
 }
 
-/// Returns a pattern in the form that is compared with paths. The priority of a pattern is its
-/// length as written, not the length of this form.
+/// Returns a pattern in the form that is compared with paths.
 fn compared(pattern: &[u8], reading: Reading) -> Vec<u8> {
     if reading == Reading::Reference {
         return pattern.to_vec();
@@ -140,15 +140,15 @@ fn compared(pattern: &[u8], reading: Reading) -> Vec<u8> {
     text
 }
 
-/// Reports whether a pattern begins with a `*`, such as `*.pdf` and `/*?sort=`. The rest of such a
-/// pattern can match anywhere in a path.
+/// Reports whether a pattern begins with `*` or `/*`, for example `*.pdf` or `/*?sort=`. The rest
+/// of such a pattern can match anywhere in a path.
 fn is_loose(pattern: &[u8]) -> bool {
     matches!(pattern, [b'*', ..] | [b'/', b'*', ..])
 }
 
 #[derive(Default)]
 struct Paths {
-    /// A second filler, used if `FILLER` is part of a pattern.
+    /// A second filler, which no pattern contains. `FILLER` may be part of a pattern.
     other_filler: Vec<u8>,
     list: Vec<Vec<u8>>,
     known: HashSet<Vec<u8>>,

@@ -28,7 +28,7 @@ pub(super) struct Candidate {
 }
 
 impl Candidate {
-    /// Returns the candidates for all findings that have edits, in the order of the findings.
+    /// Returns candidates for all findings that edits may correct, in the order of the findings.
     pub(super) fn all(robots: &RobotsTxt, findings: &[Finding], options: &Options) -> Vec<Self> {
         if robots.lines().nth(MAX_LINES).is_some() {
             return Vec::new();
@@ -41,8 +41,8 @@ impl Candidate {
         if FileKind::of(robots) == FileKind::OtherText && !robots.lines().any(is_exported) {
             return candidates;
         }
-        // `shared` maps the key of findings with the same edits to the index of their candidate.
-        // `known` maps edits to the index of the candidate with these edits.
+        // Indexes of candidates: in `shared`, by the common key of findings with the same edits
+        // (`LintFix::shared`), and in `known`, by the edits.
         let mut shared: HashMap<(&'static str, usize), Option<usize>> = HashMap::new();
         let mut known: HashMap<(&'static str, Vec<Edit>), usize> = HashMap::new();
         for (place, finding) in findings.iter().enumerate() {
@@ -90,8 +90,8 @@ fn edits(file: &CheckedFile<'_>, fix: &LintFix, finding: &Finding) -> Option<Vec
     (!edits.windows(2).any(is_conflict)).then_some(edits)
 }
 
-/// Reports whether a line is a field as a spreadsheet exports it: in quotes, or with the name and
-/// the value in separate columns.
+/// Reports whether a line looks like a field that a spreadsheet exported: in quotes, or with the
+/// name and the value in separate columns.
 fn is_exported(line: Line<'_>) -> bool {
     let text = line.bytes().trim_ascii_start();
     let text = text.strip_prefix(b"\"").or_else(|| text.strip_prefix(b"'")).unwrap_or(text);

@@ -43,8 +43,8 @@ pub struct RangeList {
     pub prefixes: usize,
     /// Number of elements of the list that were skipped because they are not valid prefixes.
     pub skipped: usize,
-    /// Creation time as written by the operator, rarely in the format of RFC 3339. `None` if the
-    /// list has no creation time.
+    /// Creation time as the operator wrote it. Few operators use the format of RFC 3339. `None` if
+    /// the list has no creation time.
     pub created: Option<Box<str>>,
 }
 

@@ -23,8 +23,8 @@ pub(super) type FoundKeys = Result<Arc<KeySet>, UndecidedReason>;
 /// A Web Bot Auth signature that passed all checks that need no key. Its key has not been looked up
 /// yet.
 ///
-/// Equal candidates have equal results. So a result can be cached under its candidate, until the
-/// time that [`until`](Self::until) returns.
+/// Equal candidates have equal results. So a result can be cached, with the candidate as its key,
+/// until the time that [`until`](Self::until) returns.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct SignatureCandidate {
@@ -70,8 +70,8 @@ fn own_signatures(input: &Dictionary) -> Vec<(&str, &ListEntry)> {
 }
 
 impl SignatureCandidate {
-    /// Returns the Web Bot Auth signatures of a request, at most two. If a signature can be refuted
-    /// or left undecided without its key, the element is the outcome instead of a candidate.
+    /// Returns the Web Bot Auth signatures of a request, at most two. If no key is needed to decide
+    /// that a signature is refuted or undecided, the element is `Err` with this outcome.
     ///
     /// The result is empty if the request is not signed: it has no `Signature-Input`, or only
     /// signatures with another `tag`.
@@ -185,10 +185,10 @@ impl SignatureCheck {
     }
 
     /// Returns the outcome of the signature for a claim. `directories` contains the key directories
-    /// of the claimed crawler's operator; `None` if the operator is unknown. If the signature is
-    /// valid but made with another operator's key, returns `None`, because it neither confirms nor
-    /// refutes the claim. If the keys of another operator are unavailable, returns the outcome for
-    /// a directory that is not configured.
+    /// of the claimed crawler's operator; `None` if the operator is unknown. Returns `None` if the
+    /// signature is valid but made with another operator's key, because it then neither confirms
+    /// nor refutes the claim. If the signature refers to a directory of another operator that could
+    /// not be fetched, returns the same outcome as for a directory that is not configured.
     pub(in crate::identity) fn outcome_for(&self, directories: Option<&[DirectoryUrl]>) -> Option<MethodOutcome> {
         let is_of_claim = match (directories, &self.directory) {
             (None, _) | (_, None) => true,

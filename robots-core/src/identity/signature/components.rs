@@ -179,8 +179,8 @@ fn field(name: &str, item: &Item, message: &MessageHead<'_>, budget: &mut usize)
     Ok(member.finish().unwrap_or_default())
 }
 
-/// The fields that contain signatures. [`CoveredValues`] leaves them out, because cached results
-/// compare the lines of these fields separately.
+/// The fields that contain signatures. [`CoveredValues`] does not contain them, because the cache
+/// of signature checks compares the lines of these fields separately.
 pub(super) const SIGNATURE_FIELDS: [&str; 3] = ["signature-input", "signature", "signature-agent"];
 
 /// The values that a signature covers in a request, as received. Requests with equal values have
@@ -227,7 +227,7 @@ impl CoveredValues {
         Some(Self(values.into()))
     }
 
-    /// Reports whether a request has the same values.
+    /// Reports whether a request has these values.
     pub(super) fn are_those_of(&self, message: &MessageHead<'_>) -> bool {
         self.0.iter().all(|value| match value {
             CoveredValue::Method(method) => **method == *message.method,

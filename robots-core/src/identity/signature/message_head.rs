@@ -83,8 +83,8 @@ impl<'a> MessageHead<'a> {
         }
     }
 
-    /// Reports whether a field has this value. Compares line by line, so it need not join the lines
-    /// in memory.
+    /// Reports whether a field has this value. Compares line by line, without joining the lines in
+    /// memory.
     pub(super) fn has_text(&self, name: &str, value: &str) -> bool {
         let mut rest = Some(value.as_bytes());
         let mut is_first = true;

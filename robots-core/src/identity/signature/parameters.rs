@@ -77,8 +77,9 @@ impl ValidityWindow {
 
 const FIELD: &str = "signature-agent";
 
-/// Returns the directory from the member of `Signature-Agent` that belongs to the signature with
-/// this label. The signature must cover the member.
+/// Returns the key directory for the signature with this label. `Signature-Agent` may contain one
+/// directory per signature, each in its own member. The signature must cover the member that it
+/// uses.
 ///
 /// If the signature covers several members, the member whose key is the signature's label is used.
 /// If the signature covers a single member, this member is used, even if its key is not the label.

@@ -1,4 +1,5 @@
-//! `crawl-delay-ignored`: a delay before the first group, or for crawlers that all ignore delays.
+//! `crawl-delay-ignored`: a delay before the first group, or in a group whose crawlers all ignore
+//! delays.
 
 use crate::check::directives::is_named;
 use crate::check::lint::*;

@@ -35,9 +35,8 @@ pub(crate) const LINT: Lint = Lint {
 /// Maximum number of rules for `*` that are examined, to bound the cost.
 const MAX_RULES: usize = 64;
 
-/// Maximum number of rules that an incomplete copy of the group for `*` may contain in addition to
-/// the copied rules. A group with more additional rules than this, and with more additional than
-/// copied rules, was written for its crawler.
+/// Maximum number of additional disallow rules in an incomplete copy of the group for `*`. A group
+/// with more additional rules is treated as a copy only if it has at least as many copied rules.
 const OWN_LIST: usize = 24;
 
 /// Words in a path that suggest that the path is disallowed on purpose. The message lists paths
@@ -96,8 +95,8 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
         let lines = of_lines(rules.iter().map(|rule| rule.line()));
         rules.sort_by_key(|rule| !is_meant(rule.pattern()));
         let (verb, whom) = if dropping.len() == 1 { ("ignores", "it") } else { ("ignore", "them") };
-        // A single missing rule is only a note, because it is often from a template, and its pages
-        // require a login anyway.
+        // A single missing rule is reported only as a note. It is often from a template, for pages
+        // that require a login anyway.
         let (open, severity) = match rules.len() {
             1 => ("is open to", Severity::Note),
             _ => ("are open to", Severity::Warning),
@@ -116,9 +115,8 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
 }
 
 impl Dropped {
-    /// Adds the rules for `*` that are missing in the crawler's groups. Reports whether the crawler
-    /// may therefore fetch paths that are disallowed for `*`, and nothing shows that this is
-    /// intended.
+    /// Adds the rules for `*` that are missing in the crawler's groups. Returns false and adds
+    /// nothing if no rule is missing, or if the rules seem to be left out on purpose.
     fn by(&mut self, file: &CheckedFile<'_>, name: Name<'_>, closed: &[Closed<'_>]) -> bool {
         let Some(crawler) = file.crawlers.named(name) else { return false };
         let selection = file.rules().select(&crawler.tokens, Fallback::Nothing);
@@ -147,13 +145,13 @@ impl Dropped {
             rules.iter().filter(|rule| rule.access() == Access::Disallow && !patterns.contains(rule.pattern())).count();
         let all = open.len();
         open.retain(|at| !pages_are_shown_with(closed[*at].rule.pattern()));
-        // Two kinds of groups differ from the group for `*` on purpose. Some are copies of the
-        // group for `*` that only lack rules for images, scripts and similar files. Others have
-        // many rules, and share only a few of them with the group for `*`.
+        // Two kinds of groups differ from the group for `*` on purpose. Some repeat at least half
+        // of the rules for `*`, and leave out rules for images, scripts and similar files. Others
+        // have many additional rules, and repeat fewer rules than they add.
         let is_copy = repeated * 2 >= closed.len();
         let is_meant = is_copy && open.len() < all || repeated > 0 && own > OWN_LIST.max(repeated);
-        // A group also differs on purpose if its own rules allow most of the paths that it does not
-        // disallow.
+        // A group also differs on purpose if its rules explicitly allow at least half of the paths
+        // that it does not disallow.
         if is_meant || open.is_empty() || all <= opened {
             return false;
         }
@@ -198,9 +196,9 @@ fn of_lines(lines: impl Iterator<Item = usize>) -> String {
     format!("{noun} {}", texts.join(", "))
 }
 
-/// Reports whether a crawler obeys `*` and fetches whole sites for an index or a collection.
-/// Archives are excluded, because sites often give them more access on purpose. Crawlers for link
-/// previews and ads are excluded, because they fetch only single pages.
+/// Reports whether a crawler obeys `*` and fetches whole sites, for example for a search index or
+/// as training data. Archives are excluded, because sites often give them more access on purpose.
+/// Crawlers for link previews and ads are excluded, because they fetch only single pages.
 fn reads_sites(file: &CheckedFile<'_>, name: Name<'_>) -> bool {
     let Some(crawler) = file.crawlers.named(name) else { return false };
     let reads = match crawler.category {

@@ -48,7 +48,7 @@ fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let name = (0..rule).rev().find(is_name)?;
     let last = (rule..file.lines().len()).take_while(|line| !is_name(line)).filter(is_rule).last()?;
     let mut edits = Vec::new();
-    // The last line before the current one that is not blank, and whether a rule has been found.
+    // The last non-blank line so far, and whether any line so far is a rule.
     let (mut before, mut is_parted) = (name, false);
     let mut line = name;
     while line <= last {

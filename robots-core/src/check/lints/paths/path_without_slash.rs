@@ -29,7 +29,7 @@ fn run(file: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     if !is_rule(field) || matches!(path, [] | [b'/' | b'*', ..]) || is_url(path) {
         return;
     }
-    // Other lints report values with several paths and with invisible characters.
+    // Other lints report values with several paths or with invisible characters.
     if joined_paths(path).is_some() || visible_path(path).is_some() {
         return;
     }
@@ -214,7 +214,7 @@ fn has_scheme(text: &[u8]) -> bool {
     let (word, rest) = text.split_at(text.iter().take_while(|octet| octet.is_ascii_alphabetic()).count());
     let is_web = is_one_of(word, "http https") && (rest.starts_with(b":") || rest.starts_with(b"//"));
     let (front, path) = text.split_at(memchr::memchr(b'/', text).unwrap_or(text.len()));
-    // `c:/` is a disk, not a scheme, and `:/a` has a superfluous colon.
+    // In `c:/`, the letter is a Windows drive, not a scheme. In `:/a`, the colon is superfluous.
     is_web || front.ends_with(b":") && (front.len() > 2 || path.starts_with(b"//"))
 }
 

@@ -21,8 +21,8 @@ pub(crate) const LINT: Lint = Lint {
 };
 
 fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
-    // Other lints report invisible characters and text before the slash, which should be removed
-    // instead of escaped.
+    // Invisible characters, and any text before the slash, should be removed instead of escaped.
+    // Other lints report them.
     let is_pattern = matches!(field.value, [b'/' | b'*', ..]);
     if !is_rule(field) || !is_pattern || without_invisible(field.value).is_some() {
         return;

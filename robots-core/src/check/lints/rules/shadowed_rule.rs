@@ -1,5 +1,5 @@
-//! `shadowed-rule`: a rule that never decides, because an opposite rule with a longer pattern
-//! matches all of its paths.
+//! `shadowed-rule`: a rule that never decides, because a rule of the other kind (allow or disallow)
+//! with a longer pattern matches all of its paths.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -79,8 +79,8 @@ impl<'r> ComparedRule<'r> {
     }
 }
 
-/// Patterns with a `*` before the end, by the literal before the `*`. Such a pattern can only cover
-/// patterns that begin with this literal.
+/// Patterns with a `*` before the end, keyed by the literal before the first `*`. Such a pattern
+/// can only cover patterns that begin with the same literal.
 #[derive(Default)]
 struct Wide<'p, 'r> {
     by_prefix: HashMap<&'p [u8], Vec<(&'p ComparedRule<'r>, PathPattern)>>,

@@ -47,8 +47,8 @@ pub(super) fn first_wrong(value: &[u8], words: Words) -> Option<&[u8]> {
     })
 }
 
-/// Returns a corrected list: other words for yes and no become valid values, and the colon in
-/// `train-ai: no` becomes `=`. `None` if an item cannot be corrected.
+/// Returns a corrected list: words such as `yes` and `false` are replaced with valid values, and
+/// the colon in `train-ai: no` is replaced with `=`. `None` if an item cannot be corrected.
 pub(super) fn corrected(value: &[u8], words: Words) -> Option<Vec<u8>> {
     let path = match value {
         [b'/', ..] => &value[..=memchr::memchr2(b' ', b'\t', value)?],
