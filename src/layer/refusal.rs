@@ -274,7 +274,7 @@ impl<'a> Event<'a> {
             });
             if !is_signed {
                 push_printable(out, record.claimed_name().unwrap_or("the crawler that it names"));
-                out.push_str(", which it claims to be");
+                out.push_str(", although it claims to be");
             }
             out.push('.');
             if !record.is_disallowed() {

@@ -186,7 +186,7 @@ impl ProblemKind {
             Self::UnreadSwitch => "the file of the kill switch is valid again",
             Self::Damaged => "",
             Self::Unwritable => "the state directory can be written again",
-            Self::Unlocked => "the state directory is locked",
+            Self::Unlocked => "the state directory can be locked again",
         }
     }
 }

@@ -165,7 +165,7 @@ impl ExplainedRequest<'_> {
         };
         match explanation.verdict_of_file(path).rule().filter(|rule| rule.access() == Access::Disallow) {
             Some(rule) if !rule.pattern().is_empty() => {
-                format!("{who}, although {}, disallows this path", rule_line(rule))
+                format!("{who}, although this path is disallowed by {}", rule_line(rule))
             }
             _ => who.to_owned(),
         }
