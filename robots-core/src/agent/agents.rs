@@ -40,7 +40,6 @@ pub struct Agents(List);
 #[derive(Clone, Debug)]
 enum List {
     One(Agent),
-    /// At least two agents.
     Several(Arc<[Agent]>),
 }
 
@@ -54,13 +53,10 @@ impl Agent {
         Self { class: Class::Registered, recognized: RecognizedAs::Registered(crawler) }
     }
 
-    /// Creates an unregistered crawler that obeys the groups for these product tokens.
     pub(super) fn named(product: Option<String>, tokens: Vec<ProductToken>) -> Self {
         Self::claimed(Claim { class: Class::Declared, category: None, product }, tokens)
     }
 
-    /// Creates an unregistered agent from the claim in its header. The agent obeys the groups for
-    /// the product tokens in `tokens`.
     pub(super) fn claimed(claim: Claim, tokens: Vec<ProductToken>) -> Self {
         let Claim { class, category, product } = claim;
         if tokens.is_empty() && product.is_none() && category.is_none() {
@@ -137,7 +133,6 @@ impl Agent {
     }
 }
 
-/// Creates an agent directly from a registered crawler, without parsing a `User-Agent` header.
 impl From<&Crawler> for Agent {
     fn from(crawler: &Crawler) -> Self {
         Self::of(Arc::new(crawler.clone()))

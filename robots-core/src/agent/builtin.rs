@@ -11,13 +11,10 @@
 use super::crawler::Crawler;
 use crate::rules::ProductToken;
 
-/// Content of `crawlers.toml`.
 const FILE: &str = include_str!("crawlers.toml");
 
-/// The line that begins each row.
 const TABLE: &str = "[[crawler]]";
 
-/// Parses `crawlers.toml` into one crawler per row.
 pub(super) fn rows() -> Result<Vec<Crawler>, String> {
     read(FILE)
 }
@@ -48,7 +45,6 @@ fn read(text: &str) -> Result<Vec<Crawler>, String> {
     Ok(rows)
 }
 
-/// Parses strings in double quotes, separated by commas.
 fn strings(mut text: &str) -> Option<Vec<String>> {
     let mut strings = Vec::new();
     while !text.is_empty() {
@@ -70,7 +66,7 @@ fn strings(mut text: &str) -> Option<Vec<String>> {
     Some(strings)
 }
 
-/// Sets a field of a row. Returns `None` if the key is unknown or the value is invalid.
+/// `None` if the key is unknown or the value is invalid.
 fn set(row: &mut Crawler, key: &str, mut values: Vec<String>) -> Option<()> {
     match key {
         "header" => row.header_names = values,

@@ -12,21 +12,17 @@ use super::program::{
 };
 use super::purpose::{Purpose, crawls, goes_on_as_other, is_address_of_service, is_host_of_media, purposes};
 
-/// Finds the claim in a header.
 #[derive(Debug)]
 pub(super) struct ClaimReader<'a, 'h> {
     header: &'a Header<'h>,
-    /// The purposes that words of the header suggest, in the order of the header. Each purpose
-    /// comes with the index of the header part that contains the word.
+    /// The purposes that words of the header suggest, each with the index of the word's part.
     purposes: Vec<(usize, Purpose)>,
 }
 
-/// What a header claims about its sender.
 #[derive(Debug)]
 pub(super) struct Claim {
     pub(super) class: Class,
     pub(super) category: Option<Category>,
-    /// Name of the agent's product; `None` if the header does not name one.
     pub(super) product: Option<String>,
 }
 
@@ -37,8 +33,7 @@ impl<'a, 'h> ClaimReader<'a, 'h> {
             if is_address_of_service(header.address(part)) {
                 reader.purposes.push((at, Purpose::Serves));
             }
-            // Skips device models, and parts with only words that all browsers send. These words
-            // suggest no purpose.
+            // Device models, and words that all browsers send, suggest no purpose.
             if part.marks.has(Marks::OWN_WORD) && !part.marks.has(Marks::MODEL) {
                 reader.search(at, part);
             }
@@ -46,7 +41,6 @@ impl<'a, 'h> ClaimReader<'a, 'h> {
         reader
     }
 
-    /// Adds the purposes that the words of a part suggest.
     fn search(&mut self, at: usize, part: &Part) {
         let words = self.header.words_of(part);
         let (Some(first), Some(last)) = (words.first(), words.last()) else { return };
@@ -64,15 +58,14 @@ impl<'a, 'h> ClaimReader<'a, 'h> {
         }
     }
 
-    /// Returns the parts that may name the agent. In a browser's header, only the parts that
-    /// declare a product may do so. In other headers, all parts may.
+    /// In a browser's header, only parts that declare a product may name the agent.
     pub(super) fn declared_parts(&self) -> impl Iterator<Item = &'a Part> {
         let header = self.header;
         header.parts.iter().enumerate().filter(|(at, _)| self.speaks(*at)).map(|(_, part)| part)
     }
 
-    /// Returns the first word that may name the agent. Everyday words in other positions are not
-    /// accepted as names.
+    /// Returns the first word that may name the agent. An everyday word is accepted as a name only
+    /// if it is this word.
     pub(super) fn leading_word(&self) -> Option<&'a Word> {
         let header = self.header;
         let names = |word: &Word| word.may_name_a_crawler() || word.role == WordRole::Registered;
@@ -85,7 +78,6 @@ impl<'a, 'h> ClaimReader<'a, 'h> {
         if first.may_name_a_crawler() { Some(first) } else { None }
     }
 
-    /// Returns what the header claims about its sender.
     pub(super) fn claim(&self) -> Claim {
         let header = self.header;
         let nothing = |class| Claim { class, category: None, product: None };
@@ -101,15 +93,13 @@ impl<'a, 'h> ClaimReader<'a, 'h> {
         evidence.claim(header).unwrap_or_else(|| nothing(silent_class(header)))
     }
 
-    /// Reports whether the part of the header at this position may contain the name of the agent.
     fn speaks(&self, at: usize) -> bool {
         self.header.browser.is_none_or(|browser| at < browser) || self.declares(at)
     }
 
-    /// Reports whether a part of a browser's header declares a product. A part declares a product
-    /// if it follows `compatible;`, contains or precedes a contact, or calls itself a crawler. In
-    /// comments with `MSIE` or `Konqueror`, a part must call itself a crawler, because toolbars add
-    /// their addresses to such comments.
+    /// A part declares a product if it follows `compatible;`, contains or precedes a contact, or
+    /// calls itself a crawler. In comments with `MSIE` or `Konqueror`, a part must call itself a
+    /// crawler, because toolbars add their addresses to such comments.
     fn declares(&self, at: usize) -> bool {
         let marks = self.header.parts[at].marks;
         let points = marks.has(Marks::CONTACT) || marks.has(Marks::ADDRESSED) || marks.has(Marks::COMPATIBLE);
@@ -174,9 +164,7 @@ impl<'a, 'h> ClaimReader<'a, 'h> {
         part.marks.has(Marks::OLD_BROWSER) && self.presents(at)
     }
 
-    /// Returns the first part with a product and a contact. If there is no such part, returns the
-    /// first part with only a contact. Ignores the addresses of toolbars and of other programs that
-    /// are not crawlers.
+    /// Ignores the addresses of toolbars and of other programs that are not crawlers.
     fn addressed_part(&self) -> Option<&'a Part> {
         let header = self.header;
         let of_program = has_address_of_source(header) || has_home_page_of_product(header);
@@ -195,7 +183,6 @@ impl<'a, 'h> ClaimReader<'a, 'h> {
     }
 }
 
-/// The evidence in the declared parts of a header.
 #[derive(Default)]
 struct DeclaredEvidence<'a> {
     serves: Option<&'a Part>,
@@ -225,7 +212,6 @@ impl<'a> DeclaredEvidence<'a> {
         Some(Claim { class: Class::Declared, category, product: self.product(header, part) })
     }
 
-    /// Returns the part with the strongest evidence that the sender is a crawler.
     fn claiming_part(&self, header: &'a Header<'_>) -> Option<&'a Part> {
         if self.crawls.is_some() {
             return self.crawls;
@@ -257,18 +243,17 @@ impl<'a> DeclaredEvidence<'a> {
     }
 }
 
-/// Reports whether a part names a client that fetches feeds or streams. This is the case if the
-/// addresses in the header, or the name in the part, belong to an audio service.
+/// A part names a client that fetches feeds or streams if the addresses in the header, or the name
+/// in the part, belong to an audio service.
 fn is_for_media(header: &Header<'_>, part: &Part) -> bool {
     let named = header.product(part);
     has_host_of_media(header) || is_host(named.as_bytes()) && is_host_of_media(named.as_bytes())
 }
 
 impl DeclaredEvidence<'_> {
-    /// Returns the part that names the agent. `part` contains the words or the contact that declare
-    /// a crawler. The name is usually the leading product, even if `part` is another part. A
-    /// product outside comments that calls itself a crawler takes precedence. The name of a library
-    /// is never used.
+    /// Returns the part that names the crawler that `part` declares. This is usually the leading
+    /// product, and never a library. A product outside comments that calls itself a crawler takes
+    /// precedence.
     fn name<'a>(&self, header: &'a Header<'_>, part: &'a Part) -> &'a Part {
         let everyday = Kinds::LIBRARY.with(Kinds::GENERIC);
         let lead = |part: &Part| header.product_lead(part).filter(|word| !word.kinds.has(everyday));
@@ -291,8 +276,7 @@ impl DeclaredEvidence<'_> {
     }
 }
 
-/// Finds a product whose name is a host, such as `example.com/1.0`. The name is treated like a
-/// contact.
+/// A product that is named after a host, such as `example.com/1.0`, is treated like a contact.
 fn named_after_host<'a>(header: &'a Header<'_>) -> Option<&'a Part> {
     let free = header.browser.unwrap_or(header.parts.len());
     header.parts[..free].iter().find(|part| {
@@ -301,8 +285,8 @@ fn named_after_host<'a>(header: &'a Header<'_>) -> Option<&'a Part> {
     })
 }
 
-/// Finds the only product of a header such as `Mozilla/5.0 (compatible; Product/1.0)`. No browser
-/// sends such a header, because browsers name their platform.
+/// Finds the only product of a header such as `Mozilla/5.0 (compatible; Product/1.0)`. Browsers do
+/// not send such a header, because they name their platform.
 fn sole_product<'a>(header: &'a Header<'_>) -> Option<&'a Part> {
     let part = header.parts.iter().find(|part| {
         part.marks.has(Marks::COMPATIBLE)
@@ -321,7 +305,6 @@ fn is_compatible(header: &Header<'_>, word: &Word) -> bool {
     word.text(header.bytes).eq_ignore_ascii_case(b"compatible")
 }
 
-/// Returns the class of a header that makes no claim.
 fn silent_class(header: &Header<'_>) -> Class {
     let kinds = header.kinds;
     if header.browser == Some(0) || kinds.has(Kinds::APPLIANCE) {
@@ -346,8 +329,7 @@ fn silent_class(header: &Header<'_>) -> Class {
 // …)`, `PingdomPageSpeed/1.0 (pingbot/2.0; …)`, `Dazzle BlueSky Bot/1.1`). So in these headers, an
 // unregistered crawler must be declared more clearly than in headers without registered names.
 impl Header<'_> {
-    /// Reports whether a word outside the ranges of `places` may belong to the name of a product.
-    /// The ranges must be in the order of the header.
+    /// The ranges in `places` must be in the order of the header.
     pub(super) fn has_own_word_outside(&self, places: &[Range<usize>]) -> bool {
         let mut places = places.iter().peekable();
         self.words().filter(|word| word.may_name_a_crawler() && !word.kinds.is_costume()).any(|word| {
@@ -357,9 +339,8 @@ impl Header<'_> {
         })
     }
 
-    /// Marks the words in the ranges of `places` as registered names. Removes [`Marks::ADDRESSED`]
-    /// and [`Marks::COMPATIBLE`] from each part that contains such a word, because they belong to
-    /// the registered crawler.
+    /// Marks the words in `places` as registered names. Their parts lose [`Marks::ADDRESSED`] and
+    /// [`Marks::COMPATIBLE`], which describe the registered crawler.
     pub(super) fn without(mut self, places: &[Range<usize>]) -> Self {
         let mut places = places.iter().peekable();
         for part in &mut self.parts {
@@ -405,8 +386,8 @@ impl Header<'_> {
     }
 }
 
-/// Reports whether one of the words is a version that contains a digit. In prose, another word may
-/// follow a `/` (`addresses/domains`).
+/// A version must contain a digit, because in prose another word may follow a `/`
+/// (`addresses/domains`).
 fn has_version(words: &[Word], header: &[u8]) -> bool {
     let mut versions = words.iter().filter(|word| word.role == WordRole::Version);
     versions.any(|word| word.text(header).iter().any(u8::is_ascii_digit))
@@ -610,9 +591,7 @@ mod tests {
         assert_eq!(claim("").0, Class::Empty);
     }
 
-    /// Returns the name of the agent that is found in addition to the registered agents. The name
-    /// is the agent's product or, if it has no product, its tokens. The header must name a
-    /// registered agent.
+    /// Returns the name of the agent that is found in addition to the registered agents.
     fn beside(file: &str, header: &str) -> Option<String> {
         let recognizer = Recognizer::new(Registry::builtin().clone(), &RobotsTxt::parse(file.as_bytes()));
         let agents = recognizer.agents(header.as_bytes());

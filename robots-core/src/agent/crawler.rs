@@ -35,7 +35,8 @@ pub struct Crawler {
     pub operator: String,
     /// Purpose of the crawler's requests.
     pub category: Category,
-    /// Additional purposes. Other organisations use the operator's published data for them.
+    /// Additional purposes: other organisations use the operator's published data for these
+    /// purposes.
     pub supplies: Vec<Category>,
     /// Whether the crawler obeys groups that name it.
     pub obeys_robots: Obeys,
@@ -103,7 +104,7 @@ impl Crawler {
         Self { header_names: Vec::new(), is_control: true, ..Self::new(name, category) }
     }
 
-    /// Checks the crawler. If it has no tokens, adds its name as a token. An error contains the key
+    /// Adds the crawler's name as a token if the crawler has no tokens. An error contains the key
     /// of the invalid field and a message.
     pub(super) fn checked(mut self) -> Result<Self, (&'static str, String)> {
         let wrong = |field, message: &str| Err((field, message.to_owned()));
@@ -237,8 +238,6 @@ impl Class {
 }
 
 impl Obeys {
-    /// Returns the fallback for a crawler whose `obeys_star` has this value: the groups for `*`,
-    /// unless the value is [`Obeys::No`].
     pub(crate) fn fallback(self) -> Fallback {
         if self == Self::No { Fallback::Nothing } else { Fallback::Star }
     }
@@ -269,7 +268,6 @@ impl From<Crawler> for RegistryRow {
     }
 }
 
-/// Reports whether a string is a date such as `2026-11-22`.
 fn is_day(text: &str) -> bool {
     let is_number = |digits: &str, length: usize, range: std::ops::RangeInclusive<u16>| {
         let is_plain = digits.len() == length && digits.bytes().all(|byte| byte.is_ascii_digit());

@@ -173,7 +173,6 @@ impl Identity {
         }
     }
 
-    /// Iterates over all possible identities.
     fn all() -> impl Iterator<Item = Self> {
         let verified = IdentityMethod::ALL.iter().copied().map(Self::Verified);
         let refuted = Refutation::ALL.iter().copied().map(Self::Refuted);
@@ -225,7 +224,6 @@ mod with_serde {
 
     use super::{Identity, IdentityMethod};
 
-    /// The serialised form of an identity.
     #[derive(PartialEq, serde::Deserialize, serde::Serialize)]
     #[serde(rename = "Identity")]
     pub(super) struct Parts {

@@ -144,9 +144,8 @@ impl Recognizer {
         }
     }
 
-    /// Returns the unregistered agent in a header that also contains registered names. `places`
-    /// contains the ranges of the registered names. `None` if the other words declare no crawler
-    /// and contain no name from the file.
+    /// Returns the unregistered agent in a header that also contains the registered names in
+    /// `places`. `None` if the other words declare no crawler and contain no name from the file.
     fn beside(&self, header: Header<'_>, places: &[Range<usize>]) -> Option<Agent> {
         if !header.has_own_word_outside(places) {
             return None;
@@ -170,8 +169,8 @@ impl Recognizer {
         claimed(reader.claim(), name)
     }
 
-    /// Returns the crawler whose product comes before a framework's name. If there is no such
-    /// product, returns the framework itself.
+    /// Returns the crawler whose product comes before the framework's name or, if there is none,
+    /// the framework itself.
     fn built_with(
         &self,
         framework: &Arc<Crawler>,
@@ -191,27 +190,25 @@ impl Recognizer {
     }
 }
 
-/// Creates the agent with this claim. `name` is a name from the file that also occurs in the
-/// header. The agent obeys the group for this name or, if `name` is `None`, the group for its own
-/// product.
+/// `name` is a name from the file that occurs in the header. Its group takes precedence over the
+/// group for the agent's own product.
 fn claimed(claim: Claim, name: Option<&ProductToken>) -> Agent {
     let own = claim.product.as_deref().and_then(|product| ProductToken::from_name(product.as_bytes()));
     let own = own.filter(|own| Some(own) != name && may_claim(own));
     Agent::claimed(claim, name.cloned().into_iter().chain(own).collect())
 }
 
-/// The registered crawlers in a header, and the positions of their names.
 #[derive(Debug, Default)]
 pub(super) struct NamedCrawlers<'r> {
-    /// The crawlers in the order of the header, each once. Leaves out frameworks, and all
-    /// previewers except the first.
+    /// The crawlers in the order of the header, each once. Frameworks, and all previewers except
+    /// the first, are left out.
     pub(super) crawlers: Vec<&'r Arc<Crawler>>,
     /// The ranges of all registered names, in the order of the header.
     pub(super) places: Vec<Range<usize>>,
     /// Whether the header names a framework in a word that is not a version.
     pub(super) framework: bool,
-    /// Pointers to the crawlers after the first one. This set makes it fast to find repeated names,
-    /// because a header of 64 KiB may contain thousands of names.
+    /// Pointers to the crawlers after the first one, to find repeated names quickly: a header of 64
+    /// KiB may contain thousands of names.
     further: HashSet<*const Crawler>,
     previewer: bool,
 }
@@ -246,9 +243,8 @@ impl<'r> NamedCrawlers<'r> {
 }
 
 impl Registry {
-    /// Returns the first framework in a header, and its position. Versions (`Nutch-1.10`) are
-    /// always searched. Other words are searched only if `speaks` is true, which means that
-    /// [`NamedCrawlers::of`] has found a framework in one of them.
+    /// Versions (`Nutch-1.10`) are always searched. Other words are searched only if `speaks` is
+    /// true: [`NamedCrawlers::of`] has then found a framework in one of them.
     ///
     /// In `FooBot/Nutch-1.10` and `FooBot/1.0 (Scrapy 2.11; …)`, the crawler is the product before
     /// the framework's name, not the framework.
@@ -267,7 +263,6 @@ impl Registry {
         })
     }
 
-    /// Returns the registered crawler with this name, header name or first product token.
     fn named(&self, name: &str) -> Option<&Arc<Crawler>> {
         let by_name = || self.crawlers.iter().find(|crawler| crawler.name.eq_ignore_ascii_case(name));
         let by_header = || self.with_header_name(name.as_bytes());
@@ -279,7 +274,6 @@ impl Registry {
     }
 }
 
-/// Returns the first product that a header declares before a position.
 fn product_in_front(header: &Header<'_>, reader: &ClaimReader<'_, '_>, place: usize) -> Option<String> {
     let mut parts = reader.declared_parts().filter(|part| {
         let is_library = |word: &Word| word.kinds.has(Kinds::LIBRARY);
@@ -288,8 +282,6 @@ fn product_in_front(header: &Header<'_>, reader: &ClaimReader<'_, '_>, place: us
     parts.find_map(|part| Some(header.product_before(part, place)).filter(|product| !product.is_empty()))
 }
 
-/// Reports whether a string is a single word that does not name a browser, a library or an
-/// application.
 fn is_name(name: &str, identified: &Agent) -> bool {
     if name.contains(|char: char| char.is_whitespace() || matches!(char, '/' | '(' | ';' | ',')) {
         return false;

@@ -22,7 +22,7 @@ use super::agents::Agent;
 pub struct Registry {
     pub(super) crawlers: Vec<Arc<Crawler>>,
     tokens: HashSet<ProductToken>,
-    /// The header names of all crawlers. Maps each name to the index of its crawler.
+    /// Maps the header names of all crawlers to the indexes of the crawlers.
     index: NameIndex,
     referrers: ReferrerIndex,
 }
@@ -111,7 +111,6 @@ impl Registry {
         self.crawlers.iter().map(AsRef::as_ref)
     }
 
-    /// Iterates over all crawlers, each as the agent of a request.
     #[cfg(feature = "signatures")]
     pub(crate) fn agents(&self) -> impl Iterator<Item = Agent> {
         self.crawlers.iter().cloned().map(Agent::of)
@@ -142,12 +141,11 @@ impl Registry {
         self.tokens.contains(token)
     }
 
-    /// Returns the crawler with exactly this header name. Does not check [`Crawler::requires`].
+    /// Does not check [`Crawler::requires`].
     pub(super) fn with_header_name(&self, name: &[u8]) -> Option<&Arc<Crawler>> {
         self.crawlers.get(self.index.exact(name)? as usize)
     }
 
-    /// Finds the crawlers in a header, in the order of the header, each with the range of its name.
     /// If a word is inside a name, no other name can begin at this word.
     pub(super) fn find<'r>(&'r self, header: &Header<'_>) -> impl Iterator<Item = (&'r Arc<Crawler>, Range<usize>)> {
         // Crawlers whose required strings are missing in the header. Without this list, each
@@ -164,8 +162,7 @@ impl Registry {
         })
     }
 
-    /// Returns the crawler whose name begins at a word, and the end of the name. If several names
-    /// begin at the word, returns the longest.
+    /// If several names begin at the word, returns the longest.
     pub(super) fn named_at(
         &self,
         word: &Word,
@@ -188,8 +185,6 @@ impl Registry {
         Some((self.crawlers.get(name.value as usize)?, end))
     }
 
-    /// Reports whether the header contains one of the strings that the crawler requires in addition
-    /// to its name.
     fn accepts(&self, crawler: u32, header: &Header<'_>, refused: &mut Vec<u32>) -> bool {
         let mut required = self.crawlers[crawler as usize].requires.iter().peekable();
         if required.peek().is_none() {

@@ -132,8 +132,7 @@ fn select<'r>(rules: &'r RuleSet, agent: &Agent) -> Selection<'r> {
     rules.select(agent.tokens(), agent.fallback())
 }
 
-/// Reports whether a crawler with these groups has the requested access. For a blocked crawler, it
-/// is not enough that sample paths are disallowed, because an allow rule may still allow other
+/// Sample paths do not prove that a crawler is blocked, because an allow rule may allow other
 /// paths. So the rules are also checked.
 fn is_as_wanted(selection: Selection<'_>, access: Access) -> bool {
     let shut = || selection.groups().map(Reach::of).reduce(Reach::merge).and_then(Reach::shut_by);
@@ -148,19 +147,18 @@ fn is_as_wanted(selection: Selection<'_>, access: Access) -> bool {
 /// Line that is added to a group without rules, with a comment for people who read the file.
 const GROUP_END: &[u8] = b"Disallow: # nothing; without a rule, these names would join the next group";
 
-/// Reports whether the groups disallow parts of the site.
 fn has_narrower(groups: &[Group<'_>]) -> bool {
     groups.iter().any(|group| group.rules().any(|rule| closes_part(&rule)))
 }
 
-/// Returns the name to write in robots.txt for the crawler with the token `own`: the crawler's
-/// usual name if it is equal to the token, otherwise the token.
+/// A crawler looks for its own token in robots.txt. So its usual name is written only if this name
+/// is also its token.
 fn spelled(name: &str, own: &ProductToken) -> String {
     let is_own = ProductToken::from_name(name.as_bytes()).as_ref() == Some(own);
     if is_own { name.to_owned() } else { own.to_string() }
 }
 
-/// Collects the edits of one file. The edits either block or allow all crawlers in `own`.
+/// The edits either block or allow all crawlers in `own`.
 struct Draft<'f, 'a> {
     file: &'f CheckedFile<'a>,
     access: Access,
@@ -169,13 +167,13 @@ struct Draft<'f, 'a> {
     /// The first token of each edited crawler. Leaves out crawlers that already have the requested
     /// access.
     own: HashSet<ProductToken>,
-    /// The crawlers that no group names and that obey the group of an edited crawler. Maps the
-    /// index of each such group to the names of the crawlers.
+    /// Names of the crawlers that no group names and that obey the group of an edited crawler, by
+    /// the index of this group.
     stay: BTreeMap<usize, BTreeSet<String>>,
-    /// Changed groups, by index. All of them are only for edited crawlers. The value is false if
-    /// the whole group was removed.
+    /// The groups that the edit changes, by index. All their crawlers are edited. The value is
+    /// false if the whole group is removed.
     changed: BTreeMap<usize, bool>,
-    /// New groups. The key contains the lines of a group, and the value its names.
+    /// The names of each new group, by the lines of the group.
     new: BTreeMap<Vec<Vec<u8>>, Vec<String>>,
     edits: Vec<Edit>,
     removed: BTreeSet<usize>,
@@ -205,7 +203,6 @@ impl<'f, 'a> Draft<'f, 'a> {
         draft
     }
 
-    /// Finds the crawlers that no group names and that obey the group of an edited crawler.
     fn find_followers(&mut self) {
         let rules = self.file.rules();
         let mut seen = HashSet::new();
@@ -230,7 +227,6 @@ impl<'f, 'a> Draft<'f, 'a> {
         self.file.groups().at(group.line()).unwrap_or_default()
     }
 
-    /// Returns the tokens of the crawlers that a name in the file stands for.
     fn tokens_of(&self, name: Name<'_>) -> Vec<ProductToken> {
         match self.file.crawlers.registry.stands_for(name.value()) {
             declared if declared.is_empty() => compared(name).into_iter().collect(),
@@ -243,9 +239,8 @@ impl<'f, 'a> Draft<'f, 'a> {
         !tokens.is_empty() && tokens.iter().all(|token| self.own.contains(token))
     }
 
-    /// Gives a crawler the requested access. Changes its groups that are only for edited crawlers,
-    /// and removes its name from its other groups. If the crawler is then in no group but needs
-    /// one, adds a new group.
+    /// Changes the crawler's groups that are only for edited crawlers, and removes its name from
+    /// its other groups. If the crawler is then in no group but needs one, adds a new group.
     fn place(&mut self, agent: &Agent) {
         let Some((own, family)) = agent.tokens().split_first() else { return };
         let (mut is_placed, mut shared) = (false, Vec::new());
@@ -294,8 +289,7 @@ impl<'f, 'a> Draft<'f, 'a> {
         self.file.rules().select(&family, agent.fallback())
     }
 
-    /// Changes a group that is only for edited crawlers. Returns false if it removes the whole
-    /// group.
+    /// Returns false if it removes the whole group.
     fn change(&mut self, at: usize, group: Group<'_>, otherwise: Selection<'_>) -> bool {
         let is_left = match self.access {
             Access::Disallow => {
@@ -328,9 +322,10 @@ impl<'f, 'a> Draft<'f, 'a> {
         self.removed.extend(opening);
     }
 
-    /// Removes the rules that disallow the whole site. If the group has no rules for parts of the
-    /// site, removes all its rules, and adds the rules of `otherwise`. If it also has no other
-    /// lines, removes the whole group instead. Returns whether the group still exists.
+    /// Removes the rules that disallow the whole site. A group without rules for parts of the site
+    /// then gets the rules of `otherwise`, which its crawler would obey without the group. If it
+    /// contains only rules, the whole group is removed instead. Returns whether the group still
+    /// exists.
     fn open(&mut self, at: usize, group: Group<'_>, otherwise: Selection<'_>) -> bool {
         if group.rules().any(|rule| closes_part(&rule)) {
             self.removed.extend(group.rules().filter(closes_site).map(|rule| rule.line() - 1));
@@ -349,10 +344,6 @@ impl<'f, 'a> Draft<'f, 'a> {
         false
     }
 
-    /// Returns the lines of a new group for an allowed crawler: the lines of its current groups,
-    /// except rules that disallow the whole site. If its current groups disallow no parts of the
-    /// site, the new group gets the rules of `otherwise`, which the crawler would obey without its
-    /// current groups.
     fn opened(&self, own: &[Group<'_>], otherwise: Selection<'_>) -> Vec<Vec<u8>> {
         let has_own = has_narrower(own);
         let mut lines = if has_own { self.rules(own.iter().copied()) } else { self.rules(otherwise.groups()) };
@@ -364,8 +355,6 @@ impl<'f, 'a> Draft<'f, 'a> {
         lines
     }
 
-    /// Returns the rules of these groups, except rules that disallow the whole site. If the groups
-    /// disallow no parts of the site, returns an empty `Disallow:`.
     fn rules<'g>(&self, groups: impl Iterator<Item = Group<'g>>) -> Vec<Vec<u8>> {
         let groups: Vec<_> = groups.collect();
         if !has_narrower(&groups) {
@@ -387,7 +376,7 @@ impl<'f, 'a> Draft<'f, 'a> {
     }
 
     /// Finds a group whose only effect is to block its crawlers from the whole site. Returns the
-    /// index of the line with the group's last name; `None` if there is no such group.
+    /// index of the line with its last name.
     fn shut_group(&self) -> Option<usize> {
         let mut groups = self.file.robots.groups().enumerate();
         let (_, group) = groups.find(|(at, group)| {
@@ -433,7 +422,6 @@ impl<'f, 'a> Draft<'f, 'a> {
         self.removed.extend(blanks);
     }
 
-    /// Adds the names of the crawlers in `stay` to the groups that these crawlers obeyed.
     fn name_followers(&mut self) {
         for (at, names) in std::mem::take(&mut self.stay) {
             let last = self.file.robots.groups().nth(at).and_then(|group| group.names().last());
@@ -442,8 +430,8 @@ impl<'f, 'a> Draft<'f, 'a> {
         }
     }
 
-    /// Adds the new groups at the end of the file. If the file has a group whose only effect is to
-    /// block its crawlers, newly blocked crawlers are named in this group instead.
+    /// Newly blocked crawlers are named in an existing group whose only effect is to block its
+    /// crawlers, if there is one.
     fn add_new_groups(&mut self) {
         let end = self.file.bytes().len();
         let blank = self.file.lines().iter().rev().take_while(|line| line.bytes().trim_ascii().is_empty());
@@ -480,7 +468,6 @@ impl<'f, 'a> Draft<'f, 'a> {
         own.chain(group.names().map(Name::line)).max().map(|number| number - 1)
     }
 
-    /// Returns the file with the edits applied.
     fn write(mut self) -> Vec<u8> {
         self.name_followers();
         self.add_new_groups();

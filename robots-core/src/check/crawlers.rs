@@ -25,8 +25,7 @@ const OF_OPERATOR: usize = 3;
 /// Maximum number of unknown names per file that are compared with known names, to bound the cost.
 const GUESSES: usize = 64;
 
-/// The crawlers of a registry, by their own tokens. A crawler's own token is the first one in
-/// [`Crawler::tokens`].
+/// A crawler's own token is the first one in [`Crawler::tokens`].
 pub(super) struct CrawlersByToken<'r> {
     pub(super) registry: &'r Registry,
     by_token: OnceCell<HashMap<&'r [u8], &'r Crawler>>,
@@ -37,13 +36,11 @@ impl<'r> CrawlersByToken<'r> {
         Self { registry, by_token: OnceCell::new() }
     }
 
-    /// Returns the crawler with the given name in a robots.txt. Names are compared with the
-    /// crawlers' own tokens.
+    /// Compares the name with the crawlers' own tokens.
     pub(super) fn named(&self, name: Name<'_>) -> Option<&'r Crawler> {
         self.of_token(&ProductToken::from_name(name.value())?)
     }
 
-    /// Returns the crawler whose own token is `token`.
     pub(super) fn of_token(&self, token: &ProductToken) -> Option<&'r Crawler> {
         self.by_token().get(token.as_bytes()).copied()
     }
@@ -56,8 +53,6 @@ impl<'r> CrawlersByToken<'r> {
         Some(named.map_or_else(|| declared.to_string(), |crawler| crawler.name.to_owned()))
     }
 
-    /// Reports whether search engines obey groups with this name: it is `*` or the name of a search
-    /// engine.
     pub(super) fn is_read_by_search(&self, name: Name<'_>) -> bool {
         name.is_star() || self.named(name).is_some_and(|crawler| crawler.category == Category::Search)
     }
@@ -80,14 +75,12 @@ impl<'r> CrawlersByToken<'r> {
             .filter_map(|(name, token)| Some((name, self.likely(&token)?)))
     }
 
-    /// Reports whether other names may be suggested for a token. The token must be unknown and not
-    /// too short. It must not contain spaces, because such a token is not a typing error.
+    /// A token with spaces is not a typing error.
     fn is_unknown(&self, token: &ProductToken) -> bool {
         let text = token.as_bytes();
         !self.registry.knows(token) && text.len() >= MIN_BRAND_LENGTH && !text.contains(&b' ')
     }
 
-    /// Returns the names of the crawlers that are probably meant by an unknown token.
     fn likely(&self, token: &ProductToken) -> Option<Vec<&'r str>> {
         let named = |ending: &&str| self.by_token().get(&*[token.as_bytes(), ending.as_bytes()].concat());
         let of_brand: Vec<_> = ENDINGS.iter().filter_map(named).map(|crawler| &*crawler.name).collect();
@@ -96,9 +89,7 @@ impl<'r> CrawlersByToken<'r> {
         Some(likely).filter(|likely| !likely.is_empty())
     }
 
-    /// Returns the crawlers that people probably mean if they write the name of an operator: its
-    /// search and AI crawlers. Mozilla is left out, because many `User-Agent` headers begin with
-    /// this word.
+    /// Mozilla is left out, because many `User-Agent` headers begin with this word.
     fn of_operator(&self, token: &ProductToken) -> impl Iterator<Item = &'r str> {
         const MEANT: [Category; 3] = [Category::Search, Category::AiTraining, Category::AiSearch];
         let is_meant = |crawler: &&Crawler| {
@@ -110,7 +101,6 @@ impl<'r> CrawlersByToken<'r> {
         self.registry.crawlers().filter(is_meant).map(|crawler| &*crawler.name)
     }
 
-    /// Returns the name of the crawler whose own token is most similar to `token`.
     pub(super) fn nearest(&self, token: &ProductToken) -> Option<&'r str> {
         let token = token.as_bytes();
         if token.len() < MIN_GUESS_LENGTH {
@@ -149,7 +139,6 @@ impl Registry {
     pub fn meant(&self, name: &str, robots: &RobotsTxt) -> Option<String> {
         let token = ProductToken::from_name(name.as_bytes())?;
         let mut names = robots.groups().flat_map(|group| group.names());
-        // The groups are searched only if no crawler has the name.
         let mut has_group = || names.any(|group| ProductToken::from_name(group.value()).as_ref() == Some(&token));
         let crawlers = CrawlersByToken::new(self);
         if self.crawler(name.trim()).is_some() || !crawlers.is_unknown(&token) || has_group() {
@@ -159,7 +148,6 @@ impl Registry {
     }
 }
 
-/// Joins quoted names with "or", as in `"ClaudeBot" or "Claude-User"`.
 pub(super) fn any_of(names: &[&str]) -> String {
     names.iter().map(|name| format!("{name:?}")).collect::<Vec<_>>().join(" or ")
 }

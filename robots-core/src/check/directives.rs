@@ -16,7 +16,6 @@ pub(super) fn is_known(field: &Field<'_>) -> bool {
     field.directive != Directive::Other || is_spelled(field.name)
 }
 
-/// Reports whether a name is a correctly spelled directive.
 pub(super) fn is_spelled(name: &[u8]) -> bool {
     // The Automated Content Access Protocol defines many fields with this prefix.
     starts_with(name, b"acap-")
@@ -93,8 +92,7 @@ fn name_before(text: &[u8], colon: usize) -> Option<Range<usize>> {
 }
 
 /// Returns the directive in a name that also contains invisible characters, such as a byte order
-/// mark inside the file. `None` if the name has no invisible characters, or if the visible
-/// characters are not a directive.
+/// mark inside the file.
 pub(super) fn visible_name(name: &[u8]) -> Option<&'static str> {
     let visible = without_invisible(name)?;
     let directive = Directive::names().find(|(known, _)| visible.eq_ignore_ascii_case(known))?.1;
@@ -102,33 +100,27 @@ pub(super) fn visible_name(name: &[u8]) -> Option<&'static str> {
 }
 
 impl Field<'_> {
-    /// Returns the range from the beginning of the name to the end of the value.
     pub(super) fn range(&self) -> Range<usize> {
         self.name_range.start..self.value_range.end.max(self.name_range.end)
     }
 
-    /// Returns the range of the value, or of the name if the value is empty.
     pub(super) fn value_or_name(&self) -> Range<usize> {
         if self.value.is_empty() { self.name_range.clone() } else { self.value_range.clone() }
     }
 }
 
-/// Reports whether a field has a colon and exactly this name, ignoring case.
 pub(super) fn is_named(field: &Field<'_>, name: &str) -> bool {
     field.has_colon && field.name.eq_ignore_ascii_case(name.as_bytes())
 }
 
-/// Reports whether a value begins with `http://` or `https://`.
 pub(super) fn is_url(value: &[u8]) -> bool {
     [&b"http://"[..], b"https://"].iter().any(|scheme| starts_with(value, scheme))
 }
 
-/// Returns the text before the first space or tab.
 pub(super) fn first_word(text: &[u8]) -> &[u8] {
     &text[..memchr::memchr2(b' ', b'\t', text).unwrap_or(text.len())]
 }
 
-/// Returns the directive that was probably meant by a misspelled name.
 pub(super) fn nearest(name: &[u8]) -> Option<&'static str> {
     let name: String = String::from_utf8_lossy(name).chars().filter(|char| char.is_ascii_graphic()).collect();
     if name.is_empty() || name.len() > MAX_GUESS_LENGTH {

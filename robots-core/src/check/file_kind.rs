@@ -70,7 +70,6 @@ impl FileKind {
         }
     }
 
-    /// Reports whether the file is text that crawlers read line by line.
     pub(super) const fn is_text(self) -> bool {
         matches!(self, Self::Rules | Self::OtherText)
     }
@@ -106,14 +105,12 @@ fn is_made_of_others(octets: &[u8]) -> bool {
     }
 }
 
-/// Byte order of UTF-16.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Utf16Form {
     LittleEndian,
     BigEndian,
 }
 
-/// Returns the byte order of a UTF-16 file; `None` for other files.
 pub(super) fn utf_16_form(file: &[u8]) -> Option<Utf16Form> {
     match file {
         [0xFF, 0xFE, ..] => return Some(Utf16Form::LittleEndian),
@@ -155,7 +152,6 @@ pub(super) fn first_tag(robots: &RobotsTxt) -> Option<Range<usize>> {
     Some(start..start + length)
 }
 
-/// Reports whether text begins with a tag of any kind.
 const fn is_tag(text: &[u8]) -> bool {
     matches!(text, [b'<', b'!' | b'?' | b'/' | b'a'..=b'z' | b'A'..=b'Z', ..])
 }

@@ -71,8 +71,7 @@ impl FrontPageAccess {
         Self::each(registry, |_| (access, None))
     }
 
-    /// Calls `decide` for each crawler that has a [`CrawlerKind`]. `decide` returns the access and
-    /// the line of the deciding rule.
+    /// `decide` returns the access and the line of the deciding rule.
     fn each(registry: &Registry, decide: impl Fn(&Crawler) -> (Access, Option<usize>)) -> Vec<Self> {
         let access_of = |crawler: &Crawler| {
             let kind = CrawlerKind::of(crawler)?;

@@ -39,7 +39,7 @@ pub struct Lint {
     /// A corrected version of [`bad`](Self::bad), without the finding.
     pub good: Example,
     pub(super) pass: Pass,
-    /// Fix of the findings; `None` if only a person can correct them.
+    /// `None` if only a person can correct the findings.
     pub(super) fix: Option<LintFix>,
 }
 
@@ -54,32 +54,24 @@ pub struct Example {
     pub(super) refused: &'static [&'static str],
 }
 
-/// The function of a lint. The variant determines the parts of the file that are passed to it.
+/// The variant determines what the function examines, and how often it is called.
 #[derive(Clone, Copy)]
 pub(super) enum Pass {
-    /// The function is called once per file.
     File(fn(&CheckedFile<'_>, &mut Sink)),
-    /// The function is called once if the file is of this kind. The functions of all other variants
-    /// are called only if the file is text, because most lints would report every line of an HTML
-    /// page.
+    /// The functions of all other variants are called only if the file is text, because most lints
+    /// would report every line of an HTML page.
     OfKind(FileKind, fn(&CheckedFile<'_>, &mut Sink)),
-    /// The function is called for every group.
     Group(fn(&CheckedFile<'_>, Group<'_>, &mut Sink)),
-    /// The function is called for every name of a group.
     Name(fn(&CheckedFile<'_>, Name<'_>, &mut Sink)),
     /// The function is called for every line that contains several directives, with the range of
     /// the second directive's name. Other lints skip such lines, because their fixes would not
     /// separate the directives.
     Joined(fn(&Line<'_>, Range<usize>, &mut Sink)),
-    /// The function is called for every line.
     Line(fn(&Line<'_>, &LineKind<'_>, &mut Sink)),
-    /// The function is called for every line that is a field.
     Field(fn(&CheckedFile<'_>, &Field<'_>, &mut Sink)),
-    /// The function is called for every field with exactly this name.
     Named(&'static str, fn(&CheckedFile<'_>, &Field<'_>, &mut Sink)),
 }
 
-/// The fix of a lint.
 #[derive(Clone, Copy)]
 pub(super) struct LintFix {
     pub(super) edits: EditFinding,
@@ -94,8 +86,7 @@ pub(super) struct LintFix {
 /// other finding.
 pub(super) type SharedCorrection = fn(&CheckedFile<'_>, &Finding) -> Option<usize>;
 
-/// A function that returns the edits that correct a finding; `None` if the right correction is
-/// unclear.
+/// `None` if the right correction is unclear.
 pub(super) type EditFinding = fn(&CheckedFile<'_>, &Finding) -> Option<Vec<Edit>>;
 
 impl LintFix {
@@ -107,12 +98,10 @@ impl LintFix {
     pub(super) const DROP_FIELD: Self =
         Self::new(|file, finding| Some(vec![file.without_field(file.line_of(finding))?]));
 
-    /// Creates a fix for findings with two possible corrections.
     pub(super) const fn choice(edits: EditFinding) -> Self {
         Self { edits, is_choice: true, shared: None }
     }
 
-    /// Sets the function that returns a common key for findings with the same edits.
     pub(super) const fn shared_by(self, shared: SharedCorrection) -> Self {
         Self { shared: Some(shared), ..self }
     }
@@ -134,7 +123,6 @@ impl Example {
         Self { head, unit: b"", times: 0, refused: &[] }
     }
 
-    /// Creates a large example: `head`, and `unit` repeated `times` times.
     pub(super) const fn repeated(head: &'static [u8], unit: &'static [u8], times: usize) -> Self {
         Self { head, unit, times, refused: &[] }
     }

@@ -62,11 +62,11 @@ impl Options {
         Ok(self)
     }
 
-    /// Sets the crawlers, by their names in the registry, whose disallowed requests the site
-    /// refuses. Default: none. Only crawlers that feed the index of a search engine that people use
-    /// ([`Crawler::is_index_engine`](crate::agent::Crawler::is_index_engine)) lead to findings,
-    /// because a [`Policy`](crate::policy::Policy) refuses their requests only if an override
-    /// requires it.
+    /// Sets the crawlers whose disallowed requests the site refuses. A crawler is given by its name
+    /// in the registry. Default: none. Only crawlers that feed the index of a search engine that
+    /// people use ([`Crawler::is_index_engine`](crate::agent::Crawler::is_index_engine)) lead to
+    /// findings, because a [`Policy`](crate::policy::Policy) refuses their requests only if an
+    /// override requires it.
     pub fn refused_crawlers<C: Into<RefusedCrawler>>(mut self, crawlers: impl IntoIterator<Item = C>) -> Self {
         self.site.refused = crawlers.into_iter().map(Into::into).collect();
         self
@@ -92,7 +92,6 @@ impl Options {
         self
     }
 
-    /// Returns the configured level of a lint; `None` if the lint is not configured.
     pub(super) fn level(&self, lint: &Lint) -> Option<Level> {
         self.levels.iter().find(|(code, _)| *code == lint.code).map(|(_, level)| *level)
     }
@@ -107,15 +106,11 @@ impl Lint {
     }
 }
 
-/// Facts about the site, from the options.
 #[derive(Clone, Debug)]
 pub(super) struct SiteContext {
     pub(super) registry: Arc<Registry>,
-    /// Patterns of paths that are exempt from enforcement.
     pub(super) exempt: Vec<PathPattern>,
-    /// Crawlers whose disallowed requests the site refuses.
     pub(super) refused: Vec<RefusedCrawler>,
-    /// Host name of the site.
     pub(super) host: Option<String>,
 }
 
@@ -149,7 +144,6 @@ pub struct RefusedCrawler {
     rules: RefusedRules,
 }
 
-/// The rules that lead to refused requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum RefusedRules {
     AllBut(Vec<PathPattern>),

@@ -22,7 +22,6 @@ impl fmt::Display for Extent {
     }
 }
 
-/// The rules that decide how much of the site one or more groups allow.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Reach<'r> {
     /// The disallow rule that matches every path, with the rule's priority.
@@ -59,8 +58,7 @@ impl<'r> Reach<'r> {
         Self { closes, opens: self.opens.max(other.opens), opens_home: self.opens_home.max(other.opens_home) }
     }
 
-    /// Returns the rule that disallows the whole site, and the part of the site that is disallowed.
-    /// `None` if there is no such rule. Also `None` if an allow rule for more than the home page
+    /// `None` if no rule disallows the whole site, or if an allow rule for more than the home page
     /// has at least the same priority.
     pub(super) fn shut_by(self) -> Option<(Rule<'r>, Extent)> {
         let (priority, rule) = self.closes.filter(|(priority, _)| self.opens < *priority)?;
@@ -68,12 +66,10 @@ impl<'r> Reach<'r> {
     }
 }
 
-/// Reports whether a rule disallows every path.
 pub(super) fn closes_site(rule: &Rule<'_>) -> bool {
     rule.access() == Access::Disallow && is_every_path(rule.pattern())
 }
 
-/// Reports whether a rule disallows some, but not all paths.
 pub(super) fn closes_part(rule: &Rule<'_>) -> bool {
     rule.access() == Access::Disallow && matches!(rule.pattern(), [b'/' | b'*', ..]) && !closes_site(rule)
 }

@@ -83,7 +83,7 @@ impl AddressClass {
 }
 
 /// Returns the IPv4 address that an IPv6 address embeds: mapped, compatible, translated (SIIT),
-/// NAT64 or 6to4. `None` for other addresses.
+/// NAT64 or 6to4.
 fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
     let from = |high: u16, low: u16| Some(Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low)));
     match address.segments() {

@@ -154,8 +154,6 @@ impl<'a> IdentityRequest<'a> {
     }
 }
 
-/// Returns the operator of a registered crawler; `None` if the agent is not registered or has no
-/// operator.
 fn operator(agent: &Agent) -> Option<&str> {
     agent.registered().map(|crawler| crawler.operator.as_str()).filter(|operator| !operator.is_empty())
 }
@@ -169,9 +167,8 @@ fn strictest<'a>(mut found: Vec<(Option<&str>, Identified<'a>)>) -> Identified<'
     found.into_iter().map(|(_, found)| found).min_by_key(|found| rank(found.identity)).unwrap_or(unclaimed)
 }
 
-/// Returns the rank of an identity. If a request makes several claims, the identity with the lowest
-/// rank counts. A refuted claim has rank 0: its sender is an impostor, even if another claim of the
-/// request is true.
+/// If a request makes several claims, the identity with the lowest rank counts. A refuted claim has
+/// rank 0: its sender is an impostor, even if another claim of the request is true.
 const fn rank(identity: Identity) -> u8 {
     match identity {
         Identity::Refuted(_) => 0,

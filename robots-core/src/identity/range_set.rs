@@ -30,8 +30,7 @@ pub struct RangeSet {
     v6_index: SearchIndex,
 }
 
-/// Ranges of addresses. Starts and ends are in separate slices, so that a search reads only the
-/// starts.
+/// Starts and ends are in separate slices, so that a search reads only the starts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Ranges<T> {
     starts: Box<[T]>,
@@ -135,7 +134,6 @@ impl<T: Copy + Ord + Into<u128>> Ranges<T> {
         self.iter().fold(0, |sum: u128, (start, end)| sum.saturating_add((end - start).saturating_add(1)))
     }
 
-    /// Returns the number of addresses that are in both `self` and `other`.
     fn shared_with(&self, other: &Self) -> u128 {
         let (mut left, mut right) = (self.iter().peekable(), other.iter().peekable());
         let mut shared: u128 = 0;
@@ -170,8 +168,7 @@ pub(super) struct SearchIndex {
 }
 
 impl SearchIndex {
-    /// Creates the table for sorted numbers. There must be fewer than 2^32 numbers; a list has at
-    /// most 50,000.
+    /// There must be fewer than 2^32 numbers; a list has at most 50,000.
     pub(super) fn of<T: Copy + Into<u64>>(sorted: &[T]) -> Self {
         let (Some(first), Some(last)) = (sorted.first(), sorted.last()) else { return Self::default() };
         let (first, last): (u64, u64) = ((*first).into(), (*last).into());
@@ -287,7 +284,7 @@ mod tests {
         prop_oneof![v4, v6].prop_map(|text| text.parse().expect("a prefix"))
     }
 
-    /// Reports whether a prefix contains the address, by comparing each prefix bit by bit.
+    /// Compares each prefix bit by bit.
     fn scan(prefixes: &[Network], address: IpAddr) -> bool {
         let octets = |address: IpAddr| match address.to_canonical() {
             IpAddr::V4(address) => address.octets().to_vec(),

@@ -122,8 +122,6 @@ impl RdnsCheck {
         };
     }
 
-    /// Returns the query for the addresses of a name: `A` if the client's address is an IPv4
-    /// address, `AAAA` if it is an IPv6 address.
     const fn addresses_of<'n>(&self, name: &'n str) -> RdnsQuestion<'n> {
         match self.address {
             IpAddr::V4(_) => RdnsQuestion::A(name),
@@ -187,8 +185,6 @@ impl RdnsCheck {
     }
 }
 
-/// Returns the outcome for the case that no name in the operator's domain resolves back to the
-/// address: undecided if `doubt` contains a reason, otherwise failed.
 fn not_confirmed(doubt: Option<UndecidedReason>) -> MethodOutcome {
     doubt.map_or(MethodOutcome::Failed(Refutation::NotConfirmed), MethodOutcome::Undecided)
 }
@@ -221,7 +217,6 @@ mod tests {
         DnsAnswer::Addresses(addresses.iter().map(|address| address.parse().expect(address)).collect())
     }
 
-    /// Runs a check with these responses. Returns the outcome and the queries that were made.
     fn run(address: &str, answers: &[DnsAnswer]) -> (MethodOutcome, Vec<String>) {
         let public = PublicAddress::of(Some(address.parse().expect(address)), |_| false).expect("a public address");
         let patterns = [".googlebot.com", "google-proxy-*.google.com"].map(|text| text.parse().expect(text));

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use super::signature::DirectoryUrl;
 use crate::agent::{Agent, Crawler, Registry};
 
-/// The key directories in a registry. Contains the crawler that signs with the keys of each
-/// directory, and the directories of each operator.
+/// The key directories in a registry. Maps each directory to the crawler that signs with its keys,
+/// and each operator to its directories.
 ///
 /// A directory belongs to an operator, so its keys verify claims to be any crawler of this
 /// operator. If the `User-Agent` names no crawler, a signature is attributed to the first crawler
@@ -40,15 +40,14 @@ impl Signers {
         self.crawlers.get(directory)
     }
 
-    /// Returns the directories whose keys verify claims to be `crawler`. The slice is empty if the
-    /// crawler's operator publishes no keys.
+    /// Returns the directories whose keys verify claims to be `crawler`.
     pub(super) fn of_claim(&self, crawler: &Crawler) -> &[DirectoryUrl] {
         self.directories.get(operator(crawler)).map_or(&[], Vec::as_slice)
     }
 }
 
-/// Returns the operator of a crawler. If the operator is unknown, returns the crawler's name, so
-/// that the crawler's keys do not verify claims to be another crawler.
+/// If the operator is unknown, the crawler's name is used instead, so that its keys do not verify
+/// claims to be another crawler.
 fn operator(crawler: &Crawler) -> &str {
     if crawler.operator.is_empty() { &crawler.name } else { &crawler.operator }
 }

@@ -31,7 +31,6 @@ impl From<PolicyBuilder> for Policy {
     }
 }
 
-/// Creates a policy with this mode and default settings.
 impl From<Mode> for Policy {
     fn from(mode: Mode) -> Self {
         Self { mode, ..Self::default() }

@@ -57,8 +57,9 @@ impl Policy {
     /// 2. Requests for `/robots.txt` and requests from exempt addresses or exempt agents also pass
     ///    unchecked. A request also passes unchecked if its path is exempt in all of its forms.
     /// 3. An allowed request passes. For a disallowed request, the last override that applies
-    ///    decides. If no override applies, the mode decides. The mode that applies to the agent (of
-    ///    an override or of the policy) also limits how impostors and crawl delays are handled.
+    ///    decides. If no override applies, the mode decides. The mode that applies to the agent,
+    ///    from an override or from the policy, also limits how impostors and crawl delays are
+    ///    handled.
     /// 4. If no override applies, [`Mode::Refuse`] only tags the crawlers of search engines that
     ///    people use ([`Agent::is_index_engine`]), with [`Reason::SearchEngine`]. Search engines
     ///    remove pages with status 403 from their index.
@@ -113,7 +114,6 @@ impl Policy {
         decision.with_refusing(&decide(Mode::Refuse, work))
     }
 
-    /// Reports whether the decision might be different under another mode.
     fn depends_on_mode(&self, decision: &Decision<'_>, identity: Identity) -> bool {
         let is_disallowed = || decision.verdict.is_some_and(|verdict| verdict.access() == Access::Disallow);
         decision.rate_limit.is_some() || is_disallowed() || matches!(identity, Identity::Refuted(_))
@@ -242,7 +242,6 @@ impl Policy {
             && agents.iter().any(|agent| agent.class().is_crawler())
     }
 
-    /// Reports whether the policy requires evidence for the privileges of a crawler's name.
     fn grants_by_evidence(&self) -> bool {
         let has_grants =
             || !(self.exempt.agents.is_empty() && self.overrides.is_empty() && self.rate.overrides.is_empty());
@@ -316,12 +315,11 @@ impl Policy {
         rules.select(self.tokens_of(agent), Fallback::Star)
     }
 
-    /// Returns the tokens whose groups apply to an agent.
     fn tokens_of<'a>(&self, agent: &'a Agent) -> &'a [ProductToken] {
         if self.family { agent.tokens() } else { &agent.tokens()[..agent.tokens().len().min(1)] }
     }
 
-    /// Decides on the request of one agent. `mode` applies if no override applies.
+    /// `mode` applies if no override applies.
     pub(super) fn decide_for<'r>(
         &self,
         mode: Mode,
@@ -336,7 +334,6 @@ impl Policy {
             true => Fallback::Star,
             false => Fallback::Nothing,
         };
-        // If a group names the agent, `*` is not considered.
         let named = rules.select(tokens, Fallback::Nothing);
         let selection = if named.applies() { named } else { rules.select(&[], fallback()) };
         let identity = request.identity;
@@ -484,7 +481,6 @@ impl Handling<'_> {
     }
 }
 
-/// The configured paths, addresses and agents whose requests pass unchecked.
 #[derive(Clone, Debug)]
 pub(super) struct Exemptions {
     pub(super) patterns: Vec<PathPattern>,
@@ -493,8 +489,8 @@ pub(super) struct Exemptions {
 }
 
 impl Exemptions {
-    /// Reports whether the path is exempt. Every form must be exempt, because some servers
-    /// interpret `/.well-known/..%2fprivate/x` as `/private/x`.
+    /// Every form must be exempt, because some servers interpret `/.well-known/..%2fprivate/x` as
+    /// `/private/x`.
     pub(super) fn cover_path(&self, path: &RequestPath<'_>) -> bool {
         path.is_robots_txt() || path.forms().all(|(_, form)| self.patterns.iter().any(|pattern| pattern.matches(form)))
     }

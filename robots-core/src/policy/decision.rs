@@ -120,7 +120,6 @@ keywords!(Action, "an action", {
 });
 
 impl Mode {
-    /// Returns the action for disallowed requests under this mode.
     pub(super) const fn action(self) -> Action {
         match self {
             Self::Off | Self::Observe => Action::Pass,
@@ -162,8 +161,7 @@ impl<'r> Decision<'r> {
         })
     }
 
-    /// Adds the action, the grace period and the rate limit of `refusing`, the decision on the same
-    /// request under [`Mode::Refuse`].
+    /// `refusing` is the decision on the same request under [`Mode::Refuse`].
     pub(super) fn with_refusing(self, refusing: &Self) -> Self {
         let rate_limit = self
             .rate_limit
@@ -171,8 +169,7 @@ impl<'r> Decision<'r> {
         Self { would: Some(refusing.would()), grace_end: refusing.grace_end, rate_limit, ..self }
     }
 
-    /// Creates the decision on a request that passes until its grace period ends at `end`. `would`
-    /// is the action after the grace period.
+    /// `would` is the action after the grace period.
     pub(super) fn in_grace(end: SystemTime, would: Action, verdict: Verdict<'r>) -> Self {
         let decision = Self::judged(Action::Pass, Reason::Grace, verdict);
         Self { grace_end: Some(end), would: Some(UnderRefuse::of(would)), ..decision }
@@ -192,14 +189,13 @@ impl<'r> Decision<'r> {
         match self.reason {
             _ if rate_limit.mode == RateMode::Refuse => limited(Action::Refuse, Reason::Limited),
             Reason::Allowed | Reason::Off => limited(self.action, Reason::LimitObserved),
-            // All other reasons are kept, for example [`Reason::Impostor`].
             _ => Self { would, ..self },
         }
     }
 
-    /// Sets the action of `handling`, and the reason [`Reason::Impostor`]. Does not change the
-    /// decision on a disallowed request if its action is already at least as strict. `handling` is
-    /// `None` if the request is not from an impostor, or if impostors are only observed.
+    /// A disallowed request keeps its decision if this decision is already at least as strict.
+    /// `handling` is `None` if the request is not from an impostor, or if impostors are only
+    /// observed.
     pub(super) fn of_impostor(self, handling: Option<Mode>) -> Self {
         let Some(mode) = handling.filter(|mode| *mode > Mode::Off) else { return self };
         let is_allowed = matches!(self.reason, Reason::Allowed | Reason::NoGroup);
@@ -291,7 +287,6 @@ keyword_enum! {
     }
 }
 
-/// The settings of a policy that use the identity of a request.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct IdentityRules {
     pub(super) impostors: Impostors,
@@ -299,7 +294,6 @@ pub(super) struct IdentityRules {
 }
 
 impl IdentityRules {
-    /// Reports whether a request with this identity gets the privileges of its crawler's name.
     pub(super) const fn believe(self, identity: Identity) -> bool {
         match (identity, self.needed) {
             (Identity::Verified(_), _) | (Identity::Undecided(_), IdentityNeeded::Undecided) => true,

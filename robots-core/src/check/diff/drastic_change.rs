@@ -103,7 +103,6 @@ fn is_everyone_shut(pair: &Pair, registry: &Registry) -> bool {
         && engines(registry).all(|engine| is_shut(&engine))
 }
 
-/// Returns the search engines that obey robots.txt.
 fn engines(registry: &Registry) -> impl Iterator<Item = Subject> {
     let crawlers = registry.crawlers();
     let engines = crawlers.filter(|crawler| crawler.category == Category::Search && !crawler.is_control);
@@ -119,8 +118,8 @@ fn rules_in_force(robots: &RobotsTxt) -> usize {
     rules_for_crawlers(robots).filter(is_in_force).count()
 }
 
-/// Returns the rules of all groups that name a crawler or `*`. Ignores names that do not begin with
-/// a letter or digit, such as `{{ bot }}` or a `*` after a no-break space.
+/// Ignores names that do not begin with a letter or digit, such as `{{ bot }}` or a `*` after a
+/// no-break space.
 fn rules_for_crawlers(robots: &RobotsTxt) -> impl Iterator<Item = Rule<'_>> {
     let is_token = |token: ProductToken| token.as_bytes().first().is_some_and(u8::is_ascii_alphanumeric);
     let is_name = move |name: Name<'_>| name.is_star() || ProductToken::from_name(name.value()).is_some_and(is_token);
@@ -154,8 +153,7 @@ fn cut_short(old: &RobotsTxt, new: &RobotsTxt) -> Option<DrasticChange> {
     (is_within_line || misses_rules).then_some(DrasticChange::CutShort { line: last.number })
 }
 
-/// Counts the lost and the new disallow rules. A rule counts once for each class of crawlers that
-/// obeys it. Returns [`DrasticChange::RulesLost`] if too many rules were lost.
+/// A rule counts once for each class of crawlers that obeys it.
 fn rules_lost(pair: &Pair, old: &RobotsTxt, new: &RobotsTxt, registry: &Registry) -> Option<DrasticChange> {
     let (mut lost, mut of) = (0, 0);
     let (mut gained, mut tried) = (0, 0);
@@ -198,7 +196,6 @@ impl Pair {
         self.select(subject).map(SiteExtent::of)
     }
 
-    /// Reports whether a crawler may fetch less of the site than before ([`SiteExtent`]).
     fn shuts_out(&self, subject: &Subject) -> bool {
         let [was, is] = self.extents(subject);
         is < was

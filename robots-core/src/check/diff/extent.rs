@@ -10,10 +10,8 @@ pub(super) const MAX_RULES: usize = 50_000;
 /// paths.
 const UNNAMED: [&[u8]; 2] = [b"/wq3-named-by-no-rule", b"/Xk7/named-by-no-rule"];
 
-/// How much of a site a crawler may fetch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::check) enum SiteExtent {
-    /// No path is allowed.
     Shut,
     /// Only some paths are allowed, by rules for these paths.
     Partly,

@@ -28,8 +28,7 @@ pub struct UsageChange {
 /// Maximum number of paths that are compared for one class of crawlers.
 const MAX_PATHS: usize = 1000;
 
-/// Returns the usage preferences that change for these classes of crawlers. All crawlers of a class
-/// obey the same groups. For each pair of old and new preferences, returns only the shortest path.
+/// For each pair of old and new preferences, returns only the shortest path.
 pub(super) fn changes(rules: [&RuleSet; 2], classes: &[Vec<Subject>], goes_on: &dyn Fn() -> bool) -> Vec<UsageChange> {
     if !rules.iter().any(|rules| rules.states_usage()) {
         return Vec::new();
@@ -55,14 +54,11 @@ pub(super) fn changes(rules: [&RuleSet; 2], classes: &[Vec<Subject>], goes_on: &
     changes
 }
 
-/// Returns the values of all content-signal lines of these groups, as written; `None` if the groups
-/// have no such lines.
 fn content_signals(selection: Selection<'_>) -> Option<String> {
     let values: Vec<_> = selection.usage_values(Directive::ContentSignal).map(String::from_utf8_lossy).collect();
     (!values.is_empty()).then(|| values.join(", "))
 }
 
-/// Returns the changes for one class: the shortest path for each pair of old and new preferences.
 fn changes_for(selections: [Selection<'_>; 2]) -> BTreeMap<[Option<String>; 2], String> {
     let patterns = selections.into_iter().flat_map(|selection| {
         let rules = selection.groups().flat_map(Group::rules).map(Rule::pattern);

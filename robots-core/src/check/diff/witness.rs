@@ -21,8 +21,8 @@ const MAX_PATHS: usize = 50_000;
 /// Text that replaces a `*` in a pattern.
 const FILLER: &[u8] = b"x";
 
-/// Maximum number of pairs of patterns that are examined. `MAX_STATES` is the maximum number of
-/// search states for all pairs. Both bound the cost.
+/// Maximum numbers of pairs of patterns that are examined, and of search states for all pairs, to
+/// bound the cost.
 const MAX_PAIRS: usize = 1_000_000;
 const MAX_STATES: usize = 10_000_000;
 
@@ -39,7 +39,6 @@ pub(super) fn of_rules(selection: Selection<'_>, access: Access) -> impl Iterato
     selection.groups().flat_map(Group::rules).filter(counts).map(|rule| shortest(rule.pattern()))
 }
 
-/// Returns the shortest path that a pattern matches.
 pub(in crate::check) fn shortest(pattern: &[u8]) -> Vec<u8> {
     let path = fill(body(pattern).0, b"");
     if path.starts_with(b"/") { path } else { [b"/", path.as_slice()].concat() }
@@ -115,8 +114,7 @@ fn unused_text(patterns: &[&[u8]]) -> Vec<u8> {
     octet.map_or_else(|| b"~-~".to_vec(), |octet| vec![octet])
 }
 
-/// Returns the rules of the selected groups, each as its access (true for an allow rule) and its
-/// pattern.
+/// The flag is true for an allow rule.
 fn rules(selection: Selection<'_>) -> HashSet<(bool, &[u8])> {
     let is_legacy = selection.rules.reading() == Reading::Legacy;
     let counts = |rule: &Rule<'_>| match rule.pattern() {
@@ -185,8 +183,7 @@ impl Paths {
         }
     }
 
-    /// Adds the shortest path that both patterns match. If neither pattern is anchored at the end,
-    /// also adds a continuation of this path.
+    /// Adds the shortest path that both patterns match.
     fn meet(&mut self, pattern: &[u8], other: &[u8], budget: &mut usize) {
         let Some(path) = shortest_of_both(pattern, other, budget) else { return };
         if !body(pattern).1 && !body(other).1 {
@@ -196,7 +193,7 @@ impl Paths {
     }
 
     /// Adds two paths that begin with the text of `start` and end with the text of `loose`, with
-    /// and without other text between the two. Adds nothing if `start` is anchored at the end.
+    /// and without other text between the two.
     fn join(&mut self, start: &[u8], loose: &[u8]) {
         let (start, anchored) = body(start);
         if anchored {
@@ -211,8 +208,7 @@ impl Paths {
     }
 }
 
-/// Returns the shortest path that both patterns match; `None` if there is no such path or the
-/// budget of search states is used up.
+/// `None` if there is no such path or the budget of search states is used up.
 fn shortest_of_both(one: &[u8], other: &[u8], budget: &mut usize) -> Option<Vec<u8>> {
     let literal = |pattern: &[u8]| pattern.iter().take_while(|octet| !matches!(octet, b'*' | b'$')).count();
     let common = literal(one).min(literal(other));
@@ -273,7 +269,6 @@ fn whole(pattern: &[u8]) -> Vec<u8> {
     }
 }
 
-/// Returns a pattern without the `$` at its end, and whether there was a `$`.
 fn body(pattern: &[u8]) -> (&[u8], bool) {
     match pattern {
         [body @ .., b'$'] => (body, true),

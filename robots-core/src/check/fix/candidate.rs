@@ -15,10 +15,9 @@ use crate::rules::{Line, RobotsTxt, starts_with};
 /// hundred bytes of memory per line. Only files with very short lines exceed the limit.
 const MAX_LINES: usize = 1 << 21;
 
-/// The edits for one finding, or for several findings that need the same edits.
 #[derive(Clone, Debug)]
 pub(super) struct Candidate {
-    /// Indexes of the findings in the report. There is at least one.
+    /// Indexes of the findings in the report; at least one.
     pub(super) findings: Vec<usize>,
     pub(super) code: &'static str,
     /// The edits in the order of the file.
@@ -28,7 +27,6 @@ pub(super) struct Candidate {
 }
 
 impl Candidate {
-    /// Returns candidates for all findings that edits may correct, in the order of the findings.
     pub(super) fn all(robots: &RobotsTxt, findings: &[Finding], options: &Options) -> Vec<Self> {
         if robots.lines().nth(MAX_LINES).is_some() {
             return Vec::new();
@@ -80,8 +78,7 @@ impl Candidate {
     }
 }
 
-/// Returns the edits for a finding in the order of the file; `None` if there are no edits, or if
-/// they conflict with each other.
+/// `None` if there are no edits, or if they conflict with each other.
 fn edits(file: &CheckedFile<'_>, fix: &LintFix, finding: &Finding) -> Option<Vec<Edit>> {
     let mut edits = (fix.edits)(file, finding).filter(|edits| !edits.is_empty())?;
     edits.sort_unstable();

@@ -24,8 +24,6 @@ use crate::rules::{Access, Directive, Group, Name, ProductToken, Reading, Robots
 /// other groups in several ways, its lines count once for each combination.
 const MAX_LINES: usize = 2_000_000;
 
-/// The content of a file in normal form, which does not depend on the order of groups and other
-/// lines.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct EffectiveContent {
     rules: ByLines<Block>,
@@ -39,19 +37,17 @@ pub(super) struct EffectiveContent {
     is_read_whole: bool,
 }
 
-/// Maps the lines of groups to all names that the lines apply to. Groups with equal lines share one
-/// entry.
+/// Maps the lines of groups to all names that the lines apply to.
 type ByLines<L> = BTreeMap<Vec<L>, BTreeSet<NameKey>>;
 
 /// Consecutive rules that all allow or all disallow: whether they allow, and their patterns in
 /// normal form. The rules of a block take precedence over the rules of the next block.
 type Block = (bool, BTreeSet<Vec<u8>>);
 
-/// A directive and its value in normal form.
 type OtherLine = (Vec<u8>, Vec<u8>);
 
 /// A name in a `User-agent` line, in the form that a [`Reading`] compares with the tokens of
-/// crawlers. Different readings use different forms.
+/// crawlers.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum NameKey {
     Star,
@@ -62,14 +58,12 @@ enum NameKey {
     Whole(ProductToken),
 }
 
-/// A cache that maps names to their keys. It is used for a file and all edited versions of the
-/// file.
+/// Cache of the keys of names, shared by a file and its edited versions.
 #[derive(Debug, Default)]
 pub(super) struct NameKeys(HashMap<Vec<u8>, Vec<NameKey>>);
 
 impl EffectiveContent {
-    /// Returns the normal form of a file. `None` if the conversion would take too long
-    /// ([`MAX_LINES`]).
+    /// `None` if the conversion would take too long ([`MAX_LINES`]).
     pub(super) fn of(robots: &RobotsTxt, registry: &Registry, names: &mut NameKeys) -> Option<Self> {
         let groups: Vec<Group<'_>> = robots.groups().collect();
         let mut places: HashMap<NameKey, Vec<usize>> = HashMap::new();
@@ -105,12 +99,10 @@ impl EffectiveContent {
         Some(Self { rules, others, of_site, host, is_read_whole })
     }
 
-    /// Reports whether both files have the same effect in every [`Reading`].
     pub(super) fn is_same(&self, other: &Self) -> bool {
         self.is_read_whole && self == other
     }
 
-    /// Reports whether the files are equal in normal form, ignoring their rules.
     pub(super) fn is_same_besides_rules(&self, other: &Self) -> bool {
         self.others == other.others && self.of_site == other.of_site && self.host == other.host
     }
@@ -122,7 +114,6 @@ fn blocks<'r>(rules: impl Iterator<Item = Rule<'r>>) -> Vec<Block> {
         .filter(|rule| !rule.pattern().is_empty())
         .map(|rule| (spelled(rule.pattern()), rule.access() == Access::Allow))
         .collect();
-    // The highest priority comes first.
     rules.sort_unstable_by_key(|(pattern, allows)| Reverse((pattern.len(), *allows)));
     let mut seen = HashSet::new();
     let mut blocks: Vec<Block> = Vec::new();
@@ -146,8 +137,6 @@ fn blocks<'r>(rules: impl Iterator<Item = Rule<'r>>) -> Vec<Block> {
 }
 
 impl NameKeys {
-    /// Returns the keys of a name in all readings; an empty slice if the line contains no valid
-    /// name.
     fn of(&mut self, name: Name<'_>, registry: &Registry) -> &[NameKey] {
         self.0.entry(name.value().to_vec()).or_insert_with(|| {
             if name.is_star() {
@@ -224,8 +213,8 @@ mod tests {
             ("User-agent: a\nDisallow: /a$*", "User-agent: a\nDisallow: /a$", false),
             ("User-agent: a\nDisallow: /a$*$", "User-agent: a\nDisallow: /a$", false),
             ("User-agent: a\nAllow: /a", "User-agent: a\nDisallow: /a", false),
-            // [`Reading::Reference`](crate::rules::Reading::Reference) cuts names, so both names
-            // are equal.
+            // [`Reading::Reference`](crate::rules::Reading::Reference) compares the name `a b` only
+            // up to the space, so both groups apply to `a`.
             (
                 "User-agent: a b\nAllow: /a\nUser-agent: a\nDisallow: /a*",
                 "User-agent: a b\nAllow: /a\nUser-agent: a\nDisallow: /a",

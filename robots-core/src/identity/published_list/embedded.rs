@@ -36,8 +36,7 @@ impl EmbeddedList {
     }
 }
 
-/// Parses the embedded file that contains all copies. Skips invalid lines; a test checks that there
-/// are none.
+/// Skips invalid lines; a test checks that there are none.
 fn read(text: &'static str) -> Box<[EmbeddedList]> {
     let lists = text.split("\n[").skip(1).filter_map(|section| {
         let (url, rest) = section.split_once("]\n")?;

@@ -38,8 +38,7 @@ pub(super) fn read(octets: &[u8]) -> Result<Vec<Network>, DocumentError> {
     Ok(read)
 }
 
-/// Returns the first column of a CSV line, which may be quoted (RFC 4180). Without a comma, returns
-/// the whole line.
+/// Returns the first column of a CSV line, which may be quoted (RFC 4180).
 fn first_column(line: &str) -> &str {
     match line.strip_prefix('"') {
         // Without a closing quote, returns the whole line, which is not a valid prefix.

@@ -17,7 +17,6 @@ use crate::identity::MethodOutcome;
 /// Maximum number of signatures that are checked per request, because a check can take 60 µs.
 const MAX_SIGNATURES: usize = 2;
 
-/// The keys of a directory, or the reason why they are not available.
 pub(super) type FoundKeys = Result<Arc<KeySet>, UndecidedReason>;
 
 /// A Web Bot Auth signature that passed all checks that need no key. Its key has not been looked up
@@ -56,8 +55,6 @@ pub struct SignatureCheck {
     pub until: Option<SystemTime>,
 }
 
-/// Returns the members of `Signature-Input` that are Web Bot Auth signatures, at most
-/// [`MAX_SIGNATURES`].
 fn own_signatures(input: &Dictionary) -> Vec<(&str, &ListEntry)> {
     let is_own = |(_, member): &(&str, &ListEntry)| {
         let parameters = match member {
@@ -143,8 +140,8 @@ impl SignatureCandidate {
         component.is_covered_by(&self.base)
     }
 
-    /// Checks the signature with the keys of its directory. If `is_busy` returns true, the sender
-    /// has caused too many checks, and the outcome is undecided.
+    /// If `is_busy` returns true, the sender has caused too many checks, and the outcome is
+    /// undecided.
     pub(super) fn check(&self, keys: &FoundKeys, is_busy: impl FnOnce() -> bool) -> SignatureCheck {
         let key = keys.as_ref().map_err(|reason| *reason).and_then(|keys| keys.key(&self.keyid));
         let outcome = match key {
@@ -179,16 +176,15 @@ impl SignatureCheck {
         (!candidates.is_empty()).then(|| candidates.into_iter().map(check).collect())
     }
 
-    /// Creates the result for a signature that was refuted or left undecided without its key.
     pub(super) const fn of_request(outcome: MethodOutcome) -> Self {
         Self { outcome, directory: None, until: None }
     }
 
-    /// Returns the outcome of the signature for a claim. `directories` contains the key directories
-    /// of the claimed crawler's operator; `None` if the operator is unknown. Returns `None` if the
-    /// signature is valid but made with another operator's key, because it then neither confirms
-    /// nor refutes the claim. If the signature refers to a directory of another operator that could
-    /// not be fetched, returns the same outcome as for a directory that is not configured.
+    /// `directories` contains the key directories of the claimed crawler's operator; `None` if the
+    /// operator is unknown. Returns `None` if the signature is valid but made with another
+    /// operator's key, because it then neither confirms nor refutes the claim. If the signature
+    /// refers to a directory of another operator that could not be fetched, returns the same
+    /// outcome as for a directory that is not configured.
     pub(in crate::identity) fn outcome_for(&self, directories: Option<&[DirectoryUrl]>) -> Option<MethodOutcome> {
         let is_of_claim = match (directories, &self.directory) {
             (None, _) | (_, None) => true,

@@ -44,7 +44,6 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     }
 }
 
-/// Reports whether the crawler with this name ignores Crawl-delay according to the registry.
 fn ignores(file: &CheckedFile<'_>, name: &[u8]) -> bool {
     let Some(token) = ProductToken::from_name(name) else { return false };
     file.crawlers.of_token(&token).is_some_and(|crawler| crawler.obeys_crawl_delay == Obeys::No)

@@ -26,7 +26,6 @@ const FILES: [&str; 3] = ["/ads.txt", "/app-ads.txt", "/sellers.json"];
 fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     // A rule is reported only once, for all crawlers that obey it.
     let mut closing: BTreeMap<usize, (Rule<'_>, Vec<&str>)> = BTreeMap::new();
-    // Each crawler is examined once, even if the file names it several times.
     let mut seen = HashSet::new();
     let names = file.names();
     let readers =

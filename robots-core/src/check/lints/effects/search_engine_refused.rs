@@ -79,8 +79,6 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     }
 }
 
-/// A rule that makes the policy refuse requests, and the search engines in the finding about this
-/// rule.
 struct Refusals<'a> {
     rule: Rule<'a>,
     /// Number of later rules that make the policy refuse requests of one search engine. If the

@@ -39,8 +39,8 @@ const MAX_RULES: usize = 64;
 /// with more additional rules is treated as a copy only if it has at least as many copied rules.
 const OWN_LIST: usize = 24;
 
-/// Words in a path that suggest that the path is disallowed on purpose. The message lists paths
-/// with these words first.
+/// Words that suggest that a path is disallowed on purpose. The message lists paths with these
+/// words first.
 const MEANT: &str = "account accounts admin administrator api auth basket cart cgi-bin checkout customer draft drafts internal login \
                      logout member members myaccount order orders password preview private profile register search signin \
                      staging test tmp user";
@@ -49,13 +49,11 @@ const MEANT: &str = "account accounts admin administrator api auth basket cart c
 const SHOWN_WITH: &str = "assets css dist fonts gif icons image images img javascript jpg js media png script scripts skin skins \
                           static style styles svg template templates theme themes";
 
-/// A rule for `*` that disallows a part of the site, with sample paths that match it.
 struct Closed<'r> {
     rule: Rule<'r>,
     paths: [Vec<u8>; 2],
 }
 
-/// The rules for `*` that are missing in a group.
 #[derive(Default)]
 struct Dropped {
     places: BTreeSet<usize>,
@@ -115,15 +113,16 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
 }
 
 impl Dropped {
-    /// Adds the rules for `*` that are missing in the crawler's groups. Returns false and adds
-    /// nothing if no rule is missing, or if the rules seem to be left out on purpose.
+    /// Returns false and adds nothing if no rule is missing, or if the rules seem to be left out on
+    /// purpose.
     fn by(&mut self, file: &CheckedFile<'_>, name: Name<'_>, closed: &[Closed<'_>]) -> bool {
         let Some(crawler) = file.crawlers.named(name) else { return false };
         let selection = file.rules().select(&crawler.tokens, Fallback::Nothing);
         let rules: Vec<Rule<'_>> = selection.groups().flat_map(Group::rules).collect();
         // `group-without-rules` reports groups without any lines.
         let is_bare = rules.is_empty() && selection.crawl_delay().is_none();
-        // A rule for the whole site shows that the group differs on purpose.
+        // A rule about the whole site shows that the author did not expect the rules for `*` to
+        // apply as well.
         if is_bare || rules.iter().any(|rule| rule.pattern().is_empty() || is_every_path(rule.pattern())) {
             return false;
         }
@@ -161,14 +160,11 @@ impl Dropped {
     }
 }
 
-/// Reports whether a word of the pattern suggests that the path is disallowed on purpose.
 fn is_meant(pattern: &[u8]) -> bool {
     let mut words = pattern.split(|octet| !octet.is_ascii_alphanumeric() && *octet != b'-');
     words.any(|word| is_of(MEANT, word))
 }
 
-/// Reports whether a pattern is for files that are needed to display pages: `/images/`, `/*.css$`
-/// and similar.
 fn pages_are_shown_with(pattern: &[u8]) -> bool {
     let is_word = |octet: &u8| !matches!(octet, b'/' | b'*' | b'.' | b'$');
     let mut words = pattern.split(|octet| !is_word(octet)).filter(|word| !word.is_empty());
@@ -179,7 +175,6 @@ fn is_of(words: &str, word: &[u8]) -> bool {
     words.split(' ').any(|known| word.eq_ignore_ascii_case(known.as_bytes()))
 }
 
-/// Lists line numbers, as in `line 2` or `lines 2, 5 to 9`.
 fn of_lines(lines: impl Iterator<Item = usize>) -> String {
     let mut runs: Vec<(usize, usize)> = Vec::new();
     for line in lines {

@@ -97,8 +97,7 @@ fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     (!is_rule).then(|| vec![Edit::insert(start, "# ")])
 }
 
-/// Returns the key that findings with the same edits share. All lines in columns have the same key,
-/// because they are converted together.
+/// All lines in columns have the same key, because they are converted together.
 fn columns(file: &CheckedFile<'_>, finding: &Finding) -> Option<usize> {
     of_columns(file.text_of(finding)).map(|_| 0)
 }

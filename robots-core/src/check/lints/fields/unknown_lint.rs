@@ -36,7 +36,6 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     }
 }
 
-/// Returns the lint code that is most similar to `code`; `None` if no lint code is similar.
 fn nearest(codes: &[&'static str], code: &[u8]) -> Option<&'static str> {
     let code = std::str::from_utf8(code).ok()?;
     let near = codes.iter().filter(|known| known.len().abs_diff(code.len()) <= MAX_SLIPS);

@@ -46,8 +46,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     }
 }
 
-/// Merges all groups for the same crawlers into the first of them. If a name is repeated within a
-/// group, removes the repetition.
+/// Merges all groups for the same crawlers into the first of them.
 fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let groups = file.groups();
     if groups.repeated.contains(&finding.line) {
@@ -94,8 +93,8 @@ fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     Some(edits)
 }
 
-/// Returns the index of the first group with the same names. All findings that the same merge
-/// corrects share this key. `None` if the finding is about a name that is repeated within a group.
+/// Findings that the same merge corrects have the same key: the index of the first of the groups
+/// with the same names.
 fn shared(file: &CheckedFile<'_>, finding: &Finding) -> Option<usize> {
     let groups = file.groups();
     let own = groups.at(finding.line)?;

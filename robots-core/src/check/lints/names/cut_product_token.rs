@@ -64,8 +64,8 @@ fn run(file: &CheckedFile<'_>, name: Name<'_>, sink: &mut Sink) {
     }
 }
 
-/// Returns the names of crawlers in a value; `None` if the value does not seem to contain several
-/// names. It does if there are commas or semicolons between the names, or if all names are known.
+/// A value contains several names if there are commas or semicolons between the names, or if all
+/// names are known.
 fn several<'v>(value: &'v [u8], crawlers: &CrawlersByToken<'_>) -> Option<Vec<&'v [u8]>> {
     let is_separator =
         |octet: &u8| matches!(octet, b',' | b';') || JOINS.contains(octet) || octet.is_ascii_whitespace();
@@ -100,7 +100,6 @@ fn is_cut_as_meant(value: &[u8], kept: &[u8]) -> bool {
     meant && !kept.is_empty()
 }
 
-/// Reports whether a name is one word: `MJ12bot`, `archive.org_bot`, `008`.
 fn is_one_word(value: &[u8]) -> bool {
     value.iter().all(|byte| is_word(*byte))
 }

@@ -51,8 +51,7 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     });
 }
 
-/// Reports whether a character is non-ASCII white space, such as a no-break space. Authors often
-/// mean an ordinary space.
+/// Authors who write such a character, for example a no-break space, often mean an ordinary space.
 fn is_wide_blank(char: char) -> bool {
     !char.is_ascii() && char.is_whitespace()
 }

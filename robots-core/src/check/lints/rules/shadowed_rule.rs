@@ -27,7 +27,6 @@ const PAIRS: usize = 50_000;
 fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     let mut pairs = PAIRS;
     for group in file.robots.groups() {
-        // If a group has only one rule, no other rule can shadow it.
         if group.rules().len() > 1 {
             group_rules(group, &mut pairs, sink);
         }
@@ -66,7 +65,6 @@ fn group_rules(group: Group<'_>, pairs: &mut usize, sink: &mut Sink) {
     }
 }
 
-/// A rule and its pattern in canonical form, for comparison with other patterns.
 struct ComparedRule<'r> {
     rule: Rule<'r>,
     priority: usize,
@@ -95,8 +93,6 @@ impl<'p, 'r> Wide<'p, 'r> {
         self.by_prefix.entry(prefix).or_default().push((pattern, compiled));
     }
 
-    /// Returns a rule that shadows the rule with this pattern: it has a higher priority and matches
-    /// every path that `pattern` matches.
     fn covering(&self, pattern: &ComparedRule<'_>, pairs: &mut usize) -> Option<Rule<'r>> {
         let own = pattern.canonical.prefix();
         for length in self.lengths.range(..=own.len()) {
