@@ -115,7 +115,6 @@ pub(super) struct NameBuckets {
     hasher: RandomState,
 }
 
-/// The link to the next element of a list; empty at the end of the list.
 type EntryLink = OnceLock<Box<NameEntry>>;
 
 struct NameEntry {
@@ -124,7 +123,6 @@ struct NameEntry {
     next: EntryLink,
 }
 
-/// The buckets of one crawler.
 #[derive(Debug, Default)]
 pub(super) struct TokenBuckets {
     verified: Bucket,
@@ -137,8 +135,7 @@ impl NameBuckets {
     /// Maximum number of names. There are fewer registered crawlers.
     pub(super) const CAPACITY: usize = 4096;
 
-    /// Returns the buckets of a name, and creates them if necessary. `None` if the name is new and
-    /// the maximum number of names is reached.
+    /// Returns `None` if the name is new and the maximum number of names is reached.
     pub(super) fn of(&self, token: &ProductToken) -> Option<&TokenBuckets> {
         let list = self.hasher.hash_one(token) as usize % LISTS;
         let mut link = &self.lists.get_or_init(|| Box::new([const { EntryLink::new() }; LISTS]))[list];
@@ -206,7 +203,6 @@ pub(super) struct NetworkEntry {
     pub(super) paid: u64,
 }
 
-/// A set of entries, aligned so that it takes exactly two cache lines.
 #[derive(Clone, Copy, Default)]
 #[repr(align(128))]
 pub(super) struct EntrySet(pub(super) [NetworkEntry; WAYS]);
@@ -220,7 +216,6 @@ impl NetworkBuckets {
         Self { shards: [const { OnceLock::new() }; SHARDS], hasher: RandomState::default() }
     }
 
-    /// Counts one request in the bucket of a key if the request may pass.
     fn take(&self, key: u64, quota: Quota, now: Duration) -> Result<(), Duration> {
         let (shard, set) = place(key);
         let shard = self.shards[shard].get_or_init(|| Mutex::new(vec![EntrySet::default(); SETS].into()));
@@ -239,7 +234,6 @@ impl NetworkBuckets {
         taken
     }
 
-    /// Reports whether a request would pass. Does not count the request, and does not add an entry.
     fn look(&self, key: u64, quota: Quota, now: Duration) -> Result<(), Duration> {
         let (shard, set) = place(key);
         let Some(shard) = self.shards[shard].get() else { return Ok(()) };
@@ -249,7 +243,6 @@ impl NetworkBuckets {
     }
 }
 
-/// Returns the index of a key's shard, and the index of its set in this shard.
 const fn place(key: u64) -> (usize, usize) {
     (key as usize % SHARDS, (key >> 16) as usize % SETS)
 }

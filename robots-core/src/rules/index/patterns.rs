@@ -23,7 +23,6 @@ const WALK: usize = 64;
 /// Cost of excluding a pattern that cannot match, in compared bytes.
 const LOOK: usize = 4;
 
-/// The patterns of a file that contain wildcards.
 #[derive(Debug, Default)]
 pub(super) struct Patterns {
     texts: Vec<u8>,
@@ -47,7 +46,7 @@ pub(super) struct Wildcard {
     pub(super) pattern: u32,
 }
 
-/// A path that is compared with patterns. The classes of its bytes are computed on first use.
+/// A path that is compared with patterns.
 pub(super) struct Tried<'p, 'w> {
     pub(super) path: &'p [u8],
     octets: Option<OctetSet>,
@@ -55,7 +54,7 @@ pub(super) struct Tried<'p, 'w> {
     work: &'w mut MatchBudget,
 }
 
-/// Stores encoded patterns. Equal patterns are stored once.
+/// Stores equal patterns only once.
 #[derive(Default)]
 pub(super) struct Interner<'t> {
     pub(super) patterns: Patterns,
@@ -92,8 +91,8 @@ impl Patterns {
     }
 
     /// Returns the best rank of the patterns that match the path, or `best` if none of them is
-    /// better. `wildcards` must be sorted, best first. The caller has already compared the first
-    /// `known` bytes of each pattern.
+    /// better. `wildcards` must be sorted, best first. `known` is the number of bytes of each
+    /// pattern that the caller has already compared.
     pub(super) fn best<'p, 'w>(
         &'p self,
         wildcards: impl IntoIterator<Item = &'w Wildcard>,
@@ -120,7 +119,6 @@ impl Patterns {
         })
     }
 
-    /// Returns the size of the patterns in memory, in bytes.
     pub(super) fn memory(&self) -> usize {
         self.texts.capacity() + self.patterns.capacity() * size_of::<StoredPattern>()
     }
@@ -131,20 +129,17 @@ impl<'p, 'w> Tried<'p, 'w> {
         Self { path, octets: None, missing: Missing::default(), work }
     }
 
-    /// Subtracts the cost of a walk along a trie from the budget. Returns `false` if the budget was
-    /// not enough.
+    /// Returns `false` if the budget was not enough for a walk along a trie.
     pub(super) const fn take_walk(&mut self) -> bool {
         self.work.take(WALK + self.path.len() / 8)
     }
 
-    /// Subtracts the cost of a scan of the path from the budget. A scan looks up three bytes at
-    /// each position of the path, and each lookup takes up to 8 ns. Returns `false` if the budget
-    /// was not enough.
+    /// Returns `false` if the budget was not enough for a scan of the path. A scan looks up three
+    /// bytes at each position of the path, and each lookup takes up to 8 ns.
     pub(super) const fn take_scan(&mut self) -> bool {
         self.work.take(24 * self.path.len())
     }
 
-    /// Reports whether the path contains a byte.
     pub(super) fn holds(&mut self, octet: u8) -> bool {
         self.octets().holds(OctetSet::of(&[octet])) && memchr::memchr(octet, self.path).is_some()
     }
@@ -154,7 +149,6 @@ impl<'p, 'w> Tried<'p, 'w> {
     }
 }
 
-/// A range of indexes with 32 bits for each end.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Run {
     start: u32,
@@ -190,7 +184,6 @@ impl OctetSet {
         Self(self.0 | other.0)
     }
 
-    /// Reports whether the set contains every class in `needed`.
     pub(super) const fn holds(self, needed: Self) -> bool {
         needed.0 & !self.0 == 0
     }
@@ -232,20 +225,17 @@ impl MatchBudget {
     /// with a thousand patterns of 250 wildcards, three quarters of the budget are used up.
     const MAX_WORK: usize = 12 << 20;
 
-    /// Creates the budget of one request.
     pub(crate) const fn new() -> Self {
         Self { left: Self::MAX_WORK }
     }
 
-    /// Subtracts the cost of comparing this many bytes. Returns `false` if the budget was not
-    /// enough.
+    /// Returns `false` if the budget was not enough to compare this many bytes.
     pub(in crate::rules) const fn take(&mut self, octets: usize) -> bool {
         let enough = self.left >= octets;
         self.left = self.left.saturating_sub(octets);
         enough
     }
 
-    /// Reports whether the budget is used up.
     pub(in crate::rules) const fn is_spent(&self) -> bool {
         self.left == 0
     }
