@@ -77,7 +77,6 @@ const GRPC_MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
 /// accept at most 8 KiB of fields.
 const MAX_MESSAGE: usize = 1024;
 
-/// Returns the gRPC status in the fields of a response, if any.
 pub(super) fn said_status(response: &HeaderMap) -> Option<u16> {
     response.get(GRPC_STATUS)?.to_str().ok()?.parse().ok()
 }
