@@ -58,7 +58,6 @@ struct JudgedRequest<'j> {
     /// The result of checking who sent the request; `None` if senders are not checked.
     identity: Option<Identity>,
     address: OnceCell<Option<IpAddr>>,
-    /// The decision of an outer layer, if one has already judged this request.
     outside: Option<&'j OuterDecision>,
 }
 

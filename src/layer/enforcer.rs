@@ -65,7 +65,6 @@ pub(super) struct LayerNotes {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum RobotsTxtPlace {
-    /// This process serves `/robots.txt`.
     Here,
     /// Another server, such as a CDN, serves `/robots.txt`.
     Elsewhere,

@@ -118,7 +118,6 @@ impl Sender {
     }
 }
 
-/// The requests that an observer is notified of.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Interest {
     /// Disallowed requests, requests that come too soon, and requests of impostors.

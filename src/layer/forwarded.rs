@@ -35,7 +35,7 @@ impl ForwardedWay {
     ///
     /// Uses `X-Forwarded-*` if there is an `X-Forwarded-For`, and `Forwarded` otherwise, but never
     /// both. Most proxies set only `X-Forwarded-For` and forward the client's own `Forwarded`
-    /// unchanged, so it could be forged.
+    /// unchanged, so a client could forge `Forwarded`.
     pub fn read(fields: &HeaderMap, peer: SocketAddr, trusts: impl Fn(IpAddr) -> bool) -> Self {
         if !fields.contains_key(X_FORWARDED_FOR) && fields.contains_key(FORWARDED) {
             let (hops, client) = way_back(peer, forwarded(fields), trusts);
@@ -81,7 +81,6 @@ fn last_of(fields: &HeaderMap, name: &HeaderName) -> Option<Vec<u8>> {
     entries.next().map(|entry| entry.trim_ascii().to_vec())
 }
 
-/// One entry of `X-Forwarded-For` or `Forwarded`.
 struct Hop {
     /// The address from which the proxy that wrote this entry received the request.
     address: SocketAddr,

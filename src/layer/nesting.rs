@@ -86,7 +86,6 @@ pub(super) struct OuterDecision {
     decision: (Action, Reason),
     /// Whether outer layers have checked the sender.
     pub(super) is_sender_checked: bool,
-    /// The observers that outer layers have notified of the decision.
     pub(super) notified: Observers,
     site: SiteIdentity,
     target: Option<PathAndQuery>,

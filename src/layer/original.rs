@@ -20,7 +20,6 @@ use crate::source::Scheme;
 pub struct OriginalRequest<'a> {
     /// The method that the client used.
     pub method: &'a Method,
-    /// The HTTP version that the client used; `None` if it is unknown.
     version: Option<Version>,
     uri: &'a Uri,
     target: TargetIs<'a>,
@@ -121,7 +120,6 @@ impl<'a> OriginalRequest<'a> {
             && Self::has_grpc_type(self.headers)
     }
 
-    /// Returns the host and scheme that select the site; `None` if the request has no host.
     pub(super) fn site_key(&self) -> Option<(&'a [u8], Option<Scheme>)> {
         Some((self.host_octets()?, self.scheme()))
     }

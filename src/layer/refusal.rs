@@ -227,7 +227,6 @@ impl<'a> Event<'a> {
         format!("{problem}\n")
     }
 
-    /// Returns the reason for the refusal on one line.
     fn grpc_message(&self) -> String {
         let record = self.record;
         let mut out = String::with_capacity(TEXT);

@@ -189,7 +189,6 @@ where
 /// Resolves when a lookup has ended, or with an error when the time limit is exceeded.
 type LookedUp = Pin<Box<dyn Future<Output = Result<(), Elapsed>> + Send>>;
 
-/// A waiting request, and the ready service to call afterwards.
 struct Waiting<S, B> {
     service: S,
     request: Request<B>,

@@ -141,8 +141,6 @@ impl AgentCache {
         let is_taken = !before.header.is_empty();
         drop(before);
         let entry = Arc::new(CachedAgents { header: header.into(), agents: recognise(header) });
-        // If the slot already has a first entry, perhaps from another thread in the meantime, the
-        // new entry replaces the slot's latest entry.
         if slot.first.set(entry.clone()).is_err() {
             slot.last.store(entry.clone());
             if is_taken {

@@ -119,7 +119,6 @@ mod tests {
             self.0.lock().0
         }
 
-        /// Returns how much time has passed, even if the wall clock was set.
         pub(crate) fn elapsed(&self) -> Duration {
             self.0.lock().1
         }

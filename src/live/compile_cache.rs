@@ -90,7 +90,6 @@ impl CompileCache {
         find(&self.shared.versions.lock(), hash, settings, &settings.options())
     }
 
-    /// Compiles the version, unless a site already uses it.
     pub(super) fn compile(&self, hash: VersionHash, robots: RobotsTxt, settings: &CompileSettings) -> Arc<Compiled> {
         let options = settings.options();
         if let Some(compiled) = find(&self.shared.versions.lock(), hash, settings, &options) {

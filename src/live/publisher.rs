@@ -120,7 +120,6 @@ impl Publisher {
         Some(accepted)
     }
 
-    /// Publishes the candidate, makes it pending, or rejects it.
     pub(super) fn consider(&mut self, candidate: Candidate, now: SystemTime) -> ReloadOutcome {
         let live = self.live();
         let version = match candidate {

@@ -38,7 +38,6 @@ use crate::check;
 use crate::policy::{Mode, Policy};
 use crate::rules::{Reading, RobotsTxt};
 
-/// The state of one site, shared by its handles and its source.
 pub(crate) struct Site {
     pub(super) current: ArcSwap<Snapshot>,
     pub(super) source: Arc<dyn Source>,
@@ -454,9 +453,9 @@ impl AppendsParts for Site {
     }
 }
 
-/// Lets a site start from the state of another site. If the new site had its name before, its
-/// history may already contain some of the entries; these are not added again. Times are rounded on
-/// disk, so times that differ by less than a millisecond count as equal.
+/// Lets a site start from the saved state of another site. If a site with the new name existed
+/// before, its history may already contain some of the entries; these are not added again. Times
+/// are rounded on disk, so times that differ by less than a millisecond count as equal.
 fn inherit(to: &mut Remembered, before: Remembered, state: Option<&SiteState>) {
     let last = to.history.iter().next_back().map(|entry| entry.when + Duration::from_millis(1));
     for entry in before.history.iter().filter(|entry| last.is_none_or(|last| last <= entry.when)) {
@@ -491,7 +490,6 @@ pub(crate) struct SiteSettings {
     pub(crate) is_one_of_many: bool,
     pub(crate) opened_by: Cause,
     pub(crate) listeners: Vec<ReloadListener>,
-    /// The state directory, and the name of the site in it.
     pub(crate) state: Option<(StateDir, String)>,
     /// The initial state of this site, inherited from a site with another name.
     pub(crate) inherited: Option<Remembered>,

@@ -17,7 +17,6 @@ use crate::rules::{
 /// while.
 pub struct Grace {
     length: Duration,
-    /// Time when the present version went live.
     since: SystemTime,
     earlier: Vec<(SystemTime, Arc<RuleSet>)>,
 }

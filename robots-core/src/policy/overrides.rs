@@ -156,7 +156,6 @@ impl<M: Copy> Override<M> {
         }
     }
 
-    /// Reports whether the override has not ended yet.
     pub(super) fn holds(&self, request: &RequestFacts<'_>) -> bool {
         self.until.is_none_or(|end| request.now().is_none_or(|now| now < end))
     }

@@ -20,11 +20,9 @@ use super::gcra::{Bucket, Quota, RateKey, RateSender, nanoseconds};
 use crate::agent::Network;
 use crate::rules::ProductToken;
 
-/// Finds the bucket of a sender. Cloning is cheap, and clones share the buckets. A reload can pass
-/// a clone to the new snapshot, so that no sender gets a new burst.
+/// Finds the bucket of a sender. Cloning is cheap, and clones share the buckets.
 ///
-/// Memory for a name is allocated on the first request with this name. If there are already
-/// [`SiteBuckets::MAX_NAMES`] names, other names use the [`NetworkBuckets`].
+/// If there are already [`SiteBuckets::MAX_NAMES`] names, other names use the [`NetworkBuckets`].
 #[derive(Clone)]
 pub struct SiteBuckets {
     pub(super) shared: Arc<SharedBuckets>,

@@ -119,7 +119,6 @@ pub(super) enum Tail {
     Wild,
 }
 
-/// `rest` is the second value that [`split_prefix`] returns.
 pub(super) fn tail(rest: &[u8]) -> Tail {
     match rest {
         [] => Tail::Open,
@@ -142,12 +141,11 @@ pub(super) fn is_anchored(text: &[u8]) -> bool {
     text.ends_with(&[END])
 }
 
-/// A literal that does not occur in the last `end` bytes of the path. Other patterns with the same
-/// literal need not search these bytes again.
+/// A literal that does not occur in the last `end` bytes of the path. It need not be searched there
+/// again for another pattern.
 #[derive(Default)]
 pub(super) struct Missing<'t> {
     literal: &'t [u8],
-    /// Number of bytes at the end of the path that were searched.
     end: usize,
 }
 

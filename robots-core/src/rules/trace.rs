@@ -79,7 +79,7 @@ impl<'r> FormTrace<'r> {
     }
 }
 
-/// `None` if the rule does not match the path.
+/// Returns `None` if the rule does not match the path.
 fn strength(rule: Rule<'_>, reading: Reading, path: &[u8]) -> Option<usize> {
     let whole = PathPattern::new(rule.pattern(), reading);
     if whole.matches(path) {

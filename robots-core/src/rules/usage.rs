@@ -2,9 +2,9 @@
 //! (`Content-Usage`, draft-ietf-aipref-attach-05) and licences (`License`, RSL 1.0).
 //!
 //! A preference is a label with a value, such as `train-ai=n`. Any label is accepted, because the
-//! draft may still add labels. A value other than `y` and `n` is not a preference. If several lines
-//! match a path, the line with the longest pattern counts. If it cannot be parsed, there is no
-//! preference, because a line with a shorter pattern could state the opposite.
+//! draft may still add labels. If several lines match a path, the line with the longest pattern
+//! counts. If that line cannot be parsed, there is no preference, because a line with a shorter
+//! pattern could state the opposite.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -35,7 +35,6 @@ pub(super) struct UsageLines {
     pub(super) classes: Vec<Vec<usize>>,
     /// The licences of the site, for crawlers whose groups have no licence.
     pub(super) licenses: Vec<Box<str>>,
-    /// Whether different crawlers have different licences.
     pub(super) licenses_differ: bool,
 }
 
@@ -168,7 +167,7 @@ impl UsageLines {
         Some(Box::new(Self { lines, sections, classes, licenses_differ, licenses: site }))
     }
 
-    /// Returns the preferences, and the number of the first line that states them. `None` if there
+    /// Returns the preferences, and the number of the first line that states them; `None` if there
     /// are no preferences, or if the work budget is used up.
     pub(super) fn at(
         &self,

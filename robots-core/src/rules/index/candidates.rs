@@ -145,6 +145,7 @@ const COPIES: usize = 2;
 
 /// Decides, for each set of groups that apply together, whether the groups are merged into one
 /// trie.
+///
 /// A token can occur in many groups, and a group can name many tokens. If every token had its own
 /// copy of the candidates of its groups, the memory could be quadratic in the size of the file. So
 /// the number of copies is limited.
@@ -152,7 +153,6 @@ const COPIES: usize = 2;
 /// If a set of groups would exceed the limit, its groups are searched one after the other. Merging
 /// saves the most time for sets with many groups, so they are merged first. In real files, almost
 /// every token has only one group.
-/// group.
 pub(super) fn merged(sets: &[Vec<usize>], candidates: &Candidates) -> Vec<bool> {
     let mut merged = vec![false; sets.len()];
     let mut left = COPIES * candidates.len();

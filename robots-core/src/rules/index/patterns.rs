@@ -1,10 +1,7 @@
 //! Patterns with wildcards. A pattern is stored only once, even if several rules and groups use it.
 //!
-//! If at most 16 patterns have the same literal prefix, they are stored in a list at a node of the
-//! trie. Otherwise, each pattern is stored under three consecutive bytes that are rare in the other
-//! patterns, and one pass over the path finds the patterns that can match. Most of these are then
-//! excluded, because they contain a byte that does not occur in the path. The remaining patterns
-//! are compared exactly. Each of their literals is matched at the first possible position.
+//! Most patterns are excluded without a comparison, because they contain a byte that does not occur
+//! in the path.
 //!
 //! **The work of a verdict is bounded** ([`MatchBudget`]). A request has one budget. It covers all
 //! `User-Agent` lines of the request, and all versions of the file that are compared during a grace
@@ -39,7 +36,6 @@ struct StoredPattern {
     octets: OctetSet,
 }
 
-/// A pattern, and the rank of the candidate with this pattern.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wildcard {
     pub(super) rank: Rank,

@@ -3,11 +3,8 @@
 //!
 //! Each node stores the best rank of its own patterns and of the patterns at all nodes above, so a
 //! walk need not remember earlier nodes. The pattern at a node above may take precedence, because
-//! the priority is the length of a pattern as written, not as encoded. The nodes of all tries of a
-//! file are stored in one vector. The nodes of one trie are in breadth-first order, so the children
-//! of a node are adjacent. A step finds a child by the first byte of its label: with one comparison
-//! of machine words if there are up to eight children, otherwise in a table. The walk then compares
-//! eight bytes of the child's label at once.
+//! the priority is the length of a pattern as written, not as encoded. The nodes of one trie are in
+//! breadth-first order, so the children of a node are adjacent.
 //!
 //! Existing crates for radix trees store one value per key. They cannot store the best rank of a
 //! node and all nodes above, and they cannot store all tries of a file in one vector.
