@@ -82,7 +82,7 @@ fn last_of(fields: &HeaderMap, name: &HeaderName) -> Option<Vec<u8>> {
 }
 
 struct Hop {
-    /// The address from which the proxy that wrote this entry received the request.
+    /// Address that sent the request to the proxy that wrote this entry.
     address: SocketAddr,
     scheme: Option<Vec<u8>>,
     host: Option<Vec<u8>>,

@@ -159,7 +159,6 @@ impl Record {
         let own_token = agent.tokens().first().filter(|_| agent.crawler().is_none());
         Some(Box::new(Self {
             agent: agent.clone(),
-            // If an agent has no name, its first product token is used instead.
             token: own_token.map(|token| cut(&token.to_string()).to_owned()),
             identity,
             action: decision.action,

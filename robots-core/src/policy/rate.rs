@@ -86,7 +86,6 @@ impl RateRules {
         request: &RequestFacts<'_>,
         is_believed: bool,
     ) -> Option<RateLimit<'r>> {
-        // Most policies have no rate limit, so this condition is checked first.
         if self.mode == RateMode::Off && self.overrides.is_empty() {
             return None;
         }
@@ -132,7 +131,6 @@ impl RateLimit<'_> {
     /// The file extension of the path decides, and the query is ignored. Paths with `%`, `;` or `\`
     /// are not treated as assets, because servers interpret them differently.
     pub fn is_for_asset(target: &[u8]) -> bool {
-        // Most targets contain no dot, neither in a file extension nor in the query.
         if memchr::memchr(b'.', target).is_none() {
             return false;
         }

@@ -136,7 +136,6 @@ impl Directive {
         ("License", Self::License),
     ];
 
-    /// Includes the misspellings that the reference parser accepts.
     pub(crate) fn names() -> impl Iterator<Item = (&'static str, Self)> {
         Self::SPELLINGS.into_iter().chain(NAMES)
     }
