@@ -35,7 +35,7 @@ impl ForwardedWay {
     ///
     /// Uses `X-Forwarded-*` if there is an `X-Forwarded-For`, and `Forwarded` otherwise, but never
     /// both. Most proxies set only `X-Forwarded-For` and forward the client's own `Forwarded`
-    /// unchanged, so it could be forged.
+    /// unchanged, so a client could forge `Forwarded`.
     pub fn read(fields: &HeaderMap, peer: SocketAddr, trusts: impl Fn(IpAddr) -> bool) -> Self {
         if !fields.contains_key(X_FORWARDED_FOR) && fields.contains_key(FORWARDED) {
             let (hops, client) = way_back(peer, forwarded(fields), trusts);
@@ -74,24 +74,21 @@ fn way_back(
     (way, last)
 }
 
-/// Returns the last entry of a comma-separated field. The nearest proxy added it.
+/// The last entry was added by the nearest proxy.
 fn last_of(fields: &HeaderMap, name: &HeaderName) -> Option<Vec<u8>> {
     let lines = fields.get_all(name).iter().rev();
     let mut entries = lines.flat_map(|line| line.as_bytes().rsplit(|octet| *octet == b','));
     entries.next().map(|entry| entry.trim_ascii().to_vec())
 }
 
-/// One entry of `X-Forwarded-For` or `Forwarded`.
 struct Hop {
-    /// The address that this entry contains: the proxy that wrote the entry received the request
-    /// from this address.
+    /// Address that sent the request to the proxy that wrote this entry.
     address: SocketAddr,
     scheme: Option<Vec<u8>>,
     host: Option<Vec<u8>>,
 }
 
-/// Returns the entries of `X-Forwarded-For` from right to left; an entry that is not an address is
-/// `None`.
+/// Goes through the entries from right to left. An entry that is not an address is `None`.
 fn x_forwarded_for(fields: &HeaderMap) -> impl Iterator<Item = Option<Hop>> {
     let lines = fields.get_all(X_FORWARDED_FOR).iter().rev().map(HeaderValue::as_bytes);
     let entries = lines.flat_map(|line| line.rsplit(|octet| *octet == b',')).map(<[u8]>::trim_ascii);
@@ -100,8 +97,8 @@ fn x_forwarded_for(fields: &HeaderMap) -> impl Iterator<Item = Option<Hop>> {
     entries.map(|entry| Some(Hop { address: node(entry)?, scheme: None, host: None }))
 }
 
-/// Returns the hops in `Forwarded`, from right to left. An element that is malformed or has no
-/// address is `None`.
+/// Goes through the elements from right to left. An element that is malformed or has no address is
+/// `None`.
 fn forwarded(fields: &HeaderMap) -> impl Iterator<Item = Option<Hop>> {
     let lines = fields.get_all(FORWARDED).iter().rev().map(HeaderValue::as_bytes);
     let elements = lines.flat_map(|line| {
@@ -146,8 +143,8 @@ fn hop(element: &[u8]) -> Option<Hop> {
     Some(Hop { address: node(&address?)?, scheme, host })
 }
 
-/// Splits at the last delimiter outside quotes. Returns the bytes before and after the delimiter.
-/// Without a delimiter, returns `None` and the whole text.
+/// Splits at the last delimiter outside quotes. Without a delimiter, returns `None` and the whole
+/// text.
 fn split_last(text: &[u8], delimiter: u8) -> (Option<&[u8]>, &[u8]) {
     let mut is_quoted = false;
     for (at, octet) in text.iter().enumerate().rev() {

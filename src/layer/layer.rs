@@ -101,12 +101,13 @@ impl RobotsLayer {
     /// `RobotsLayer::for_axum08` uses axum's `ConnectInfo<SocketAddr>`. A second call replaces the
     /// function.
     ///
-    /// A client with an unknown address is in no exempt network, and its address neither verifies
-    /// nor refutes a claim to be a crawler. All clients with unknown addresses that claim to be the
-    /// same crawler share one rate limit bucket. When the policy needs the address of a client for
-    /// the first time and the address is unknown, the layer logs a warning with the target
-    /// `tower_robots::layer`. [`Status::without_address`](crate::live::Status::without_address)
-    /// counts every request whose client address is unknown although the policy needs it.
+    /// If a client's address is unknown, the client is not in any exempt network, and its claim to
+    /// be a crawler cannot be checked by address. All clients with unknown addresses that claim to
+    /// be the same crawler share one rate limit bucket. When the policy needs the address of a
+    /// client for the first time and the address is unknown, the layer logs a warning with the
+    /// target `tower_robots::layer`.
+    /// [`Status::without_address`](crate::live::Status::without_address) counts every request whose
+    /// client address is unknown although the policy needs it.
     ///
     /// The function is called only if a group of the robots.txt applies to the agent of the
     /// request. If the function panics, the request passes, and

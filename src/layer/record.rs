@@ -159,7 +159,6 @@ impl Record {
         let own_token = agent.tokens().first().filter(|_| agent.crawler().is_none());
         Some(Box::new(Self {
             agent: agent.clone(),
-            // If an agent has no name, its first product token is used instead.
             token: own_token.map(|token| cut(&token.to_string()).to_owned()),
             identity,
             action: decision.action,
@@ -256,7 +255,6 @@ pub(super) const fn is_crawler(agent: &Agent) -> bool {
     agent.class().is_crawler()
 }
 
-/// Returns the crawl delay if the request came before it had passed.
 fn limit(decision: &Decision<'_>) -> Option<Box<Limit>> {
     let rate_limit = decision.rate_limit?;
     let delay = rate_limit.delay;
@@ -277,7 +275,6 @@ pub fn text(octets: &[u8]) -> Cow<'_, str> {
     std::str::from_utf8(octets).map_or_else(|_| String::from_utf8_lossy(octets), Cow::Borrowed)
 }
 
-/// Returns the first [`MAX_NAME`] characters of a claimed name.
 fn cut(name: &str) -> &str {
     // If the name has at most `MAX_NAME` bytes, it has at most as many characters.
     if name.len() <= MAX_NAME {
@@ -293,14 +290,12 @@ const WITH_UNDERSCORE: HeaderName = HeaderName::from_static("robots_verdict");
 /// Maximum size of a rule in the field, in bytes.
 const MAX_RULE: usize = 256;
 
-/// Reports whether a request has a verdict field, in either spelling. Comparing the names of all
-/// fields is faster than two lookups, because requests have few fields, and most names differ from
-/// both names in length.
+/// Comparing the names of all fields is faster than two lookups, because requests have few fields,
+/// and most names differ from both names in length.
 pub(super) fn is_present(headers: &HeaderMap) -> bool {
     headers.keys().any(|name| *name == Record::FIELD || *name == WITH_UNDERSCORE)
 }
 
-/// Removes the verdict fields that a client sent.
 pub(super) fn strip(headers: &mut HeaderMap) {
     if is_present(headers) {
         headers.remove(Record::FIELD);

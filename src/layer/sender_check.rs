@@ -17,8 +17,7 @@ use crate::identity::{FieldLines, IdentityRequest, MessageHead};
 use crate::source::Scheme;
 use crate::source::evidence::{ClaimPath, Verifier};
 
-/// The field that describes the signatures of a request. A request without this field is not
-/// signed.
+/// The field that describes the signatures of a request.
 const SIGNATURE_INPUT: HeaderName = HeaderName::from_static("signature-input");
 
 /// How a layer checks senders, for [`RobotsLayer::verifier`](super::RobotsLayer::verifier).
@@ -52,9 +51,8 @@ impl SenderCheck {
         Self { listener_from: Some(Arc::new(listener)), ..self }
     }
 
-    /// Returns the sender of a request whose `User-Agent` names these agents. Does not wait for
-    /// missing evidence: it is fetched for later requests, and the claim of this request stays
-    /// undecided.
+    /// Does not wait for missing evidence: it is fetched for later requests, and the claim of this
+    /// request stays undecided.
     pub(super) fn sender(
         &self,
         origin: &str,
@@ -79,7 +77,6 @@ impl SenderCheck {
         })
     }
 
-    /// Reports whether the check of this sender still waits for a lookup or download.
     pub(super) fn is_awaited(
         &self,
         request: &OriginalRequest<'_>,
@@ -114,7 +111,6 @@ impl SenderCheck {
 
 robots_core::debug_as!(|it| SenderCheck { site: it.site });
 
-/// Reports whether a request has signatures.
 fn is_signed(request: &OriginalRequest<'_>) -> bool {
     request.headers.keys().any(|name| *name == SIGNATURE_INPUT)
 }

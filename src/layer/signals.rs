@@ -125,15 +125,13 @@ impl Signals {
         self
     }
 
-    /// Returns the settings in an `Arc`, which clones of the layer share; `None` if no response
-    /// gets a field.
+    /// Returns `None` if no response gets a field.
     pub(super) fn shared(self) -> Option<Arc<Self>> {
         (self != Self::default()).then(|| Arc::new(self))
     }
 
-    /// Returns the fields of the response to a request; `None` if the response gets none. `agents`
-    /// must be the agents in the request's own `User-Agent`, because caches use this field to
-    /// select a stored response.
+    /// Returns `None` if the response gets no fields. `agents` must be the agents in the request's
+    /// own `User-Agent`, because caches use this field to select a stored response.
     pub(super) fn response_fields(
         &self,
         live: &LiveRobots,
@@ -181,9 +179,8 @@ impl Signals {
         (has_fields || found.content_varies || found.links_vary).then_some(found)
     }
 
-    /// Adds the fields whose pattern matches the path in any form. If there are several values for
-    /// `X-Robots-Tag`, adds all of them. If there are several values for another field, adds only
-    /// the value with the longest pattern.
+    /// Adds the fields whose pattern matches the path in any form. If several rules set the same
+    /// field, only the rule with the longest pattern counts, except for `X-Robots-Tag`.
     fn add_fields(&self, path: &RequestPath<'_>, agents: &[Agent], found: &mut ResponseFields) {
         let mut longest: Vec<&FieldRule> = Vec::new();
         let matches = |rule: &&FieldRule| path.forms().any(|(_, form)| rule.pattern.matches(form));
@@ -202,7 +199,6 @@ impl Signals {
     }
 }
 
-/// Returns the value if it is the same for all agents, and `None` otherwise.
 fn common<T: PartialEq>(agents: &[Agent], value: impl Fn(&Agent) -> Option<T>) -> Option<T> {
     let (first, others) = agents.split_first()?;
     let first = value(first)?;
@@ -253,7 +249,6 @@ impl ResponseFields {
         }
     }
 
-    /// Adds the links to the layer's own refusal.
     pub(super) fn add_to_refusal(self, headers: &mut HeaderMap) {
         for link in self.links {
             add(headers, link);

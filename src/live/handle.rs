@@ -71,8 +71,8 @@ impl LiveRobots {
         read(&self.site.current.load())
     }
 
-    /// Returns the live snapshot in a guard, without incrementing its reference count. Neither
-    /// store the guard nor hold it across an await.
+    /// Does not increment the snapshot's reference count. Neither store the guard nor hold it
+    /// across an await.
     pub(crate) fn load(&self) -> Guard<Arc<Snapshot>> {
         self.site.current.load()
     }
@@ -388,12 +388,10 @@ impl LiveRobots {
         self.site.remembered()
     }
 
-    /// Returns the identity of the site, which is the same for all its handles.
     pub(crate) fn identity(&self) -> SiteIdentity {
         SiteIdentity(Arc::downgrade(&self.site))
     }
 
-    /// Reports whether this is a handle of the site with this identity.
     pub(crate) fn is(&self, identity: &SiteIdentity) -> bool {
         std::ptr::eq(Arc::as_ptr(&self.site), identity.0.as_ptr())
     }

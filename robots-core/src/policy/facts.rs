@@ -1,8 +1,7 @@
 //! The facts about a request that a policy needs for its decision.
 //!
-//! **A policy has no clock.** The caller passes a clock with each request. The policy reads this
-//! clock only if the decision depends on the time, for example on the end of an override. So
-//! overrides end without a timer.
+//! **A policy has no clock.** The caller passes a clock with each request, so overrides end without
+//! a timer.
 
 use std::cell::OnceCell;
 use std::net::IpAddr;
@@ -52,8 +51,6 @@ impl<'a> RequestFacts<'a> {
         self.address.and_then(|address| address())
     }
 
-    /// Returns the path that the caller parsed. If the caller passed only a target, parses the path
-    /// of the target in these forms.
     #[inline]
     pub(super) fn path(&self, forms: PathForms) -> &RequestPath<'a> {
         match &self.path {

@@ -17,7 +17,6 @@ use crate::rules::{
 /// while.
 pub struct Grace {
     length: Duration,
-    /// Time when the present version went live.
     since: SystemTime,
     earlier: Vec<(SystemTime, Arc<RuleSet>)>,
 }
@@ -80,10 +79,12 @@ impl Grace {
         !self.earlier.iter().any(|(since, rules)| is_due(*since) && disallowed_by(rules))
     }
 
-    /// Returns the crawl delay that may be enforced at `now`. After the grace period of the present
-    /// version, this is `interval`. Before that, it is the longest interval of the earlier versions
-    /// whose own grace period has ended, but at most `interval`. `None` if these earlier versions
-    /// have no delay for the agent. `select` is the same as in [`covers`](Self::covers).
+    /// Returns the crawl delay that may be enforced at `now`; at most `interval`, the delay in the
+    /// present version of the rules.
+    ///
+    /// Until the present version's grace period ends, this is the longest delay in the earlier
+    /// versions whose grace period has ended, or `None` if those versions have no delay for the
+    /// agent. `select` is the same as in [`covers`](Self::covers).
     pub(super) fn due_interval<'g>(
         &'g self,
         now: SystemTime,
@@ -98,15 +99,12 @@ impl Grace {
         delays.map(|delay| delay.enforced_interval().min(interval)).max()
     }
 
-    /// Returns the end of a grace period that begins at `since`. If the end is beyond the range of
-    /// the clock, returns a time far in the future.
     fn end_after(&self, since: SystemTime) -> SystemTime {
         since.checked_add(self.length).unwrap_or(since + Duration::from_secs(u32::MAX.into()))
     }
 }
 
-/// Returns the groups that the crawler `name` obeys. The name `*` means a crawler that no group
-/// names.
+/// The name `*` stands for a crawler that no group names.
 fn select<'r>(rules: &'r RuleSet, name: Name<'_>) -> Selection<'r> {
     rules.select(ProductToken::from_name(name.value()).as_slice(), Fallback::Star)
 }

@@ -38,7 +38,6 @@ keyword_enum! {
     }
 }
 
-/// The cookie names in the configuration.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Cookies {
     /// Names of the cookies that exempt a request.
@@ -48,9 +47,7 @@ pub(super) struct Cookies {
 }
 
 impl Cookies {
-    /// Checks cookie names from a configuration.
     pub(super) fn names<N: AsRef<[u8]>>(names: impl IntoIterator<Item = N>) -> Result<Vec<Box<[u8]>>, ValueError> {
-        // A name must not contain delimiters, spaces or control characters.
         let ends = |byte: &u8| matches!(byte, b'=' | b';' | b' ' | 0..=0x1F | 0x7F);
         let name = |name: N| match name.as_ref() {
             name if !name.is_empty() && !name.iter().any(ends) => Ok(name.into()),

@@ -156,8 +156,6 @@ impl<M: Copy> Override<M> {
         }
     }
 
-    /// Reports whether the override is still in effect. Reads the clock only if the override has an
-    /// end.
     pub(super) fn holds(&self, request: &RequestFacts<'_>) -> bool {
         self.until.is_none_or(|end| request.now().is_none_or(|now| now < end))
     }
@@ -221,16 +219,14 @@ pub(super) fn called(name: &str) -> Result<ProductToken, ValueError> {
     }
 }
 
-/// Creates the error for a string that is not a crawler's name. `meant` is the name that the
-/// message suggests.
 fn no_name(name: &str, meant: Option<&str>) -> ValueError {
     let right = meant.map_or("one such as \"GPTBot\"".to_owned(), |meant| format!("{meant:?}"));
     ValueError::new(name, format_args!("is not a crawler's name: write {right}"))
 }
 
-/// Reports whether an agent has this name: the crawler's name in the registry, the agent's own
-/// token, or a name that the crawler sends. Ignores the tokens of other crawlers whose groups the
-/// agent may obey. For example, Googlebot is not a name of Applebot.
+/// Reports whether `name` is the crawler's name in the registry, the agent's own token, or a name
+/// that the crawler sends. Googlebot is not a name of Applebot, although Applebot may obey a group
+/// for Googlebot.
 pub(super) fn is_called(agent: &Agent, name: &ProductToken) -> bool {
     let is_name = |other: &str| other.as_bytes().eq_ignore_ascii_case(name.as_bytes());
     agent.tokens().first() == Some(name)

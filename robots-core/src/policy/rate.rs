@@ -27,10 +27,9 @@ keyword_enum! {
 }
 
 impl RateMode {
-    /// Returns the rate mode as limited by the policy's mode: unchanged under [`Mode::Refuse`], at
-    /// most [`RateMode::Observe`] under [`Mode::Observe`] and [`Mode::Tag`], and [`RateMode::Off`]
-    /// under [`Mode::Off`]. Tags are for disallowed requests, and rate limits are for allowed
-    /// requests. So [`Mode::Tag`] only observes.
+    /// Returns the rate mode as limited by the policy's mode. Only allowed requests are
+    /// rate-limited, and they are never tagged, so [`Mode::Tag`] has the same effect as
+    /// [`Mode::Observe`].
     #[doc(hidden)]
     pub fn within(self, mode: Mode) -> Self {
         match mode {
@@ -41,7 +40,6 @@ impl RateMode {
     }
 }
 
-/// A policy's settings for rate limiting.
 #[derive(Clone, Debug)]
 pub(super) struct RateRules {
     pub(super) mode: RateMode,
@@ -88,7 +86,6 @@ impl RateRules {
         request: &RequestFacts<'_>,
         is_believed: bool,
     ) -> Option<RateLimit<'r>> {
-        // Most policies have no rate limit, so this condition is checked first.
         if self.mode == RateMode::Off && self.overrides.is_empty() {
             return None;
         }
@@ -134,7 +131,6 @@ impl RateLimit<'_> {
     /// The file extension of the path decides, and the query is ignored. Paths with `%`, `;` or `\`
     /// are not treated as assets, because servers interpret them differently.
     pub fn is_for_asset(target: &[u8]) -> bool {
-        // Most targets contain no dot, neither in a file extension nor in the query.
         if memchr::memchr(b'.', target).is_none() {
             return false;
         }
@@ -146,8 +142,8 @@ impl RateLimit<'_> {
     }
 
     /// Replaces all values except the mode with the values of `refusing`, the rate limit under
-    /// [`Mode::Refuse`], so that requests are counted as under [`Mode::Refuse`]. A limit that
-    /// already refuses stays unchanged. The two limits may be for different agents of the request.
+    /// [`Mode::Refuse`], so that requests are counted as under [`Mode::Refuse`]. The two limits may
+    /// be for different agents of the request.
     pub(super) fn with_refusing(self, refusing: Self) -> Self {
         if self.mode == RateMode::Refuse { self } else { Self { mode: self.mode, ..refusing } }
     }
@@ -158,13 +154,11 @@ impl RateLimit<'_> {
     }
 }
 
-/// Reports whether an agent's class shows that the request is automated. Requests from browsers or
-/// apps, and requests without a `User-Agent`, may be made by people.
+/// Requests from browsers or apps, and requests without a `User-Agent`, may be made by people.
 const fn is_automation(agent: &Agent) -> bool {
     matches!(agent.class(), Class::Declared | Class::Headless | Class::Library)
 }
 
-/// File extensions of assets, such as style sheets and images. Case is ignored.
 const ASSETS: [&[&str]; 3] = [
     &["css", "js", "mjs", "map", "wasm", "webmanifest"],
     &["png", "jpg", "jpeg", "gif", "webp", "avif", "svg", "ico", "bmp", "apng", "jxl"],

@@ -18,8 +18,7 @@ pub struct Quota {
     depth: u64,
 }
 
-/// The bucket of one sender: the time when it is full again, in nanoseconds. Each request that
-/// passes adds one interval to this time.
+/// The bucket of one sender: the time when it is full again, in nanoseconds.
 #[derive(Debug, Default)]
 pub(super) struct Bucket(AtomicU64);
 
@@ -55,17 +54,14 @@ impl Quota {
         if next <= full { (next, Ok(())) } else { (paid, Err(Duration::from_nanos(next - full))) }
     }
 
-    /// Reports whether a request at the time `now` would pass.
     pub(super) fn look(self, paid: u64, now: u64) -> Result<(), Duration> {
         self.take(paid, now).1
     }
 }
 
 impl Bucket {
-    /// Counts one request in the bucket if the request may pass.
-    ///
-    /// If several threads call this at once, no more requests pass in total than the quota allows:
-    /// the bucket is one atomic word, which is updated by compare-and-swap.
+    /// Counts one request in the bucket if the request may pass. If several threads call this at
+    /// once, no more requests pass in total than the quota allows.
     ///
     /// # Errors
     ///

@@ -20,11 +20,9 @@ use super::gcra::{Bucket, Quota, RateKey, RateSender, nanoseconds};
 use crate::agent::Network;
 use crate::rules::ProductToken;
 
-/// Finds the bucket of a sender. Cloning is cheap, and clones share the buckets. A reload can pass
-/// a clone to the new snapshot, so that no sender gets a new burst.
+/// Finds the bucket of a sender. Cloning is cheap, and clones share the buckets.
 ///
-/// Memory for a name is allocated on the first request with this name. If there are already
-/// [`SiteBuckets::MAX_NAMES`] names, other names use the [`NetworkBuckets`].
+/// If there are already [`SiteBuckets::MAX_NAMES`] names, other names use the [`NetworkBuckets`].
 #[derive(Clone)]
 pub struct SiteBuckets {
     pub(super) shared: Arc<SharedBuckets>,
@@ -115,7 +113,6 @@ pub(super) struct NameBuckets {
     hasher: RandomState,
 }
 
-/// The link to the next element of a list; empty at the end of the list.
 type EntryLink = OnceLock<Box<NameEntry>>;
 
 struct NameEntry {
@@ -124,7 +121,6 @@ struct NameEntry {
     next: EntryLink,
 }
 
-/// The buckets of one crawler.
 #[derive(Debug, Default)]
 pub(super) struct TokenBuckets {
     verified: Bucket,
@@ -137,8 +133,7 @@ impl NameBuckets {
     /// Maximum number of names. There are fewer registered crawlers.
     pub(super) const CAPACITY: usize = 4096;
 
-    /// Returns the buckets of a name, and creates them if necessary. `None` if the name is new and
-    /// the maximum number of names is reached.
+    /// Returns `None` if the name is new and the maximum number of names is reached.
     pub(super) fn of(&self, token: &ProductToken) -> Option<&TokenBuckets> {
         let list = self.hasher.hash_one(token) as usize % LISTS;
         let mut link = &self.lists.get_or_init(|| Box::new([const { EntryLink::new() }; LISTS]))[list];
@@ -206,7 +201,6 @@ pub(super) struct NetworkEntry {
     pub(super) paid: u64,
 }
 
-/// A set of entries, aligned so that it takes exactly two cache lines.
 #[derive(Clone, Copy, Default)]
 #[repr(align(128))]
 pub(super) struct EntrySet(pub(super) [NetworkEntry; WAYS]);
@@ -220,7 +214,6 @@ impl NetworkBuckets {
         Self { shards: [const { OnceLock::new() }; SHARDS], hasher: RandomState::default() }
     }
 
-    /// Counts one request in the bucket of a key if the request may pass.
     fn take(&self, key: u64, quota: Quota, now: Duration) -> Result<(), Duration> {
         let (shard, set) = place(key);
         let shard = self.shards[shard].get_or_init(|| Mutex::new(vec![EntrySet::default(); SETS].into()));
@@ -239,7 +232,6 @@ impl NetworkBuckets {
         taken
     }
 
-    /// Reports whether a request would pass. Does not count the request, and does not add an entry.
     fn look(&self, key: u64, quota: Quota, now: Duration) -> Result<(), Duration> {
         let (shard, set) = place(key);
         let Some(shard) = self.shards[shard].get() else { return Ok(()) };
@@ -249,7 +241,6 @@ impl NetworkBuckets {
     }
 }
 
-/// Returns the index of a key's shard, and the index of its set in this shard.
 const fn place(key: u64) -> (usize, usize) {
     (key as usize % SHARDS, (key >> 16) as usize % SETS)
 }

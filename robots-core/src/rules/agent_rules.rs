@@ -156,8 +156,7 @@ pub(crate) fn product_tokens(agent: &[u8]) -> Option<Vec<ProductToken>> {
     (!is_header).then(|| names.into_iter().flatten().map(ProductToken::new).collect())
 }
 
-/// Returns the product name without its version (`OurBot` for `OurBot 2.0`). The result is used
-/// only if no group matches the name with the version.
+/// The result is used only if no group matches the name with the version.
 fn without_version(product: &[u8]) -> Option<&[u8]> {
     let blank = memchr::memrchr(b' ', product)?;
     let is_version = matches!(&product[blank + 1..], [b'v' | b'V', digit, ..] | [digit, ..] if digit.is_ascii_digit());
@@ -182,7 +181,6 @@ mod tests {
             ("ourbot/2.0", "/ours"),
             ("Googlebot-Image", "/star"),
             ("OurBotX", "/star"),
-            // A version after the name is ignored. All other words belong to the name.
             ("OurBot 2.0", "/ours"),
             ("ourbot  v2", "/ours"),
             ("OurBot 2.0/beta", "/ours"),

@@ -48,7 +48,7 @@ pub struct LinePlaces {
 /// file.
 const ENDS_GROUP: &[u8] = b"# Ends the group above, in which some crawlers read no rule";
 
-/// Start of the comment before the groups of a fragment. The title of the fragment follows.
+/// Start of the comment before the groups of a fragment.
 const FROM: &[u8] = b"# From ";
 
 /// The tokens for a name in [`Reading::Standard`](super::Reading::Standard) and in
@@ -137,7 +137,6 @@ impl LinePlaces {
     }
 }
 
-/// Writes the lines of the served file and counts them.
 struct Writer {
     out: Vec<u8>,
     lines: usize,
@@ -261,8 +260,7 @@ fn select<'f>(
 ) -> (MergedGroups<'f>, Vec<Name<'f>>) {
     let mut left_out = Vec::new();
     let mut left_keys = HashSet::new();
-    // The names that are not in `named`, in the order of the file, each with the indexes of its
-    // groups.
+    // Each name with the indexes of its groups.
     let mut names: Vec<(Name<'f>, Vec<usize>)> = Vec::new();
     let mut known: HashMap<NameKey, usize> = HashMap::new();
     for (index, group) in robots.groups().enumerate() {
@@ -291,7 +289,7 @@ fn select<'f>(
     (merge(names, lines), left_out)
 }
 
-/// Merges the groups of each name. Names with the same groups share a merged group.
+/// Names with the same groups share a merged group.
 fn merge<'f>(names: Vec<(Name<'f>, Vec<usize>)>, lines: &[Vec<GroupLine>]) -> MergedGroups<'f> {
     let sizes: Vec<usize> = lines.iter().map(|lines| lines.iter().map(|line| line.content.len() + 1).sum()).collect();
     let mut groups: MergedGroups<'f> = Vec::new();
@@ -312,7 +310,6 @@ fn merge<'f>(names: Vec<(Name<'f>, Vec<usize>)>, lines: &[Vec<GroupLine>]) -> Me
     groups
 }
 
-/// Returns every group once, unmerged, with its names.
 fn as_written<'f>(names: &[(Name<'f>, Vec<usize>)], count: usize) -> MergedGroups<'f> {
     let mut groups: MergedGroups<'f> = (0..count).map(|index| (vec![index], Vec::new())).collect();
     for (name, of) in names {
@@ -332,7 +329,7 @@ fn listed(names: &[Name<'_>]) -> String {
     first_few(names.iter().map(short), MAX_LISTED)
 }
 
-/// Maximum length of a title, in characters. Longer titles are cut.
+/// Maximum length of a title, in characters.
 const MAX_TITLE_LENGTH: usize = 120;
 
 /// A list of groups, maintained by somebody else, that [`RobotsTxt::append`] appends to a

@@ -124,19 +124,18 @@ impl<'r> CrawlDelay<'r> {
 #[derive(Clone, Copy)]
 pub(super) struct SetDelay {
     pub(super) record: DelayRecord,
-    /// Position, within the set, of the group that contains the delay. The names that match an
-    /// agent are stored in the same order as the groups.
+    /// Index, within the set, of the group that contains the delay. [`RuleSet`](super::RuleSet)
+    /// stores the matching names in the order of the groups, so the name has the same index.
     pub(super) place: usize,
 }
 
 crate::debug_as!(|it| CrawlDelay::<'_> { interval: it.interval(), line: it.line() });
 
-/// Returns the shortest delay in each set of groups, or an empty list if the file has no delays.
-/// Ignores lines that end after the first `limit` bytes.
+/// Returns an empty list if the file has no delays. Ignores lines that end after the first `limit`
+/// bytes.
 pub(super) fn by_set(document: &RobotsTxt, limit: usize, sets: &[Vec<usize>]) -> Vec<Option<SetDelay>> {
     let lines = document.delays();
     if lines.is_empty() {
-        // Most files have no delays.
         return Vec::new();
     }
     let mut of_group: Vec<Option<DelayRecord>> = vec![None; document.groups().len()];
@@ -155,9 +154,8 @@ pub(super) fn by_set(document: &RobotsTxt, limit: usize, sets: &[Vec<usize>]) ->
     sets.iter().map(of_set).collect()
 }
 
-/// Returns the longest delay in a set of groups, and the index of its group within the set. If
-/// several delays are equally long, returns the first. Ignores lines that end after the first
-/// `limit` bytes.
+/// Returns the longest delay in a set of groups, and the index of its group within the set. Ignores
+/// lines that end after the first `limit` bytes.
 pub(super) fn longest<'r>(document: &'r RobotsTxt, limit: usize, set: &[usize]) -> Option<(&'r DelayRecord, usize)> {
     let lines = document.delays().iter().filter(|line| line.end <= limit);
     let of_set = lines.filter_map(|line| Some((line, set.binary_search(&line.group).ok()?)));

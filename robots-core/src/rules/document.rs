@@ -44,7 +44,7 @@ impl From<Arc<[u8]>> for RobotsTxt {
     }
 }
 
-/// The names and the rules of a group, as ranges of indexes into the document's names and rules.
+/// Ranges of indexes into the document's names and rules.
 #[derive(Debug)]
 struct GroupRecord {
     names: Range<usize>,
@@ -193,8 +193,6 @@ impl RobotsTxt {
         })
     }
 
-    /// Returns the paths of the sitemaps and licences that the file names. On first use, calls
-    /// `find` to find them.
     pub(super) fn referred(&self, find: impl FnOnce() -> Vec<Vec<u8>>) -> &[Vec<u8>] {
         self.0.referred.get_or_init(find)
     }
@@ -206,13 +204,10 @@ impl RobotsTxt {
         &self.0.notes
     }
 
-    /// Returns the crawl-delay lines that are inside groups and have a delay above zero, in the
-    /// order of the file.
     pub(super) fn delays(&self) -> &[DelayRecord] {
         &self.0.delays
     }
 
-    /// Returns the content-usage, content-signal and license lines, in the order of the file.
     pub(super) fn usage(&self) -> &[UsageRecord] {
         &self.0.usage
     }
@@ -327,9 +322,8 @@ impl fmt::Debug for Rule<'_> {
     }
 }
 
-/// Parses a file line by line. Successive user-agent lines name the crawlers of one group, even if
-/// lines other than rules are between them. The first user-agent line after a rule begins another
-/// group.
+/// Successive user-agent lines name the crawlers of one group, even if lines other than rules are
+/// between them. The first user-agent line after a rule begins another group.
 impl Document {
     fn parse(mut self) -> RobotsTxt {
         let bytes = self.bytes.clone();
@@ -369,7 +363,6 @@ impl Document {
         }
     }
 
-    /// Stores a delay that is above zero and belongs to a group.
     fn delay(&mut self, at: &ValueRecord, value: &[u8]) {
         match delay(value) {
             None => self.note(at.line, NoteKind::InvalidCrawlDelay),
@@ -381,8 +374,7 @@ impl Document {
         }
     }
 
-    /// Handles a host line. Only the first valid host line is used. All other host lines get a
-    /// note.
+    /// Only the first valid host line is used.
     fn host(&mut self, line: usize, value: &[u8]) {
         match Host::parse(value) {
             None => self.note(line, NoteKind::InvalidHost),

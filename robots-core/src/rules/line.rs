@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-/// Maximum number of bytes of a line that are parsed. All later bytes of the line are ignored.
+/// Maximum number of bytes of a line that are parsed, as in the reference parser.
 pub(crate) const MAX_LINE: usize = 2083 * 8 - 1;
 
 /// A line as written in the file.
@@ -28,8 +28,8 @@ pub enum LineKind<'a> {
     Comment,
     /// A field name, a separator and a value, which may be empty.
     Field(Field<'a>),
-    /// A line without a separator, or without a name before the separator. It is ignored in every
-    /// reading.
+    /// A line without a separator, or without a name before the separator. Every
+    /// [`Reading`](super::Reading) ignores such a line.
     Malformed,
 }
 
@@ -136,7 +136,6 @@ impl Directive {
         ("License", Self::License),
     ];
 
-    /// Returns every name that stands for a directive, including misspellings.
     pub(crate) fn names() -> impl Iterator<Item = (&'static str, Self)> {
         Self::SPELLINGS.into_iter().chain(NAMES)
     }
@@ -232,7 +231,6 @@ impl<'a> Line<'a> {
     }
 }
 
-/// Iterates over the lines of a file.
 #[derive(Clone, Debug)]
 pub(super) struct Lines<'a> {
     file: &'a [u8],
@@ -258,14 +256,12 @@ impl<'a> Iterator for Lines<'a> {
     }
 }
 
-/// Reports whether `text` starts with `start`, ignoring case.
 #[inline]
 pub(crate) fn starts_with(text: &[u8], start: &[u8]) -> bool {
     text.get(..start.len()).is_some_and(|text| text.eq_ignore_ascii_case(start))
 }
 
-/// Returns the length of the byte order mark at the start of the file. As in the reference parser,
-/// the mark may be incomplete.
+/// As in the reference parser, the byte order mark may be incomplete.
 pub(super) fn bom_length(file: &[u8]) -> usize {
     file.iter().zip([0xEF, 0xBB, 0xBF]).take_while(|(have, want)| **have == *want).count()
 }
@@ -281,7 +277,6 @@ fn split(text: &[u8]) -> Option<(usize, bool)> {
     memchr::memchr2(b' ', b'\t', &text[at + rest..]).is_none().then_some((at, false))
 }
 
-/// Reports whether a byte is ASCII white space, including vertical tab.
 pub(super) const fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | 0x0B | 0x0C | b'\r')
 }

@@ -6,9 +6,8 @@
 //! same in all forms.
 //!
 //! **A `RequestPath` computes its [other forms](super::PathForm) on first use.** A crafted target
-//! of 8 KiB can have 577 forms, which take four milliseconds to compute. If no group applies to a
-//! request, these forms are never computed. If the standard form is equal to the target, the
-//! `RequestPath` borrows the target.
+//! of 8 KiB can have 577 forms, which take four milliseconds to compute. They are not needed if no
+//! group applies to the request.
 
 use std::borrow::Cow;
 use std::sync::OnceLock;
@@ -53,7 +52,8 @@ impl<'t> RequestPath<'t> {
         Self::with_forms(target.as_ref(), PathForms::ALL)
     }
 
-    /// Creates a path like [`RequestPath::new`], but only with the kinds of forms in `kinds`.
+    /// Creates a path like [`RequestPath::new`], but computes only those additional forms whose
+    /// kind is in `kinds`.
     pub(crate) fn with_forms(target: &'t [u8], kinds: PathForms) -> Self {
         if target.starts_with(b"/") && is_plain(target) {
             return Self { form: PathForm::Standard, sent: Cow::Borrowed(target), readings: None };
@@ -147,20 +147,19 @@ impl<'t> RequestPath<'t> {
 }
 
 /// Reports whether an origin-form target contains only bytes that every server interprets in the
-/// same way. The positions of the bytes are ignored, so a target may have only one form even if the
-/// result is `false`.
+/// same way. If the result is `false`, the target may still have only one form.
 ///
-/// Most targets contain only such bytes. The function checks blocks of bytes without an early exit,
-/// because the compiler can vectorise this.
+/// The function checks blocks of bytes without an early exit, because the compiler can vectorise
+/// this.
 fn is_plain(target: &[u8]) -> bool {
     const BLOCK: usize = 16;
     let telling = |octets: &[u8], next: &[u8]| {
         octets.iter().zip(next).fold(false, |any, (octet, next)| any | is_telling(*octet, *next))
     };
     let Some(last) = target.last_chunk::<{ BLOCK + 1 }>() else {
-        // Short targets are checked in the same way, but with a table. For each byte, the table
-        // records whether `is_telling` is true for the byte alone, and whether it can be true for a
-        // pair that has this byte in the first or the second place.
+        // Short targets are checked with a table. For each byte, the table records whether
+        // `is_telling` is true for the byte alone, and whether it can be true for a pair that
+        // begins or ends with this byte.
         const ROLES: [u8; 256] = roles();
         let look = |(any, before): (u8, u8), octet: &u8| {
             let roles = ROLES[usize::from(*octet)];

@@ -28,8 +28,7 @@ use crate::keyword_enum;
 /// - two for the slash of a final dot segment (kept or dropped).
 pub(super) const MAX_FORMS: usize = 1 + 2 * 3 * 4 * 3 * 2 * 3 * 2;
 
-/// Reports whether a target may have forms other than its standard form. This scan is cheaper than
-/// computing the forms.
+/// Reports whether a target may have forms other than its standard form.
 pub(super) fn may_have(target: &[u8]) -> bool {
     let (path, _) = split_query(target);
     let behind_dot = |rest: &'_ [u8]| match rest {
@@ -50,13 +49,11 @@ pub(super) fn may_have(target: &[u8]) -> bool {
             .any(|at| matches!(path[at + 1..], [b'2', b'f' | b'F', ..] | [b'5', b'c' | b'C', ..] | [b'u' | b'U', ..]))
 }
 
-/// Returns the other forms of a target, the simplest first. `sent` is its standard form. All
-/// returned forms differ from each other and from `sent`.
+/// Returns the other forms of a target, the simplest first. `sent` is its standard form.
 pub(super) fn of(target: &[u8], sent: &[u8], forms: PathForms) -> Vec<(PathForm, Vec<u8>)> {
     let (path, query) = split_query(target);
     let query = standard(query, TargetPart::Query);
-    // All forms have the same query, so only the paths are compared. The query is appended only to
-    // new forms.
+    // All forms have the same query, so only the paths are compared.
     let path_of = |form: &'_ [u8]| form.len() - query.len();
     let mut found: Vec<(PathForm, Vec<u8>)> = Vec::new();
     for (base, path) in bases(path, forms) {
@@ -92,14 +89,12 @@ pub(super) fn of(target: &[u8], sent: &[u8], forms: PathForms) -> Vec<(PathForm,
     found
 }
 
-/// Reports whether two forms are equal. Compares the last bytes first, because forms may be long
-/// and usually differ at the end.
+/// Compares the last bytes first, because forms may be long and usually differ at the end.
 fn are_equal(one: &[u8], other: &[u8]) -> bool {
     one.len() == other.len() && one.last_chunk::<16>() == other.last_chunk() && one == other
 }
 
-/// Reports whether a path contains these two bytes one after the other. The scan has no early exit,
-/// so that the compiler can vectorise it.
+/// The scan has no early exit, so that the compiler can vectorise it.
 fn holds_pair(path: &[u8], [one, other]: [u8; 2]) -> bool {
     let pairs = path.iter().zip(path.get(1..).unwrap_or_default());
     pairs.fold(false, |any, (octet, next)| any | (*octet == one) & (*next == other))
@@ -169,7 +164,6 @@ fn decode_unicode(path: &[u8]) -> Option<Vec<u8>> {
     Some(standard(&out, TargetPart::Query).into_owned())
 }
 
-/// Returns the UTF-16 code unit of `%uXXXX` at the start of `octets`.
 fn unicode_unit(octets: &[u8]) -> Option<u16> {
     let [b'%', b'u' | b'U', digits @ ..] = octets else { return None };
     let digits: &[u8; 4] = digits.first_chunk()?;
@@ -179,7 +173,6 @@ fn unicode_unit(octets: &[u8]) -> Option<u16> {
     })
 }
 
-/// Cuts each segment at its first `;`.
 fn cut_parameters(path: &[u8]) -> Option<Vec<u8>> {
     memchr(b';', path)?;
     let name = |segment: &'_ [u8]| memchr(b';', segment).unwrap_or(segment.len());
@@ -195,7 +188,6 @@ fn before_others(path: &[u8], step: impl Fn(Segments<'_>) -> Segments<'_>) -> Op
     (*changed != *path && finds.iter().any(|find| find(&changed).is_some())).then(|| changed.into_owned())
 }
 
-/// Replaces the escapes of the given separators with `/`.
 fn decode(path: &[u8], separators: &[u8]) -> Option<Vec<u8>> {
     let is_separator = |at: &usize| escaped(&path[*at..]).is_some_and(|octet| separators.contains(&octet));
     let mut found = memchr_iter(b'%', path).filter(is_separator).peekable();
@@ -220,7 +212,6 @@ fn behind_authority(path: &[u8]) -> Option<Vec<u8>> {
     (slashes >= 2).then(|| memchr(b'/', authority).map_or(b"/".to_vec(), |end| authority[end..].to_vec()))
 }
 
-/// A path while its segments are resolved and merged.
 #[derive(Clone)]
 struct Segments<'p> {
     path: Cow<'p, [u8]>,
@@ -237,7 +228,7 @@ enum Slash {
 }
 
 impl Segments<'_> {
-    /// Reports whether a step has changed the path. Unchanged paths are borrowed.
+    /// Unchanged paths are borrowed.
     const fn is_changed(&self) -> bool {
         matches!(self.path, Cow::Owned(_))
     }
@@ -273,7 +264,6 @@ impl Segments<'_> {
         Self { path: out.into(), slash }
     }
 
-    /// Removes empty segments, so that several slashes become one.
     fn merge(self, forms: PathForms) -> Self {
         if !forms.contains(PathForm::Merged) || !holds_pair(&self.path, *b"//") {
             return self;
@@ -328,10 +318,8 @@ impl PathForm {
 pub(crate) struct PathForms(u8);
 
 impl PathForms {
-    /// All additional forms.
     pub(crate) const ALL: Self = Self(u8::MAX);
 
-    /// No additional forms.
     pub(crate) const NONE: Self = Self(0);
 
     pub(super) const fn contains(self, form: PathForm) -> bool {

@@ -87,8 +87,7 @@ impl PathPattern {
         self.texts.iter().any(|text| text::matches(text, path))
     }
 
-    /// Reports whether two patterns are spellings of the same pattern and thus match the same
-    /// paths.
+    /// Reports whether both are spellings of the same pattern, so they match the same paths.
     pub(crate) fn is_spelling_of(&self, other: &Self) -> bool {
         self.texts == other.texts
     }

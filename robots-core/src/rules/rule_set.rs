@@ -21,8 +21,8 @@ pub struct RuleSet {
     index: RuleIndex,
     /// For each section, the indexes of its groups in the document.
     sets: Vec<Vec<usize>>,
-    /// The names that match the tokens, as indexes into the document's names. Each token has one
-    /// name per group of its section.
+    /// For each token, the names that match it, as indexes into the document's names: one name per
+    /// group of the token's section.
     names: Vec<usize>,
     named: HashMap<ProductToken, Section, Folding>,
     star: Option<Section>,
@@ -30,12 +30,11 @@ pub struct RuleSet {
     costly: Vec<Costly>,
     /// The delay of each section; empty if the file has no delays.
     delays: Vec<Option<SetDelay>>,
-    /// The usage preferences and licences; `None` if the file has neither.
+    /// `None` if the file has neither usage preferences nor licences.
     pub(super) usage: Option<Box<UsageLines>>,
 }
 
-/// The groups that apply together to a token or to `*`. The groups and their names are stored in
-/// the [`RuleSet`].
+/// The groups that apply together to a token or to `*`.
 #[derive(Clone, Copy)]
 struct Section {
     /// Number of the section; tokens with the same groups have the same number.
@@ -90,12 +89,11 @@ impl RobotsTxt {
         self.compiled(reading, &mut stands_for)
     }
 
-    /// Compiles the document. `stands_for` is a trait object so that the program contains this code
-    /// only once, not once per closure type.
+    /// `stands_for` is a trait object so that the program contains this code only once, not once
+    /// per closure type.
     fn compiled(&self, reading: Reading, stands_for: &mut dyn FnMut(Name<'_>) -> Vec<ProductToken>) -> RuleSet {
         let limit = reading.limit();
         let (named, star) = groups_by_token(self, reading, limit, stands_for);
-        // Tokens with the same groups share a section number.
         let (mut sets, mut names) = (Vec::new(), Vec::new());
         let mut known: HashMap<Vec<usize>, usize> = HashMap::new();
         let mut section_of = |groups: Groups| {
@@ -153,19 +151,17 @@ impl RuleSet {
         self.index.memory() + self.named.capacity() * entry + tokens + groups + lists
     }
 
-    /// Reports whether the file has a group for `*`.
     pub(super) const fn has_star(&self) -> bool {
         self.star.is_some()
     }
 
-    /// Returns the groups of a section.
     #[cfg(feature = "check")]
     pub(super) fn groups_of(&self, section: usize) -> &[usize] {
         &self.sets[section]
     }
 
-    /// Returns a selection with the groups of one section. Do not call [`Verdict::name`] on its
-    /// verdicts, because the selection does not contain the names that matched.
+    /// Do not call [`Verdict::name`] on verdicts of the returned selection, because it does not
+    /// contain the names that matched.
     pub(super) const fn selection(&self, number: usize) -> Selection<'_> {
         Selection { rules: self, section: Some(Section { number, names: 0 }), star: false }
     }
@@ -199,7 +195,6 @@ impl<'r> Selection<'r> {
         self.section.is_some()
     }
 
-    /// Returns the number of the section; `None` if no group applies.
     pub(super) fn section_number(self) -> Option<usize> {
         self.section.map(|section| section.number)
     }
@@ -218,8 +213,7 @@ impl<'r> Selection<'r> {
         Some(CrawlDelay { document: &self.rules.document, record, name })
     }
 
-    /// Returns the delay that a crawler should obey: the longest one in these groups. `None` if the
-    /// groups have no delay.
+    /// Returns the delay that a crawler should obey: the longest one in these groups.
     pub(super) fn longest_crawl_delay(self) -> Option<CrawlDelay<'r>> {
         let (document, section) = (&self.rules.document, self.section?);
         let set = &self.rules.sets[section.number];
@@ -233,7 +227,6 @@ impl<'r> Selection<'r> {
         self.verdict_within(path, &mut MatchBudget::new())
     }
 
-    /// Decides on a path within the remaining work budget of a request.
     pub(crate) fn verdict_within(self, path: &RequestPath<'_>, work: &mut MatchBudget) -> Verdict<'r> {
         let sent = self.judge(path.form(), path.as_bytes(), work);
         if sent.access() == Access::Disallow || self.section.is_none() || path.is_canonical() {
@@ -242,7 +235,6 @@ impl<'r> Selection<'r> {
         self.disallowing(path.forms().skip(1), work).next().unwrap_or(sent)
     }
 
-    /// Returns the verdicts on those forms of a path that are disallowed.
     pub(crate) fn disallowing<'p>(
         self,
         forms: impl Iterator<Item = (PathForm, &'p [u8])>,
@@ -315,9 +307,7 @@ impl<'r> Verdict<'r> {
 
 crate::debug_as!(|it| Verdict::<'_> { access: it.access(), rule: it.rule(), form: it.form });
 
-/// Returns the groups of every token in the file, and the groups of `*`, in the order of the file.
-///
-/// A name that extends past the first `limit` bytes may be incomplete, so it is ignored.
+/// Ignores a name that extends past the first `limit` bytes, because it may be incomplete.
 fn groups_by_token(
     document: &RobotsTxt,
     reading: Reading,
@@ -348,8 +338,7 @@ fn groups_by_token(
     (named, star)
 }
 
-/// Adds a group unless it is already in the list. Groups are added in ascending order, so it is
-/// enough to check the last one.
+/// Groups are added in ascending order, so it is enough to compare with the last one.
 fn push_once(groups: &mut Groups, group: Group<'_>, name: Name<'_>) {
     if groups.last().is_none_or(|(last, _)| *last != group.index) {
         groups.push((group.index, name.index));

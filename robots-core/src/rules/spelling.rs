@@ -22,10 +22,9 @@ pub(super) enum TargetPart {
     Query,
 }
 
-/// Converts bytes to standard form. Borrows bytes that are already in standard form. A backslash is
-/// escaped, because a URI cannot contain a backslash.
-/// [`PathForm::Decoded`](super::PathForm::Decoded) is for servers that treat a backslash as a
-/// slash.
+/// Converts bytes to standard form. A backslash is escaped, because a URI cannot contain a
+/// backslash. [`PathForm::Decoded`](super::PathForm::Decoded) is for servers that treat a backslash
+/// as a slash.
 ///
 /// `%2A` and `%24` are decoded in both parts, because they are the only spelling of a literal `*`
 /// and `$` in patterns (RFC 9309, section 2.2.3). The caller stores a literal `*` of a pattern
@@ -90,8 +89,6 @@ fn standard_from(octets: &[u8], path: impl FnOnce() -> usize) -> Cow<'_, [u8]> {
     if out == octets { Cow::Borrowed(octets) } else { Cow::Owned(out) }
 }
 
-/// Converts a target (path and query) to standard form. Borrows a target that is already in
-/// standard form.
 pub(super) fn standard_target(target: &[u8]) -> Cow<'_, [u8]> {
     standard_from(target, || split_query(target).0.len())
 }

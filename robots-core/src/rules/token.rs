@@ -80,8 +80,6 @@ impl fmt::Debug for ProductToken {
     }
 }
 
-/// Reports whether the value of a user-agent line stands for every crawler: `*`, alone or followed
-/// by white space and any text.
 pub(super) fn is_star(value: &[u8]) -> bool {
     matches!(value, [b'*']) || matches!(value, [b'*', second, ..] if is_space(*second))
 }

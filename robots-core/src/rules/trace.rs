@@ -44,8 +44,7 @@ impl<'r> Selection<'r> {
         Trace { groups: self.groups().collect(), forms: path.forms().map(form).collect(), verdict: self.verdict(path) }
     }
 
-    /// Returns the rules that match a path, the deciding rule first. Leaves out rules with an empty
-    /// pattern.
+    /// The deciding rule comes first. Rules with an empty pattern are left out.
     fn matching(self, path: &[u8]) -> Vec<Rule<'r>> {
         let reading = self.rules.reading();
         let counts = |rule: &Rule<'_>| rule.range().end <= reading.limit();
@@ -80,7 +79,7 @@ impl<'r> FormTrace<'r> {
     }
 }
 
-/// Returns the priority of a rule; `None` if it does not match the path.
+/// Returns `None` if the rule does not match the path.
 fn strength(rule: Rule<'_>, reading: Reading, path: &[u8]) -> Option<usize> {
     let whole = PathPattern::new(rule.pattern(), reading);
     if whole.matches(path) {

@@ -2,9 +2,9 @@
 //! (`Content-Usage`, draft-ietf-aipref-attach-05) and licences (`License`, RSL 1.0).
 //!
 //! A preference is a label with a value, such as `train-ai=n`. Any label is accepted, because the
-//! draft may still add labels. A value other than `y` and `n` is not a preference. If several lines
-//! match a path, the line with the longest pattern counts. If it cannot be parsed, there is no
-//! preference, because a line with a shorter pattern could state the opposite.
+//! draft may still add labels. If several lines match a path, the line with the longest pattern
+//! counts. If that line cannot be parsed, there is no preference, because a line with a shorter
+//! pattern could state the opposite.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -27,15 +27,14 @@ pub struct UsagePreferences(Arc<str>);
 /// The compiled content-usage and license lines of a file. Sections are sets of groups, as in
 /// [`RuleSet`](super::RuleSet).
 pub(super) struct UsageLines {
-    /// The content-usage lines without duplicates. Several groups may contain the same line.
+    /// The content-usage lines without duplicates.
     pub(super) lines: Vec<UsageLine>,
     pub(super) sections: Vec<SectionUsage>,
-    /// The numbers of all sections. Sections with the same content-usage lines are in one element.
-    /// The section of `*`, if any, is in the first element.
+    /// The numbers of all sections. Sections with equal content-usage lines are in the same
+    /// element; the section of `*`, if any, is in the first element.
     pub(super) classes: Vec<Vec<usize>>,
     /// The licences of the site, for crawlers whose groups have no licence.
     pub(super) licenses: Vec<Box<str>>,
-    /// Whether different crawlers have different licences.
     pub(super) licenses_differ: bool,
 }
 
@@ -84,7 +83,7 @@ impl UsagePreferences {
         Self::of(last.into_iter().filter_map(|(label, token)| Some((label, known(token)?))))
     }
 
-    /// Creates preferences from labels and values. The pairs must be sorted by label.
+    /// The pairs must be sorted by label.
     fn of<'l>(pairs: impl Iterator<Item = (&'l str, &'l str)>) -> Self {
         let text = pairs.map(|(label, value)| format!("{label}={value}")).collect::<Vec<_>>().join(", ");
         if text.len() > MAX_PREFERENCES { Self("".into()) } else { Self(text.into()) }
@@ -95,8 +94,7 @@ impl UsagePreferences {
         &self.0
     }
 
-    /// Combines preferences that apply together. If they differ in the value of a label, `n` wins
-    /// over `y`.
+    /// If the preferences differ in the value of a label, `n` wins over `y`.
     fn and(&self, other: &Self) -> Self {
         let mut all = BTreeMap::new();
         let pairs = self.0.split(", ").chain(other.0.split(", "));
@@ -115,8 +113,8 @@ impl fmt::Display for UsagePreferences {
 }
 
 impl UsageLines {
-    /// Compiles the content-usage and license lines of a file within the size limit of the reading.
-    /// `None` if the file has no such lines. `star` is the section of `*`.
+    /// Returns `None` if the file has no content-usage or license line. `star` is the section of
+    /// `*`.
     pub(super) fn new(
         document: &RobotsTxt,
         reading: Reading,
@@ -169,8 +167,8 @@ impl UsageLines {
         Some(Box::new(Self { lines, sections, classes, licenses_differ, licenses: site }))
     }
 
-    /// Returns the preferences of a section for a path, and the number of the first line that
-    /// states them. `None` if there are no preferences, or if the work budget is used up.
+    /// Returns the preferences, and the number of the first line that states them; `None` if there
+    /// are no preferences, or if the work budget is used up.
     pub(super) fn at(
         &self,
         section: usize,
@@ -206,13 +204,12 @@ impl UsageLine {
     }
 }
 
-/// Returns the URLs in the license lines among `records`.
 fn licenses<'r>(document: &RobotsTxt, records: impl Iterator<Item = &'r &'r UsageRecord>) -> Vec<Box<str>> {
     let licenses = records.filter(|record| record.directive == Directive::License);
     licenses.filter_map(|record| license(&document.bytes()[record.value.clone()])).take(MAX_LICENSES).collect()
 }
 
-/// Splits the value of a content-usage line into path and preferences. The default path is `/`.
+/// The default path is `/`.
 pub(super) fn path_and_preferences(value: &[u8]) -> (&[u8], &[u8]) {
     if value.starts_with(b"/") { first_word(value) } else { (b"/", value) }
 }

@@ -91,14 +91,12 @@ impl<'r> Selection<'r> {
         own.unwrap_or(&usage.licenses)
     }
 
-    /// Returns the paths of the content-usage lines of these groups, as written.
     #[cfg(feature = "check")]
     pub(crate) fn usage_paths(self) -> impl Iterator<Item = &'r [u8]> {
         self.usage_values(Directive::ContentUsage).map(|value| path_and_preferences(value).0)
     }
 
-    /// Returns the values, as written, of all lines in these groups that have the given directive:
-    /// `ContentUsage`, `ContentSignal` or `License`.
+    /// `directive` is `ContentUsage`, `ContentSignal` or `License`.
     #[cfg(feature = "check")]
     pub(crate) fn usage_values(self, directive: Directive) -> impl Iterator<Item = &'r [u8]> {
         let groups = self.section_number().map_or(&[][..], |number| self.rules.groups_of(number));

@@ -10,7 +10,7 @@ use crate::rules::document::RobotsTxt;
 use crate::rules::text::{self, Tail};
 
 /// Maximum length of a list of patterns that contain wildcards and have the same literal prefix. A
-/// search tries every pattern of a list. If there are more patterns, they are stored by gram.
+/// search tries every pattern of a list, so a longer list is replaced by [`Grams`].
 const SHORT_LIST: usize = 16;
 
 /// Value of `SearchRoot::grams` if the search root has no grams.
@@ -35,8 +35,7 @@ struct IndexBuilder<'c> {
 }
 
 impl RuleIndex {
-    /// Compiles the rules that end within the first `limit` bytes. Each set of groups gets its own
-    /// search roots.
+    /// Compiles the rules that end within the first `limit` bytes.
     pub(in crate::rules) fn new(document: &RobotsTxt, reading: Reading, limit: usize, sets: &[Vec<usize>]) -> Self {
         let candidates = Candidates::read(document, reading, limit.min(MAX_READ));
         let merged = merged(sets, &candidates);
@@ -79,8 +78,7 @@ impl<'c> IndexBuilder<'c> {
         Self { candidates, interner, patterns, used, tries, lists, wildcards, grams, roots }
     }
 
-    /// Adds a search root for the candidates with these ranks, and returns its index. The ranks
-    /// must be sorted, best first.
+    /// Adds a search root and returns its index. The ranks must be sorted, best first.
     fn root(&mut self, ranks: &[Rank]) -> u32 {
         let (mut keys, mut wildcards) = (Vec::with_capacity(ranks.len()), Vec::new());
         for rank in ranks {
@@ -101,8 +99,7 @@ impl<'c> IndexBuilder<'c> {
         self.roots.len() as u32 - 1
     }
 
-    /// Returns the [`Wildcard`] for the candidate with this rank. `None` if a better candidate of
-    /// the same search root has the same pattern.
+    /// Returns `None` if a better candidate of the same search root has the same pattern.
     fn first_of_its_pattern(&mut self, rank: Rank) -> Option<Wildcard> {
         let pattern = &mut self.patterns[rank.index()];
         if *pattern == UNKNOWN {

@@ -61,9 +61,8 @@ struct CandidateRule {
 }
 
 impl Candidates {
-    /// Creates the candidates of the rules that end within the first `limit` bytes. `limit` must
-    /// not exceed [`MAX_READ`](super::MAX_READ), so that 32 bits are enough for every index and
-    /// offset.
+    /// `limit` must not exceed [`MAX_READ`](super::MAX_READ), so that 32 bits are enough for every
+    /// index and offset.
     pub(super) fn read(document: &RobotsTxt, reading: Reading, limit: usize) -> Self {
         let mut texts = Vec::with_capacity(document.bytes().len().min(limit));
         let mut rules: Vec<CandidateRule> = Vec::new();
@@ -92,12 +91,10 @@ impl Candidates {
         Self { texts, rules, ranks, starts }
     }
 
-    /// Returns the number of candidates.
     pub(super) fn len(&self) -> usize {
         self.rules.len()
     }
 
-    /// Returns the ranks of a group's candidates, best first.
     pub(super) fn of_group(&self, group: usize) -> &[Rank] {
         &self.ranks[self.starts[group]..self.starts[group + 1]]
     }
@@ -150,14 +147,12 @@ const COPIES: usize = 2;
 /// trie.
 ///
 /// A token can occur in many groups, and a group can name many tokens. If every token had its own
-/// copy of the candidates of its groups, the memory could be quadratic in the size of the file.
-/// Example: one group has a thousand rules and a thousand tokens, and each token also has a small
-/// group.
+/// copy of the candidates of its groups, the memory could be quadratic in the size of the file. So
+/// the number of copies is limited.
 ///
-/// The number of copies is therefore limited. If a set of groups would exceed the limit, its groups
-/// are searched one after the other, which needs no further memory. Merging saves the most time for
-/// sets with many groups, so they are merged first. In real files, almost every token has only one
-/// group.
+/// If a set of groups would exceed the limit, its groups are searched one after the other. Merging
+/// saves the most time for sets with many groups, so they are merged first. In real files, almost
+/// every token has only one group.
 pub(super) fn merged(sets: &[Vec<usize>], candidates: &Candidates) -> Vec<bool> {
     let mut merged = vec![false; sets.len()];
     let mut left = COPIES * candidates.len();
@@ -177,8 +172,7 @@ mod tests {
     use super::*;
     use crate::rules::{Reading, RobotsTxt};
 
-    /// Returns the candidates of a file with one group per element of `sizes`, which is the group's
-    /// number of rules.
+    /// Each element of `sizes` is the number of rules in a group.
     fn candidates(sizes: &[usize]) -> Candidates {
         let rules = |size: usize| (0..size).map(|rule| format!("Disallow: /{rule}\n")).collect::<String>();
         let file: String = sizes.iter().map(|size| format!("User-agent: a\n{}", rules(*size))).collect();

@@ -16,8 +16,7 @@ use super::candidates::Rank;
 use super::patterns::{Patterns, Run, Tried, Wildcard};
 use crate::rules::text::{literals, rarity};
 
-/// Maximum number of different grams that a search remembers. If a path has more, the search tries
-/// all patterns in order.
+/// Maximum number of different grams that a search remembers.
 const REMEMBERED: usize = 32;
 
 /// Patterns with wildcards, stored by gram.
@@ -46,7 +45,7 @@ struct Filed {
 }
 
 impl Grams {
-    /// Stores patterns, which must be in the order of their ranks.
+    /// `wildcards` must be in the order of their ranks.
     pub(super) fn new(wildcards: Vec<Wildcard>, patterns: &Patterns) -> Self {
         let usage = Usage::count(&wildcards, patterns);
         let (mut filed, mut single) = (Vec::new(), Vec::new());
@@ -131,7 +130,6 @@ impl Grams {
         self.starts[at] as usize..self.starts[at + 1] as usize
     }
 
-    /// Returns the size of this structure in memory, in bytes.
     pub(super) fn memory(&self) -> usize {
         size_of::<Self>()
             + size_of_val(&*self.filter)
@@ -143,7 +141,6 @@ impl Grams {
     }
 }
 
-/// The key that a pattern is stored under.
 enum FiledUnder {
     Gram(u32),
     Octet(u8),
@@ -170,8 +167,6 @@ impl Usage {
         usage
     }
 
-    /// Returns the pattern's rarest gram: the gram that occurs least often in all literals or,
-    /// among equals, that is rarest in paths. For a pattern without grams, returns its rarest byte.
     fn rarest(&self, behind_prefix: &[u8]) -> FiledUnder {
         let gram = literals(behind_prefix).flat_map(grams).min_by_key(|gram| {
             let [a, b, c, _] = gram.to_le_bytes();
@@ -185,8 +180,7 @@ impl Usage {
     }
 }
 
-/// Returns all sequences of three consecutive bytes. Each sequence except the last is read with one
-/// 32-bit load, together with the byte after it.
+/// Returns all sequences of three consecutive bytes.
 fn grams(octets: &[u8]) -> impl Iterator<Item = u32> {
     let fours = octets.windows(4).map(|four| u32::from_le_bytes([four[0], four[1], four[2], four[3]]) & 0xFF_FFFF);
     let last = octets.last_chunk().map(|[a, b, c]| u32::from_le_bytes([*a, *b, *c, 0]));

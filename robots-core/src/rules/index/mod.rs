@@ -36,7 +36,6 @@ use self::trie::{Trie, Tries};
 /// most four copies of it are stored.
 pub(super) const MAX_READ: usize = 256 << 20;
 
-/// The compiled rules of a file.
 pub(super) struct RuleIndex {
     /// Indexes of the rules in the document, in the order of the candidates' ranks.
     rules: Box<[u32]>,
@@ -72,8 +71,8 @@ struct WildcardList {
 }
 
 impl RuleIndex {
-    /// Returns the rank of the rule that decides on a path, within the remaining work budget. `set`
-    /// is the index of the set of groups that apply. `None` if no rule matches.
+    /// Returns the rank of the rule that decides on a path; `None` if no rule matches. `set` is the
+    /// index of the set of groups that apply.
     pub(super) fn decide(&self, set: usize, path: &[u8], work: &mut MatchBudget) -> Option<Rank> {
         let (mut best, mut tried) = (Rank::NONE, Tried::new(path, work));
         for root in &self.roots[self.sections[set].range()] {
@@ -104,7 +103,6 @@ impl RuleIndex {
         self.rules[rank.index()] as usize
     }
 
-    /// Returns the size of the index in memory, in bytes.
     pub(super) fn memory(&self) -> usize {
         size_of_val(&*self.rules)
             + self.patterns.memory()
