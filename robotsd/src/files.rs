@@ -9,7 +9,7 @@ use std::path::Path;
 
 use tower_robots::internals;
 
-/// Returns the folder that contains a file. The file need not exist.
+/// The file need not exist.
 pub(crate) fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
@@ -88,7 +88,6 @@ pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     replace_by(path, |file| file.write_all(bytes))
 }
 
-/// Replaces a file like [`replace`]. The function `write` writes the new contents.
 pub(crate) fn replace_by(
     path: &Path,
     write: impl FnOnce(&mut BufWriter<&mut File>) -> io::Result<()>,

@@ -33,12 +33,12 @@ pub struct Snapshot {
     pub policy: Arc<Policy>,
     pub(super) grace: Option<Arc<Grace>>,
     pub(super) young: Arc<YoungRules>,
-    /// Latest end of the grace period, in [`Clock::elapsed`] time. The grace period cannot last
-    /// longer than this, even if the system's clock is set back.
+    /// Latest end of the grace period, in [`Clock::elapsed`] time. It limits the grace period even
+    /// if the system's clock is set back.
     pub(super) grace_over: Duration,
     pub(super) switches: Switches,
     pub(super) clock: Clock,
-    /// Rate limit buckets. All snapshots of a site share them, so a reload does not reset limits.
+    /// All snapshots of a site share these buckets, so a reload does not reset rate limits.
     pub(super) buckets: SiteBuckets,
     /// Maximum age of `/robots.txt` in caches.
     pub max_age: Duration,
@@ -83,13 +83,13 @@ pub struct Content {
     /// Where each line comes from: the source's file or an appended part. `None` if nothing is
     /// appended, or if the version was loaded from a state directory.
     pub places: Option<Arc<LinePlaces>>,
-    /// A value that the layer computes from the file only once: its prepared responses to requests
-    /// for `/robots.txt`.
+    /// The layer's prepared responses to requests for `/robots.txt`. They are computed only once
+    /// per file.
     derived: OnceLock<Box<dyn Any + Send + Sync>>,
 }
 
-/// A compiled robots.txt. Sites share one value if their settings and the bytes of their files are
-/// equal, even if the dates of the files differ.
+/// Sites share one compiled file if their settings and the bytes of their files are equal, even if
+/// the dates of the files differ.
 #[derive(Debug)]
 pub(super) struct Compiled {
     pub(super) robots: RobotsTxt,
@@ -149,8 +149,6 @@ impl Snapshot {
         idle.chain(unlimited).collect()
     }
 
-    /// Returns the reason why a rate override does not limit its crawlers; `None` if it can limit
-    /// them.
     fn reason_without_limit(&self, content: &Content, over: &Override<RateMode>) -> Option<&'static str> {
         if over.is_for_unnamed_engines() {
             return Some(
@@ -206,9 +204,8 @@ impl Snapshot {
         self.running_grace().map_or(0, |_| self.young.count)
     }
 
-    /// Returns the number of rules that are in their grace period. Call this function when a
-    /// request passes because of a grace period. Only the first call for a version returns the
-    /// number; later calls return `None`.
+    /// Returns the number of rules in their grace period on the first call for a version, and
+    /// `None` on later calls. Call this function when a request passes because of a grace period.
     pub(crate) fn first_in_grace(&self) -> Option<usize> {
         self.young.report_once().then_some(self.young.count)
     }
@@ -217,7 +214,6 @@ impl Snapshot {
         self.grace.as_deref().filter(|_| self.clock.elapsed() < self.grace_over)
     }
 
-    /// Reports whether a group of the file names the crawler's product token.
     pub(crate) fn names(&self, token: &ProductToken) -> bool {
         self.content.as_ref().is_some_and(|content| content.rules().names(token))
     }
@@ -228,8 +224,7 @@ impl Snapshot {
         self.buckets.take(key, quota, self.clock.elapsed())
     }
 
-    /// Checks the rate limit bucket with this key without taking a token. If the bucket is empty,
-    /// returns the time to wait.
+    /// Like [`Snapshot::take`], but does not take a token.
     pub(crate) fn look(&self, key: &RateKey<'_>, quota: Quota) -> Result<(), Duration> {
         self.buckets.look(key, quota, self.clock.elapsed())
     }
@@ -284,10 +279,9 @@ impl Content {
         (agents.first().is_registered() || self.rules().names(name)).then_some(agents)
     }
 
-    /// Creates the content. `modified` must not be in the future. Otherwise, caches would use the
-    /// file for too long (RFC 9110, section 8.8.2.1).
+    /// `modified` must not be in the future. Otherwise, caches would use the file for too long (RFC
+    /// 9110, section 8.8.2.1).
     pub(super) fn new(compiled: Arc<Compiled>, modified: Option<SystemTime>, places: Option<Arc<LinePlaces>>) -> Self {
-        // A time that HTTP dates cannot express is omitted.
         let modified = modified.filter(|modified| clock::http(*modified).is_some());
         Self { compiled, modified, places, derived: OnceLock::new() }
     }
@@ -335,8 +329,8 @@ impl Content {
         &self.compiled.body
     }
 
-    /// Returns the stored value. The first call stores the result of `make`. Returns `None` if the
-    /// stored value has another type.
+    /// The first call stores the result of `make`. Returns `None` if the stored value has another
+    /// type.
     pub(crate) fn derived<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> Option<&T> {
         self.derived.get_or_init(|| Box::new(make())).downcast_ref()
     }

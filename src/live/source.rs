@@ -9,10 +9,8 @@ use super::rejection::MAX_FILE;
 use super::{Completion, Mutex, Rejection, RejectionKind, Version, VersionHash};
 use crate::rules::{Fragment, RobotsTxt};
 
-/// The content of a source, or the reason why the source has no usable content.
 pub(crate) type Loaded = Result<Version, Rejection>;
 
-/// What a source provides to its site.
 #[derive(Debug)]
 pub(crate) enum Candidate {
     /// The content of the source.
@@ -23,12 +21,10 @@ pub(crate) enum Candidate {
     Absent { status: u16 },
 }
 
-/// The source of a site's robots.txt.
-///
 /// A source passes a [`Candidate`] to its site whenever its content changes, until the source is
 /// dropped. The source holds only a weak reference to the site, because the site owns the source.
 pub(crate) trait Source: fmt::Debug + Send + Sync {
-    /// Loads the current content. Blocks until the source has responded.
+    /// Blocks until the source has responded.
     fn load(&self) -> Loaded;
 
     /// Loads the content, passes it to the site, and fills `completion` with the result. Does not
@@ -46,14 +42,12 @@ pub(crate) trait Source: fmt::Debug + Send + Sync {
         None
     }
 
-    /// Returns the status of the fetches; `None` if the source does not fetch from a server. Does
-    /// not block.
+    /// `None` if the source does not fetch from a server. Does not block.
     fn fetch_status(&self) -> Option<FetchStatus> {
         None
     }
 }
 
-/// Creates a version from a caller's text. Rejects text that exceeds [`MAX_FILE`].
 pub(crate) fn load_text(text: &[u8], origin: &Arc<str>) -> Loaded {
     if text.len() as u64 > MAX_FILE {
         return Err(Rejection::new(RejectionKind::TooLarge, origin));
@@ -85,7 +79,6 @@ impl From<Loaded> for Candidate {
     }
 }
 
-/// The parts that a site appends, and the content that its source provided last.
 pub(super) struct Appending {
     appendix: Appendix,
     last: Mutex<LastOffer>,
@@ -95,7 +88,6 @@ pub(super) struct Appending {
 struct LastOffer {
     /// The content of the source, before the parts were appended.
     source: Option<Version>,
-    /// The hash of the content with the parts appended.
     appended: Option<VersionHash>,
 }
 
@@ -114,9 +106,8 @@ impl Appending {
         let mut last = self.last.lock();
         let version = match candidate {
             Candidate::Version(version) => version,
-            // The source has no robots.txt any more, so its last content is discarded. (If a source
-            // cannot be read, its last content is kept, because the source may still have this
-            // content.)
+            // A source without a robots.txt has no content any more. A source that cannot be read
+            // may still have its last content, so this content is kept.
             Candidate::Absent { .. } => {
                 last.source = None;
                 return candidate;
@@ -148,8 +139,6 @@ impl Appending {
         if appended.len() as u64 > MAX_FILE {
             return Candidate::Rejected(Rejection::new(RejectionKind::TooLarge, &version.origin));
         }
-        // The date of the file or the newest part, whichever is later. If the file has no date, the
-        // result has none.
         let modified = version.modified.map(|date| modified.map_or(date, |modified| modified.max(date)));
         let mut whole = Version::new(appended, &version.origin, modified);
         whole.places = Some(places.into());
@@ -157,7 +146,6 @@ impl Appending {
         Candidate::Version(whole)
     }
 
-    /// Returns the content that the source provided last.
     pub(super) fn source(&self) -> Option<Version> {
         self.last.lock().source.clone()
     }
@@ -200,9 +188,8 @@ impl Appending {
 #[derive(Clone, Debug)]
 pub struct Appendix(Arc<AppendixState>);
 
-/// A site that appends the parts of an [`Appendix`] to its robots.txt.
 pub(super) trait AppendsParts: Send + Sync {
-    /// Appends the parts again to the last content of the source. Called after a part has changed.
+    /// Called after one of the appended parts has changed.
     fn append_again(&self);
 }
 
@@ -266,8 +253,7 @@ impl Appendix {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Durability {
     /// The change survives the end of the process. This is enough for a version from a source,
-    /// because the source can be read again. If ten thousand files change at once, they must not
-    /// all wait for the disk.
+    /// because the source can be read again.
     Process,
     /// The change survives a crash of the machine. Decisions of an operator and pending versions
     /// need this.

@@ -22,22 +22,20 @@ pub struct KillSwitch(Arc<Switch>);
 
 #[derive(Debug, Default)]
 struct Switch {
-    /// The position of the switch, and the sites that use it. The lock is never held while the disk
-    /// is accessed, so readers of the position do not wait for the disk.
+    /// The lock is never held while the disk is accessed, so readers of the position do not wait
+    /// for the disk.
     joined: Mutex<JoinedSites>,
     /// This lock is held while the switch is changed and written, so that concurrent changes are
     /// written in order.
     turning: Mutex<()>,
 }
 
-/// A site that uses a shared kill switch.
 pub(super) trait Switched: Send + Sync {
-    /// Sets the position of a shared switch in this site. `place` is the index of this switch among
-    /// the site's shared switches. Does not block.
+    /// `place` is the index of this switch among the site's shared switches. Does not block.
     fn set_shared_switch(&self, place: u8, enforcement: Enforcement);
 
-    /// Records a change of a switch in the site's history. `of` describes which sites the switch
-    /// affects. `why` is the reason for the change, if no operator made it.
+    /// `of` describes which sites the switch affects. `why` is the reason for the change, if no
+    /// operator made it.
     fn record_switch(&self, enforcement: Enforcement, of: &str, why: Option<&str>);
 }
 
@@ -98,16 +96,13 @@ impl KillSwitch {
         written
     }
 
-    /// Adds a site to this switch, and sets the current position in the site. Later changes of the
-    /// switch also change the position in the site. `place` is the index of this switch among the
-    /// site's shared switches. Returns the reason for the switch's position; `None` if an operator
-    /// has set it.
+    /// Adds a site to this switch, and sets the current position in the site. Returns the reason
+    /// for the switch's position; `None` if an operator has set it.
     pub(super) fn join(&self, place: u8, site: &Arc<impl Switched + 'static>) -> Option<String> {
         let mut joined = self.0.joined.lock();
         if joined.sites.len() == joined.sites.capacity() {
             // Dropped sites are removed only before the list grows, because the removal visits all
-            // entries. If ten thousand sites are added, most additions should not visit ten
-            // thousand entries.
+            // entries.
             joined.sites.retain(|(_, other)| other.strong_count() > 0);
         }
         let weak = Arc::downgrade(site);
@@ -131,12 +126,10 @@ pub enum Enforcement {
     Off,
 }
 
-/// The positions of a site's own switch and of its shared switches. Enforcement is off if at least
-/// one of these switches is off.
+/// The positions of a site's own switch and of its shared switches.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Switches {
     pub(super) site: Enforcement,
-    /// One bit for each shared switch that is off.
     pub(super) shared_off: u8,
 }
 
@@ -169,7 +162,6 @@ mod tests {
 
     use super::*;
 
-    /// A site that loses its last handle while the switch is changed.
     struct Leaving {
         own: Mutex<Option<Arc<Self>>>,
         switch: KillSwitch,

@@ -159,9 +159,9 @@ impl<S> LiveBuilder<S> {
         self
     }
 
-    /// Sets the grace period. A disallowed request is only observed until this time has passed
-    /// since the site accepted the oldest saved version that disallows the request. Default: zero.
-    /// A second call replaces the first.
+    /// Sets the grace period. If a request was disallowed only recently, for less than this time,
+    /// it is only observed. The time begins when the site accepts the oldest saved version that
+    /// disallows the request. Default: zero. A second call replaces the first.
     pub fn grace(self, grace: Duration) -> Self {
         self.with_settings(|settings| settings.grace = grace)
     }
@@ -239,10 +239,9 @@ impl LiveRobots {
     }
 }
 
-/// The robots.txt of an open inline site.
 #[derive(Debug)]
 struct InlineText {
-    /// The version that was published last. The lock is held only briefly.
+    /// The lock is held only briefly.
     version: Mutex<Version>,
     site: Weak<Site>,
 }

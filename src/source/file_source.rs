@@ -25,7 +25,6 @@ pub struct FileSource {
     watcher: Option<Watcher>,
 }
 
-/// The source of an open site whose robots.txt is in a file.
 #[derive(Debug)]
 struct OpenFile {
     path: PathBuf,
@@ -68,8 +67,6 @@ impl LiveBuilder<FileSource> {
 }
 
 impl LiveBuilder<FileSource> {
-    /// Sets the watcher and the polling interval, for the files of a
-    /// [`Directory`](super::Directory).
     pub(super) fn watched_by(self, watcher: &Watcher, poll: Duration) -> Self {
         self.with_source(|source| {
             source.watcher = Some(watcher.clone());

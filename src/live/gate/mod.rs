@@ -75,7 +75,6 @@ pub struct Gate {
     first: Option<(Vec<VersionHashPrefix>, String)>,
 }
 
-/// The suggestion in messages about names that cannot be the name of one crawler.
 const A_NAME: &str = "the name of one crawler, such as \"Googlebot\"";
 
 /// Reports whether a name is empty, or selects several crawlers as in a config of robotsd:
@@ -84,7 +83,6 @@ fn is_selection(name: &str) -> bool {
     name.split_whitespace().next().is_none_or(|first| first.contains(':'))
 }
 
-/// Returns the same gate as [`Gate::new`].
 impl Default for Gate {
     fn default() -> Self {
         Self::new()
@@ -143,7 +141,6 @@ impl Gate {
         self.examine_version(VersionHash::of(robots.bytes()), robots, report, accepted, places, registry)
     }
 
-    /// Examines a version like [`Gate::examine`], for callers that already know its hash.
     pub(super) fn examine_version(
         &self,
         hash: VersionHash,
@@ -169,9 +166,8 @@ impl Gate {
         if self.compares_effects {
             let mut drastic_changes = DrasticChange::between(accepted, robots, registry);
             if let (Some(accepted), Some(places)) = (accepted, places) {
-                // The site's own part is compared separately. Otherwise, if the own part loses all
-                // its rules, the comparison would not notice this, because the appended parts still
-                // have rules.
+                // The site's own part is compared separately. Otherwise, the loss of all its rules
+                // would go unnoticed, because the appended parts still have rules.
                 let own = places.own_part(robots);
                 let before = RobotsTxt::parse(Fragment::without_parts(accepted.bytes(), own.bytes()));
                 let losses = DrasticChange::losses(&before, &own);
@@ -208,7 +204,6 @@ impl Gate {
         objections
     }
 
-    /// Returns the crawler names in the gate's conditions, with the kind of each condition.
     fn names(&self) -> impl Iterator<Item = (ObjectionKind, &str)> {
         let must_allow = self.must_allow.iter().flat_map(|must| &must.agents);
         let expected = self.expectations.iter().flat_map(Expectations::agents);
@@ -227,7 +222,6 @@ impl Gate {
         has_reason && self.baseline.is_none()
     }
 
-    /// Returns the baseline, which takes the place of the version that was accepted last.
     pub(super) fn compared_with(&self) -> Option<&RobotsTxt> {
         self.baseline.as_ref().map(|baseline| &baseline.robots)
     }

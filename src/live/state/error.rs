@@ -19,7 +19,6 @@ pub struct StateError {
     holder: Option<LockHolder>,
 }
 
-/// The process that has locked a state directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LockHolder {
     ThisProcess,
@@ -32,12 +31,10 @@ impl StateError {
         Self { path: path.to_owned(), cause, holder: None }
     }
 
-    /// Creates the error for a directory that is already open in another handle.
     pub(super) fn in_use(path: &Path, holder: LockHolder) -> Self {
         Self { holder: Some(holder), ..Self::new(path, io::ErrorKind::ResourceBusy.into()) }
     }
 
-    /// Creates the error for a directory that was handed over to another process.
     pub(super) fn handed_over(path: &Path) -> Self {
         Self::new(path, io::Error::other("another process has taken over the state directory of this process"))
     }
@@ -103,8 +100,8 @@ pub(crate) type ProblemListener = Box<dyn Fn(&ProblemEvent<'_>) + Send + Sync>;
 pub(super) struct StateListeners(Mutex<Vec<ProblemListener>>);
 
 impl ProblemEvent<'_> {
-    /// Notifies listeners of the event. If a listener panics, the panic hook reports the panic, and
-    /// the other listeners are still notified.
+    /// If a listener panics, the panic hook reports the panic, and the other listeners are still
+    /// notified.
     pub(crate) fn notify(&self, listeners: &[ProblemListener]) {
         for listener in listeners {
             let _ = catch_unwind(AssertUnwindSafe(|| listener(self)));
@@ -176,7 +173,6 @@ pub enum ProblemKind {
 }
 
 impl ProblemKind {
-    /// Returns the message that listeners get when the problem has ended.
     const fn over(self) -> &'static str {
         match self {
             Self::Save => "the live version is now saved in the state directory",
@@ -191,7 +187,6 @@ impl ProblemKind {
     }
 }
 
-/// The problems of a state directory or of one site in it, and the listeners to notify of them.
 /// There is at most one problem of each kind.
 pub(super) struct Problems {
     site: Option<String>,
@@ -222,14 +217,12 @@ impl Problems {
         ![Save, Switch, History, Unwritable].iter().any(|kind| current.contains_key(kind))
     }
 
-    /// Returns all problems, the most urgent first.
     pub(super) fn all(&self) -> Vec<Problem> {
         let problem = |(kind, text): (&ProblemKind, &String)| Problem { kind: *kind, text: text.clone() };
         self.current.lock().iter().map(problem).collect()
     }
 
-    /// Stores the current problem of this kind. If `problem` is `None`, removes it. Notifies the
-    /// listeners if the problem has changed.
+    /// Notifies the listeners if the problem has changed.
     pub(super) fn set(&self, kind: ProblemKind, problem: Option<String>) {
         self.set_shown(kind, problem, str::to_owned);
     }
@@ -254,7 +247,6 @@ impl Problems {
     }
 }
 
-/// Formats the message for a kill switch that cannot be saved.
 pub(super) fn switch_problem(error: &StateError) -> String {
     let StateError { path, cause, .. } = error;
     format!(

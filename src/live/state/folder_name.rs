@@ -27,8 +27,7 @@ pub fn folder_name(site: &str) -> String {
     }
 }
 
-/// Returns the site with this folder name; `None` if the name was cut, or does not belong to a
-/// site.
+/// `None` if the name was cut, or does not belong to a site.
 pub(super) fn site_of_folder(name: &str) -> Option<String> {
     // Cut names are recognised first, because the first digits of the hash could also be decoded as
     // an escaped byte.

@@ -23,8 +23,7 @@ use super::error::StateError;
 use super::json::{millis, time};
 use crate::live::{AcceptedState, AcceptedVersions, Durability, VersionHash};
 
-/// Returns the newest undamaged record and its stamp, if any. A date after `now` is changed to
-/// `now`.
+/// A date after `now` is changed to `now`.
 pub(super) fn read(disk: &Disk, path: &Path, now: SystemTime) -> Result<Option<(u64, LiveRecord)>, String> {
     let bytes = disk.read(path)?.unwrap_or_default();
     Ok(newest(&bytes, now))
@@ -70,7 +69,6 @@ fn overwrite(path: &Path, slot: &[u8; SLOT], durability: Durability) -> io::Resu
     Ok(())
 }
 
-/// Opens a file so that it can be overwritten in place.
 pub(super) fn open(path: &Path) -> io::Result<File> {
     at_once(OpenOptions::new()).read(true).write(true).open(path).map_err(|error| match error.raw_os_error() {
         // A symbolic link at this path is replaced. The file that it points to does not change.
@@ -87,8 +85,6 @@ const SLOT: usize = 1024;
 /// Number of hex digits in the digest that each slot begins with.
 const DIGEST: usize = 16;
 
-/// The record of the live version and of the versions that were rolled back. It has a fixed size.
-///
 /// The file has two slots, which are written alternately, each with its own digest. If one slot is
 /// truncated, it is ignored, and the other one remains valid. Each slot has a stamp. A stamp
 /// greater than that of `state.json` means that the slot was written, but the following write of
@@ -115,8 +111,8 @@ impl LiveRecord {
         }
     }
 
-    /// Returns the content of a slot for this record; `None` if the record is too long. A record is
-    /// too long only if it has more than the maximum number of rolled-back versions.
+    /// Returns the content of a slot. `None` if the record has more than the maximum number of
+    /// rolled-back versions.
     pub(super) fn slot(&self, stamp: u64) -> Option<[u8; SLOT]> {
         let Self { live, since, held } = self;
         let text = json!({
@@ -135,12 +131,10 @@ impl LiveRecord {
     }
 }
 
-/// Returns the newest undamaged slot, with its stamp. A date after `now` is changed to `now`.
 pub(super) fn newest(bytes: &[u8], now: SystemTime) -> Option<(u64, LiveRecord)> {
     slots(bytes, now).into_iter().flatten().max_by_key(|(stamp, _)| *stamp)
 }
 
-/// Returns the offset of the older slot in the file, in bytes.
 pub(super) fn older(bytes: &[u8], now: SystemTime) -> u64 {
     let [first, second] = slots(bytes, now).map(|slot| slot.map(|(stamp, _)| stamp));
     if first <= second { 0 } else { SLOT as u64 }

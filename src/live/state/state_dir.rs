@@ -45,14 +45,12 @@ struct StateRoot {
     folder: Arc<StateFolder>,
     switch: KillSwitch,
     writer: Arc<StateWriter>,
-    /// When the directory was opened. Temporary files that are older are from another process.
     began: SystemTime,
     hold: Arc<LockHold>,
     /// The open sites, by folder. A site that is opened again finds its unwritten changes here.
     sites: Mutex<HashMap<PathBuf, Weak<SiteStore>>>,
 }
 
-/// The files directly in the folder. The files of sites are in subfolders.
 struct StateFolder {
     path: PathBuf,
     disk: Disk,
@@ -305,9 +303,8 @@ impl StateDir {
         let mut sites = sites.lock();
         let store = sites.get(&path).and_then(Weak::upgrade).unwrap_or_else(|| {
             if sites.len() == sites.capacity() {
-                // Dropped sites are removed only before the map grows. If they were removed
-                // whenever one of ten thousand sites is opened, each removal would visit ten
-                // thousand entries.
+                // Dropped sites are removed only before the map grows, because the removal visits
+                // all entries.
                 sites.retain(|_, store| store.strong_count() > 0);
             }
             let store = Arc::new(SiteStore::new(
@@ -328,7 +325,6 @@ impl StateDir {
         self.path().join("sites").join(folder_name(site))
     }
 
-    /// Returns the kill switch of all sites.
     pub(in crate::live) fn switch(&self) -> &KillSwitch {
         &self.root.switch
     }

@@ -35,10 +35,10 @@ use crate::source::watch::Watcher;
 /// A file `robots.txt` in the folder applies only to a host called `robots`. Use `default.txt` for
 /// all hosts that have no other file.
 ///
-/// A name that begins with a dot or does not end in `.txt`, such as `example.com`, is ignored
-/// without an event. Any other name that does not contain a valid host is reported once and
-/// ignored. If several names contain the same host, the first one in byte order is used, and the
-/// others are ignored.
+/// A file is ignored without an event if its name begins with a dot or does not end in `.txt`. Any
+/// other file is reported once and ignored if its name does not contain a valid host. If the names
+/// of several files contain the same host, the first name in byte order is used, and the other
+/// files are ignored.
 ///
 /// If a file becomes unusable, its site keeps the last good version, like any [`LiveRobots`]. If
 /// there never was a good version, the site has no rules. Other sites are not affected. If a file

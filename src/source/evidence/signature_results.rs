@@ -52,7 +52,6 @@ pub(super) struct SignatureResults {
 }
 
 impl SignatureResults {
-    /// Creates a store without results. Signatures must cover the components in `required`.
     pub(super) fn requiring(required: Vec<RequiredComponent>) -> Self {
         Self {
             required,
@@ -63,7 +62,6 @@ impl SignatureResults {
         }
     }
 
-    /// Checks the signatures of a request from this address, or returns the stored results.
     pub(super) fn check(
         &self,
         message: &MessageHead<'_>,
@@ -102,13 +100,11 @@ impl SignatureResults {
         checks
     }
 
-    /// Returns how many checks of a client have failed in this second.
     fn failed(&self, client: IpAddr, now: SystemTime) -> u32 {
         let counted = self.failing.get(&client).filter(|(counted, _)| *counted == second(now));
         counted.map_or(0, |(_, failed)| failed)
     }
 
-    /// Returns the number of stored results.
     pub(super) fn known(&self) -> usize {
         self.valid.len() + self.failed.len()
     }

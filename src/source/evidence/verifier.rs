@@ -70,16 +70,13 @@ pub(super) struct Evidence {
     pub(super) _tasks: Vec<FetcherTask>,
 }
 
-/// Lists and directories that are configured, in addition to those in the registry.
 #[derive(Debug, Default)]
 pub(super) struct Configured {
-    /// The configured copies of lists, by URL.
     pub(super) copies: HashMap<String, ListCopy>,
     pub(super) directories: Vec<DirectoryUrl>,
 }
 
 impl Configured {
-    /// Returns a message for each configured copy of a list that the registry does not contain.
     fn unnamed<'u>(&self, urls: impl Iterator<Item = &'u String> + Clone) -> Vec<String> {
         let mut unnamed: Vec<_> = self.copies.keys().filter(|url| !urls.clone().any(|known| known == *url)).collect();
         unnamed.sort();
@@ -165,8 +162,9 @@ impl Verifier {
     /// [`SuspectPath`]), failed checks do not refute a claim.
     pub fn identify<'a>(&self, request: &IdentityRequest<'a>, path: ClaimPath<'_>, now: SystemTime) -> Identified<'a> {
         let mut identified = request.identify(self, now);
-        // On each claim path, all signed requests that do not name a registered crawler share one
-        // breaker. Otherwise, clients could add breakers by inventing names.
+        // Signed requests that do not name a registered crawler are counted together, under an
+        // empty name. Otherwise, clients could create any number of circuit breakers by inventing
+        // names.
         let crawler = identified.registered.unwrap_or_default();
         let paths = &self.inner.paths;
         let claims = paths.of_crawler(path, crawler);
@@ -368,12 +366,12 @@ pub struct VerifierStatus {
     /// have no effect. Each message suggests the URL that was probably meant.
     pub unnamed_lists: Vec<String>,
     /// Whether claims can be refuted: by a list that its server has confirmed within a day, or by a
-    /// resolver that answers. `None` instead of `false` until every list was requested, but for at
-    /// most a minute after the start.
+    /// resolver that answers. During the first minute after the start, this is `None` instead of
+    /// `false` until every list was requested.
     pub can_refute: Option<bool>,
     /// Whether at least one list was confirmed by its server within a day. `None` if there are no
-    /// lists. Also `None` instead of `false` until every list was requested, but for at most a
-    /// minute after the start.
+    /// lists. During the first minute after the start, it is also `None` instead of `false` until
+    /// every list was requested.
     pub is_list_fresh: Option<bool>,
     /// Whether the DNS resolver answers. This becomes true when the resolver answers a query, and
     /// false when a query fails more than an hour after the last response. `None` if no query was
@@ -410,8 +408,8 @@ impl VerifierStatus {
         problems.remove(NOTHING).or_else(|| problems.remove(NO_LIST))
     }
 
-    /// Returns the problems by cause. The cause is the beginning of a message, up to the first
-    /// colon. So if the network is down, there is only one problem for all lists.
+    /// The cause is the beginning of a message, up to the first colon. So if the network is down,
+    /// there is only one problem for all lists.
     pub(super) fn by_cause(&self) -> BTreeMap<String, String> {
         let lists = self.lists.iter().filter_map(|list| Some((&list.url, list.problem.as_deref()?, true)));
         let directories = self.directories.iter().filter_map(|one| Some((&one.url, one.problem.as_deref()?, false)));

@@ -105,7 +105,6 @@ impl FollowBuilder<VerifierSettings> {
         self
     }
 
-    /// Sets the minimum time between two DNS queries, and the time limit for a response.
     #[cfg(test)]
     pub(crate) const fn question_times(mut self, pace: Duration, timeout: Duration) -> Self {
         self.followed.question_times = (pace, timeout);

@@ -81,7 +81,6 @@ pub struct CrawlerCache {
     pub goes_by_last_copy: bool,
 }
 
-/// The result of the last successful fetch.
 #[derive(Clone, Debug, Default)]
 enum CachedAnswer {
     #[default]
@@ -206,8 +205,6 @@ impl CrawlerCache {
         }
     }
 
-    /// Reports whether the last response became stale more than [`MAX_STALE`] ago and the crawler
-    /// has not tried to fetch the file since then.
     fn is_forgotten(&self, now: SystemTime) -> bool {
         let stale_since = self.fresh_until.filter(|_| self.failing.is_none());
         stale_since.is_some_and(|since| now.duration_since(since).is_ok_and(|time| time > MAX_STALE))
@@ -254,8 +251,7 @@ impl CrawlerCache {
     }
 }
 
-/// Reports whether `status` is a client error. Returns `false` for 429, which asks clients to retry
-/// later.
+/// Reports whether `status` is a client error other than 429, which asks clients to retry later.
 fn is_client_error(status: StatusCode) -> bool {
     status.is_client_error() && status != StatusCode::TOO_MANY_REQUESTS
 }

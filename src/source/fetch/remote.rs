@@ -21,7 +21,6 @@ pub struct RemoteSource {
     fetcher: Option<Fetcher>,
 }
 
-/// The source of an open site whose robots.txt is fetched.
 #[derive(Debug)]
 struct Polled {
     origin: Arc<str>,

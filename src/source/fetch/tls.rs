@@ -30,7 +30,6 @@ impl Tls {
         self.ignores_system = true;
     }
 
-    /// Adds every certificate in a PEM file.
     pub(super) fn trust(&mut self, pem: &[u8]) -> Result<(), String> {
         let roots = roots_of(pem).map_err(|why| format!("the text {why}"))?;
         self.added.extend(roots.roots);

@@ -44,7 +44,6 @@ impl<F> FollowBuilder<F> {
         Self { clock: Clock::new(clock), ..self }
     }
 
-    /// Splits the builder into the configured document and the settings for keeping it up to date.
     pub(in crate::source) fn into_parts(self) -> io::Result<(F, Following)> {
         let fetcher = self.fetcher.map_or_else(Fetcher::new, Ok)?;
         Ok((self.followed, Following { fetcher, clock: self.clock, saved: self.folder.map(SavedDocuments::new) }))

@@ -18,7 +18,6 @@ use crate::source::file_system::{self, FileSystemId, reach};
 /// Number of polls between two reads of the contents, if the stamp is unchanged.
 const WHOLE_LOOKS: u32 = 30;
 
-/// The results of the polls of a file or folder.
 #[derive(Debug)]
 pub(super) struct PolledChanges {
     looks: u32,
@@ -35,8 +34,6 @@ impl PolledChanges {
         Self { looks: 0, stamp: Some(stamp), seen: None, refused: None }
     }
 
-    /// Reports whether the contents must be read. Returns `false` if the stamp shows that the
-    /// contents are unchanged.
     pub(super) fn has_to_be_read(&mut self, stamp: &FileStamp) -> bool {
         self.looks = self.looks.wrapping_add(1);
         if self.looks.is_multiple_of(WHOLE_LOOKS) {
@@ -46,8 +43,7 @@ impl PolledChanges {
         self.seen.is_some() || self.stamp.as_ref() != Some(stamp)
     }
 
-    /// Stores the result of a poll, and reports whether to publish it. A new result is published
-    /// when two successive polls have found it.
+    /// A new result is published when two successive polls have found it.
     pub(super) fn saw(&mut self, fingerprint: Fingerprint, known: Option<Fingerprint>, stamp: FileStamp) -> bool {
         self.stamp = stamp.is_telling().then_some(stamp);
         if Some(fingerprint) == known || Some(fingerprint) == self.refused {
@@ -103,7 +99,6 @@ impl FileStamp {
         modified.is_none_or(|modified| modified.elapsed().is_ok_and(|age| age > COARSEST_CLOCK))
     }
 
-    /// Returns the file system of the file, if the file exists.
     pub(super) fn system(&self) -> Option<FileSystemId> {
         self.facts.as_ref().map(|facts| facts.system)
     }

@@ -35,11 +35,10 @@ const IDLE: Duration = Duration::from_secs(10);
 const TICK: Duration = Duration::from_millis(50);
 
 pub(super) struct Scheduler {
-    /// The timers and the jobs. The lock is held only briefly.
+    /// The lock is held only briefly.
     queues: Mutex<Queues>,
     /// Wakes the clock thread, because a timer was set that ends before its sleep.
     earlier: Condvar,
-    /// Wakes a worker, because a job is ready.
     ready: Condvar,
     folders: Folders,
     /// The result of starting the clock thread, which is started when the first target is added.
@@ -65,20 +64,17 @@ struct Scheduled {
     target: Arc<WatchedTarget>,
 }
 
-/// A job for a worker.
 enum Job {
-    /// Read, poll or publish a target ([`DueWork`]).
     Run(WatchId),
-    /// Unregister the folders of a target that was removed.
     Leave(WatchId, Arc<WatchedTarget>),
 }
 
-/// A target and its registrations. The times of its reads are in [`Scheduled`].
+/// The times when the target is read are in [`Scheduled`].
 struct WatchedTarget {
     path: PathBuf,
     listing: Listing,
     target: Box<dyn Target>,
-    /// File system of the target. Jobs are queued separately for each file system.
+    /// Jobs are queued separately for each file system.
     system: AtomicU64,
     /// The registered path and symbolic links of the target. Only workers use this lock. They hold
     /// it while they look up folders, which blocks if the file system does not respond.
@@ -119,9 +115,8 @@ impl Scheduler {
         })
     }
 
-    /// Starts to watch the folders of a path and of the symbolic links on it. Events are recorded
-    /// from now on, but the target is read only after [`Scheduler::begin`]. Blocks until the file
-    /// system of the path responds.
+    /// Events are recorded from now on, but the target is read only after [`Scheduler::begin`].
+    /// Blocks until the file system of the path responds.
     pub(super) fn add<T: Target + 'static>(
         self: &Arc<Self>,
         path: PathBuf,
@@ -161,8 +156,7 @@ impl Scheduler {
         self.schedule(&mut queues, id, now);
     }
 
-    /// Stops watching a target. Does not wait for the file system, or for a worker that is reading
-    /// the target.
+    /// Does not wait for the file system, or for a worker that is reading the target.
     pub(super) fn remove(self: &Arc<Self>, id: WatchId) {
         let mut queues = self.queues.lock();
         if let Some(Scheduled { target, .. }) = queues.watched.remove(&id) {
@@ -190,7 +184,6 @@ impl Scheduler {
         drop(watched);
     }
 
-    /// Starts the clock thread when the first target is watched.
     fn ensure_started(self: &Arc<Self>) {
         self.clock.get_or_init(|| {
             let scheduler = self.clone();
@@ -210,7 +203,6 @@ impl Scheduler {
         }
     }
 
-    /// Queues the job of a target that is due, or sets the timer of a target that is not due yet.
     fn schedule(self: &Arc<Self>, queues: &mut Queues, id: WatchId, now: Instant) {
         let Some(watched) = queues.watched.get_mut(&id) else { return };
         let Some(wake) = watched.debounce.wake() else { return };
@@ -262,7 +254,6 @@ impl Scheduler {
         }
     }
 
-    /// Queues a job, and wakes a waiting worker or starts another one.
     fn hand_out(self: &Arc<Self>, queues: &mut Queues, system: FileSystemId, job: Job) {
         queues.ready.push(system, job);
         self.ready.notify_one();
@@ -300,7 +291,6 @@ impl Scheduler {
         queues.workers -= 1;
     }
 
-    /// Reads, polls or publishes a target, if it is time for this.
     fn run(self: &Arc<Self>, id: WatchId) {
         let begun = {
             let mut queues = self.queues.lock();
@@ -398,7 +388,6 @@ robots_core::debug_as!(|it| Scheduler { watched: it.queues.lock().watched.len() 
 /// Maximum number of concurrent workers per file system.
 pub(super) const MAX_WORKERS: usize = 4;
 
-/// The jobs that are ready to run, by file system.
 #[derive(Default)]
 struct ReadyJobs {
     systems: BTreeMap<FileSystemId, ReadyOfSystem>,
@@ -415,8 +404,7 @@ impl ReadyJobs {
         self.systems.entry(system).or_default().due.push_back(job);
     }
 
-    /// Returns the next job that may run. After running it, the caller must call
-    /// [`ReadyJobs::finish`].
+    /// After running it, the caller must call [`ReadyJobs::finish`].
     fn pop(&mut self) -> Option<(FileSystemId, Job)> {
         let mut free = self.systems.iter_mut().filter(|(_, ready)| ready.running < MAX_WORKERS);
         free.find_map(|(system, ready)| {
@@ -435,7 +423,6 @@ impl ReadyJobs {
         }
     }
 
-    /// Returns the number of workers that are needed for the running and the queued jobs.
     fn workers(&self) -> usize {
         self.systems.values().map(|ready| (ready.running + ready.due.len()).min(MAX_WORKERS)).sum()
     }

@@ -105,8 +105,7 @@ impl Watcher {
         })
     }
 
-    /// Calls a function when names are added to a folder or removed, like [`Watcher::names`]. If
-    /// the callback returns a time, it is called again after that time.
+    /// Like [`Watcher::names`]. If the callback returns a time, it is called again after that time.
     pub(in crate::source) fn folder(
         &self,
         path: PathBuf,
@@ -120,7 +119,7 @@ impl Watcher {
         watched
     }
 
-    /// Starts to record changes of a robots.txt. The file is read only after [`Watched::begin`].
+    /// The file is read only after [`Watched::begin`].
     pub(in crate::source) fn robots(&self, path: PathBuf, poll: Duration, site: Weak<Site>) -> Watched {
         self.add(path, Listing::Contents, poll, || SiteTarget(site))
     }
