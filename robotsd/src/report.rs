@@ -1,8 +1,8 @@
 //! Reports about a running robotsd: the responses of the admin interface, which the commands read.
 //!
-//! This module contains only types. `sites` and `admin` create their values, and `commands` prints
-//! them. A command and the process that it queries may be different versions of robotsd. New
-//! versions may add fields, but never remove fields. Readers use defaults for missing fields.
+//! This module contains only types. A command and the process that it queries may be different
+//! versions of robotsd. New versions may add fields, but never remove fields. Readers use defaults
+//! for missing fields.
 
 mod served_versions;
 mod site;
@@ -17,7 +17,6 @@ pub(crate) use self::site::{
 };
 use crate::word_enum::word_enum;
 
-/// Response to `GET /status`.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct StatusReport {
@@ -27,29 +26,26 @@ pub(crate) struct StatusReport {
     pub(crate) state: String,
     pub(crate) started: String,
     pub(crate) uptime_seconds: u64,
-    /// The config file, and whether its current content is in force.
     pub(crate) config: ConfigReport,
     /// The last upgrade of the running process, if it is in progress or has failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) upgrade: Option<UpgradeReport>,
     /// The registry of crawlers; `None` before the sites are opened.
     pub(crate) registry: Option<RegistryReport>,
-    /// Evidence for verifying the senders of requests; `None` if senders are not verified.
+    /// Evidence about the senders of requests; `None` if senders are not verified.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) identity: Option<IdentityReport>,
     /// The store that several processes share to count the requests of crawlers; `None` if each
     /// process counts separately.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) rate_store: Option<RateStoreReport>,
-    /// Hooks in `[[notify]]` of the config, each with its last event.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) notify: Vec<PublishHookReport>,
-    /// The fleet that this process belongs to, as last read from the store.
+    /// State of the fleet, as last read from the store.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) fleet: Option<FleetReport>,
-    /// Traffic of the listeners; `None` before the sites are opened.
+    /// `None` before the sites are opened, as for `connections`.
     pub(crate) traffic: Option<TrafficReport>,
-    /// Maximum number of open connections.
     pub(crate) connections: Option<usize>,
     /// `off` if nothing is enforced for any site, otherwise `on`. Empty while robotsd starts.
     pub(crate) enforcement: String,
@@ -58,8 +54,7 @@ pub(crate) struct StatusReport {
     pub(crate) switch: String,
     /// Next steps for the operator, except those for a single site.
     pub(crate) next: Vec<NextStep>,
-    /// Reason why the kill switch for all sites counts as `off` although nobody has set it to
-    /// `off`.
+    /// Why the kill switch for all sites counts as `off` although nobody has set it to `off`.
     pub(crate) switch_problem: Option<String>,
     /// Whether the state directory is writable, including the folders of all sites and of the
     /// board; `None` if no state directory is configured.
@@ -67,8 +62,6 @@ pub(crate) struct StatusReport {
     pub(crate) state_writable: Option<bool>,
     /// Names of the threads that have stopped making progress.
     pub(crate) stalled: Vec<String>,
-    /// Problems that concern all sites, such as problems with the state directory or with
-    /// certificates.
     pub(crate) problems: Vec<String>,
     /// `true` if sites exist, but the client has no permission to see any of them. `robotsd status`
     /// reports this as a problem.
@@ -79,9 +72,9 @@ pub(crate) struct StatusReport {
 }
 
 impl StatusReport {
-    /// Returns a warning if crawlers may see the pending version before it is accepted: a proxy
-    /// that asks robotsd for decisions may serve its own copy of the robots.txt while robotsd does
-    /// not respond. `None` if no version is pending, or if no listener accepts decision requests.
+    /// Warns that crawlers may see the pending version before it is accepted: a proxy that asks
+    /// robotsd for decisions may serve its own copy of the robots.txt while robotsd does not
+    /// respond.
     pub(crate) fn shown_meanwhile(&self, site: &SiteReport) -> Option<String> {
         let pending = site.pending.as_ref()?;
         let is_asked = self.listeners.iter().any(|listener| listener.kind == "decision");
@@ -93,7 +86,6 @@ impl StatusReport {
     }
 }
 
-/// A step for the operator, with the command that performs this step, if there is one.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct NextStep {
     pub(crate) what: String,
@@ -114,7 +106,6 @@ impl NextStep {
         matches!(*words.collect::<Vec<_>>(), ["robotsd", command] if !matches!(command, "check" | "config"))
     }
 
-    /// Returns the step for a fleet whose document does not exist yet.
     pub(crate) fn make_document() -> Self {
         let what =
             "the fleet has no document yet, so nothing is enforced; to create the document, once for all replicas";
@@ -126,24 +117,20 @@ impl NextStep {
     }
 }
 
-/// The config file, and whether its current content is in force.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct ConfigReport {
     pub(crate) path: String,
     /// `accepted` if the file is in force. `rejected` if the file cannot be used; the previous
     /// config then stays in force.
     pub(crate) state: String,
-    /// Time when the config in force was accepted.
     pub(crate) accepted: String,
     pub(crate) rejected: Option<RejectedConfigReport>,
     /// Settings in the accepted config that take effect only at the next start.
     pub(crate) next_start: Vec<SettingChange>,
-    /// Included files that are not in force.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) refused: Vec<RefusedFileReport>,
 }
 
-/// An included file that cannot be used.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct RefusedFileReport {
     pub(crate) path: String,
@@ -166,7 +153,6 @@ pub(crate) struct RejectedConfigReport {
     /// Settings in the file that differ from the config in force; `None` if too little of the file
     /// can be parsed.
     pub(crate) held_back: Option<Vec<SettingChange>>,
-    /// Next steps for the operator.
     pub(crate) next: Vec<NextStep>,
 }
 
@@ -188,7 +174,6 @@ pub(crate) struct SettingChange {
     pub(crate) after: Option<String>,
 }
 
-/// The store that several processes share to count the requests of crawlers.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct RateStoreReport {
@@ -197,10 +182,8 @@ pub(crate) struct RateStoreReport {
     /// `used`, or `out` if the store is unavailable. While it is unavailable, each process counts
     /// separately.
     pub(crate) state: String,
-    /// Reason why the store is never used with this config; `None` if it can be used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) unasked: Option<String>,
-    /// Message of the last failure of the store.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) problem: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -216,14 +199,12 @@ pub(crate) struct RateStoreReport {
     pub(crate) requests: Vec<KindCount>,
 }
 
-/// An upgrade of the running process, in the response to `POST /upgrade` and in the status.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct UpgradeReport {
     /// `under-way`, `done` (the new process serves) or `failed` (the old process continues).
     pub(crate) state: String,
-    /// Time when the upgrade reached this state.
     pub(crate) at: String,
-    /// Process ID of the new process; `None` if none was started.
+    /// `None` if no new process was started.
     pub(crate) process: Option<u32>,
     pub(crate) message: String,
 }
@@ -236,12 +217,10 @@ pub(crate) struct RegistryReport {
     pub(crate) checked: usize,
     /// Day of the latest of these checks.
     pub(crate) last_checked: Option<String>,
-    /// The registry that is fetched from `registry_url`, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) published: Option<PublishedRegistryReport>,
 }
 
-/// A registry of crawlers that is published at a URL.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct PublishedRegistryReport {
     pub(crate) url: String,
@@ -262,23 +241,18 @@ pub(crate) struct WaitingRegistryReport {
     pub(crate) why: String,
 }
 
-/// Evidence about the senders of requests, such as address lists and keys.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct IdentityReport {
     pub(crate) lists: Vec<ListReport>,
     pub(crate) directories: Vec<DirectoryReport>,
-    /// Number of client addresses whose reverse DNS names are known. `names_waiting` is the number
-    /// of client addresses whose names are still to be looked up.
+    /// Number of client addresses whose reverse DNS names are known.
     pub(crate) names_known: usize,
     pub(crate) names_waiting: usize,
-    /// Network paths that may hide the addresses of clients. On these paths, a failed check does
-    /// not prove that a client is an impostor.
     pub(crate) suspects: Vec<SuspectReport>,
     /// Messages about missing evidence, the same as in the log: one message per cause.
     pub(crate) problems: Vec<String>,
-    /// Reason why the data about network paths is not saved and will be lost when the process ends;
-    /// `None` if it is saved.
+    /// Why the data about network paths is not saved and will be lost when the process ends.
     pub(crate) paths_problem: Option<String>,
 }
 
@@ -294,7 +268,6 @@ impl IdentityReport {
     }
 }
 
-/// A published list of the addresses that a crawler uses.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct ListReport {
     pub(crate) url: String,
@@ -303,7 +276,7 @@ pub(crate) struct ListReport {
     pub(crate) prefixes: usize,
     /// Creation time of the list, according to the list itself.
     pub(crate) created: Option<String>,
-    /// Time of the last response that confirmed the list. `age_seconds` is the time since then.
+    /// Time of the last response that confirmed the list.
     pub(crate) confirmed: Option<String>,
     pub(crate) age_seconds: Option<u64>,
     /// Why the last fetch failed; `None` if it succeeded.
@@ -320,37 +293,34 @@ pub(crate) struct DirectoryReport {
     pub(crate) problem: Option<String>,
 }
 
-/// A network path that may hide the addresses of clients, for example because of a proxy. On this
-/// path, a failed check does not prove that a client is an impostor.
+/// A site, listener, crawler and method. For this combination, a proxy may hide the addresses of
+/// clients, so a failed check does not prove that a client is an impostor.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct SuspectReport {
     pub(crate) site: String,
     pub(crate) listener: String,
     /// Name of the crawler; empty for signatures that do not name a registered crawler.
     pub(crate) crawler: String,
-    /// Verification method whose checks failed on this path: `range`, `rdns` or `signature`.
+    /// The method of verification that failed: `range`, `rdns` or `signature`.
     pub(crate) method: String,
-    /// Networks that contain most of the client addresses on this path. These networks may be
-    /// missing in `trusted_proxies`.
+    /// Networks that contain most of the client addresses. These networks may be missing in
+    /// `trusted_proxies`.
     pub(crate) networks: Vec<String>,
-    /// Time of the last verified request of this crawler on this path.
     pub(crate) last_verified: Option<String>,
 }
 
 /// Response to `POST /reload`.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct ReloadReport {
-    /// Result of reading the config again; `None` if it was not read.
+    /// `None` if the config was not read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) config: Option<ReloadOutcome>,
-    /// Result of reading the extra registry again and combining it with the published registry;
-    /// `None` if the config has neither.
+    /// `None` if the config has neither an extra nor a published registry.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) registry: Option<ReloadOutcome>,
     pub(crate) sites: Vec<SiteReload>,
 }
 
-/// Result of reading the config or the registry again.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct ReloadOutcome {
     /// `published` or `kept`. For a config, also `unchanged` or `partly`.
@@ -365,17 +335,14 @@ pub(crate) struct SiteReload {
     /// End of the grace period. Until then, requests that new rules disallow are neither refused
     /// nor tagged.
     pub(crate) grace_end: Option<String>,
-    /// Number of rules that are not enforced until `grace_end`.
     #[serde(default)]
     pub(crate) grace_rules: usize,
     /// `published`, `unchanged`, `kept` (the new file was rejected) or `gated` (the new file is
     /// held until an operator accepts it).
     pub(crate) outcome: String,
-    /// Hash of the version that is live now.
     pub(crate) hash: Option<String>,
     pub(crate) message: String,
-    /// State of the appended lists after the reload. If each host has its own robots.txt, only the
-    /// entry of the first file contains this list.
+    /// If each host has its own robots.txt, only the entry of the first file contains this list.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) append: Vec<AppendReport>,
 }
@@ -383,19 +350,12 @@ pub(crate) struct SiteReload {
 /// The change made by `POST /accept`, `POST /rollback` or `POST /enforce`.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct ChangeReport {
-    /// The changed site; `None` if the change was for all sites.
     pub(crate) site: Option<String>,
-    /// Describes the change in one sentence.
     pub(crate) message: String,
-    /// Hash of the version that is live now.
     pub(crate) hash: Option<String>,
-    /// Hash of the version that was live before the change.
     pub(crate) before: Option<String>,
-    /// Hash of the version that is pending after the change.
     pub(crate) waiting: Option<String>,
-    /// New state of the kill switch: `on` or `off`.
     pub(crate) enforcement: Option<String>,
-    /// Previous state of the kill switch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) enforcement_before: Option<String>,
     /// Whether a running robotsd made the change; otherwise the change takes effect at the next
@@ -406,7 +366,6 @@ pub(crate) struct ChangeReport {
     /// Reason why the change will be lost at a restart, or the replicas that have not received the
     /// change.
     pub(crate) problem: Option<String>,
-    /// Next steps for the operator.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) next: Vec<NextStep>,
 }
@@ -416,7 +375,6 @@ pub(crate) struct ChangeReport {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct FleetReport {
     pub(crate) name: String,
-    /// Name of the responding replica.
     pub(crate) replica: String,
     pub(crate) store: String,
     /// State of the responding replica, as determined by the replica itself.
@@ -424,7 +382,6 @@ pub(crate) struct FleetReport {
     pub(crate) epoch: Option<String>,
     /// Revision of the document in the store; `None` if the store has no document.
     pub(crate) rev: Option<u64>,
-    /// Time when the document was last read.
     pub(crate) read: Option<String>,
     #[serde(default)]
     pub(crate) problems: Vec<String>,
@@ -451,7 +408,6 @@ pub(crate) struct FleetEntry {
     pub(crate) why: Option<String>,
 }
 
-/// A replica of a fleet.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct FleetReplica {
     pub(crate) replica: String,
@@ -460,7 +416,6 @@ pub(crate) struct FleetReplica {
     pub(crate) why: Option<String>,
     pub(crate) version: String,
     pub(crate) silent_seconds: u64,
-    /// Versions that the replica serves, by site.
     #[serde(default)]
     pub(crate) sites: ServedVersions,
 }
@@ -489,7 +444,6 @@ word_enum! {
         Rejected = "rejected",
         /// The replica cannot read some fields of the document.
         Damaged = "damaged",
-        /// Another process uses the name of this replica.
         Doubled = "doubled",
         /// The replica reports no problem. Only the replica itself reports this state. Other
         /// processes compare the replica with the document, and replace this state with `Synced`,
@@ -504,8 +458,8 @@ word_enum! {
 }
 
 impl ReplicaState {
-    /// Reports whether this state is determined by the replica itself, and not by comparing it with
-    /// the document.
+    /// Reports whether the replica itself determined this state. The other states result from a
+    /// comparison with the document.
     pub(crate) const fn is_own(self) -> bool {
         matches!(
             self,
@@ -526,13 +480,11 @@ impl FleetReport {
         self.replicas.iter().filter(|replica| replica.state == ReplicaState::Synced).count()
     }
 
-    /// Reports whether there are no problems and every replica has applied the whole document.
     pub(crate) fn is_synced(&self) -> bool {
         self.problems.is_empty() && self.rev.is_some() && self.synced() == self.replicas.len()
     }
 }
 
-/// The response of a replica to a command, or the reason why there is no response.
 #[derive(Debug, Serialize)]
 pub(crate) struct ReplicaAnswer<T> {
     pub(crate) replica: String,
@@ -559,11 +511,9 @@ pub(crate) struct RecordedReload {
     pub(crate) origin: String,
     pub(crate) hash: Option<String>,
     pub(crate) findings: Findings,
-    /// Effect of the version on crawlers, in one sentence.
     pub(crate) effect: Option<String>,
     pub(crate) message: String,
-    /// Name of the person who made the decision; `None` if unknown. `reason` is the reason that
-    /// this person gave.
+    /// `None` if the person is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) who: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -571,8 +521,7 @@ pub(crate) struct RecordedReload {
 }
 
 impl RecordedReload {
-    /// Formats who made the decision, and why: ` by alice: "the sale"`. An unknown person or reason
-    /// is left out.
+    /// Formats who made the decision, and why: ` by alice: "the sale"`.
     pub(crate) fn attribution(&self) -> String {
         let who = self.who.iter().map(|who| format!(" by {who}"));
         who.chain(self.reason.iter().map(|reason| format!(": {reason:?}"))).collect()
@@ -584,8 +533,8 @@ impl ChangeReport {
         Self { message, ..Self::default() }
     }
 
-    /// Returns a sentence that warns that the change will be lost when the process ends, or that
-    /// some replicas have not received it. `None` if there is no need for a warning.
+    /// Warns that the change will be lost when the process ends, or that some replicas have not
+    /// received it.
     pub(crate) fn end(&self) -> Option<String> {
         let why = match (&self.problem, self.kept) {
             (Some(problem), true) => {

@@ -13,11 +13,9 @@ macro_rules! word_enum {
         }
 
         impl $name {
-            /// All variants, in the order of declaration.
             #[allow(dead_code, reason = "some enums do not use it")]
             $vis const ALL: [Self; [$($word),+].len()] = [$(Self::$value),+];
 
-            /// Returns the word for the variant.
             $vis const fn as_str(self) -> &'static str {
                 match self {
                     $(Self::$value => $word,)+

@@ -12,9 +12,9 @@
 //! engines referred to the site; [`referrals`](mod@referrals) compares the number of these visitors
 //! with the number of pages that crawlers fetched. The board never affects or delays a request.
 //!
-//! To show another figure, add it to the [`report`], and show it in [`page`]. Figures about all
-//! requests of a site, such as durations, are counted in `counting` instead of the rows;
-//! `ServedSite::traffic` (in `sites`) passes them to the board.
+//! To show another figure, add it to the [`report`] and to [`page`]. Figures about all requests of
+//! a site, such as durations, are counted in `counting` instead of the rows; `ServedSite::traffic`
+//! (in `sites`) passes them to the board.
 
 mod row;
 

@@ -1,11 +1,9 @@
 //! The commands. Each command has its own file or folder.
 //!
 //! `check`, `diff`, `edit`, `test`, `explain`, `replay`, `agents` and `config` read files and need
-//! no server. `tester` serves a page for trying out a robots.txt. `status`, `history`, `reload`,
-//! `accept`, `rollback` and `enforce` query a running robotsd, which [`running`] finds, or every
-//! replica of a [`fleet`]. `accept`, `rollback` and `enforce` are in [`decisions`]. `audit` shows
-//! who made changes, and `token` creates admin tokens. `lsp` is the language server for editors.
-//! `completions` and `man` generate files from the definition of the [`command_line`]. `serve` is a
+//! no server. `status`, `history`, `reload`, `accept`, `rollback` and `enforce` query a running
+//! robotsd, which [`running`] finds, or every replica of a [`fleet`]. `accept`, `rollback` and
+//! `enforce` are in [`decisions`], and `completions` and `man` in [`command_line`]. `serve` is a
 //! separate module.
 
 pub(crate) mod agents;
