@@ -1,9 +1,9 @@
 //! The server: handles all messages on one thread, in the order of their arrival.
 //!
 //! **Diagnostics are computed when no message is waiting.** A burst of changes therefore leads to
-//! only one check. A check ends early if the document has changed in the meantime, so no outdated
-//! diagnostics are published. If the check was for a request and ends early, the response is an
-//! error, and the editor sends the request again.
+//! only one check. A check ends early if the document changes during the check, so no outdated
+//! diagnostics are published. If a client's request needed the result of this check, the response
+//! is an error that makes the editor send the request again.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -18,7 +18,6 @@ use super::inbox::Inbox;
 use super::protocol::{self, Client, DidChange, DidOpen, DocumentParams, error};
 use super::{completion, diagnostics, fixes, hover, outline};
 
-/// The state of a connection with an editor.
 pub(super) struct Server<'c> {
     connection: &'c Connection,
     inbox: Inbox<'c>,
@@ -217,7 +216,7 @@ impl<'c> Server<'c> {
         })
     }
 
-    /// Answers a request about a document. The result is empty if the document is not a robots.txt.
+    /// Returns an empty result if the document is not a robots.txt.
     fn answer(&mut self, id: &RequestId, method: &str, params: Value) -> Result<Value, ResponseError> {
         let needs_document = [
             "textDocument/diagnostic",
@@ -282,7 +281,6 @@ fn cancelled() -> ResponseError {
     error(ErrorCode::RequestCanceled, "the editor cancelled the request")
 }
 
-/// Returns the error response to a request whose check was stopped early.
 fn interruption(inbox: &Inbox<'_>, id: &RequestId, method: &str) -> ResponseError {
     if inbox.is_cancelled(id) {
         return cancelled();

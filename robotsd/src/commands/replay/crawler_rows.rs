@@ -15,8 +15,8 @@ use super::tally::{FrequentCounts, Hours, LogPeriod, RequestTally};
 /// clients can invent names.
 const ROWS: usize = 1024;
 
-/// Maximum number of nodes in the path trees of one row. It applies to the first `FULL_ROWS` rows.
-/// The maximum for all later rows is `NODES_LATER`.
+/// Maximum number of nodes in the path trees of one row. It applies to the first `FULL_ROWS` rows;
+/// `NODES_LATER` applies to the other rows.
 const NODES: usize = 512;
 const FULL_ROWS: usize = 256;
 const NODES_LATER: usize = 64;
@@ -53,12 +53,11 @@ pub(super) struct ReplayRow {
 pub(super) struct RowPart<'r> {
     pub(super) tally: &'r mut RequestTally,
     pub(super) rules: &'r mut RulePaths,
-    /// The counts of failed claims by hour and by address, if the claim is refuted.
+    /// Counts of failed claims by hour and by address; `None` if the claim is not refuted.
     pub(super) failed: Option<(&'r mut Hours, &'r mut FailedAddresses)>,
 }
 
 impl Rows {
-    /// Returns the row of an agent.
     pub(super) fn of(&mut self, agent: &AgentKind) -> &mut ReplayRow {
         let at = self.by_name.get(&agent.name).copied().unwrap_or_else(|| self.insert(agent));
         &mut self.rows[at]
@@ -101,7 +100,6 @@ impl ReplayRow {
         Self { agent, verified, verified_period, claimed, undecided, rules, failed: None, is_checked: false }
     }
 
-    /// Records the result of checking a request's claim, and returns the counters for the request.
     pub(super) fn note(&mut self, identity: Identity, time: Option<i64>) -> RowPart<'_> {
         self.is_checked |= !matches!(
             identity,
@@ -231,7 +229,6 @@ pub(super) struct FailedClaims {
     pub(super) addresses: FailedAddresses,
 }
 
-/// Numbers of requests with failed claims, by address.
 pub(super) type FailedAddresses = FrequentCounts<IpAddr, ADDRESSES>;
 
 impl Default for FailedClaims {
@@ -252,14 +249,12 @@ impl FailedClaims {
 }
 
 impl FailedAddresses {
-    /// Returns the counted clients: one per IPv4 address, and one per IPv6 network of /64.
     pub(super) fn networks(&self) -> HashSet<IpAddr> {
         self.keys().map(|address| client(*address)).collect()
     }
 }
 
-/// Returns the key for counting a client: its IPv4 address, or the address of its IPv6 network,
-/// because an IPv6 client can use all addresses of a /64.
+/// An IPv6 client can use all addresses of a /64, so the key is the address of this network.
 fn client(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V4(_) => address,

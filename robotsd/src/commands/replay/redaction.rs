@@ -5,7 +5,6 @@ use std::net::IpAddr;
 
 use crate::log::LogPrivacy;
 
-/// Whether a report contains whole queries, and whether it contains whole addresses.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ReportPrivacy {
     pub(super) keep_queries: bool,
@@ -42,9 +41,9 @@ impl ReportPrivacy {
         shown
     }
 
-    /// Returns an unreadable line for the report. Any part of an unreadable line may be an address
-    /// or a query. Therefore, this function masks all digits, and all text from a `?` up to the
-    /// next space, tab or quote.
+    /// Returns an unreadable line for the report. Any part of such a line may be an address or a
+    /// query. Therefore, this function masks all digits, and all text from a `?` up to the next
+    /// space, tab or quote.
     pub(super) fn line(self, line: &[u8]) -> Vec<u8> {
         if self.keep_queries && self.keep_addresses {
             return line.to_vec();
@@ -66,8 +65,6 @@ impl ReportPrivacy {
         shown
     }
 
-    /// Returns the text for an address in the report: its /24 or /48 network, or the whole address
-    /// if whole addresses are shown.
     pub(super) fn address(self, address: IpAddr) -> String {
         if self.keep_addresses {
             return address.to_string();

@@ -1,6 +1,5 @@
-//! Selects the requests in a log that are counted. These are the requests for a host of the site.
-//! If another proxy asks robotsd for decisions, the decision requests of this proxy are not
-//! counted.
+//! Selects the requests in a log that are counted: the requests for a host of the site. If the log
+//! is from a proxy that asks robotsd for decisions, the proxy's own questions are not counted.
 
 use std::io;
 
@@ -42,8 +41,8 @@ pub(in crate::commands) struct RequestedHosts {
 
 impl LogSelection {
     /// Selects the requests for a site. Requests without a host in the log are treated as requests
-    /// for `host`. If `host` is `None`, requests without a host are counted as requests for the
-    /// site, and a note states their number.
+    /// for `host`. If `host` is `None`, they are counted as requests for the site, and a note
+    /// states their number.
     pub(in crate::commands) fn of(
         site: &SelectedSite,
         format: ReplayLogFormat,
@@ -148,8 +147,7 @@ impl LogSelection {
     }
 }
 
-/// Returns the host of a request. The host in the target takes precedence over the field `Host`
-/// (RFC 9112, section 3.2.2).
+/// The host in the target takes precedence over the field `Host` (RFC 9112, section 3.2.2).
 fn named_host<'r>(request: &'r LoggedRequest<'_>) -> Option<&'r [u8]> {
     let of_target = || Authority::of_url(&request.target).filter(|(scheme, ..)| is_http(scheme));
     of_target().map(|(_, authority, _)| authority.host_and_port).or(request.host.as_deref())

@@ -50,8 +50,7 @@ pub(super) struct RequestTally {
 pub(super) struct RefusalTally([u64; REFUSAL_STATUSES.len() + 1]);
 
 impl RefusalTally {
-    /// Returns the tally of `count` refusals with this status. `status` is `None` if an upstream
-    /// responds.
+    /// `status` is `None` if an upstream responds.
     pub(super) fn of(status: Option<u16>, count: u64) -> Self {
         let mut tally = Self::default();
         let at = REFUSAL_STATUSES.iter().position(|known| Some(known.as_u16()) == status);
@@ -59,7 +58,7 @@ impl RefusalTally {
         tally
     }
 
-    /// Returns the numbers that are above zero. Each is paired with its status, or with "upstream".
+    /// Returns the numbers that are above zero, each with its status, or with "upstream".
     pub(super) fn counts(&self) -> impl Iterator<Item = (String, u64)> {
         let labels = REFUSAL_STATUSES.iter().map(|status| status.as_str().to_owned()).chain(["upstream".to_owned()]);
         labels.zip(self.0).filter(|(_, count)| *count > 0)
@@ -104,10 +103,8 @@ impl LogPeriod {
 /// Maximum number of hours with their own counts: a little more than four years.
 const HOURS: usize = 40_000;
 
-/// The counts of crawlers' requests, by hour.
 #[derive(Clone, Debug)]
 pub(super) struct Hours {
-    /// Maximum number of hours that have counts.
     most: usize,
     hours: BTreeMap<i64, RequestTally>,
 }
@@ -161,7 +158,6 @@ pub(super) struct AddressTally {
 /// of the keys with the lowest numbers is dropped.
 #[derive(Clone, Debug)]
 pub(super) struct FrequentCounts<K, const MAX: usize> {
-    /// Map with a fast hash and a random seed.
     counts: HashMap<K, AddressTally, RandomState>,
     /// Sum of the counts of the dropped keys.
     pub(super) dropped: AddressTally,
@@ -193,7 +189,6 @@ impl<K: Copy + Hash + Ord, const MAX: usize> FrequentCounts<K, MAX> {
         self.counts.insert(key, tally);
     }
 
-    /// Adds the counts of the next chunk.
     pub(super) fn merge(&mut self, next: Self) {
         self.dropped += next.dropped;
         // After a few chunks, almost all keys are known, so few new keys have to be sorted.
@@ -219,7 +214,6 @@ impl<K: Copy + Hash + Ord, const MAX: usize> FrequentCounts<K, MAX> {
     }
 }
 
-/// Sorts keys by their number of requests, the largest number first.
 fn sort<K: Copy + Ord>(counts: &mut [(K, AddressTally)]) {
     counts.sort_unstable_by_key(|(key, tally)| (std::cmp::Reverse(tally.requests), *key));
 }

@@ -1,8 +1,6 @@
-//! The keys that requests have in JSON logs: the keys of known servers and services, and keys that
-//! an operator has given.
-//!
-//! The known keys are the keys in nginx's documentation, and the keys of Caddy, Traefik, Envoy,
-//! Cloudflare, Google Cloud and the Elastic Common Schema.
+//! The keys of requests in JSON logs. The known keys are the keys in nginx's documentation, and the
+//! keys of Caddy, Traefik, Envoy, Cloudflare, Google Cloud and the Elastic Common Schema. An
+//! operator may give other keys.
 
 use std::fmt;
 use std::str::FromStr;
@@ -29,8 +27,7 @@ word_enum! {
 }
 
 impl JsonField {
-    /// Returns the known keys of this field. The first key that an object contains is used. A `.`
-    /// in a key stands for a nested object.
+    /// The first key that an object contains is used. A `.` in a key stands for a nested object.
     #[expect(clippy::too_many_lines, reason = "a table")]
     const fn known_keys(self) -> &'static [&'static str] {
         match self {
@@ -154,7 +151,6 @@ impl FromStr for JsonKey {
     }
 }
 
-/// The keys to look for in JSON objects: the known keys, and the keys that the operator gave.
 #[derive(Debug, Default)]
 pub(in crate::commands) struct JsonKeys {
     /// The keys that the operator gave, each with a flag that is set when an object contains the
@@ -187,12 +183,11 @@ impl JsonKeys {
         self.named.iter().any(|(key, _)| key.field == field)
     }
 
-    /// Returns the known keys of a field. They are not used if the operator gave a key for the
-    /// field.
+    /// The known keys of a field are not used if the operator gave a key for the field.
     fn known(&self, field: JsonField) -> &'static [&'static str] {
         let is_named = match field {
-            // The request line contains the method and the path. Its known keys are not used if the
-            // operator gave a key for the method or the path.
+            // The request line contains the method and the path, so its known keys are not used if
+            // the operator gave a key for one of these.
             JsonField::Request => {
                 [field, JsonField::Method, JsonField::Path].into_iter().any(|field| self.is_named(field))
             }
@@ -201,8 +196,7 @@ impl JsonKeys {
         if is_named { &[] } else { field.known_keys() }
     }
 
-    /// Looks up each key of `field` in the object, parses the values with `read`, and returns the
-    /// results that are not `None`.
+    /// Skips the values for which `read` returns `None`.
     pub(super) fn values<'o, 'a, T>(
         &'o self,
         object: &'o ObjectAsVec<'a>,

@@ -1,5 +1,5 @@
-//! Two parts of a report: judgements of crawlers by the versions of robots.txt that they had
-//! fetched, and the visitors that their operators' services referred.
+//! Judgements of crawlers by the versions of robots.txt that they had fetched, and the visitors
+//! that their operators' services referred.
 
 use std::collections::BTreeMap;
 
@@ -16,8 +16,8 @@ pub(super) const SHOWN: usize = 25;
 /// Maximum number of crawlers that are listed per judgement.
 const NAMED: usize = 10;
 
-/// Judgements from worst to best. Each has its name, the phrase for one crawler, and the phrase for
-/// several crawlers.
+/// Judgements from worst to best: the name, the phrase for one crawler, and the phrase for several
+/// crawlers.
 const JUDGEMENTS: [(&str, &str, &str); 4] = [
     ("ignores", "ignores robots.txt", "ignore robots.txt"),
     ("has not read the newest version", "has not read the newest version", "have not read the newest version"),
@@ -25,7 +25,6 @@ const JUDGEMENTS: [(&str, &str, &str); 4] = [
     ("obeys", "obeys", "obey"),
 ];
 
-/// Judgements of crawlers by the versions of robots.txt in a history.
 #[derive(Debug, Serialize)]
 pub(crate) struct PastJudgements {
     /// Versions, the oldest first.
@@ -35,7 +34,6 @@ pub(crate) struct PastJudgements {
     /// Periods without a line in the logs.
     lacking: Vec<[String; 2]>,
     lacking_hours: u64,
-    /// Why older versions were left out.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     left_out: Vec<String>,
     /// Crawlers, in the same format as in `/board.json`.
@@ -103,7 +101,7 @@ impl PastJudgements {
         verdicts
     }
 
-    /// Returns notes about the history. Each note is a sentence without a full stop.
+    /// Each note is a sentence without a full stop.
     pub(super) fn notes(&self) -> impl Iterator<Item = String> {
         let newest = self.versions.last();
         let versions = newest.map(|newest| {
@@ -154,7 +152,6 @@ pub(super) fn balances(plan: &ReplayPlan, counts: &ReplayCounts) -> Vec<Operator
     }
 }
 
-/// Returns a crawler with its judgement and the reason.
 fn said(crawler: &CrawlerBoard) -> (&CrawlerBoard, String, String) {
     let word = crawler.word.clone().or_else(|| crawler.no_word.clone()).unwrap_or_default();
     let all = counted(crawler.allowed + crawler.disallowed, "other request");

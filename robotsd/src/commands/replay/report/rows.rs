@@ -16,7 +16,8 @@ use crate::commands::replay::rule_paths::{DecidingRule, Effect, PathTree, RulePa
 use crate::commands::replay::tally::{AddressTally, RequestTally};
 use crate::html::{counted, grouped};
 
-/// Maximum number of rules in the report of a crawler, and maximum number of patterns per rule.
+/// Maximum number of rules in the report of a crawler. `PATTERNS` is the maximum number of patterns
+/// per rule.
 const RULES: usize = 20;
 const PATTERNS: usize = 10;
 
@@ -30,19 +31,17 @@ pub(super) struct RuleRows {
     pub(super) other_rules_requests: u64,
 }
 
-/// Effect of one rule on the requests of a crawler.
 #[derive(Debug, Serialize)]
 pub(super) struct RuleRow {
     pub(super) effect: Effect,
     /// Name of the file that contains the rule: the first file if the change allows requests,
     /// otherwise the last file.
     pub(super) file: String,
-    /// Line of the rule. If there were too many rules, one row contains the sum for several rules.
-    /// In this row, `line` and `pattern` are `None`.
+    /// `line` and `pattern` are `None` in the row that contains the sum for several rules. This row
+    /// exists only if there were too many rules.
     pub(super) line: Option<usize>,
     pub(super) pattern: Option<String>,
     pub(super) requests: u64,
-    /// Numbers of requests, by the pattern of their paths.
     pub(super) paths: Vec<PatternRow>,
     /// Number of paths that are not listed.
     pub(super) other_paths: u64,
@@ -104,7 +103,6 @@ impl RuleRow {
         }
     }
 
-    /// Describes the effect of the rule, with its file and line.
     pub(super) fn sentence(&self) -> String {
         let (effect, file) = (self.effect_words(), &self.file);
         match (self.line, &self.pattern) {
@@ -113,7 +111,7 @@ impl RuleRow {
         }
     }
 
-    /// Returns the words that describe the effect. In output, they come before the rule.
+    /// Returns the words that come before the rule in output.
     pub(super) const fn effect_words(&self) -> &'static str {
         match self.effect {
             Effect::Disallowed => "",
@@ -127,8 +125,8 @@ pub(super) fn text_of(octets: &[u8]) -> String {
     String::from_utf8_lossy(octets).into_owned()
 }
 
-/// Maximum number of addresses that are listed for the impostors of one crawler, or for one crawler
-/// with suspect claims.
+/// Maximum number of addresses that are listed for the impostors of one crawler.
+/// `SUSPECT_ADDRESSES` applies to a crawler with suspect claims.
 const ADDRESSES: usize = 20;
 const SUSPECT_ADDRESSES: usize = 3;
 
@@ -138,7 +136,7 @@ pub(super) struct Senders {
     /// Date of the oldest list that was used.
     pub(super) lists_of: Option<String>,
     lists: Vec<ListRow>,
-    /// Name look-ups; `None` if names were not looked up.
+    /// `None` if names were not looked up.
     pub(super) names: Option<NamesRow>,
     #[serde(flatten)]
     pub(super) split: SenderSplit,
@@ -148,7 +146,6 @@ pub(super) struct Senders {
 /// Numbers of requests that name a crawler, by the result of checking the claim.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct SenderSplit {
-    /// Whether at least one claim could be checked.
     #[serde(skip)]
     pub(super) is_checked: bool,
     pub(super) verified: RequestTally,
@@ -160,7 +157,6 @@ pub(super) struct SenderSplit {
     pub(super) impostors: RequestTally,
 }
 
-/// An address list that was used as evidence.
 #[derive(Debug, Serialize)]
 struct ListRow {
     url: String,
@@ -188,7 +184,6 @@ pub(super) struct SuspectRow {
     pub(super) other_addresses: u64,
 }
 
-/// The requests of one crawler's impostors.
 #[derive(Debug, Serialize)]
 pub(crate) struct ImpostorRow {
     pub(super) crawler: String,
@@ -204,7 +199,6 @@ pub(crate) struct ImpostorRow {
     pub(super) by_rule: RuleRows,
 }
 
-/// Address of an impostor, or its network.
 #[derive(Debug, Serialize)]
 pub(super) struct AddressRow {
     pub(super) address: String,
@@ -242,8 +236,8 @@ impl Senders {
         (!parts.is_empty()).then(|| format!("by {}", parts.join(" and ")))
     }
 
-    /// Returns the numbers of requests that name a crawler, by kind of sender. Each number is
-    /// paired with the phrase that follows it. Impostors are included only if there are any.
+    /// Returns each number of requests with the phrase that follows it. Impostors are included only
+    /// if there are any.
     pub(super) fn shares(&self) -> impl Iterator<Item = (&RequestTally, &'static str)> {
         let SenderSplit { verified, claimed, impostors, .. } = &self.split;
         let impostors = (impostors.requests > 0)
@@ -256,8 +250,8 @@ impl Senders {
         .chain(impostors)
     }
 
-    /// Returns the reasons why claims are neither verified nor refuted, the most frequent first.
-    /// Each reason is paired with the number of requests.
+    /// Returns the reasons why claims are neither verified nor refuted, the most frequent first,
+    /// each with the number of requests.
     pub(super) fn reasons(&self) -> Vec<(String, u64)> {
         let mut reasons: Vec<_> = self.split.claimed_because.iter().collect();
         reasons.sort_by_key(|(_, requests)| std::cmp::Reverse(**requests));
@@ -296,7 +290,6 @@ impl Senders {
 }
 
 impl SenderSplit {
-    /// Sums up the counts of these crawlers.
     pub(super) fn of<'r>(rows: impl IntoIterator<Item = &'r ReplayRow>) -> Self {
         let mut split = Self::default();
         for row in rows {
@@ -364,7 +357,7 @@ impl SuspectRow {
     }
 }
 
-/// Returns the addresses for the report, sorted by the number of requests, largest first.
+/// Several addresses may become one row, because addresses are redacted.
 fn shown(addresses: &[(IpAddr, AddressTally)], privacy: ReportPrivacy) -> Vec<AddressRow> {
     let mut tallies = BTreeMap::<String, AddressTally>::new();
     for (address, tally) in addresses {
@@ -375,7 +368,6 @@ fn shown(addresses: &[(IpAddr, AddressTally)], privacy: ReportPrivacy) -> Vec<Ad
     rows
 }
 
-/// Returns the day of a time in seconds since 1970.
 fn day_of(seconds: i64) -> String {
     date_of(u64::try_from(seconds).unwrap_or(0))
 }
