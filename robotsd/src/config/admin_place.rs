@@ -8,7 +8,6 @@ use http::uri::Authority;
 
 use super::admin::PORT;
 
-/// The address of the admin interface of a running robotsd.
 #[derive(Clone, Debug, PartialEq, Eq, derive_more::Display)]
 pub(crate) enum AdminPlace {
     Address(SocketAddr),
@@ -37,7 +36,6 @@ impl AdminPlace {
     }
 }
 
-/// The file with the local token of a robotsd process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TokenFile {
     pub(crate) path: PathBuf,

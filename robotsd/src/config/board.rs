@@ -1,5 +1,4 @@
-//! The settings of the board: whether it is enabled, whether robotsd sees every request for
-//! robots.txt, and how long it keeps data.
+//! The settings of the board of crawlers.
 
 use std::num::NonZeroUsize;
 use std::time::Duration;
@@ -22,13 +21,11 @@ tables! {
     }
 }
 
-/// Length of a day, in seconds.
 const DAY: u64 = 86_400;
 
 /// Maximum of `keep_days`: almost eleven years.
 const MAX_DAYS: u64 = 4000;
 
-/// The settings of the board of crawlers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BoardConfig {
     /// Whether every request for robots.txt reaches one of the processes that serve the sites.
@@ -43,7 +40,7 @@ pub(crate) struct BoardConfig {
     pub(crate) size: u64,
 }
 
-/// Resolves the settings; `None` if the board is disabled.
+/// `None` if the board is disabled.
 pub(super) fn resolve(board: &RawBoard) -> Result<Option<BoardConfig>, Fault> {
     let keep = board.keep.get_ref().0;
     let days = *board.keep_days.get_ref();

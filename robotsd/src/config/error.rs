@@ -57,14 +57,13 @@ impl ConfigError {
         Self { unreadable: Some(message.to_string()), ..Self::default() }
     }
 
-    /// Creates an error from problems in TOML source; `faults` must not be empty.
+    /// `faults` must not be empty.
     pub(crate) fn at(path: &Path, text: &str, faults: Vec<Fault>) -> Self {
         let name = path.to_string_lossy();
         Self::with(path, text, faults, |fault| fault.diagnostic(Severity::Error, &name, text))
     }
 
-    /// Creates an error like [`at`](Self::at), but uses the function `shown` to create the
-    /// diagnostics.
+    /// Like [`at`](Self::at), but creates the diagnostics with `shown`.
     pub(super) fn with(
         path: &Path,
         text: &str,
@@ -158,22 +157,18 @@ impl<T> Placed for Spanned<T> {
     }
 }
 
-/// Parses a string of the config, or returns an error at its position.
 pub(crate) fn parsed<T: FromStr<Err: fmt::Display>>(text: &Spanned<String>) -> Result<T, Fault> {
     text.get_ref().parse().map_err(|error: T::Err| text.fault(error.to_string()))
 }
 
 impl Faults {
-    /// Returns the value of `result`. If `result` is an error, adds the error to the problems and
-    /// returns `None`.
+    /// If `result` is an error, adds the error to the problems and returns `None`.
     pub(super) fn keep<T>(&mut self, result: Result<T, Fault>) -> Option<T> {
         result.map_err(|fault| self.push(fault)).ok()
     }
 
-    /// Returns the values of all results. If some results are errors, adds all of these errors to
-    /// the problems and returns `None`.
+    /// If some results are errors, adds all of these errors to the problems and returns `None`.
     pub(super) fn keep_all<T>(&mut self, results: impl IntoIterator<Item = Result<T, Fault>>) -> Option<Vec<T>> {
-        // The results are collected first, because the errors of all results must be added.
         let results: Vec<_> = results.into_iter().map(|result| self.keep(result)).collect();
         results.into_iter().collect()
     }
@@ -183,10 +178,8 @@ impl Faults {
     }
 }
 
-/// Default path of the config.
 pub(crate) const USUAL_CONFIG: &str = "/etc/robotsd/robotsd.toml";
 
-/// Environment variable that contains the path of the config.
 pub(crate) const CONFIG_VARIABLE: &str = "ROBOTSD_CONFIG";
 
 /// The config argument of a command that needs a config.
@@ -208,14 +201,13 @@ impl ConfigArgument {
     }
 }
 
-/// Returns the path in `ROBOTSD_CONFIG`; `None` if the variable is empty or not set.
+/// `None` if the variable is empty or not set.
 pub(crate) fn config_of_environment() -> Option<PathBuf> {
     std::env::var_os(CONFIG_VARIABLE).filter(|path| !path.is_empty()).map(PathBuf::from)
 }
 
-/// Returns the path of the config for a command that can run without a config. If neither the
-/// command line nor the environment contains a path, and a file exists at the default path, returns
-/// the default path.
+/// Returns the path of the config for a command that can run without a config. `None` if neither
+/// the command line nor the environment names a config, and there is no file at the default path.
 pub(crate) fn config_if_any(named: Option<&Path>) -> Option<PathBuf> {
     let usual = || Some(PathBuf::from(USUAL_CONFIG)).filter(|path| path.exists());
     named.map(Path::to_path_buf).or_else(config_of_environment).or_else(usual)

@@ -30,7 +30,7 @@ use crate::store::StoreSettings;
 use crate::upstream::UpstreamLimits;
 use crate::webhooks::HookSettings;
 
-/// Allowed range of the number of workers. Few machines have more CPU cores than the maximum.
+/// Few machines have more CPU cores than the maximum.
 const WORKERS: RangeInclusive<NonZeroUsize> = NonZeroUsize::MIN..=NonZeroUsize::new(1024).unwrap();
 
 tables! {
@@ -85,7 +85,6 @@ impl RawConfig {
     }
 }
 
-/// A valid config.
 #[derive(Debug)]
 pub(crate) struct Config {
     /// The joined content of the config file and of its included files. It is used to compare
@@ -94,7 +93,6 @@ pub(crate) struct Config {
     /// The files whose content `text` contains.
     pub(crate) parts: Parts,
     pub(crate) included: Included,
-    /// The tables that [`Config::review`] examines.
     pub(crate) reviewable: Option<Arc<Reviewable>>,
     /// Number of threads that serve requests.
     pub(crate) workers: NonZeroUsize,
@@ -110,20 +108,18 @@ pub(crate) struct Config {
     pub(crate) gate: Option<Gate>,
     /// Sources of registry rows in addition to the built-in rows.
     pub(crate) registry: RegistrySources,
-    /// Hashes of versions of the published registry that are accepted in any case, even if they
-    /// change too much.
+    /// Hashes of versions of the published registry that are accepted even if they change too much.
     pub(crate) registry_accept: Vec<VersionHashPrefix>,
     /// Position of `registry_extra` in `text`.
     pub(crate) registry_extra_span: Range<usize>,
-    /// How the senders of requests are verified; `None` if they are not verified.
+    /// `None` if the senders of requests are not verified.
     pub(crate) identity: Option<IdentityConfig>,
-    /// The admin interface; `None` if it is disabled.
+    /// `None` if the admin interface is disabled.
     pub(crate) admin: Option<AdminSettings>,
-    /// Webhooks that report events.
     pub(crate) notify: Vec<Arc<HookSettings>>,
-    /// The settings of the board; `None` if it is disabled.
+    /// `None` if the board is disabled.
     pub(crate) board: Option<BoardConfig>,
-    /// The fleet that this process belongs to, if any.
+    /// `None` if this process does not belong to a fleet.
     pub(crate) fleet: Option<FleetSettings>,
     /// Whether `[fleet]` lists replicas.
     pub(crate) has_replicas: bool,
@@ -144,13 +140,13 @@ pub(crate) struct Config {
 }
 
 impl Config {
-    /// Returns a diagnostic at a range of bytes in `text`.
+    /// `span` is a range of bytes in `text`.
     pub(crate) fn diagnostic(&self, severity: Severity, span: &Range<usize>, message: &str) -> FoundProblem {
         self.parts.diagnostic(severity, &self.text, &Fault::new(span.clone(), message))
     }
 }
 
-/// The parts of a config file that the review examines.
+/// The tables of a config file that [`Config::review`] examines.
 ///
 /// The [review](super::review) is not part of loading a config, because it reads further files, and
 /// their file system may hang.

@@ -35,7 +35,6 @@ tables! {
     }
 }
 
-/// How robotsd verifies that a request comes from the crawler that it names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct IdentityConfig {
     /// The action for impostors. The mode of each site limits this action.

@@ -10,8 +10,7 @@
 //!    first start), these files are refused. The port of a host does not matter.
 //!
 //! **The content of these files is appended to the content of the config.** Every span in the
-//! settings is therefore a position in the joined text. If two configs are compared, the sites in
-//! their included files are compared, too.
+//! settings is therefore a position in the joined text.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -57,11 +56,9 @@ const MAX_BYTES: u64 = 64 * 1024 * 1024;
 /// The last good copies. Each key is the path of a file, spelled as in `include`.
 pub(crate) type GoodCopies = BTreeMap<String, String>;
 
-/// The included files of a config.
 #[derive(Debug, Default)]
 pub(crate) struct Included {
     pub(crate) patterns: Vec<IncludePattern>,
-    /// Paths of all files that match a pattern.
     pub(crate) paths: Vec<PathBuf>,
     /// The content that is in use for each file: its current content or its last good copy.
     pub(crate) good: GoodCopies,
@@ -80,7 +77,6 @@ pub(crate) struct RefusedFile {
 }
 
 impl RefusedFile {
-    /// Describes what is served instead of the file.
     pub(crate) fn outcome(&self) -> String {
         let served = if self.is_kept {
             "the last good copy of this file is used instead"
@@ -125,8 +121,7 @@ impl IncludePattern {
         self.folder.join(&self.name)
     }
 
-    /// Reports whether a file with this name matches the pattern. Names that begin with a dot never
-    /// match, because editors use them for temporary files.
+    /// Names that begin with a dot never match, because editors use them for temporary files.
     pub(crate) fn fits(&self, name: &str) -> bool {
         !name.starts_with('.') && fits(&self.name, name)
     }
@@ -142,7 +137,7 @@ impl IncludePattern {
     }
 }
 
-/// Parses the `include` patterns of a config, and adds an error for each invalid one.
+/// Adds an error for each invalid pattern.
 pub(super) fn patterns(include: &[Spanned<PathBuf>], config: &Path, faults: &mut Faults) -> Vec<IncludePattern> {
     include.iter().filter_map(|written| faults.keep(IncludePattern::of(written, config))).collect()
 }
@@ -232,11 +227,9 @@ pub(crate) struct StatePlace {
     pub(crate) folder: Option<PathBuf>,
     /// Path of the admin interface's socket, if the config sets one.
     pub(crate) socket: Option<PathBuf>,
-    /// Path of the audit log.
     pub(crate) audit: Option<PathBuf>,
     /// Name of this replica in the audit log.
     pub(crate) replica: String,
-    /// The names of the sites.
     pub(crate) sites: Vec<String>,
 }
 
@@ -265,8 +258,8 @@ impl StatePlace {
         let audit = audit::place(audit, folder.as_deref());
         let replica = fleet.and_then(|fleet| fleet.replica).map_or_else(audit::machine, Spanned::into_inner);
         let files = find(path, &text, None);
-        // The names of sites in refused files are included: names come from the last good copies
-        // and from the readable parts of the current files.
+        // Sites in refused files are included: their names come from the last good copies and from
+        // the readable parts of the current files.
         let texts = files.iter().flat_map(|file| file.now.iter().chain(&file.kept));
         let included = texts.filter_map(|text| partial_parse::read::<Part>(text).ok()).flat_map(|(part, _)| part.site);
         let names = site.into_iter().chain(included).map(|site| site.0);
@@ -417,7 +410,6 @@ impl<'f> ChosenText<'f> {
     }
 }
 
-/// Joins the content of a config with the content that is used for its included files.
 pub(super) fn join(path: &Path, text: &Arc<str>, chosen: &[ChosenText<'_>]) -> (Arc<str>, Parts) {
     Parts::join(path, text, chosen.iter().map(|chosen| (&*chosen.file.path, chosen.text)))
 }
@@ -469,9 +461,9 @@ struct Claim<'s> {
 }
 
 impl<'s> Claim<'s> {
-    /// Returns the value that only one file may contain. This is a name as it is written, or a host
-    /// without its port, normalized in the same way as the hosts of requests. `None` if the host is
-    /// invalid. Another function reports an invalid host.
+    /// Returns the value that only one file may contain: a name as it is written, or a host without
+    /// its port, normalized in the same way as the hosts of requests. `None` if the host is
+    /// invalid, which is reported elsewhere.
     fn owned(&self) -> Option<(&'static str, Cow<'s, str>)> {
         if self.kind == "name" || self.text == "*" {
             return Some((self.kind, self.text.into()));
@@ -482,12 +474,11 @@ impl<'s> Claim<'s> {
     }
 }
 
-/// Conflicts between files that contain the same site name or host.
 #[derive(Default)]
 pub(super) struct Disputes {
     /// Positions of the names and hosts that conflict with an earlier one.
     pub(super) places: HashSet<Range<usize>>,
-    /// Errors about the conflicts. The position of each error is the refused name or host.
+    /// The position of each error is the refused name or host.
     pub(super) faults: Vec<Fault>,
 }
 

@@ -20,13 +20,11 @@ use crate::render::FoundProblem;
 pub(crate) struct Parts(Vec<(PathBuf, Range<usize>)>);
 
 impl Parts {
-    /// Creates the parts of a single file.
     pub(super) fn one(path: &Path, text: &str) -> Self {
         Self(vec![(path.to_owned(), 0..text.len())])
     }
 
-    /// Joins the content of a config and of the files that it includes. If no content is used for
-    /// an included file, the file gets an empty range.
+    /// If no content is used for an included file, the file gets an empty range.
     pub(super) fn join<'t>(
         path: &Path,
         text: &Arc<str>,
@@ -69,7 +67,6 @@ impl Parts {
         self.path(self.of(octet)).parent().unwrap_or(Path::new(""))
     }
 
-    /// Converts a problem to a diagnostic, which contains the file and the line.
     pub(crate) fn diagnostic(&self, severity: Severity, text: &str, fault: &Fault) -> FoundProblem {
         let (path, range) = &self.0[self.of(fault.span.start)];
         let span = fault.span.start.saturating_sub(range.start)..fault.span.end.saturating_sub(range.start);
@@ -86,7 +83,7 @@ impl Parts {
         by_part.into_iter().map(|(part, faults)| (part, self.error(text, faults))).collect()
     }
 
-    /// Creates an error from problems in the joined text; `faults` must not be empty.
+    /// `faults` must not be empty.
     pub(super) fn error(&self, text: &str, faults: Vec<Fault>) -> ConfigError {
         ConfigError::with(self.path(0), text, faults, |fault| self.diagnostic(Severity::Error, text, fault))
     }

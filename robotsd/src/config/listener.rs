@@ -66,16 +66,15 @@ pub(crate) struct QuestionSettings {
     pub(crate) unknown_host: UnknownHost,
 }
 
-/// An address that accepts requests.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ListenerConfig {
     /// Name of the listener's socket, if a supervisor such as systemd passes sockets to robotsd.
     pub(crate) name: Option<String>,
     pub(crate) address: SocketAddr,
     pub(crate) kind: ListenerKind,
-    /// The settings for incomplete decision requests. They are used only by decision listeners.
+    /// Used only by decision listeners.
     pub(crate) questions: QuestionSettings,
-    /// Certificates for TLS; `None` if the listener uses no TLS.
+    /// `None` if the listener uses no TLS.
     pub(crate) certificates: Option<LiveCertificates>,
     pub(crate) trusted: Arc<Trusted>,
     /// Whether every connection must come from a trusted proxy and begin with a PROXY header.
@@ -208,7 +207,6 @@ fn certificates(files: &[RawCertificate], folder: &Path) -> Result<Option<LiveCe
     LiveCertificates::new(pairs).map(Some).map_err(|error| first.chain.fault(error.to_string()))
 }
 
-/// Reads the certificate chains and private keys in `files`.
 pub(super) fn pairs(files: &[RawCertificate], folder: &Path) -> Result<Vec<(PairPaths, CertificatePair)>, Fault> {
     let mut pairs = Vec::new();
     for file in files {

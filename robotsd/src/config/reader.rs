@@ -1,6 +1,6 @@
-//! Reads the tables of a TOML file. If the file has a syntax error, only this error is reported,
-//! with the parser's message. Otherwise, all problems with keys and types are reported: [`Reader`]
-//! continues after a value of the wrong type.
+//! Reads the tables of a TOML file. If the file has a syntax error, only this error is reported.
+//! Otherwise, all problems with keys and types are reported: [`Reader`] continues after a value of
+//! the wrong type.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -27,7 +27,6 @@ const EXAMPLES: [(&str, &str); 6] = [
     ("paths", "[\"/\"]"),
 ];
 
-/// A type that can be read from a value of a TOML file.
 pub(crate) trait Value: Sized {
     fn kind() -> Kind;
 
@@ -49,7 +48,7 @@ pub(crate) trait Value: Sized {
 pub(crate) trait Table: Value {
     const KEYS: &'static [Key];
 
-    /// Reads the table. `table` is its path.
+    /// `table` is the path of the table.
     fn read_table(reader: &mut Reader<'_>, table: &str, values: &DeTable<'_>, span: &Range<usize>) -> Option<Self>;
 }
 
@@ -63,7 +62,6 @@ pub(crate) trait Document: Table {
 /// with the key that was probably meant, or with `?`.
 pub(super) type UnreadKeys = Vec<(String, usize)>;
 
-/// The readable parts of a document, and its problems.
 pub(super) struct ReadText<D> {
     /// `None` if the text is not TOML. Unreadable values have their defaults.
     pub(super) document: Option<D>,
@@ -74,7 +72,6 @@ pub(super) struct ReadText<D> {
     pub(super) paths: Vec<Spanned<PathBuf>>,
 }
 
-/// Parses TOML, or returns the first syntax error that the parser finds.
 pub(super) fn parse(text: &str) -> Result<Spanned<DeTable<'_>>, Fault> {
     DeTable::parse(text).map_err(|error| syntax_fault(&error))
 }
@@ -83,7 +80,6 @@ pub(super) fn parse(text: &str) -> Result<Spanned<DeTable<'_>>, Fault> {
 const TWICE: &str =
     "write each key once, and all keys of a table in one place: as dotted keys, or below a [table] header";
 
-/// Converts a syntax error of the parser. The message is that of the parser.
 pub(super) fn syntax_fault(error: &toml::de::Error) -> Fault {
     let fault = Fault::new(error.span().unwrap_or_default(), error.message());
     match error.message() {
@@ -92,14 +88,13 @@ pub(super) fn syntax_fault(error: &toml::de::Error) -> Fault {
     }
 }
 
-/// Reads a document, or returns its problems.
 pub(crate) fn read<D: Document>(text: &str) -> Result<D, Vec<Fault>> {
     let ReadText { document, faults, .. } = read_on(text);
     document.filter(|_| faults.is_empty()).ok_or(faults)
 }
 
-/// Reads a document and returns every problem with its keys and types. After a syntax error,
-/// returns only that error, because the parser may misread the text after the error.
+/// Returns every problem with keys and types. After a syntax error, returns only that error,
+/// because the parser may misread the text after the error.
 pub(super) fn read_on<D: Document>(text: &str) -> ReadText<D> {
     let table = match parse(text) {
         Ok(table) => table,
@@ -113,13 +108,12 @@ pub(super) fn read_on<D: Document>(text: &str) -> ReadText<D> {
     ReadText { document, faults, unread, paths }
 }
 
-/// Reads the text of a config file.
 pub(super) fn read_text(path: &Path) -> Result<String, ConfigError> {
     let octets = input::read_whole(path).map_err(|error| ConfigError::unreadable(path, &error))?;
     as_utf8(path, octets)
 }
 
-/// Decodes bytes as UTF-8, or returns an error at the first invalid byte.
+/// Returns an error at the first byte that is not valid UTF-8.
 pub(crate) fn as_utf8(path: &Path, octets: Vec<u8>) -> Result<String, ConfigError> {
     String::from_utf8(octets).map_err(|error| {
         let start = error.utf8_error().valid_up_to();
@@ -128,13 +122,12 @@ pub(crate) fn as_utf8(path: &Path, octets: Vec<u8>) -> Result<String, ConfigErro
     })
 }
 
-/// A reader of one document. It collects the problems and the unreadable keys.
+/// Reads one document, and collects the problems and the unreadable keys.
 pub(crate) struct Reader<'t> {
     text: &'t str,
     keys: Keys,
     pub(super) faults: Vec<Fault>,
     unread: UnreadKeys,
-    /// The paths of files and folders that were read.
     pub(super) paths: Vec<Spanned<PathBuf>>,
 }
 
@@ -157,7 +150,7 @@ impl<'t> Reader<'t> {
         Self { text, keys, faults: Vec::new(), unread: Vec::new(), paths: Vec::new() }
     }
 
-    /// Reads the value of a key; `None` if the key is absent or its value cannot be used.
+    /// `None` if the key is absent or its value cannot be used.
     pub(crate) fn value<T: Value>(&mut self, table: &str, key: &str, values: &DeTable<'_>) -> Option<T> {
         let (written, value) = values.get_key_value(key)?;
         let place = Place { table, key };
@@ -235,7 +228,6 @@ impl<'t> Reader<'t> {
         None
     }
 
-    /// Adds an error about a value of the wrong type, and returns `None`.
     pub(super) fn wrong<T: Value>(&mut self, place: Place<'_>, value: &Spanned<DeValue<'_>>) -> Option<T> {
         let fault = self.describe(&T::kind(), place, value);
         self.faults.push(fault);
@@ -321,7 +313,6 @@ fn several_words(span: Range<usize>, key: &str, known: &[&str], word: &str) -> F
     Fault::new(span, format!("{key:?} must be a string, not {word}: write {known}", known = one_of(known)))
 }
 
-/// Returns the name of a value's type for messages.
 fn sort(value: &DeValue<'_>) -> &'static str {
     match value {
         DeValue::String(_) => "a string",

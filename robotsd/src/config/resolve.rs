@@ -31,8 +31,8 @@ pub(crate) struct ConfigFile {
 }
 
 impl ConfigFile {
-    /// Reads a config file and its included files. The last good copies of the included files come
-    /// from `served` or, if `served` is `None`, from the state directory.
+    /// The last good copies of the included files come from `served` or, if `served` is `None`,
+    /// from the state directory.
     pub(crate) fn read(path: &Path, served: Option<&GoodCopies>) -> Result<Self, ConfigError> {
         let text: Arc<str> = reader::read_text(path)?.into();
         let included = included::find(path, &text, served);
@@ -45,8 +45,7 @@ impl ConfigFile {
         included::join_copies(&self.path, &self.text, &self.included)
     }
 
-    /// Returns the settings, or an error if the config is invalid. Relative paths are resolved
-    /// against the folder of the file that contains them.
+    /// Relative paths are resolved against the folder of the file that contains them.
     pub(crate) fn config(&self) -> Result<Config, ConfigError> {
         match self.examined() {
             (Some(config), None) => Ok(config),
@@ -54,7 +53,7 @@ impl ConfigFile {
         }
     }
 
-    /// Returns the settings of the valid parts, and all problems. With the valid parts, `config
+    /// Returns the settings of the valid tables, and all problems. With these settings, `config
     /// check` can continue after an error.
     ///
     /// An included file with a problem is refused, and its last good copy is used instead. This is
@@ -96,7 +95,7 @@ impl ConfigFile {
         }
     }
 
-    /// Returns the settings, and the problems grouped by the index of their file. Parts with
+    /// Returns the settings, and the problems grouped by the index of their file. Settings with
     /// problems get their default values. Listeners with problems, and sites whose robots.txt is
     /// unknown, are left out. `faults` contains the problems that were found while reading. A
     /// problem is not returned if it is a consequence of another problem, or if its position is in
@@ -167,17 +166,15 @@ impl ConfigFile {
 }
 
 impl Config {
-    /// Reads a config file.
     pub(crate) fn load(path: &Path) -> Result<Self, ConfigError> {
         ConfigFile::read(path, None)?.config()
     }
 
-    /// Reads the valid parts of a config file, and finds all problems of the file.
+    /// Returns the settings of the valid tables, and all problems of the file.
     pub(crate) fn examine(path: &Path) -> (Option<Self>, Option<ConfigError>) {
         ConfigFile::read(path, None).map_or_else(|error| (None, Some(error)), |file| file.examined())
     }
 
-    /// Returns the path of the audit log.
     pub(crate) fn audit_place(&self) -> Option<PathBuf> {
         audit::place(self.admin.as_ref().and_then(|admin| admin.audit.clone()), self.state_dir.as_deref())
     }
@@ -213,7 +210,7 @@ fn units(text: &str) -> impl Fn(usize) -> usize + use<> {
     move |octet| headers[..headers.partition_point(|(start, _)| *start <= octet)].last().map_or(0, |(_, end)| *end)
 }
 
-/// Resolves every part of the config, even if an earlier part has a problem.
+/// Resolves every table of the config, even if an earlier table has a problem.
 fn collect(
     file: &mut RawConfig,
     parts: &Parts,
@@ -304,7 +301,6 @@ fn collect(
     }
 }
 
-/// Adds an error if the config would serve nothing.
 fn require_listener_and_site(file: &RawConfig, faults: &mut Faults) {
     if file.listener.is_empty() {
         let fault = Fault::new(0..0, "there is no [[listener]]: write one with an address such as \"127.0.0.1:8080\"");
@@ -351,7 +347,6 @@ fn hook_scopes(
 }
 
 fn workers(file: &RawConfig) -> NonZeroUsize {
-    // If the system does not report the number of cores, one worker is used.
     let usual = || std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
     file.workers.as_ref().map_or_else(usual, |workers| *workers.get_ref())
 }

@@ -1,6 +1,6 @@
-//! Finds parts of a valid config that are probably mistakes, such as unknown crawler names, expired
-//! exceptions and folders that cannot be written. Most of them are reported as warnings or notes:
-//! they do not affect a running process, and only a few prevent a start.
+//! Finds settings of a valid config that are probably mistakes, such as unknown crawler names,
+//! expired exceptions and folders that cannot be written. Most of them are reported as warnings or
+//! notes: they do not affect a running process, and only a few prevent a start.
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -34,8 +34,8 @@ use crate::selector::Selector;
 use crate::webhooks::{HookHeader, HookSettings, signing_key};
 
 impl Config {
-    /// Returns the parts of the config that are probably mistakes, in the order of the file:
-    /// warnings, notes, and errors that would prevent a start. Blocks, because it reads files.
+    /// Returns probable mistakes in the order of the file: warnings, notes, and errors that would
+    /// prevent a start. Blocks, because it reads files.
     pub(crate) fn review(&self) -> Vec<FoundProblem> {
         let Some(Reviewable { file, names, unread }) = self.reviewable.as_deref() else { return Vec::new() };
         let (mut found, now) = (Vec::new(), SystemTime::now());
@@ -153,7 +153,6 @@ fn unknown_crawlers(file: &RawConfig, config: &Config) -> Vec<Fault> {
     of_all.chain(of_sites).chain(of_responses).filter(is_unknown).map(fault).collect()
 }
 
-/// Returns the refusal cases of all sites.
 fn cases(file: &RawConfig) -> impl Iterator<Item = &RawCase> {
     file.site.iter().flat_map(|site| &site.get_ref().refusal.case).map(Spanned::get_ref)
 }
@@ -195,8 +194,8 @@ fn unrelayed_case(file: &RawConfig) -> Option<Fault> {
     Some(statuses.next().filter(|_| is_asked)?.fault(message).help(help))
 }
 
-/// Returns the hooks of sites and of `[[notify]]`. Each item consists of the table in the config
-/// and the resolved settings.
+/// Returns the hooks of sites and of `[[notify]]`, each as the table in the config and the resolved
+/// settings.
 fn hooks<'c>(
     file: &'c RawConfig,
     config: &'c Config,
@@ -213,8 +212,8 @@ fn unsent<'c>(file: &'c RawConfig, config: &'c Config) -> impl Iterator<Item = F
 }
 
 /// Finds secrets of hooks that can be read by every user of the machine, or by everyone on the
-/// network path. Also finds secret files that cannot be read. The findings are only warnings,
-/// because a file may be created or protected before the hook is sent.
+/// network path, and secret files that cannot be read. The findings are only warnings, because a
+/// file may be created or protected before the hook is sent.
 fn secrets(file: &RawConfig, config: &Config) -> Vec<Fault> {
     let mut faults = Vec::new();
     for (written, hook) in hooks(file, config) {
@@ -238,7 +237,6 @@ fn secrets(file: &RawConfig, config: &Config) -> Vec<Fault> {
     faults
 }
 
-/// Returns an error if a secret file can be read by everyone, or cannot be read.
 fn secret_file<T>(written: &Spanned<T>, path: &Path, what: &str) -> Option<Fault> {
     let shown = path.display();
     match files::open(path) {
@@ -253,9 +251,9 @@ fn secret_file<T>(written: &Spanned<T>, path: &Path, what: &str) -> Option<Fault
     }
 }
 
-/// Finds certificates of listeners that clients refuse or will soon refuse. These are certificates
-/// that have expired, expire soon or are not valid yet, and CA certificates. By default, `openssl
-/// req -x509` creates CA certificates.
+/// Finds certificates of listeners that clients refuse or will soon refuse: certificates that have
+/// expired, expire soon or are not valid yet, and CA certificates. By default, `openssl req -x509`
+/// creates CA certificates.
 fn certificates(file: &RawConfig, config: &Config, now: SystemTime) -> Vec<Fault> {
     let of_admin = file.admin.iter().flat_map(|admin| &admin.listener).flat_map(|listener| &listener.certificate);
     let all = file.listener.iter().flat_map(|listener| &listener.certificate).chain(of_admin).map(|pair| &pair.chain);
@@ -272,14 +270,12 @@ fn certificates(file: &RawConfig, config: &Config, now: SystemTime) -> Vec<Fault
     all.flat_map(of_chain).collect()
 }
 
-/// Finds hosts of sites that no certificate of a listener covers.
 fn uncovered_hosts(file: &RawConfig, config: &Config) -> Option<Fault> {
     let fault = uncovered(&config.listeners, config.sites.iter().flat_map(|site| host_patterns(&site.hosts)))?;
     let mut of_clients = file.listener.iter().filter(|listener| listener.kind == ListenerKind::Proxy);
     Some(of_clients.find_map(|listener| listener.certificate.first())?.chain.fault(fault))
 }
 
-/// Finds unknown sites in the tokens and users of the admin interface.
 fn unknown_sites(file: &RawConfig, config: &Config, names: &[String]) -> Vec<Fault> {
     // If an included file was refused, it may contain the unknown site.
     let admin = || file.admin.iter().filter(|_| config.included.refused.is_empty());
@@ -287,7 +283,7 @@ fn unknown_sites(file: &RawConfig, config: &Config, names: &[String]) -> Vec<Fau
     let of_users = admin().flat_map(|admin| &admin.user).flat_map(|user| &user.sites);
     let names = || names.iter().map(String::as_str);
     let is_unknown = |pattern: &&Spanned<String>| {
-        // `SITE/HOST` stands for the robots.txt of one host, so only the part before `/` is
+        // `SITE/HOST` stands for the robots.txt of one host, so only the text before `/` is
         // compared with the names of sites.
         let site = pattern.get_ref().split('/').next().unwrap_or_default();
         site != "*" && !names().any(|name| fits(site, name))
@@ -323,7 +319,7 @@ fn may_name(site: &SiteConfig, name: &str) -> bool {
     robots.groups().any(|group| group.names().any(|named| named.value().eq_ignore_ascii_case(name.as_bytes())))
 }
 
-/// Returns the robots.txt of a site; `None` if it is fetched, or if each host has its own file.
+/// `None` if the robots.txt is fetched, or if each host has its own file.
 fn local_robots(site: &SiteConfig) -> io::Result<Option<RobotsTxt>> {
     Ok(match &site.robots {
         RobotsSource::File(path) => Some(RobotsTxt::parse(input::read_configured(path)?)),
@@ -341,7 +337,6 @@ fn unseen_fields(file: &RawConfig, config: &Config) -> Vec<Fault> {
     robots.flat_map(|(site, robots)| unseen(&site.get_ref().field, &robots, &registry)).collect()
 }
 
-/// Finds expired overrides, and expired tokens and users of the admin interface.
 fn ended(file: &RawConfig, now: SystemTime) -> Vec<Fault> {
     let exceptions = file.site.iter().flat_map(|site| &site.get_ref().modes.0);
     let overrides = exceptions.map(|exception| ("override", &exception.modes.get_ref().until));
@@ -386,8 +381,8 @@ fn doubtful_roots(file: &RawConfig, config: &Config) -> impl Iterator<Item = Fau
     })
 }
 
-/// Finds a socket of the admin interface that cannot be created at its path. With this path,
-/// robotsd would fail to start. A running process keeps its current socket.
+/// Finds a socket of the admin interface that cannot be created at its path. robotsd would then
+/// fail to start. A running process keeps its current socket.
 fn admin_socket(file: &RawConfig, config: &Config) -> Option<Fault> {
     use std::os::unix::fs::FileTypeExt;
     let written = file.admin.as_ref()?.socket.as_ref()?;
@@ -412,7 +407,6 @@ fn admin_socket(file: &RawConfig, config: &Config) -> Option<Fault> {
     Some(written.fault(wrong))
 }
 
-/// Finds an audit file that this user cannot write.
 fn unwritable_audit(file: &RawConfig, config: &Config) -> Option<Fault> {
     let written = file.admin.as_ref()?.audit.as_ref()?;
     let path = config.admin.as_ref()?.audit.as_ref()?;
@@ -589,14 +583,12 @@ fn bounded_impostors(file: &RawConfig) -> Option<Fault> {
     Some(impostors.fault(message).help(format!("write mode = \"{wanted}\" for the site")))
 }
 
-/// Finds a store in `[rate]` that is never used.
 fn unasked_store(file: &RawConfig) -> Option<Fault> {
     let help = "write mode = \"observe\" or \"refuse\" below [site.rate], or remove the store";
     Some(file.rate.store.as_ref()?.fault(why_unasked(file)?).help(help.to_owned()))
 }
 
-/// Returns the reason why the store in `[rate]` is never used. `None` if the store is used, or if
-/// `[rate]` has no store.
+/// `None` if the store in `[rate]` is used, or if `[rate]` has no store.
 pub(super) fn why_unasked(file: &RawConfig) -> Option<&'static str> {
     file.rate.store.as_ref()?;
     let limits = |site: &RawSite| strictest_limit(file, site) != RateMode::Off;

@@ -22,8 +22,8 @@ const SHOWN: usize = 200;
 /// Keys that take effect only when the process starts.
 const AT_START: [&str; 6] = ["workers", "state_dir", "admin", "fleet", "board", "log"];
 
-/// Prefixes of settings that take effect immediately although their table is in [`AT_START`]: the
-/// tokens and users of the admin interface, and `fleet.replicas`, which is used only by commands.
+/// Prefixes of settings that take effect immediately although their table is in [`AT_START`]. Only
+/// commands use `fleet.replicas`.
 const AT_ONCE: [&str; 3] = ["admin.token[", "admin.user[", "fleet.replicas"];
 
 /// Repeated tables that have names, except sites and exceptions. [`NAMES`] contains the keys whose
@@ -35,7 +35,7 @@ const NAMES: [&str; 4] = ["name", "address", "uid", "group"];
 /// has a key such as `listener[127.0.0.1:80]`.
 type Settings = (Table, BTreeMap<String, Table>);
 
-/// Returns the changes between two configs in TOML. `None` if one of them cannot be read.
+/// `before` and `after` are configs in TOML. `None` if one of them cannot be read.
 pub(crate) fn setting_changes(before: &str, after: &str) -> Option<Vec<SettingChange>> {
     if before == after {
         return Some(Vec::new());
@@ -63,7 +63,6 @@ pub(crate) fn setting_changes(before: &str, after: &str) -> Option<Vec<SettingCh
     Some(changes)
 }
 
-/// Returns the settings that differ between two tables.
 fn compare(prefix: &str, before: &Table, after: &Table) -> Vec<SettingChange> {
     let mut changes = Vec::new();
     let gone = before.keys().filter(|key| !after.contains_key(*key));
@@ -95,7 +94,6 @@ impl SettingChange {
         self.setting.split('.').next().unwrap_or_default()
     }
 
-    /// Reports whether the change concerns the source of a site's robots.txt.
     pub(crate) fn is_of_source(&self) -> bool {
         self.site.is_some() && self.setting.starts_with("robots.")
     }
@@ -122,7 +120,6 @@ impl fmt::Display for SettingChange {
     }
 }
 
-/// Parses a config in TOML to its settings.
 fn settings(text: &str) -> Option<Settings> {
     let mut raw: RawConfig = reader::read(text).ok()?;
     hide_secrets(&mut raw);
@@ -171,7 +168,7 @@ fn by_name(table: Table) -> Table {
 /// The key of the table that `Table::try_from` creates for a date.
 const DATE: &str = "$__toml_private_datetime";
 
-/// Inserts a named table. If the name already exists, the name of the new table becomes `NAME #2`.
+/// If the name already exists, the name of the new table becomes `NAME #2`.
 fn insert(into: &mut Table, kind: &str, name: &str, table: Table) {
     let (mut key, mut number) = (format!("{kind}[{name}]"), 1);
     while into.contains_key(&key) {
@@ -215,8 +212,8 @@ fn hide_secrets(raw: &mut RawConfig) {
 /// Characters that begin the query or the fragment of a URL. Both may contain an API key.
 const QUERY: &[char] = &['?', '#'];
 
-/// Hides the credentials in a URL. Also searches the part after the host for a character in `from`,
-/// and hides everything that follows this character.
+/// Hides the credentials in a URL, and everything after the first character in `from` that follows
+/// the host.
 fn hide_behind(url: &mut String, from: &[char]) {
     let start = url.find("://").map_or(0, |at| at + 3);
     let authority = url[start..].find(['/', '?', '#']).map_or(url.len(), |at| start + at);

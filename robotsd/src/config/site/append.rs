@@ -17,7 +17,6 @@ tables! {
     }
 }
 
-/// The resolved settings of an appended list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct AppendSettings {
     /// Title of the list, for a comment in the served robots.txt.
@@ -25,7 +24,6 @@ pub(crate) struct AppendSettings {
     pub(crate) source: AppendSource,
 }
 
-/// The source of an appended list.
 #[derive(Clone, Debug, PartialEq, Eq, derive_more::Display)]
 pub(crate) enum AppendSource {
     #[display("{}", _0.display())]

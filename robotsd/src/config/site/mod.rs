@@ -1,6 +1,4 @@
 //! A site: its hosts, its backend, its robots.txt, and how the robots.txt is enforced.
-//!
-//! Each table below `[[site]]` has its own file, such as [`refusal`] for `[site.refusal]`.
 
 mod append;
 mod backend;
@@ -77,7 +75,6 @@ impl RawSite {
     }
 }
 
-/// The resolved settings of a site.
 #[derive(Clone, Debug)]
 pub(crate) struct SiteConfig {
     pub(crate) name: String,
@@ -129,8 +126,7 @@ impl SiteConfig {
     }
 }
 
-/// Returns the host patterns of a site with these `hosts`. A site without hosts has the pattern
-/// `*`, which matches every host that no other site serves.
+/// A site without hosts has the pattern `*`, which matches every host that no other site serves.
 pub(crate) fn host_patterns(hosts: &[String]) -> impl Iterator<Item = &str> {
     let every = hosts.is_empty().then_some("*");
     every.into_iter().chain(hosts.iter().map(String::as_str))
@@ -200,8 +196,8 @@ pub(super) fn hosts(sites: &[Spanned<RawSite>], faults: &mut Faults) {
     }
 }
 
-/// Resolves a site. Keys with problems get their default values. Returns `None` if the site's
-/// backend or robots.txt is unknown.
+/// Keys with problems get their default values. Returns `None` if the site's backend or robots.txt
+/// is unknown.
 pub(super) fn resolve(
     all: OfAllSites<'_>,
     site: &Spanned<RawSite>,

@@ -32,7 +32,7 @@ tables! {
 #[derive(Debug, Default)]
 pub(crate) struct RawModes(pub(crate) Vec<Exception>);
 
-/// An exception. Exceptions with the same key are written as a list.
+/// Exceptions with the same key are written as a list.
 #[derive(Debug)]
 pub(crate) struct Exception {
     /// The key as written, such as `agent:GPTBot`.
@@ -41,7 +41,6 @@ pub(crate) struct Exception {
     pub(crate) modes: Spanned<RawMode>,
 }
 
-/// The crawlers or the rule that an exception applies to.
 #[derive(Debug)]
 enum Scope {
     Crawlers(Selector),
@@ -118,7 +117,7 @@ impl Scope {
 }
 
 impl Exception {
-    /// Returns the name of the crawler if the exception is for a single crawler.
+    /// `None` if the exception is not for a single crawler.
     pub(crate) fn agent(&self) -> Option<Spanned<String>> {
         match &self.scope {
             Scope::Crawlers(Selector::Agent(name)) => Some(Spanned::new(self.key.span(), name.clone())),
@@ -206,9 +205,9 @@ pub(in crate::config) fn end(until: &Spanned<Datetime>) -> Result<SystemTime, Fa
     Ok(if date.time.is_none() { moment + DAY } else { moment })
 }
 
-/// Serializes all exceptions in the short form if this is possible for each of them. Otherwise,
-/// serializes all of them in the long form. If both forms were used, the long forms would come last
-/// in the TOML output. This would change the meaning, because the order of exceptions matters.
+/// Serializes all exceptions in the short form if this is possible for each of them, otherwise all
+/// in the long form. If both forms were used, the long forms would come last in the TOML output.
+/// This would change the meaning, because the order of exceptions matters.
 impl Serialize for RawModes {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut by_key: Vec<(&str, Vec<&RawMode>)> = Vec::new();

@@ -99,7 +99,7 @@ pub(crate) struct OfAllSites<'f> {
     pub(crate) state_dir: Option<&'f Path>,
 }
 
-/// Resolves the policy. If there are errors, adds them to the faults and returns `None`.
+/// If there are errors, adds them to the faults and returns `None`.
 pub(super) fn resolve(
     all: &OfAllSites<'_>,
     enforcement: &RawEnforcement,
@@ -152,7 +152,6 @@ fn without_modes(all: &OfAllSites<'_>, enforcement: &RawEnforcement, rate: &RawR
     Ok(policy)
 }
 
-/// Resolves the options for checking a site's robots.txt: lints and exempt paths.
 pub(super) fn checks(check: &RawCheck, exempt: &RawExempt) -> Result<Options, Fault> {
     let known = |code: &Spanned<String>| {
         let wrong =
@@ -172,7 +171,6 @@ pub(super) fn checks(check: &RawCheck, exempt: &RawExempt) -> Result<Options, Fa
     Ok(options)
 }
 
-/// Returns the search engines of a registry that a policy refuses.
 pub(super) fn refused_engines(registry: &Registry, policy: &Policy) -> impl Iterator<Item = RefusedCrawler> {
     let now = SystemTime::now();
     let engines = registry.crawlers().filter(|crawler| crawler.is_index_engine);

@@ -66,7 +66,7 @@ words! {
 }
 
 /// Allowed values of `max_connections`, the maximum number of connections to the upstream of a
-/// case. [`DEFAULT_CONNECTIONS`] is the default.
+/// case.
 const CONNECTIONS: std::ops::RangeInclusive<NonZeroUsize> = NonZeroUsize::MIN..=NonZeroUsize::new(10_000).unwrap();
 const DEFAULT_CONNECTIONS: NonZeroUsize = NonZeroUsize::new(32).unwrap();
 
@@ -78,8 +78,8 @@ const MAX_FIELDS: usize = 16;
 /// Header fields that a case cannot set, because robotsd sets them.
 const OURS: [&str; 3] = ["content-language", "server", "x-content-type-options"];
 
-/// Resolves a site's responses to refused requests. `None` if the site uses the default response.
-/// If no listener forwards requests, the `upstream` of cases is ignored.
+/// `None` if the site uses the default response. If no listener forwards requests, the `upstream`
+/// of cases is ignored.
 ///
 /// An error in a template has a position in the template. For all other errors, the function
 /// `in_config` adds the position in the config.
@@ -155,7 +155,6 @@ impl PageKeys<'_> {
     }
 }
 
-/// Resolves a refusal case: the requests that it applies to, and the response.
 fn resolve_case(
     written: &Spanned<RawCase>,
     site: PageKeys<'_>,
@@ -186,7 +185,6 @@ fn resolve_case(
     Ok((covered, CaseAnswer { page, fields, server }))
 }
 
-/// Resolves the requests that a refusal case applies to.
 fn covered(case: &RawCase) -> Result<RefusalCase, Fault> {
     let crawlers = crawlers(&case.crawlers)?;
     if let Some(at) = crawlers.iter().position(|one| *one == Crawlers::Category(Category::UserFetch)) {
@@ -210,7 +208,6 @@ pub(super) fn crawlers(written: &[Spanned<String>]) -> Result<Vec<Crawlers>, Fau
     written.iter().map(crawlers).collect()
 }
 
-/// Resolves the fields of a case.
 fn fields(case: &RawCase) -> Result<HeaderMap, Fault> {
     let mut fields = HeaderMap::new();
     if let Some(further) = case.fields.values().nth(MAX_FIELDS) {
@@ -255,8 +252,7 @@ pub(super) fn own_upstreams(raw: &RawRefusal, upstreams: &[Spanned<String>], fol
     }
 }
 
-/// Resolves the server of a case. An invalid URL is not reported here, but when the upstreams of
-/// the site are checked.
+/// An invalid URL is not reported here, but when the upstreams of the site are checked.
 fn server(case: &RawCase, folder: &Path) -> Result<Option<CaseServer>, Fault> {
     let Some(url) = &case.upstream else {
         let unused = case.max_connections.as_ref();
@@ -301,7 +297,6 @@ fn language(language: &Spanned<String>) -> Result<HeaderValue, Fault> {
     })
 }
 
-/// Reads a template from its file.
 fn read(path: &Path) -> Result<String, String> {
     let (bytes, _) = files::read_at_most(path, MAX_TEMPLATE as u64).map_err(|error| error.to_string())?;
     if bytes.len() > MAX_TEMPLATE {
