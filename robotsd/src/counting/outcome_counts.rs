@@ -39,7 +39,6 @@ pub(crate) struct OutcomeCounts {
     agent_lookups: Arc<AgentLookups>,
 }
 
-/// A request while it is being counted.
 #[derive(Clone, Debug)]
 #[must_use]
 pub(crate) struct CountedRequest {
@@ -48,12 +47,11 @@ pub(crate) struct CountedRequest {
     listener: u16,
     is_robots_txt: bool,
     is_of_crawler: bool,
-    /// The service that referred the visitor; `None` if no service did.
+    /// The service that referred the visitor, if any.
     sent_by: Option<Arc<Referrer>>,
-    /// The registered crawler that requests the page; `None` if the client is not a registered
-    /// crawler.
+    /// `None` if the client is not a registered crawler.
     read_by: Option<PageReader>,
-    /// When the request began; `None` if its duration is not measured.
+    /// `None` if the duration of the request is not measured.
     began: Option<Instant>,
 }
 
@@ -63,7 +61,7 @@ pub(crate) type VisitorTotals = BTreeMap<Arc<Referrer>, u64>;
 /// Number of pages that each registered crawler has received.
 pub(crate) type PageTotals = HashMap<PageReader, u64, RandomState>;
 
-/// A registered crawler that received pages: its name and the result of checking its claim.
+/// A registered crawler that received pages, and the result of checking its claim.
 #[derive(Clone, Debug)]
 pub(crate) struct PageReader {
     pub(crate) agent: Agent,
@@ -117,8 +115,8 @@ impl OutcomeCounts {
         CountedRequest { method, listener, is_robots_txt, is_of_crawler: false, sent_by: None, read_by: None, began }
     }
 
-    /// Counts the decision about a request. Must be called before waiting for the response, because
-    /// the response may take long or never arrive.
+    /// Must be called before waiting for the response, because the response may take long or never
+    /// arrive.
     pub(crate) fn decided(&self, request: &mut CountedRequest, answer: &Answer) {
         let mut totals = self.totals();
         let mut outcome = RequestOutcome::Untouched;
@@ -182,7 +180,6 @@ impl OutcomeCounts {
         }
     }
 
-    /// Adds all counts to `sums`.
     pub(crate) fn add_to(&self, sums: &mut SiteTotals) {
         self.add_visitors_and_pages(&mut sums.visitors, &mut sums.pages);
         let totals = self.totals.lock();

@@ -15,21 +15,19 @@ use tower_robots::parts::OriginalRequest;
 use tower_robots::policy::RateLimit;
 use tower_robots::rules::Authority;
 
-/// Recognises the services that refer visitors, by their hosts in the site's registry. No service
-/// is recognised until `follow` has set the registry.
+/// No service is recognised until `follow` has set the registry.
 #[derive(Debug, Default)]
 pub(crate) struct SendingServices(ArcSwap<Registry>);
 
 impl SendingServices {
-    /// Replaces the registry.
     pub(crate) fn follow(&self, registry: &Arc<Registry>) {
         if !Arc::ptr_eq(&self.0.load(), registry) {
             self.0.store(Arc::clone(registry));
         }
     }
 
-    /// Returns the service that referred the visitor; `None` if no service referred the visitor.
-    /// For most requests, this function reads only the `Referer`.
+    /// Returns the service that referred the visitor, if any. For most requests, this function
+    /// reads only the `Referer`.
     pub(crate) fn of_request(&self, request: &OriginalRequest<'_>, record: Option<&Record>) -> Option<Arc<Referrer>> {
         let referer = request.headers.get(REFERER).filter(|_| *request.method == Method::GET)?;
         if record.is_some_and(|record| record.agent.class().is_crawler()) {

@@ -14,7 +14,7 @@ use super::question_error::{QuestionError, QuestionFault};
 use crate::http_common::{AskedAbout, ClientRequest};
 use crate::target_url::is_http;
 
-/// The original request: the client's request that a decision request is about.
+/// The client's request that a decision request is about.
 #[derive(Debug)]
 pub(super) struct AskedRequest<'a> {
     pub(super) method: Method,
@@ -34,10 +34,10 @@ pub(super) struct AskedRequest<'a> {
 }
 
 impl Preset {
-    /// Extracts the original request from the parts of a decision request: the method, the part of
-    /// the target after the preset, and the fields.
+    /// Extracts the original request from the method of a decision request, from the rest of its
+    /// target after the preset, and from its fields.
     ///
-    /// Only a missing part is an error. A malformed part does not prevent a decision, because the
+    /// Only a missing value is an error. A malformed value does not prevent a decision, because the
     /// client may have caused it. If there are several targets, the rules are applied to each. An
     /// invalid or repeated method is replaced by [`STRICTEST_METHOD`].
     pub(super) fn read<'a>(
@@ -145,7 +145,6 @@ pub(super) fn is_target(target: &[u8]) -> bool {
     is_target && !target.iter().any(u8::is_ascii_control)
 }
 
-/// Returns the host and port of a URL that a client sent.
 pub(super) fn host_of_url(url: &[u8]) -> Option<&[u8]> {
     let url = Some(url).filter(|url| !url.starts_with(b"/"))?;
     Authority::of_url(url).map(|(_, authority, _)| authority.host_and_port)
@@ -171,7 +170,6 @@ mod tests {
         map
     }
 
-    /// Returns method, target and host of the original request, or the error.
     fn read(preset: Preset, below: &str, map: &HeaderMap) -> Result<(String, Vec<u8>, Option<String>), QuestionFault> {
         let asked = preset.read(&Method::GET, below, map).map_err(|error| error.fault)?;
         Ok((asked.method.to_string(), asked.target.to_vec(), asked.host.map(|host| host.escape_ascii().to_string())))

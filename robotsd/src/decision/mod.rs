@@ -74,11 +74,9 @@ struct DecisionState {
     counts: Arc<ResponseCounts>,
 }
 
-/// A request that is being counted, with the counters of its site.
 type Counted = (Arc<OutcomeCounts>, CountedRequest);
 
-/// A response to a decision request. `counted` is `None` if no site made the decision. The listener
-/// then counts the response.
+/// `counted` is `None` if no site made the decision. The listener then counts the response.
 struct Answered {
     response: Response<Bytes>,
     counted: Option<Counted>,
@@ -95,17 +93,15 @@ struct RequestDecision {
     counted: Option<Counted>,
 }
 
-/// The parsed target of a decision request: the path after `/-/`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct QuestionTarget<'t> {
     /// The name of the site, if the decision request contains one.
     site: Option<Cow<'t, str>>,
     kind: QuestionKind,
-    /// The preset and the part of the target that follows it.
+    /// The preset and the rest of the target.
     preset: &'t str,
 }
 
-/// What a decision request asks for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum QuestionKind {
     Decision,
@@ -124,15 +120,14 @@ pub(crate) type SiteTable = Arc<ArcSwap<DecisionSites>>;
 ///
 /// The limits are higher, because robotsd must decide about every request that the proxy accepts.
 /// If robotsd allowed all requests above the limits, crawlers could evade the rules. If it refused
-/// these requests, people would be blocked. Therefore, a target may be as long as a whole head, and
-/// at least 500 fields are accepted.
+/// these requests, people would be blocked.
 pub(crate) fn limits(clients: EdgeLimits) -> EdgeLimits {
     let fields = clients.fields.max(500);
     EdgeLimits { callers: Callers::AskingProxies, target_bytes: clients.head_bytes, fields, ..clients }
 }
 
 impl<'t> QuestionTarget<'t> {
-    /// Parses a target. Returns `None` if it is not the target of a decision request.
+    /// `None` if this is not the target of a decision request.
     fn of(target: &'t str) -> Option<Self> {
         let endpoint = target.strip_prefix("/-/")?;
         let (site, endpoint) = match endpoint.strip_prefix("site/").and_then(|named| named.split_once('/')) {
@@ -146,16 +141,15 @@ impl<'t> QuestionTarget<'t> {
     }
 }
 
-/// Returns what a decision request with this target asks for. `None` if this is not the target of a
-/// decision request. The access log uses this function, because the target of a decision request is
-/// not the path of the original request.
+/// `None` if this is not the target of a decision request. The access log uses this function,
+/// because the target of a decision request is not the path of the original request.
 pub(crate) fn question_kind(target: &[u8]) -> Option<QuestionKind> {
     let target = std::str::from_utf8(target).ok().and_then(QuestionTarget::of)?;
     Preset::named(target.preset).map(|_| target.kind)
 }
 
 impl Decisions {
-    /// Creates the endpoint. `counts` are this worker's counters for the listener.
+    /// `counts` are this worker's counters for the listener.
     pub(crate) fn new(sites: SiteTable, errors: Arc<QuestionErrors>, counts: Arc<ResponseCounts>) -> Self {
         Self(Arc::new(DecisionState { sites, errors, counts }))
     }
@@ -172,7 +166,7 @@ impl Decisions {
         response.map(DecisionBody::content)
     }
 
-    /// Answers a request to the gRPC service. Waits for the message if the request calls `Check`.
+    /// Waits for the message if the request calls `Check`.
     async fn answer_call(
         self,
         called: ServiceRequest,
@@ -311,7 +305,6 @@ impl DecisionState {
         if target == "/-/health" { response::pass().into() } else { response::not_found().into() }
     }
 
-    /// Decides about the original request of a decision request that was sent over HTTP.
     async fn decide(&self, asked: &QuestionTarget<'_>, question: &mut Request<()>) -> Result<Answered, QuestionError> {
         let (preset, at) = Preset::named(asked.preset).ok_or(QuestionError::UNKNOWN_PRESET)?;
         set_client(question, preset.address(question.headers()));
@@ -328,8 +321,7 @@ impl DecisionState {
                 response
             }
             Outcome::Respond(refusal) => *refusal,
-            // Only `Outcome::Respond` refuses a request. This arm is for `Outcome::Pass`, and for
-            // variants that later versions of the library may add.
+            // Only `Outcome::Respond` refuses a request, see `check`.
             _ => response::pass(),
         };
         for (name, value) in fields {
@@ -345,8 +337,8 @@ impl DecisionState {
         Ok(Answered { response, counted })
     }
 
-    /// Decides about an original request. The format of the decision request does not matter.
-    /// `question` contains the header fields and extensions of the original request.
+    /// The format of the decision request does not matter. `question` contains the header fields
+    /// and extensions of the original request.
     async fn decide_about(
         &self,
         preset: Preset,
@@ -424,8 +416,7 @@ fn set_client(question: &mut Request<()>, address: Option<IpAddr>) {
     known.peer = address.map(|address| Peer::at(SocketAddr::new(address, 0), listener));
 }
 
-/// Returns the site and the target that determine the decision. If there are several sites or
-/// targets, returns the combination with the strictest decision.
+/// If there are several sites or targets, returns the combination with the strictest decision.
 fn strictest<'s, 'a>(
     sites: &'s [DecisionSite],
     original: OriginalRequest<'_>,
@@ -472,7 +463,7 @@ impl Strictness {
     }
 }
 
-/// Returns the decision of a layer that does not count or log requests.
+/// `quiet` does not count or log requests.
 fn decided(quiet: &RobotsLayer, request: &OriginalRequest<'_>) -> Answer {
     quiet.decide(&request.answered_elsewhere()).respond(None)
 }

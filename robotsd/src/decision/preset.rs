@@ -1,7 +1,6 @@
-//! The presets for the supported proxies. A preset determines which fields are read.
-//!
-//! A preset uses only its own fields. For example, nginx forwards an `X-Forwarded-Uri` that a
-//! client sent, so the preset for nginx ignores that field.
+//! The presets for the supported proxies. A preset determines which fields are read. For example,
+//! nginx forwards an `X-Forwarded-Uri` that a client sent, so the preset for nginx ignores that
+//! field.
 
 use http::header::{HOST, HeaderName, HeaderValue};
 
@@ -47,7 +46,6 @@ impl Preset {
     }
 }
 
-/// The parts of a decision request that a preset reads.
 pub(super) struct PresetFields {
     pub(super) target: TargetField,
     /// The field with the original method; `None` if the method of the decision request is the
@@ -65,9 +63,7 @@ pub(super) enum TargetField {
     Field(HeaderName),
 }
 
-/// Where a decision request contains the client's address.
 pub(super) enum AddressField {
-    /// A field that contains only the address.
     Whole(HeaderName),
     /// A list of addresses. Only the last one is used, because the proxy has appended it. The other
     /// addresses may come from the client.
@@ -102,8 +98,7 @@ impl PresetFields {
                 host: Some(X_FORWARDED_HOST),
                 address: AddressField::Last(X_FORWARDED_FOR),
             },
-            // `EnvoyGrpc` has no fields, because its decision requests are messages. The value in
-            // this table is not used for it.
+            // `EnvoyGrpc` has no fields, because its decision requests are messages.
             Preset::Envoy | Preset::EnvoyGrpc => Self {
                 target: TargetField::Below,
                 method: None,
@@ -128,8 +123,8 @@ pub(super) fn label(name: &HeaderName) -> &'static str {
     LABELS.iter().find(|(known, _)| known == name).map_or("a field", |(_, label)| label)
 }
 
-/// Converts the value of a header field in a proxy's message. Invalid bytes are replaced. If fields
-/// with invalid bytes were dropped instead, a crawler might not be recognised.
+/// Invalid bytes are replaced. If fields with invalid bytes were dropped instead, a crawler might
+/// not be recognised.
 pub(super) fn value_of(octets: &[u8]) -> HeaderValue {
     HeaderValue::from_bytes(octets).unwrap_or_else(|_| {
         let replaced = |octet: &u8| if octet.is_ascii_control() { b'?' } else { *octet };

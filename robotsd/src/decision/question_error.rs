@@ -1,7 +1,6 @@
-//! Counts and logs decision requests whose original request is missing or malformed.
-//!
-//! A client may be able to cause many invalid decision requests. Therefore, each kind of error is
-//! logged at most once per second and preset, with the number of errors so far.
+//! Counts and logs decision requests whose original request is missing or malformed. A client may
+//! be able to cause many of them. Therefore, each kind of error is logged at most once per second
+//! and preset, with the number of errors so far.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
@@ -15,15 +14,13 @@ use crate::word_enum::word_enum;
 /// An error in a decision request. Some errors prevent a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct QuestionError {
-    /// The preset of the decision request; `None` if the preset or the site in the decision request
-    /// is unknown.
+    /// `None` if the preset or the site in the decision request is unknown.
     preset: Option<Preset>,
     pub(super) fault: QuestionFault,
     place: &'static str,
 }
 
 word_enum! {
-    /// The kind of an error in a decision request.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub(super) enum QuestionFault {
         Missing = "missing",
@@ -68,8 +65,6 @@ impl QuestionError {
     }
 }
 
-/// Counts and logs invalid decision requests on a listener. Also contains the settings of the
-/// listener for invalid decision requests.
 #[derive(Debug)]
 pub(crate) struct QuestionErrors {
     log: Log,

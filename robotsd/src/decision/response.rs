@@ -21,8 +21,7 @@ const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 /// longer, the connection is closed.
 const BODY: usize = 16 * 1024;
 
-/// Returns the response that allows a request. The status is 200, because Envoy treats any other
-/// status as a refusal.
+/// The status is 200, because Envoy treats any other status as a refusal.
 pub(super) fn pass() -> Response<Bytes> {
     Response::new(Bytes::new())
 }
@@ -70,7 +69,6 @@ pub(super) fn no_call() -> Response<Bytes> {
     plain_answer(StatusCode::UNSUPPORTED_MEDIA_TYPE, text)
 }
 
-/// Reads the body of a decision request, up to a limit.
 pub(super) async fn read_to_end(mut body: RequestBody) {
     let mut budget = BODY;
     while !body.is_end_stream() {
@@ -80,7 +78,7 @@ pub(super) async fn read_to_end(mut body: RequestBody) {
     }
 }
 
-/// Returns the response to a gRPC call that succeeds, with the given message.
+/// Returns the response to a gRPC call that succeeds.
 pub(super) fn called(content: Bytes) -> Response<DecisionBody> {
     let trailers = HeaderMap::from_iter([(GRPC_STATUS, HeaderValue::from_static("0"))]);
     let mut response = Response::new(DecisionBody { content, trailers: Some(trailers) });
@@ -88,7 +86,6 @@ pub(super) fn called(content: Bytes) -> Response<DecisionBody> {
     response
 }
 
-/// Returns the response to a gRPC call that fails.
 pub(super) fn status(error: CallError) -> Response<DecisionBody> {
     let mut response = Response::new(DecisionBody::content(Bytes::new()));
     *response.headers_mut() = error.fields();

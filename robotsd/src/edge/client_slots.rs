@@ -6,17 +6,16 @@
 //! Connections of the same worker are considered first, then connections of other workers. A
 //! connection with a request in progress is never closed for a new connection.
 //!
-//! Requests do not access the lists of connections. A connection is registered when it is accepted,
-//! and removed when it ends. Its [`ConnectionState`] is read only when the limit is reached. A pass
-//! then examines all connections of a worker. It keeps those that have been idle for longest as
-//! candidates, usually one in sixteen. These candidates are enough for many new connections. Each
-//! candidate is checked again before its slot is claimed. The order remains exact, because a
-//! connection that becomes idle after the pass has been idle for less time than all candidates.
+//! Requests do not access the lists of connections. The [`ConnectionState`] of a connection is read
+//! only when the limit is reached. A pass then examines all connections of a worker. It keeps those
+//! that have been idle for longest as candidates, usually one in sixteen. Each candidate is checked
+//! again before its slot is claimed. The order remains exact, because a connection that becomes
+//! idle after the pass has been idle for less time than all candidates.
 //!
 //! After its slot is claimed, a connection closes when its worker next runs its task, which may
 //! take a while if the worker is busy. More claims would not free a slot sooner, and would close
-//! connections unnecessarily. So each waiting connection claims only one slot. If a request has
-//! arrived on the claimed connection, the claimed connection stays open. Only then does the waiting
+//! connections unnecessarily. So each waiting connection claims only one slot. It claims further
+//! slots only if a request has arrived on the claimed connection, which then stays open.
 //! connection claim further slots.
 
 use std::pin::pin;
@@ -31,7 +30,6 @@ use tokio::time::{Instant, sleep};
 use super::connection_state::{ConnectionState, Idleness};
 use crate::edge::connection_error::{ConnectionErrorKind, ConnectionErrorReporter};
 
-/// The open connections of one worker.
 #[derive(Debug, Default)]
 pub(crate) struct WorkerConnections {
     open: Mutex<OpenConnections>,
@@ -55,7 +53,7 @@ struct SlotCandidate {
     entry: usize,
 }
 
-/// Registration of an open connection; dropping it removes the connection from its worker's list.
+/// Dropping this value removes the connection from its worker's list.
 pub(crate) struct RegisteredConnection {
     worker: Arc<WorkerConnections>,
     entry: usize,
@@ -79,7 +77,6 @@ const PASS_SHARE: u32 = 20;
 const MAX_PAUSE: Duration = Duration::from_secs(1);
 
 impl WorkerConnections {
-    /// Registers a connection.
     pub(crate) fn add(self: &Arc<Self>, connection: &Arc<ConnectionState>) -> RegisteredConnection {
         let mut open = self.open.lock();
         let entry = open.free.pop().unwrap_or_else(|| {
@@ -228,7 +225,6 @@ impl Drop for SlotWaiter<'_> {
 /// slots, one listener could have no free slot while another has many.
 pub(crate) struct ClientSlots {
     pub(crate) slots: Arc<Semaphore>,
-    /// The connections of each worker.
     workers: Mutex<Vec<(ThreadId, Arc<WorkerConnections>)>>,
     claims: Mutex<SlotClaims>,
 }
@@ -253,7 +249,6 @@ impl ClientSlots {
         shard
     }
 
-    /// Returns the number of open connections.
     pub(crate) fn open(&self) -> usize {
         let all = self.workers.lock().clone();
         let open = |worker: &WorkerConnections| {
@@ -263,9 +258,9 @@ impl ClientSlots {
         all.iter().map(|(_, worker)| open(worker)).sum()
     }
 
-    /// Claims the slot of an idle connection of the worker `own`. If `own` has no idle connection,
-    /// claims a slot from another worker. Chooses the connection that has been idle for longest.
-    /// Returns `None` if no connection is idle.
+    /// Claims the slot of the connection of the worker `own` that has been idle for longest. If
+    /// `own` has no idle connection, claims a slot from another worker. Returns `None` if no
+    /// connection is idle.
     fn reclaim(&self, own: &Arc<WorkerConnections>) -> Option<SlotClaim> {
         let all = self.workers.lock().clone();
         let others = || all.iter().map(|(_, shard)| shard).filter(|shard| !Arc::ptr_eq(shard, own));
@@ -273,7 +268,6 @@ impl ClientSlots {
         reclaim(Idleness::Idle).or_else(|| reclaim(Idleness::Slow))
     }
 
-    /// Acquires a slot if one is free.
     pub(crate) fn try_acquire(&self) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.slots).try_acquire_owned().ok()
     }

@@ -31,7 +31,7 @@ use super::tls::TlsAcceptor;
 use crate::http_common::{EdgeService, Peer};
 use crate::socket::Socket;
 
-/// The settings of one listener. The default is a listener without TLS and without trusted proxies.
+/// The default is a listener without TLS and without trusted proxies.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ListenerSettings {
     pub(crate) tls: Option<TlsAcceptor>,
@@ -64,7 +64,6 @@ pub(crate) struct EdgeTraffic {
     pub(crate) open: usize,
     pub(crate) accepted: u64,
     pub(crate) responses: ResponseTotals,
-    /// Number of connection errors, by kind.
     pub(crate) errors: [(ConnectionErrorKind, u64); ConnectionErrorKind::ALL.len()],
 }
 
@@ -78,8 +77,8 @@ struct SharedConnections {
 }
 
 impl Edge {
-    /// Creates the shared state. `on_error` is called for connection errors, at most once a second
-    /// for each kind of error. `on_access` is called for every request. Neither function may block.
+    /// `on_error` is called for connection errors, at most once a second for each kind of error.
+    /// `on_access` is called for every request. Neither function may block.
     pub(crate) fn new(
         limits: EdgeLimits,
         on_error: impl Fn(&ConnectionError) + Send + Sync + 'static,
@@ -134,12 +133,10 @@ impl Edge {
         self.settings.load().successor.set(true);
     }
 
-    /// Returns the limit of open connections.
     pub(crate) fn connections(&self) -> usize {
         self.settings.load().limits.connections
     }
 
-    /// Returns the totals over all connections so far.
     pub(crate) fn traffic(&self) -> EdgeTraffic {
         let (open, responses) = (self.shared.limit.open(), self.shared.listeners.responses());
         let accepted = self.shared.opened.load(Ordering::Relaxed);
@@ -151,7 +148,6 @@ impl Edge {
         self.shared.listeners.of_worker(listener)
     }
 
-    /// Returns the totals of each listener so far.
     pub(crate) fn listeners(&self) -> ListenerTraffic {
         self.shared.listeners.traffic()
     }
@@ -181,10 +177,8 @@ impl Edge {
 
 tower_robots::internals::debug_as!(|it| Edge { limits: it.settings.load().limits });
 
-/// A connection that the kernel has accepted, and the address of its peer.
 type Accepted = (TcpStream, SocketAddr);
 
-/// A listener with its connections.
 struct ServedListener<S> {
     context: Arc<ListenerContext>,
     service: S,
@@ -281,7 +275,6 @@ impl<S: EdgeService> ServedListener<S> {
         }
     }
 
-    /// Waits for a slot, then serves the waiting connection.
     async fn open_waiting(&mut self) {
         let slot = self.slot().await;
         if let Some(accepted) = self.waiting.take() {
@@ -319,7 +312,6 @@ impl<S: EdgeService> ServedListener<S> {
     }
 }
 
-/// Accepts a connection, but not before `resume`.
 async fn accept(listener: &TcpListener, resume: Instant) -> io::Result<Accepted> {
     if Instant::now() < resume {
         sleep_until(resume).await;
@@ -333,12 +325,10 @@ fn is_of_one_connection(error: &io::Error) -> bool {
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted)
 }
 
-/// State shared by the connections of a listener.
 struct ListenerContext {
     edge: Edge,
     settings: ListenerSettings,
     clock: Arc<DateClock>,
-    /// The address of the listener.
     local: Option<SocketAddr>,
     /// The signal that the listener has stopped.
     stopped: watch::Receiver<bool>,
@@ -397,8 +387,8 @@ impl NewConnection {
         connection::serve(socket, service, settings, clock, stop, context.settings.messages).await
     }
 
-    /// Returns the client's address from the PROXY header. If there is none, returns the address of
-    /// the peer.
+    /// Returns the client's address from the PROXY header or, if there is none, the address of the
+    /// peer.
     fn client(&self, announced: Option<AnnouncedClient>) -> SocketAddr {
         match announced {
             Some(AnnouncedClient::Address(address)) => address,
@@ -406,8 +396,7 @@ impl NewConnection {
         }
     }
 
-    /// Receives the PROXY header. Returns `None` if the connection ended first, or if its slot was
-    /// claimed.
+    /// Returns `None` if the connection ended first, or if its slot was claimed.
     async fn receive_header(&self, socket: &mut TcpStream) -> Result<Option<AnnouncedClient>, ConnectionFailure> {
         if !self.context.settings.trusted.trusts(self.peer.ip()) {
             let message = "the client's address is not in trusted_proxies, which proxy_protocol = true requires";
@@ -424,8 +413,8 @@ impl NewConnection {
         self.state.before_request(receiving).await
     }
 
-    /// Performs the TLS handshake if the listener has TLS. Returns the socket for requests, or
-    /// `None` if the client has disconnected.
+    /// Performs the TLS handshake if the listener has TLS. Returns `None` if the client has
+    /// disconnected.
     async fn secure(
         &self,
         socket: TcpStream,

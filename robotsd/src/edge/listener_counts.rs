@@ -23,7 +23,6 @@ struct ListenerParts {
     ended_siteless: BTreeMap<ResponseKey, u64>,
 }
 
-/// The counts of all listeners, for metrics.
 #[derive(Debug)]
 pub(crate) struct ListenerTraffic {
     /// The labels of the listeners; the index is the listener's number.
@@ -35,7 +34,6 @@ pub(crate) struct ListenerTraffic {
 }
 
 impl ListenerCounts {
-    /// Returns counters for one worker of the listener with this label.
     pub(crate) fn of_worker(&self, label: &str) -> Arc<ResponseCounts> {
         let mut parts = self.0.lock();
         let ListenerParts { labels, shards, ended, ended_siteless } = &mut *parts;
@@ -92,7 +90,6 @@ pub(crate) struct ResponseCounts {
     siteless: Mutex<BTreeMap<ResponseKey, u64>>,
 }
 
-/// The sums of several [`ResponseCounts`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ResponseTotals {
     /// Number of responses by the first digit of their status: index 0 is for 1xx.
@@ -118,8 +115,7 @@ impl ResponseCounts {
         self.unanswered.add_one();
     }
 
-    /// Counts a response that did not come from a site. [`answered`](Self::answered) must be called
-    /// as well.
+    /// [`answered`](Self::answered) must be called as well.
     pub(crate) fn siteless(&self, method: MethodLabel, status: StatusCode) {
         ResponseKey::new(self.listener, method, status).count(&mut self.siteless.lock());
     }
@@ -130,8 +126,7 @@ impl ResponseCounts {
         scopeguard::guard(self, |counts| counts.closed.add_one())
     }
 
-    /// Returns the number of open connections. Connections that open or close during the call may
-    /// be counted or not.
+    /// Connections that open or close during the call may be counted or not.
     pub(crate) fn connections(&self) -> u64 {
         let closed = self.closed.total();
         self.opened.total().saturating_sub(closed)

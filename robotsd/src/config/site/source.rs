@@ -64,7 +64,6 @@ words! {
     }
 }
 
-/// The source of a site's robots.txt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum RobotsSource {
     File(PathBuf),
@@ -96,8 +95,7 @@ impl RobotsSource {
     /// config, or if each host has its own file.
     pub(crate) fn place(&self) -> Option<String> {
         match self {
-            // The path is made absolute, because it may be relative to the working directory of
-            // robotsd.
+            // The path may be relative to the working directory of robotsd.
             Self::File(path) => Some(std::path::absolute(path).unwrap_or_else(|_| path.clone()).display().to_string()),
             Self::Url { url, .. } => Some(url.clone()),
             Self::Inline(_) | Self::Directory { .. } | Self::Upstream { .. } => None,
@@ -116,7 +114,6 @@ impl RobotsSource {
     }
 }
 
-/// How a robots.txt is fetched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Remote {
     /// Fetch interval if the response has no max-age.
@@ -260,8 +257,8 @@ fn remote(robots: &RawRobots, ca: Option<&Spanned<PathBuf>>, folder: &Path) -> R
     Ok(Remote { refresh, hold, ca })
 }
 
-/// Returns the first key that has no effect with this source. Also returns the position of the key,
-/// and the sources that accept it.
+/// Returns the first key that has no effect with this source, its position, and the sources that
+/// accept it.
 fn stray(robots: &RawRobots, source: SourceKind) -> Option<(&'static str, Range<usize>, &'static str)> {
     use SourceKind::{Directory, File, Inline, Upstream, Url};
     let (is_url, is_fetched) = ("source = \"url\"", "source = \"upstream\" or source = \"url\"");

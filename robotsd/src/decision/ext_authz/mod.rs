@@ -1,7 +1,5 @@
 //! External authorisation over gRPC as Envoy requests it (`envoy.service.auth.v3`). The decision
-//! request is a single message, and so is the response.
-//!
-//! This module only parses the decision request and builds the response. The parent module decides.
+//! request is a single message, and so is the response. The parent module decides.
 
 mod messages;
 #[cfg(any(test, fuzzing))]
@@ -22,7 +20,6 @@ pub(super) use self::messages::{CallError, CheckQuestion, CheckResponse, allowed
 
 const SERVICE: &str = "/envoy.service.auth.v3.Authorization/";
 
-/// The kinds of requests to this service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ServiceRequest {
     /// A decision request about a client's request.
@@ -34,7 +31,7 @@ pub(super) enum ServiceRequest {
 }
 
 impl ServiceRequest {
-    /// Classifies a request. Returns `None` if the request is not for this service.
+    /// `None` if the request is not for this service.
     pub(super) fn of<B>(request: &Request<B>) -> Option<Self> {
         let is_call = request.version() == Version::HTTP_2 && OriginalRequest::has_grpc_type(request.headers());
         match (request.uri().path().strip_prefix(SERVICE), is_call) {
@@ -65,8 +62,7 @@ struct MessageReader {
 }
 
 impl MessageReader {
-    /// Adds bytes. Returns an error if the bytes received so far cannot be the beginning of a valid
-    /// message.
+    /// Returns an error if the bytes received so far cannot be the beginning of a valid message.
     fn push(&mut self, octets: &[u8]) -> Result<(), CallError> {
         if self.octets.len() + octets.len() > PREFIX + MAX_MESSAGE {
             return Err(if self.length().is_ok_and(|length| length <= MAX_MESSAGE) {
@@ -86,7 +82,7 @@ impl MessageReader {
         }
     }
 
-    /// Returns the message. Returns an error if it is incomplete.
+    /// Returns an error if the message is incomplete.
     fn finish(self) -> Result<Bytes, CallError> {
         let length = self.length()?;
         let message = self.octets.freeze().split_off(PREFIX);
@@ -113,8 +109,8 @@ pub(super) fn framed(message: &impl prost::Message) -> Bytes {
     out.freeze()
 }
 
-/// Waits for the message of a call. Returns an error if it does not arrive within the caller's
-/// timeout or [`MAX_MESSAGE_TIME`], whichever is shorter.
+/// Returns an error if the message does not arrive within the caller's timeout or
+/// [`MAX_MESSAGE_TIME`], whichever is shorter.
 pub(super) async fn message_of(fields: &HeaderMap, mut body: RequestBody) -> Result<Bytes, CallError> {
     let patience = fields.get(GRPC_TIMEOUT).and_then(|value| grpc_timeout(value.as_bytes()));
     let reading = async {
