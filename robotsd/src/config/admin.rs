@@ -111,9 +111,7 @@ pub(crate) struct AdminListenerConfig {
     /// `None` if the config does not set `access`. The access then depends on the tokens in the
     /// config: see [`AdminListenerConfig::access`].
     pub(crate) access: Option<AdminAccess>,
-    /// `None` if the listener uses no TLS.
     pub(crate) certificates: Option<LiveCertificates>,
-    /// `None` if `access` is not `proxy`.
     pub(crate) proxy: Option<AdminProxy>,
 }
 
@@ -148,8 +146,7 @@ impl AdminListenerConfig {
         !asks_clients && networks.any(|network| own.iter().any(|own| network.contains(*own)))
     }
 
-    /// Reports whether changes over this listener require the local token. The result is valid only
-    /// if the config has no tokens.
+    /// The result is valid only if the config has no tokens.
     fn takes_local_token(&self) -> bool {
         self.access(&AdminRights::default()) == AdminAccess::TokenForChanges
     }
@@ -207,7 +204,6 @@ impl AdminSettings {
         self.all_listeners().map(|listener| listener.address)
     }
 
-    /// Returns all TCP listeners: the address of `[admin]` and the additional listeners.
     pub(crate) fn all_listeners(&self) -> impl Iterator<Item = AdminListenerConfig> {
         self.command_listener().into_iter().chain(self.listeners.iter().cloned())
     }
@@ -220,7 +216,6 @@ impl AdminSettings {
         Some(LocalToken::missing(file.clone(), "robotsd is starting, so try again"))
     }
 
-    /// Describes all ways to make changes, one line per address or socket.
     pub(crate) fn ways_to_change(&self, token_files: &[PathBuf]) -> Vec<String> {
         let rights = self.rights.with_local(self.local_token(token_files));
         let socket = self.socket.as_ref().map(|socket| format!("over the socket {}", socket.display()));
@@ -232,7 +227,6 @@ impl AdminSettings {
     }
 }
 
-/// `None` if `[admin]` disables the interface.
 fn resolve(admin: &RawAdmin, folder: &Path) -> Result<Option<AdminSettings>, Fault> {
     if !admin.enabled {
         return Ok(None);

@@ -77,7 +77,7 @@ pub(crate) struct AdminRights {
 pub(crate) struct LocalToken {
     /// The file with the token. Only its owner can read it.
     pub(crate) file: PathBuf,
-    /// The token, or the reason why there is no token.
+    /// `Err` contains the reason why there is no token.
     pub(crate) token: Result<AdminToken, String>,
 }
 
@@ -126,8 +126,7 @@ impl AdminRights {
         self.local.as_ref().filter(|_| self.tokens.is_empty())
     }
 
-    /// Returns the reason why no changes can be made over a loopback address; `None` if changes can
-    /// be made.
+    /// Returns the reason why no changes can be made over a loopback address.
     pub(crate) fn problem(&self) -> Option<String> {
         let why = self.local_token()?.token.as_ref().err()?;
         Some(format!(
@@ -135,7 +134,6 @@ impl AdminRights {
         ))
     }
 
-    /// Returns the permissions of the first user in `users` that matches a user of the config.
     pub(crate) fn user(&self, users: &[AdminUser]) -> Option<&Grant> {
         let is_it = |known: &AdminUser, user: &AdminUser| match (known, user) {
             (AdminUser::Named(pattern), AdminUser::Named(name)) => fits(pattern, name),
@@ -164,14 +162,13 @@ impl LocalToken {
         Self { file, token: Ok(AdminToken { name, hash, grant: Grant::everywhere(AdminRole::Admin) }) }
     }
 
-    /// Creates a local token that cannot be used. `why` is the reason.
+    /// Creates a local token that cannot be used.
     pub(crate) fn missing(file: PathBuf, why: impl Into<String>) -> Self {
         Self { file, token: Err(why.into()) }
     }
 }
 
 impl Grant {
-    /// The grant is for every site, and never expires.
     pub(crate) fn everywhere(role: AdminRole) -> Self {
         Self { role, sites: ["*".to_owned()].into(), until: None }
     }
@@ -198,7 +195,7 @@ impl Grant {
     }
 }
 
-/// Formats the grant for messages about refused requests: `operate for "shop", "blog-*"`.
+/// For example `operate for "shop", "blog-*"`.
 impl fmt::Display for Grant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.role.as_str())?;

@@ -30,17 +30,16 @@ const MAX_DAYS: u64 = 4000;
 pub(crate) struct BoardConfig {
     /// Whether every request for robots.txt reaches one of the processes that serve the sites.
     pub(crate) sees_all: bool,
-    /// Number of processes that serve the sites, including this one.
+    /// Includes this process.
     pub(crate) replicas: NonZeroUsize,
     /// How long hourly counts are kept. Afterwards, they are merged into daily counts.
     pub(crate) keep: Duration,
-    /// How long daily counts are kept. This is at least as long as hourly counts are kept.
+    /// Hourly counts are never kept longer than daily counts.
     pub(crate) keep_days: Duration,
     /// Maximum total size of the board's files, in bytes.
     pub(crate) size: u64,
 }
 
-/// `None` if the board is disabled.
 pub(super) fn resolve(board: &RawBoard) -> Result<Option<BoardConfig>, Fault> {
     let keep = board.keep.get_ref().0;
     let days = *board.keep_days.get_ref();

@@ -11,31 +11,27 @@ use tower_robots::check::Severity;
 
 use crate::render::{FoundProblem, complain_at, printable};
 
-/// The error for a refused config file, with all problems that were found in it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ConfigError {
     pub(crate) path: String,
-    /// The reason why the file could not be read; `None` if it could be read.
     pub(crate) unreadable: Option<String>,
-    /// The problems in the order of the file; not empty if the file could be read.
+    /// In the order of the file; not empty if the file could be read.
     pub(crate) problems: Vec<FoundProblem>,
     /// The command that shows every problem of the file.
     pub(crate) command: &'static str,
 }
 
-/// A problem with a value of a config. Its position is a range of bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Fault {
     pub(crate) span: Range<usize>,
     pub(crate) message: String,
-    /// The correction; `None` if the message already contains the correction.
+    /// `None` if the message already contains the correction.
     pub(crate) help: Option<String>,
     /// Name of the affected site, if other sites may have the same problem.
     pub(crate) site: Option<String>,
 }
 
-/// The problems that were found in a config. Resolving continues after a problem, because all
-/// problems are reported together.
+/// Resolving continues after a problem, because all problems are reported together.
 #[derive(Debug, Default)]
 pub(crate) struct Faults(pub(super) Vec<Fault>);
 
@@ -52,7 +48,7 @@ impl ConfigError {
         Self::without_place(format!("{path}: the config file cannot be read: {error}{help}"))
     }
 
-    /// Creates an error without a position, from a message that contains the path of the file.
+    /// `message` must contain the path of the file.
     pub(crate) fn without_place(message: impl ToString) -> Self {
         Self { unreadable: Some(message.to_string()), ..Self::default() }
     }
@@ -79,14 +75,12 @@ impl ConfigError {
         Self { path: path.to_string_lossy().into_owned(), problems, command: "config check", ..Self::default() }
     }
 
-    /// Prints every problem to stderr, with the affected line of the file.
     pub(crate) fn complain(&self) {
         self.unreadable.iter().for_each(|message| crate::exit::complain(message));
         complain_at(&self.problems);
     }
 }
 
-/// Displays the error on one line: the first problem, and the number of other problems.
 impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { path, unreadable, problems, command, .. } = self;
@@ -146,7 +140,6 @@ impl Fault {
     }
 }
 
-/// A value with a position in the file, for errors about the value.
 pub(crate) trait Placed {
     fn fault(&self, message: impl Into<String>) -> Fault;
 }
@@ -201,13 +194,10 @@ impl ConfigArgument {
     }
 }
 
-/// `None` if the variable is empty or not set.
 pub(crate) fn config_of_environment() -> Option<PathBuf> {
     std::env::var_os(CONFIG_VARIABLE).filter(|path| !path.is_empty()).map(PathBuf::from)
 }
 
-/// Returns the path of the config for a command that can run without a config. `None` if neither
-/// the command line nor the environment names a config, and there is no file at the default path.
 pub(crate) fn config_if_any(named: Option<&Path>) -> Option<PathBuf> {
     let usual = || Some(PathBuf::from(USUAL_CONFIG)).filter(|path| path.exists());
     named.map(Path::to_path_buf).or_else(config_of_environment).or_else(usual)

@@ -74,12 +74,10 @@ impl Document for RawConfig {
 }
 
 impl RawConfig {
-    /// Returns the mode of a site for requests that match no exception.
     pub(super) fn mode_of(&self, site: &RawSite) -> Mode {
         site.enforcement.mode.unwrap_or(self.mode)
     }
 
-    /// Returns the action for impostors, and the identity check that exemptions require.
     pub(super) fn identity_rules(&self) -> (Impostors, IdentityNeeded) {
         self.identity.as_ref().map(|identity| (*identity.impostors.get_ref(), identity.needed)).unwrap_or_default()
     }
@@ -87,41 +85,31 @@ impl RawConfig {
 
 #[derive(Debug)]
 pub(crate) struct Config {
-    /// The joined content of the config file and of its included files. It is used to compare
-    /// configs.
+    /// Includes the content of the included files.
     pub(crate) text: Arc<str>,
-    /// The files whose content `text` contains.
     pub(crate) parts: Parts,
     pub(crate) included: Included,
     pub(crate) reviewable: Option<Arc<Reviewable>>,
-    /// Number of threads that serve requests.
     pub(crate) workers: NonZeroUsize,
     pub(crate) listeners: Vec<ListenerConfig>,
     pub(crate) sites: Vec<SiteConfig>,
-    /// Directory that keeps accepted versions, pending versions and the kill switch across
-    /// restarts.
+    /// Keeps accepted versions, pending versions and the kill switch across restarts.
     pub(crate) state_dir: Option<PathBuf>,
-    /// Position of `state_dir` in `text`.
+    /// Position in `text`.
     pub(crate) state_dir_span: Range<usize>,
-    /// The gate settings that all sites share, which do not include the expectations of each site;
-    /// `None` if the gate is disabled.
+    /// Does not include the expectations of each site. `None` if the gate is disabled.
     pub(crate) gate: Option<Gate>,
-    /// Sources of registry rows in addition to the built-in rows.
     pub(crate) registry: RegistrySources,
-    /// Hashes of versions of the published registry that are accepted even if they change too much.
+    /// Versions of the published registry that are accepted even if they change too much.
     pub(crate) registry_accept: Vec<VersionHashPrefix>,
-    /// Position of `registry_extra` in `text`.
+    /// Position in `text`.
     pub(crate) registry_extra_span: Range<usize>,
     /// `None` if the senders of requests are not verified.
     pub(crate) identity: Option<IdentityConfig>,
-    /// `None` if the admin interface is disabled.
     pub(crate) admin: Option<AdminSettings>,
     pub(crate) notify: Vec<Arc<HookSettings>>,
-    /// `None` if the board is disabled.
     pub(crate) board: Option<BoardConfig>,
-    /// `None` if this process does not belong to a fleet.
     pub(crate) fleet: Option<FleetSettings>,
-    /// Whether `[fleet]` lists replicas.
     pub(crate) has_replicas: bool,
     /// The store that several processes use to count crawlers' requests together; `None` if each
     /// process counts separately.
@@ -140,7 +128,6 @@ pub(crate) struct Config {
 }
 
 impl Config {
-    /// `span` is a range of bytes in `text`.
     pub(crate) fn diagnostic(&self, severity: Severity, span: &Range<usize>, message: &str) -> FoundProblem {
         self.parts.diagnostic(severity, &self.text, &Fault::new(span.clone(), message))
     }
@@ -153,7 +140,7 @@ impl Config {
 pub(crate) struct Reviewable {
     /// The file without the sites that have problems.
     pub(super) file: RawConfig,
-    /// The names of all sites in the file, including sites with problems.
+    /// Includes sites with problems.
     pub(super) names: Vec<String>,
     /// Paths of the keys that could not be read. `site.?` and `listener.?` stand for sites and
     /// listeners with problems.

@@ -37,7 +37,6 @@ const MAX_NAME_LENGTH: usize = 64;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FleetSettings {
     pub(crate) name: String,
-    /// Name of this replica.
     pub(crate) replica: String,
     pub(crate) store: StoreSettings,
 }
@@ -114,7 +113,6 @@ fn place(replica: &Spanned<String>) -> Result<AdminPlace, Fault> {
     }
 }
 
-/// Adds an error for each invalid address.
 pub(super) fn hosts(fleet: &RawFleet, faults: &mut Faults) -> Vec<(String, u16)> {
     let places: Vec<_> = fleet.replicas.iter().filter_map(|replica| faults.keep(place(replica))).collect();
     places.iter().filter_map(AdminPlace::host_and_port).collect()

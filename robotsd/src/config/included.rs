@@ -60,19 +60,18 @@ pub(crate) type GoodCopies = BTreeMap<String, String>;
 pub(crate) struct Included {
     pub(crate) patterns: Vec<IncludePattern>,
     pub(crate) paths: Vec<PathBuf>,
-    /// The content that is in use for each file: its current content or its last good copy.
+    /// The current content of each file or its last good copy.
     pub(crate) good: GoodCopies,
     pub(crate) refused: Vec<RefusedFile>,
 }
 
-/// An included file that is refused. `Display` writes one line for the log and the status.
+/// `Display` writes one line for the log and the status.
 #[derive(Clone, Debug, derive_more::Display)]
 #[display("{}: {error}", self.outcome())]
 pub(crate) struct RefusedFile {
     pub(crate) path: String,
     pub(crate) error: ConfigError,
-    /// Whether the last good copy of the file is used. Otherwise, the sites of the file are not
-    /// served.
+    /// If `false`, the sites of the file are not served.
     pub(crate) is_kept: bool,
 }
 
@@ -87,11 +86,9 @@ impl RefusedFile {
     }
 }
 
-/// A pattern in `include`. It consists of a folder and a pattern for the names of files in this
-/// folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct IncludePattern {
-    /// The path of the pattern as written in the config.
+    /// As in the config.
     written: PathBuf,
     pub(crate) folder: PathBuf,
     name: String,
@@ -137,7 +134,6 @@ impl IncludePattern {
     }
 }
 
-/// Adds an error for each invalid pattern.
 pub(super) fn patterns(include: &[Spanned<PathBuf>], config: &Path, faults: &mut Faults) -> Vec<IncludePattern> {
     include.iter().filter_map(|written| faults.keep(IncludePattern::of(written, config))).collect()
 }
@@ -153,10 +149,9 @@ pub(super) fn roots(written: &[Spanned<PathBuf>], config: &Path) -> Arc<[PathBuf
 /// copy.
 #[derive(Debug)]
 pub(super) struct IncludedFile {
-    /// The path of the file, spelled as in `include`.
+    /// Path spelled as in `include`.
     name: String,
     path: PathBuf,
-    /// The folders that paths in the file may point into, in addition to the file's own folder.
     roots: Arc<[PathBuf]>,
     now: Result<String, ConfigError>,
     kept: Option<String>,
@@ -225,7 +220,6 @@ pub(super) fn find(config: &Path, text: &str, served: Option<&GoodCopies>) -> Ve
 #[derive(Debug)]
 pub(crate) struct StatePlace {
     pub(crate) folder: Option<PathBuf>,
-    /// Path of the admin interface's socket, if the config sets one.
     pub(crate) socket: Option<PathBuf>,
     pub(crate) audit: Option<PathBuf>,
     /// Name of this replica in the audit log.
@@ -320,7 +314,6 @@ pub(super) fn is_inside(folder: &Path, path: &Path) -> bool {
     is_below && fs::canonicalize(there).is_ok_and(|there| there.starts_with(&folder))
 }
 
-/// Returns the problems of a file that do not depend on other files.
 fn faults_of(path: &Path, text: &str, roots: &[PathBuf]) -> Vec<Fault> {
     let ReadText { document, mut faults, mut paths, .. } = reader::read_on::<SitesFile>(text);
     let Some(SitesFile { site }) = document.filter(|_| faults.is_empty()) else { return faults };
@@ -387,8 +380,8 @@ impl<'f> ChosenText<'f> {
         }
     }
 
-    /// Refuses the content that is currently chosen for the file. The last good copy replaces the
-    /// current content. If the last good copy is refused, too, no content is used for the file.
+    /// The last good copy replaces the current content. If the last good copy is refused, too, no
+    /// content is used for the file.
     pub(super) fn refuse(&mut self, config: &Path, error: ConfigError) {
         let before = self.text.take();
         let error = ConfigError { path: config.to_string_lossy().into_owned(), ..error };
@@ -399,7 +392,6 @@ impl<'f> ChosenText<'f> {
         self.is_examined = false;
     }
 
-    /// Refuses the chosen content if it has problems that do not depend on other files.
     pub(super) fn examine(&mut self, config: &Path) {
         while let Some(text) = self.text.filter(|_| !mem::replace(&mut self.is_examined, true)) {
             let faults = faults_of(&self.file.path, text, &self.file.roots);
@@ -414,7 +406,6 @@ pub(super) fn join(path: &Path, text: &Arc<str>, chosen: &[ChosenText<'_>]) -> (
     Parts::join(path, text, chosen.iter().map(|chosen| (&*chosen.file.path, chosen.text)))
 }
 
-/// Joins the text of a config with the last good copies of all files.
 pub(super) fn join_copies(path: &Path, text: &Arc<str>, files: &[IncludedFile]) -> Arc<str> {
     Parts::join(path, text, files.iter().map(|file| (&*file.path, file.kept.as_deref()))).0
 }

@@ -46,13 +46,12 @@ impl Parts {
         (joined.into(), parts)
     }
 
-    /// Returns the index of the file that contains the byte at this offset. The config has index 0.
+    /// The config has index 0.
     pub(super) fn of(&self, octet: usize) -> usize {
         let before = self.0.partition_point(|(_, range)| range.start <= octet);
         self.0[..before].iter().rposition(|(_, range)| !range.is_empty()).unwrap_or(0)
     }
 
-    /// Returns the paths of all files, in the order of their indices.
     pub(super) fn paths(&self) -> impl Iterator<Item = &Path> {
         self.0.iter().map(|(path, _)| &**path)
     }
@@ -61,8 +60,7 @@ impl Parts {
         &self.0[number].0
     }
 
-    /// Returns the folder of the file that contains the byte at this offset. Paths in the file are
-    /// relative to this folder.
+    /// Paths in the file at this offset are relative to this folder.
     pub(super) fn folder(&self, octet: usize) -> &Path {
         self.path(self.of(octet)).parent().unwrap_or(Path::new(""))
     }
@@ -74,7 +72,6 @@ impl Parts {
         Fault { span, ..fault.clone() }.diagnostic(severity, &path.to_string_lossy(), text)
     }
 
-    /// Groups problems by the index of the file that contains them.
     pub(super) fn errors(&self, text: &str, faults: Vec<Fault>) -> BTreeMap<usize, ConfigError> {
         let mut by_part: BTreeMap<usize, Vec<Fault>> = BTreeMap::new();
         for fault in faults {

@@ -34,20 +34,19 @@ pub(crate) struct Key {
 #[derive(Clone, Copy)]
 pub(crate) struct Keys {
     pub(super) top: &'static [Key],
-    /// Name of the document in messages.
     pub(super) name: &'static str,
 }
 
 pub(super) struct KnownTable {
     /// Path of the table, such as `site.robots`; empty for the top level of the file.
     pub(super) path: String,
-    /// Whether the table may occur several times, in double brackets.
+    /// Whether the table may occur several times.
     pub(super) is_list: bool,
     pub(super) keys: &'static [Key],
 }
 
 impl Keys {
-    /// Returns every table. A table comes before its subtables.
+    /// A table comes before its subtables.
     pub(super) fn tables(self) -> Vec<KnownTable> {
         fn add(path: String, is_list: bool, keys: &'static [Key], found: &mut Vec<KnownTable>) {
             let below = if path.is_empty() { String::new() } else { format!("{path}.") };

@@ -103,7 +103,6 @@ fn deadline() -> Bound<Span> {
 }
 
 impl RawLimits {
-    /// Adds an error if `target_size` exceeds `head_size`, or `buffer` exceeds `buffer_total`.
     pub(super) fn resolve(&self, faults: &mut Faults) -> Limits {
         let is_in = |size: &Spanned<Size>, range: &RangeInclusive<Size>| range.contains(size.get_ref());
         if is_in(&self.head_size, &HEAD) && is_in(&self.target_size, &TARGET) {
@@ -124,8 +123,7 @@ impl RawLimits {
     }
 }
 
-/// Returns an error if the first size is larger than the second. The position of the error is the
-/// key that comes later in the file.
+/// The position of the error is the key that comes later in the file.
 fn part_of(
     (key, part): (&str, &Spanned<Size>),
     (of, whole): (&str, &Spanned<Size>),

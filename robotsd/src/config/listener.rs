@@ -59,7 +59,6 @@ words! {
     }
 }
 
-/// The settings for incomplete decision requests on a decision listener.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct QuestionSettings {
     pub(crate) on_error: OnError,
@@ -74,7 +73,6 @@ pub(crate) struct ListenerConfig {
     pub(crate) kind: ListenerKind,
     /// Used only by decision listeners.
     pub(crate) questions: QuestionSettings,
-    /// `None` if the listener uses no TLS.
     pub(crate) certificates: Option<LiveCertificates>,
     pub(crate) trusted: Arc<Trusted>,
     /// Whether every connection must come from a trusted proxy and begin with a PROXY header.
@@ -139,8 +137,6 @@ pub(super) fn resolve(listener: &RawListener, folder: &Path) -> Result<ListenerC
     })
 }
 
-/// Adds an error for each name or address that two listeners have in common, and for each invalid
-/// network in `trusted_proxies`.
 pub(super) fn conflicts(listeners: &[RawListener], of_admin: &[&Spanned<SocketAddr>], faults: &mut Faults) {
     let mut names = HashSet::new();
     for name in listeners.iter().filter_map(|listener| listener.name.as_ref()) {
@@ -193,7 +189,6 @@ pub(super) fn conflicts(listeners: &[RawListener], of_admin: &[&Spanned<SocketAd
     }
 }
 
-/// Reports whether two addresses conflict: a process cannot listen on both of them.
 fn overlap(one: SocketAddr, other: SocketAddr) -> bool {
     let is_any = one.ip().is_unspecified() || other.ip().is_unspecified();
     one.port() == other.port()

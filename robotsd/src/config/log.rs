@@ -106,8 +106,6 @@ fn access_path(written: &Spanned<PathBuf>, folder: &Path) -> Result<PathBuf, Fau
     wrong.map_or(Ok(path), |wrong| Err(written.fault(wrong)))
 }
 
-/// Returns the reason why this process cannot create the file `path`, or `None` if it can create
-/// the file.
 pub(super) fn cannot_be_made(path: &Path) -> Option<String> {
     let (shown, folder) = (path.display(), files::folder_of(path));
     if !folder.is_dir() {
@@ -120,7 +118,6 @@ pub(super) fn cannot_be_made(path: &Path) -> Option<String> {
         .then(|| format!("{shown} cannot be created: this user may not write to the folder of the file"))
 }
 
-/// Reports whether this process may create files in a folder.
 pub(super) fn is_writable(folder: &Path) -> bool {
     rustix::fs::access(folder, rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK).is_ok()
 }

@@ -26,10 +26,9 @@ tables! {
     }
 }
 
-/// Maximum length of `prefix`, the prefix of all keys in the store, in characters.
+/// In characters.
 const MAX_PREFIX_LENGTH: usize = 64;
 
-/// The values of the keys that describe a store, in `[rate]` or `[fleet]`.
 pub(super) struct NamedStore<'a> {
     pub(super) store: &'a Option<Spanned<StoreText>>,
     pub(super) is_cluster: bool,
@@ -38,7 +37,6 @@ pub(super) struct NamedStore<'a> {
 }
 
 impl NamedStore<'_> {
-    /// `None` if the table contains no store.
     pub(super) fn resolve(&self, folder: &Path) -> Result<Option<StoreSettings>, Fault> {
         let Some(written) = self.store else {
             let of_store = [("password_file", self.password_file), ("ca", self.ca)];

@@ -17,7 +17,6 @@ use crate::names::did_you_mean;
 /// takes time.
 const MAX_PROBLEMS: usize = 20;
 
-/// Example values of required keys, for messages.
 const EXAMPLES: [(&str, &str); 6] = [
     ("address", "\"127.0.0.1:8080\""),
     ("name", "\"shop\""),
@@ -30,17 +29,14 @@ const EXAMPLES: [(&str, &str); 6] = [
 pub(crate) trait Value: Sized {
     fn kind() -> Kind;
 
-    /// Reads the value, and adds its problems to the faults of the reader. Returns `None` if the
-    /// value is unusable.
+    /// Reads the value, and adds its problems to the faults of the reader.
     fn read(reader: &mut Reader<'_>, place: Place<'_>, value: &Spanned<DeValue<'_>>) -> Option<Self>;
 
-    /// Returns the default of this type, for absent keys whose declaration has no default. `None`
-    /// if these keys are required.
+    /// `None` if these keys are required.
     fn absent() -> Option<Self> {
         None
     }
 
-    /// Adds an error for each value in this table or list that is out of range.
     fn check_bounds(&self, _: &mut Faults) {}
 }
 
@@ -48,13 +44,11 @@ pub(crate) trait Value: Sized {
 pub(crate) trait Table: Value {
     const KEYS: &'static [Key];
 
-    /// `table` is the path of the table.
     fn read_table(reader: &mut Reader<'_>, table: &str, values: &DeTable<'_>, span: &Range<usize>) -> Option<Self>;
 }
 
 /// A kind of file, such as the config, whose tables are declared with the macro `tables`.
 pub(crate) trait Document: Table {
-    /// Name of the document in messages.
     const NAME: &'static str;
 }
 
@@ -65,10 +59,8 @@ pub(super) type UnreadKeys = Vec<(String, usize)>;
 pub(super) struct ReadText<D> {
     /// `None` if the text is not TOML. Unreadable values have their defaults.
     pub(super) document: Option<D>,
-    /// The problems, in the order of the text.
     pub(super) faults: Vec<Fault>,
     pub(super) unread: UnreadKeys,
-    /// Every path of a file or folder that the text contains.
     pub(super) paths: Vec<Spanned<PathBuf>>,
 }
 
@@ -113,7 +105,6 @@ pub(super) fn read_text(path: &Path) -> Result<String, ConfigError> {
     as_utf8(path, octets)
 }
 
-/// Returns an error at the first byte that is not valid UTF-8.
 pub(crate) fn as_utf8(path: &Path, octets: Vec<u8>) -> Result<String, ConfigError> {
     String::from_utf8(octets).map_err(|error| {
         let start = error.utf8_error().valid_up_to();
@@ -122,7 +113,6 @@ pub(crate) fn as_utf8(path: &Path, octets: Vec<u8>) -> Result<String, ConfigErro
     })
 }
 
-/// Reads one document, and collects the problems and the unreadable keys.
 pub(crate) struct Reader<'t> {
     text: &'t str,
     keys: Keys,
@@ -150,7 +140,6 @@ impl<'t> Reader<'t> {
         Self { text, keys, faults: Vec::new(), unread: Vec::new(), paths: Vec::new() }
     }
 
-    /// `None` if the key is absent or its value cannot be used.
     pub(crate) fn value<T: Value>(&mut self, table: &str, key: &str, values: &DeTable<'_>) -> Option<T> {
         let (written, value) = values.get_key_value(key)?;
         let place = Place { table, key };
@@ -158,7 +147,6 @@ impl<'t> Reader<'t> {
         self.note_unread(place, written.span().start, read)
     }
 
-    /// Returns `read`. If `read` is `None`, records the key as unreadable.
     pub(super) fn note_unread<T>(&mut self, place: Place<'_>, at: usize, read: Option<T>) -> Option<T> {
         if read.is_none() {
             self.unread.push((place.path(), at));
@@ -173,8 +161,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// Adds an error for each unknown key of a table. Returns the known keys that were probably
-    /// meant.
+    /// Returns the known keys that were probably meant.
     pub(crate) fn unknown_keys<T: Table>(&mut self, table: &str, values: &DeTable<'_>) -> Vec<&'static str> {
         let mut all_meant = Vec::new();
         for key in values.keys().filter(|key| T::KEYS.iter().all(|known| known.name != key.get_ref().as_ref())) {
@@ -187,8 +174,8 @@ impl<'t> Reader<'t> {
         all_meant
     }
 
-    /// Adds an error about a missing key, unless the table contains a probable misspelling of this
-    /// key. `meant` contains the keys that were probably misspelled.
+    /// Adds no error if `meant` contains the key. `meant` contains the keys that were probably
+    /// misspelled.
     pub(crate) fn missing(
         &mut self,
         table: &str,
@@ -207,8 +194,6 @@ impl<'t> Reader<'t> {
         self.faults.push(fault.help(format!("write {key} = {example}")));
     }
 
-    /// Returns the string of a value that must be one of several words. For any other value, adds
-    /// an error and returns `None`.
     pub(crate) fn word<'v, T: Value>(&mut self, place: Place<'_>, value: &'v Spanned<DeValue<'_>>) -> Option<&'v str> {
         let (DeValue::String(word), Kind::Words(known)) = (value.get_ref(), T::kind()) else {
             return self.wrong::<T>(place, value).and(None);
@@ -222,7 +207,6 @@ impl<'t> Reader<'t> {
         None
     }
 
-    /// Adds an error about a value, and returns `None`.
     pub(super) fn fault<T>(&mut self, value: &Spanned<DeValue<'_>>, message: impl Into<String>) -> Option<T> {
         self.faults.push(Fault::new(value.span(), message));
         None

@@ -85,7 +85,6 @@ pub(crate) fn load_registry(sources: &RegistrySources) -> Result<Arc<Registry>, 
     extended_registry(base, sources.extra.as_deref())
 }
 
-/// `extra` is the path of a file with rows that extend the registry.
 pub(crate) fn extended_registry(base: &Arc<Registry>, extra: Option<&Path>) -> Result<Arc<Registry>, ConfigError> {
     let Some(path) = extra else { return Ok(base.clone()) };
     let octets = input::read_configured(path).map_err(ConfigError::without_place)?;
@@ -192,7 +191,6 @@ fn first_of_its_name<'t>(tables: &'t [Spanned<CrawlerTable>], of: &CrawlerTable)
 }
 
 impl CrawlerTable {
-    /// Returns the position of the value of `key`, for an error about this value.
     fn span(&self, key: &str) -> Option<Range<usize>> {
         let written = match key {
             "header" => self.header.as_ref().map(Spanned::span),
@@ -220,8 +218,7 @@ impl RegistrySources {
     }
 }
 
-/// Returns the path of the file with additional crawlers. The file is not read here, but when the
-/// sites are opened.
+/// The file is not read here, but when the sites are opened.
 fn extra(agents: &RawAgents, folder: &Path) -> Result<Option<PathBuf>, Fault> {
     let Some(written) = &agents.registry_extra else { return Ok(None) };
     let path = folder.join(written.get_ref());
@@ -232,7 +229,6 @@ fn extra(agents: &RawAgents, folder: &Path) -> Result<Option<PathBuf>, Fault> {
     Ok(Some(path))
 }
 
-/// Name of the folder in the state directory that contains the published registry.
 const FOLDER: &str = "registry";
 
 fn published(agents: &RawAgents, state_dir: Option<&Path>, folder: &Path) -> Result<Option<DocumentSettings>, Fault> {

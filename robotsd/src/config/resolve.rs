@@ -21,8 +21,7 @@ use super::{
 use crate::audit;
 use crate::webhooks::{HookHost, HookScope};
 
-/// A config file and the files that it includes. The files are read only once, because all
-/// functions must use the same content.
+/// The files are read only once, because all functions must use the same content.
 #[derive(Debug)]
 pub(crate) struct ConfigFile {
     path: PathBuf,
@@ -39,7 +38,6 @@ impl ConfigFile {
         Ok(Self { path: path.to_owned(), text, included })
     }
 
-    /// Returns the content of the config, joined with the last good copies of its included files.
     /// The result can be compared with another config even if this config is invalid.
     pub(crate) fn text(&self) -> Arc<str> {
         included::join_copies(&self.path, &self.text, &self.included)
@@ -170,7 +168,6 @@ impl Config {
         ConfigFile::read(path, None)?.config()
     }
 
-    /// Returns the settings of the valid tables, and all problems of the file.
     pub(crate) fn examine(path: &Path) -> (Option<Self>, Option<ConfigError>) {
         ConfigFile::read(path, None).map_or_else(|error| (None, Some(error)), |file| file.examined())
     }
@@ -184,7 +181,7 @@ impl Config {
         self.fleet.as_ref().map_or_else(audit::machine, |fleet| fleet.replica.clone())
     }
 
-    /// Returns the content of a valid config file with all defaults written out.
+    /// All defaults are written out.
     pub(crate) fn show(path: &Path) -> Result<String, ConfigError> {
         let file = ConfigFile::read(path, None)?;
         file.config()?;
@@ -210,7 +207,7 @@ fn units(text: &str) -> impl Fn(usize) -> usize + use<> {
     move |octet| headers[..headers.partition_point(|(start, _)| *start <= octet)].last().map_or(0, |(_, end)| *end)
 }
 
-/// Resolves every table of the config, even if an earlier table has a problem.
+/// Continues after a problem with one table.
 fn collect(
     file: &mut RawConfig,
     parts: &Parts,

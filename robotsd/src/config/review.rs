@@ -183,8 +183,7 @@ fn idle_cases(file: &RawConfig, config: &Config) -> Vec<Fault> {
     faults
 }
 
-/// Finds the first refusal case with a status other than 403. nginx does not relay such a status if
-/// it uses only `auth_request`.
+/// nginx does not relay a status other than 403 if it uses only `auth_request`.
 fn unrelayed_case(file: &RawConfig) -> Option<Fault> {
     let is_asked = file.listener.iter().any(|listener| listener.kind == ListenerKind::Decision);
     let mut statuses = cases(file).filter_map(|case| case.status.as_ref()).filter(|status| *status.get_ref() != 403);
@@ -194,8 +193,6 @@ fn unrelayed_case(file: &RawConfig) -> Option<Fault> {
     Some(statuses.next().filter(|_| is_asked)?.fault(message).help(help))
 }
 
-/// Returns the hooks of sites and of `[[notify]]`, each as the table in the config and the resolved
-/// settings.
 fn hooks<'c>(
     file: &'c RawConfig,
     config: &'c Config,
@@ -205,8 +202,8 @@ fn hooks<'c>(
     hooks.chain(file.notify.iter().zip(&config.notify))
 }
 
-/// Finds hooks that are never sent because of their destination. This function does not find host
-/// names that resolve to a forbidden address, because they are resolved only when the hook is sent.
+/// Does not find host names that resolve to a forbidden address, because they are resolved only
+/// when the hook is sent.
 fn unsent<'c>(file: &'c RawConfig, config: &'c Config) -> impl Iterator<Item = Fault> + 'c {
     hooks(file, config).filter_map(|(written, hook)| Some(written.get_ref().url.fault(hook.objection()?)))
 }
@@ -295,8 +292,7 @@ fn unknown_sites(file: &RawConfig, config: &Config, names: &[String]) -> Vec<Fau
     of_tokens.chain(of_users).filter(is_unknown).map(fault).collect()
 }
 
-/// Finds secrets that cannot be used to sign notifications. Notifications that need one of these
-/// secrets are never sent.
+/// Notifications that need an unusable secret are never sent.
 fn unusable_secrets<'a>(file: &'a RawConfig, config: &'a Config) -> impl Iterator<Item = Fault> {
     let hooks = file.notify.iter().zip(&config.notify);
     hooks.filter_map(|(written, hook)| {
@@ -305,8 +301,8 @@ fn unusable_secrets<'a>(file: &'a RawConfig, config: &'a Config) -> impl Iterato
     })
 }
 
-/// Reports whether the site's robots.txt has a group for this crawler. If the robots.txt cannot be
-/// read here, returns `true`, because the group may exist.
+/// If the robots.txt cannot be read here, returns `true`, because it may have a group for this
+/// crawler.
 fn may_name(site: &SiteConfig, name: &str) -> bool {
     let robots = match local_robots(site) {
         Ok(Some(robots)) => robots,
@@ -328,8 +324,8 @@ fn local_robots(site: &SiteConfig) -> io::Result<Option<RobotsTxt>> {
     })
 }
 
-/// Finds header fields with `noindex` that no crawler can see, because robots.txt disallows the
-/// pages that have the field.
+/// A crawler cannot see `noindex` in a header field if robots.txt disallows the pages that have the
+/// field.
 fn unseen_fields(file: &RawConfig, config: &Config) -> Vec<Fault> {
     let Ok(registry) = load_registry(&config.registry) else { return Vec::new() };
     let sites = file.site.iter().zip(&config.sites).filter(|(site, _)| !site.get_ref().field.is_empty());
@@ -350,8 +346,6 @@ fn ended(file: &RawConfig, now: SystemTime) -> Vec<Fault> {
     untils.filter(|(_, until)| end(until).is_ok_and(|end| end <= now)).map(fault).collect()
 }
 
-/// Finds `include` patterns that match no file, for example because the folder is empty or its name
-/// is misspelled.
 fn without_files(file: &RawConfig, config: &Config) -> impl Iterator<Item = Fault> {
     let is_without = |(_, pattern): &(&Spanned<PathBuf>, &IncludePattern)| {
         !config.included.paths.iter().any(|path| path.parent() == Some(&pattern.folder))
@@ -476,7 +470,7 @@ fn is_open(network: &str) -> bool {
     network.parse::<Network>().is_ok_and(|network| network.length() < widest(&network))
 }
 
-/// Finds exemptions that apply to every path or to every address. They disable all rules.
+/// Exemptions that apply to every path or to every address disable all rules.
 fn everything_exempt(file: &RawConfig) -> impl Iterator<Item = Fault> {
     let is_every_path = |path: &&Spanned<String>| matches!(path.get_ref().trim_end_matches('*'), "" | "/");
     let paths = file.exempt.paths.iter().filter(is_every_path).map(|path| (path, "every path"));
@@ -490,8 +484,7 @@ fn everything_exempt(file: &RawConfig) -> impl Iterator<Item = Fault> {
     })
 }
 
-/// Returns a note if the site enforces new rules or crawl delays immediately, before crawlers have
-/// fetched them.
+/// New rules and crawl delays should not be enforced before crawlers have fetched them.
 fn without_grace(file: &RawConfig, site: &RawSite) -> Option<Fault> {
     let refuses = strictest_mode(file, site) == Mode::Refuse;
     let limits = strictest_limit(file, site) == RateMode::Refuse;
@@ -511,7 +504,6 @@ fn without_grace(file: &RawConfig, site: &RawSite) -> Option<Fault> {
     })
 }
 
-/// Returns a note at the first site that refuses requests if the config does not set `state_dir`.
 /// Without a state directory, a restart would reset the kill switch.
 fn without_state(file: &RawConfig) -> Option<Fault> {
     let refuses =
@@ -522,13 +514,12 @@ fn without_state(file: &RawConfig) -> Option<Fault> {
     Some(site.name.fault(message).help("write state_dir = \"/var/lib/robotsd\" at the top of the file".to_owned()))
 }
 
-/// Returns the strictest mode that a site has for any crawler.
+/// Includes the overrides for single crawlers.
 fn strictest_mode(file: &RawConfig, site: &RawSite) -> Mode {
     site.modes.0.iter().filter_map(|exception| exception.modes.get_ref().mode).fold(file.mode_of(site), Mode::max)
 }
 
-/// Returns the strictest action of a site for a crawler's requests that come before the crawl delay
-/// has passed.
+/// The result applies to requests of a crawler that come before the crawl delay has passed.
 fn strictest_limit(file: &RawConfig, site: &RawSite) -> RateMode {
     let of_site = site.rate.mode.get_ref().within(strictest_mode(file, site));
     let overrides =
@@ -536,8 +527,7 @@ fn strictest_limit(file: &RawConfig, site: &RawSite) -> RateMode {
     overrides.fold(of_site, RateMode::max)
 }
 
-/// Returns a note if the mode of a site limits the site's rate mode. The rate mode is then less
-/// strict than configured.
+/// The mode of a site limits its rate mode, which may then be less strict than configured.
 fn bounded_rate(file: &RawConfig, site: &RawSite) -> Option<Fault> {
     let (rate, mode) = (&site.rate.mode, file.mode_of(site));
     let left = rate.get_ref().within(mode);
@@ -554,8 +544,7 @@ fn bounded_rate(file: &RawConfig, site: &RawSite) -> Option<Fault> {
     (left != *rate.get_ref()).then(|| rate.fault(message).help(help.to_owned()).of_site(site.name.get_ref()))
 }
 
-/// Finds an action for impostors that is stricter than the mode of a site. The mode of the site
-/// limits this action.
+/// The mode of a site limits the action for impostors.
 fn bounded_impostors(file: &RawConfig) -> Option<Fault> {
     let impostors = &file.identity.as_ref()?.impostors;
     let wanted = match impostors.get_ref() {
@@ -588,7 +577,6 @@ fn unasked_store(file: &RawConfig) -> Option<Fault> {
     Some(file.rate.store.as_ref()?.fault(why_unasked(file)?).help(help.to_owned()))
 }
 
-/// `None` if the store in `[rate]` is used, or if `[rate]` has no store.
 pub(super) fn why_unasked(file: &RawConfig) -> Option<&'static str> {
     file.rate.store.as_ref()?;
     let limits = |site: &RawSite| strictest_limit(file, site) != RateMode::Off;

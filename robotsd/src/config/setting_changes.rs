@@ -35,7 +35,7 @@ const NAMES: [&str; 4] = ["name", "address", "uid", "group"];
 /// has a key such as `listener[127.0.0.1:80]`.
 type Settings = (Table, BTreeMap<String, Table>);
 
-/// `before` and `after` are configs in TOML. `None` if one of them cannot be read.
+/// Both configs are in TOML. `None` if one of them cannot be read.
 pub(crate) fn setting_changes(before: &str, after: &str) -> Option<Vec<SettingChange>> {
     if before == after {
         return Some(Vec::new());
@@ -83,13 +83,12 @@ fn change(setting: String, before: Option<String>, after: Option<String>) -> Set
 }
 
 impl SettingChange {
-    /// Reports whether the change takes effect only when the process starts again.
     pub(crate) fn is_for_start(&self) -> bool {
         let is_now = AT_ONCE.iter().any(|start| self.setting.starts_with(start));
         self.site.is_none() && AT_START.contains(&self.table()) && !is_now
     }
 
-    /// Returns the top-level table of the setting, or the setting itself if it is at the top level.
+    /// Returns the setting itself if it is at the top level.
     pub(crate) fn table(&self) -> &str {
         self.setting.split('.').next().unwrap_or_default()
     }
@@ -98,14 +97,13 @@ impl SettingChange {
         self.site.is_some() && self.setting.starts_with("robots.")
     }
 
-    /// Reports whether a whole site or listener was added or removed.
     pub(crate) fn is_of_whole_table(&self) -> bool {
         let is_of_listener = ["listener[", "admin.listener["].iter().any(|start| self.setting.starts_with(start));
         self.setting == "site" || (is_of_listener && self.setting.ends_with(']'))
     }
 }
 
-/// Formats the change on one line: `site "shop": enforcement.mode: refuse → tag`.
+/// For example `site "shop": enforcement.mode: refuse → tag`.
 impl fmt::Display for SettingChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(site) = &self.site {
@@ -178,7 +176,6 @@ fn insert(into: &mut Table, kind: &str, name: &str, table: Table) {
     into.insert(key, table.into());
 }
 
-/// Returns a string as it is, and any other value in TOML.
 fn shown(value: &Value) -> String {
     match value {
         Value::String(text) => cut(text, SHOWN),

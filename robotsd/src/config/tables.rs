@@ -43,7 +43,6 @@ macro_rules! tables {
                 span: &std::ops::Range<usize>,
             ) -> Option<Self> {
                 let meant = reader.unknown_keys::<Self>(table, values);
-                // Every key is read, even after the first problem.
                 $(let $key = reader
                     .value(table, stringify!($key), values)
                     .or_else(|| $crate::config::tables!(@absent $type $(, $default)?));)*
@@ -139,7 +138,6 @@ pub(crate) fn unplaced_texts<const N: usize>(texts: [&str; N]) -> Vec<Spanned<St
     texts.into_iter().map(|text| unplaced(text.to_owned())).collect()
 }
 
-/// `None` if the value is not a whole number, is negative, or does not fit into the type.
 pub(super) fn whole_number<T: TryFrom<u64>>(value: &DeValue<'_>) -> Option<T> {
     let DeValue::Integer(number) = value else { return None };
     u64::from_str_radix(number.as_str(), number.radix()).ok()?.try_into().ok()

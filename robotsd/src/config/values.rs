@@ -123,7 +123,6 @@ fn port_alone(port: u16) -> String {
 plain_values! {
     Span: Kind::Time, None, Self::of;
     Size: Kind::Size, None, Self::of;
-    // The address of a listener, written `"127.0.0.1:8080"` or `"[::1]:8080"`.
     SocketAddr: Kind::Text, None, address_of;
     StoreText: Kind::Text, None, |value| Ok(value.as_str().map(|text| Self(text.to_owned())));
 }
@@ -215,8 +214,7 @@ impl Display for Size {
 
 pub(crate) struct Bound<T> {
     range: RangeInclusive<T>,
-    /// Message about a value out of range, with `{}` for the value and `{key}` for its key; `None`
-    /// if the default message is used.
+    /// Contains `{}` for the value and `{key}` for its key. `None` for the default message.
     says: Option<String>,
 }
 

@@ -22,17 +22,13 @@ use crate::word_enum::word_enum;
 /// [`KeyRoom`]. Decisions and requests for `/robots.txt` have separate limits.
 const MAX_COMBINATIONS: usize = 256;
 
-/// The groups of combinations. Each group has its own limit, so combinations of one group cannot
-/// use up the limit of another.
+/// Each group has its own limit, so combinations of one group cannot use up the limit of another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum KeyRoom {
     Others,
     IndexEngines,
-    /// Refused requests of search engines.
     RefusedEngines,
-    /// Requests of search engines that got the status 429.
     LimitedEngines,
-    /// Requests of other crawlers that got the status 429.
     Limited,
 }
 
@@ -52,15 +48,14 @@ type OfRobotsTxt = u16;
 /// The counts by crawler label, then by [`OfDecision`] or [`OfRobotsTxt`].
 type ByCrawler<W> = BTreeMap<Arc<str>, BTreeMap<W, u64>>;
 
-/// Numbers of crawlers' requests, counted by one worker or summed over several workers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CrawlerCounts {
     pub(crate) requests: ByCrawler<OfDecision>,
     pub(crate) robots_txt: ByCrawler<OfRobotsTxt>,
 }
 
-/// The combinations that a site counts separately, shared by its workers. Before a worker counts a
-/// combination for the first time, it adds the combination here, unless the limit is reached.
+/// Shared by the workers of a site. Before a worker counts a combination for the first time, it
+/// adds the combination here, unless the limit is reached.
 #[derive(Debug, Default)]
 pub(crate) struct CrawlerCombinations {
     requests: Combinations<OfDecision>,
@@ -87,8 +82,6 @@ impl CrawlerCounts {
         count(&mut self.requests, &combinations.requests, room, label(agent), (outcome, identity));
     }
 
-    /// Counts a request for `/robots.txt` under its crawler, or under [`NO_CRAWLER`] if no crawler
-    /// was recognised.
     pub(super) fn robots_txt(
         &mut self,
         combinations: &CrawlerCombinations,

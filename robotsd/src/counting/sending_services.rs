@@ -26,8 +26,7 @@ impl SendingServices {
         }
     }
 
-    /// Returns the service that referred the visitor, if any. For most requests, this function
-    /// reads only the `Referer`.
+    /// For most requests, this function reads only the `Referer`.
     pub(crate) fn of_request(&self, request: &OriginalRequest<'_>, record: Option<&Record>) -> Option<Arc<Referrer>> {
         let referer = request.headers.get(REFERER).filter(|_| *request.method == Method::GET)?;
         if record.is_some_and(|record| record.agent.class().is_crawler()) {
@@ -38,9 +37,8 @@ impl SendingServices {
     }
 }
 
-/// Returns the service that referred a request, if the request is for a page. Compares the
-/// `Referer` with the site's own host first, because the `Referer` of most requests contains that
-/// host.
+/// `None` if the request is not for a page. Compares the `Referer` with the site's own host first,
+/// because the `Referer` of most requests contains that host.
 pub(crate) fn service_of<'r>(
     registry: &'r Registry,
     referer: &[u8],

@@ -95,8 +95,7 @@ impl Preset {
         Ok(AskedRequest { method, target, further_targets, host, host_in_target, odd })
     }
 
-    /// Returns the client's address from the decision request; `None` if the decision request
-    /// contains no address or more than one.
+    /// `None` if the decision request contains no address or more than one.
     pub(super) fn address(self, fields: &HeaderMap) -> Option<IpAddr> {
         let only = |name| {
             let mut values = fields.get_all(name).iter();
@@ -133,13 +132,11 @@ impl AskedRequest<'_> {
 /// to GET requests, but the rules in the group `*` apply only to a few methods.
 pub(super) const STRICTEST_METHOD: Method = Method::GET;
 
-/// Returns all non-empty values of a field.
 fn lines<'a>(fields: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'a [u8]> {
     fields.get_all(name).iter().map(HeaderValue::as_bytes).filter(|value| !value.is_empty())
 }
 
-/// Reports whether a client can have sent this target. Clients cannot send targets with control
-/// characters, because no HTTP parser accepts them.
+/// Clients cannot send targets with control characters, because no HTTP parser accepts them.
 pub(super) fn is_target(target: &[u8]) -> bool {
     let is_target = matches!(target, [b'/', ..] | b"*") || Authority::of_url(target).is_some_and(|url| is_http(url.0));
     is_target && !target.iter().any(u8::is_ascii_control)
@@ -175,7 +172,6 @@ mod tests {
         Ok((asked.method.to_string(), asked.target.to_vec(), asked.host.map(|host| host.escape_ascii().to_string())))
     }
 
-    /// Returns the error in a decision request with these fields. It must not prevent a decision.
     fn odd(preset: Preset, map: &HeaderMap) -> Option<QuestionFault> {
         preset.read(&Method::POST, "/below", map).unwrap().odd.map(|odd| odd.fault)
     }

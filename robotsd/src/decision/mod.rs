@@ -82,20 +82,17 @@ struct Answered {
     counted: Option<Counted>,
 }
 
-/// The decision about a request, before it is converted to the proxy's format.
 struct RequestDecision {
     outcome: Outcome,
     record: Option<Box<Record>>,
     /// Header fields that the proxy may add to the response to the client.
     fields: Vec<(HeaderName, HeaderValue)>,
-    /// The site that made the decision, if any.
     site: Option<Arc<str>>,
     counted: Option<Counted>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct QuestionTarget<'t> {
-    /// The name of the site, if the decision request contains one.
     site: Option<Cow<'t, str>>,
     kind: QuestionKind,
     /// The preset and the rest of the target.
@@ -115,12 +112,9 @@ pub(crate) enum QuestionKind {
 /// replaced as a whole.
 pub(crate) type SiteTable = Arc<ArcSwap<DecisionSites>>;
 
-/// Returns the limits of a decision listener. They are derived from the limits of a listener for
-/// clients.
-///
-/// The limits are higher, because robotsd must decide about every request that the proxy accepts.
-/// If robotsd allowed all requests above the limits, crawlers could evade the rules. If it refused
-/// these requests, people would be blocked.
+/// The limits are higher than those of a listener for clients, because robotsd must decide about
+/// every request that the proxy accepts. If robotsd allowed all requests above the limits, crawlers
+/// could evade the rules. If it refused these requests, people would be blocked.
 pub(crate) fn limits(clients: EdgeLimits) -> EdgeLimits {
     let fields = clients.fields.max(500);
     EdgeLimits { callers: Callers::AskingProxies, target_bytes: clients.head_bytes, fields, ..clients }
@@ -166,7 +160,6 @@ impl Decisions {
         response.map(DecisionBody::content)
     }
 
-    /// Waits for the message if the request calls `Check`.
     async fn answer_call(
         self,
         called: ServiceRequest,
@@ -210,8 +203,8 @@ impl EdgeService for Decisions {
 }
 
 impl DecisionState {
-    /// Decides about the client's request in a gRPC message. The header fields of the gRPC request
-    /// itself are ignored, except the request ID, which a trusted proxy may have set.
+    /// The header fields of the gRPC request itself are ignored, except the request ID, which a
+    /// trusted proxy may have set.
     async fn check(&self, mut request: Request<()>, question: &CheckQuestion) -> CheckResponse {
         let id = request.headers_mut().remove(X_REQUEST_ID);
         let Some(fields) = question.fields() else {
@@ -249,8 +242,7 @@ impl DecisionState {
         }
     }
 
-    /// Counts a response in the counters of the site that made the decision. If no site made it,
-    /// uses the counters of the listener.
+    /// If no site made the decision, uses the counters of the listener.
     fn answered(&self, counted: Option<&Counted>, method: &Method, status: StatusCode) {
         match counted {
             Some((site, counted)) => site.answered(counted, status),
@@ -258,8 +250,6 @@ impl DecisionState {
         }
     }
 
-    /// Counts a gRPC call that gets an error status. Logs the error if it is caused by the
-    /// configuration of the proxy.
     fn fail(&self, error: CallError) -> CallError {
         self.counts.siteless((&Method::POST).into(), StatusCode::OK);
         if error.is_fault() {
@@ -269,8 +259,7 @@ impl DecisionState {
     }
 
     async fn answer(&self, request: &mut Request<()>) -> Answered {
-        // The target is cloned, because the request is changed below. The clone shares the bytes of
-        // the target.
+        // The request is changed below. The clone shares the bytes of the target.
         let target = request.uri().path_and_query().cloned();
         let target = target.as_ref().map_or("/", PathAndQuery::as_str);
         if let Some(asked) = QuestionTarget::of(target) {
@@ -440,7 +429,6 @@ fn strictest<'s, 'a>(
     strictest.map(|(_, decided)| decided)
 }
 
-/// The strictness of a decision. The least strict decision comes first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Strictness {
     Passed,

@@ -8,7 +8,6 @@ use crate::http_common::fields::{X_FORWARDED_FOR, X_FORWARDED_HOST};
 use crate::word_enum::word_enum;
 
 word_enum! {
-    /// A proxy whose decision requests are supported.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub(super) enum Preset {
         Nginx = "nginx",
@@ -28,9 +27,8 @@ impl Preset {
     pub(super) const IN_PATHS: [Self; 7] =
         [Self::IngressNginx, Self::Nginx, Self::Haproxy, Self::Caddy, Self::Traefik, Self::Envoy, Self::Varnish];
 
-    /// Reports whether the proxy relays a refusal with any status. nginx relays only 403: it treats
-    /// other statuses as a failure of robotsd and forwards the request. After a 403, nginx can
-    /// fetch the refusal itself from `/-/refusal/`.
+    /// nginx relays only 403: it treats other statuses as a failure of robotsd and forwards the
+    /// request. After a 403, nginx can fetch the refusal itself from `/-/refusal/`.
     pub(super) const fn relays_status(self) -> bool {
         !matches!(self, Self::Nginx | Self::IngressNginx)
     }
@@ -48,15 +46,13 @@ impl Preset {
 
 pub(super) struct PresetFields {
     pub(super) target: TargetField,
-    /// The field with the original method; `None` if the method of the decision request is the
-    /// original method.
+    /// `None` if the method of the decision request is the original method.
     pub(super) method: Option<HeaderName>,
-    /// The field with the host. `None` if the host is part of the target, which is an absolute URL.
+    /// `None` if the host is part of the target, which is an absolute URL.
     pub(super) host: Option<HeaderName>,
     pub(super) address: AddressField,
 }
 
-/// Where a decision request contains the original target.
 pub(super) enum TargetField {
     /// In the target of the decision request, after the preset.
     Below,
@@ -109,7 +105,6 @@ impl PresetFields {
     }
 }
 
-/// Returns the usual spelling of a field name, for messages.
 pub(super) fn label(name: &HeaderName) -> &'static str {
     const LABELS: [(HeaderName, &str); 7] = [
         (HOST, "Host"),

@@ -44,7 +44,6 @@ impl DecisionSites {
         self.sites.get(*self.by_name.get(name)?)
     }
 
-    /// Returns the site whose robots.txt is served for this host.
     pub(super) fn of_host(&self, host: Option<&[u8]>) -> Option<&DecisionSite> {
         let place = host.map_or_else(|| self.by_host.any(), |host| self.by_host.get(host));
         self.sites.get(*place?)
@@ -74,8 +73,7 @@ impl DecisionSites {
     }
 }
 
-/// Reports whether `host` is a valid host, with or without a port. Internationalised names are
-/// valid only in the ASCII form that clients send.
+/// Internationalised names are valid only in the ASCII form that clients send.
 fn is_host(host: &[u8]) -> bool {
     let is_part = |octet: &u8| octet.is_ascii_alphanumeric() || b"-._[]:".contains(octet);
     let host = std::str::from_utf8(host).ok().filter(|host| host.bytes().all(|octet| is_part(&octet)));

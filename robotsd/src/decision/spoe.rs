@@ -67,7 +67,6 @@ fn question(arguments: Arguments<'_>) -> Request<()> {
     request
 }
 
-/// The target contains the name of the site if the message contains it.
 fn target(endpoint: &str, site: Option<&[u8]>) -> Uri {
     let site = site.map(|name| format!("site/{}/", percent_encode(name, NON_ALPHANUMERIC))).unwrap_or_default();
     Uri::try_from(format!("/-/{site}{endpoint}/haproxy")).unwrap_or_else(|_| Uri::from_static("/-/refusal/haproxy"))
@@ -95,8 +94,8 @@ fn read_fields(octets: &[u8], fields: &mut HeaderMap) -> Option<()> {
     None
 }
 
-/// Reports whether a field describes the body or the connection of the original request. These
-/// fields are left out of the decision request, which has neither this body nor this connection.
+/// Fields about the body or the connection of the original request are left out of the decision
+/// request, which has neither this body nor this connection.
 fn is_of_message(name: &HeaderName) -> bool {
     matches!(*name, CONNECTION | CONTENT_LENGTH | EXPECT | TE | TRAILER | TRANSFER_ENCODING | UPGRADE)
 }

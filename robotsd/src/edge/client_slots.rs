@@ -43,7 +43,6 @@ struct OpenConnections {
     /// [`Idleness::Slow`] becomes a candidate only after [`HEAD_GRACE`]. In each list, the
     /// connections that have been idle for longest are last.
     candidates: [Vec<SlotCandidate>; 2],
-    /// Earliest time of the next pass.
     next_pass: Option<Instant>,
 }
 
@@ -110,7 +109,6 @@ impl WorkerConnections {
 }
 
 impl OpenConnections {
-    /// Looks through all connections and collects new candidates.
     fn pass(&mut self, now: Instant) {
         self.candidates.iter_mut().for_each(Vec::clear);
         for (entry, connection) in self.entries.iter().enumerate() {
@@ -156,11 +154,9 @@ impl Drop for RegisteredConnection {
 pub(crate) struct SlotClaim {
     connection: Arc<ConnectionState>,
     made: Instant,
-    /// Idle time of the connection when its slot was claimed.
     pub(crate) idle: Duration,
 }
 
-/// Number of waiting connections in the process, and the claims on slots that are not free yet.
 #[derive(Debug, Default)]
 struct SlotClaims {
     waiters: usize,
@@ -229,7 +225,6 @@ pub(crate) struct ClientSlots {
     claims: Mutex<SlotClaims>,
 }
 
-/// Interval between a waiter's checks for a free slot and for new claims.
 pub(crate) const CLAIM_AGAIN: Duration = Duration::from_millis(10);
 
 impl ClientSlots {
@@ -237,7 +232,7 @@ impl ClientSlots {
         Self { slots: Arc::new(Semaphore::new(connections)), workers: Mutex::default(), claims: Mutex::default() }
     }
 
-    /// Returns the registry of the current thread's connections, and creates it on the first call.
+    /// Creates the registry on the first call.
     pub(crate) fn of_this_worker(&self) -> Arc<WorkerConnections> {
         let thread = std::thread::current().id();
         let mut shards = self.workers.lock();
@@ -329,7 +324,7 @@ mod tests {
         std::thread::sleep(Duration::from_millis(2));
     }
 
-    /// Creates connections, each idle for a shorter time than the previous connection.
+    /// The first connection has been idle for longest.
     fn connections(
         shard: &Arc<WorkerConnections>,
         count: usize,

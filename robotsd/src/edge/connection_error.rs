@@ -11,13 +11,12 @@ use std::time::Instant;
 use crate::metrics::EventCounter;
 use crate::word_enum::word_enum;
 
-/// An error on a listener or one of its connections.
 #[derive(Clone, Debug)]
 pub(crate) struct ConnectionError {
     pub(crate) kind: ConnectionErrorKind,
-    /// Address of the client; `None` for errors while accepting.
+    /// `None` for errors while accepting.
     pub(crate) peer: Option<SocketAddr>,
-    /// Text of the underlying error. Empty if `kind` describes the error completely.
+    /// Empty if `kind` describes the error completely.
     pub(crate) detail: String,
     /// Number of errors of this kind since its last report, including this one.
     pub(crate) count: u64,
@@ -59,7 +58,6 @@ word_enum! {
 
 pub(crate) type ConnectionFailure = (ConnectionErrorKind, Box<dyn Error + Send + Sync>);
 
-/// Counts all connection errors, and reports some of them by calling `on_error`.
 pub(crate) struct ConnectionErrorReporter {
     on_error: Box<dyn Fn(&ConnectionError) + Send + Sync>,
     start: Instant,

@@ -34,7 +34,6 @@ pub(crate) struct ConnectionState {
     header_read: Duration,
     keep_alive: Duration,
     pub(crate) counts: Arc<ResponseCounts>,
-    /// Wakes the connection's task, from any thread.
     task: OnceLock<Waker>,
 
     // What the connection waits for. The socket and the service write these fields.
@@ -79,9 +78,7 @@ pub(crate) struct ConnectionState {
     /// Whether the next HTTP/1.1 response must announce that the connection closes after it.
     pub(crate) is_leaving: Flag,
     pub(crate) delivery: Delivery,
-    /// The interim responses to the current request, if the connection uses HTTP/1.1.
     interim: InterimQueue,
-    /// The tunnel to run after the connection has switched protocols.
     pub(crate) tunnel: Mutex<Option<PendingTunnel>>,
 }
 
@@ -181,7 +178,6 @@ impl ConnectionState {
         self.phase.load(Ordering::Relaxed) & 3 == SILENT
     }
 
-    /// Reports whether the connection has answered at least one request and now waits for the next.
     pub(crate) fn has_served(&self) -> bool {
         self.phase.load(Ordering::Relaxed) & 3 == BETWEEN
     }
@@ -260,7 +256,7 @@ impl ConnectionState {
         true
     }
 
-    /// Reports whether the slot is claimed. A claim ends if the phase changes.
+    /// A claim ends if the phase changes.
     pub(crate) fn is_reclaimed(&self) -> bool {
         self.is_claimed_in(self.phase.load(Ordering::Relaxed)) && self.is_idle()
     }
@@ -288,7 +284,7 @@ impl ConnectionState {
         self.phase.store(self.now() << 2 | phase, Ordering::Release);
     }
 
-    /// Returns the time since the connection was opened, in microseconds.
+    /// In microseconds since the connection was opened.
     fn now(&self) -> u64 {
         self.opened.elapsed().as_micros() as u64
     }

@@ -42,7 +42,7 @@ pub(crate) struct ListenerSettings {
     /// Counters of the listener on this worker, from [`Edge::counts`]. By default, the counters
     /// have no label.
     pub(crate) counts: Option<Arc<ResponseCounts>>,
-    /// The functions that answer SPOP messages; `None` if the listener does not support SPOP.
+    /// `None` if the listener does not support SPOP.
     pub(crate) messages: Option<SpopMessages>,
 }
 
@@ -57,10 +57,8 @@ pub(crate) struct Edge {
     shared: Arc<SharedConnections>,
 }
 
-/// The totals of all listeners since the process started, for metrics.
 #[derive(Debug)]
 pub(crate) struct EdgeTraffic {
-    /// Connections currently open.
     pub(crate) open: usize,
     pub(crate) accepted: u64,
     pub(crate) responses: ResponseTotals,
@@ -94,15 +92,15 @@ impl Edge {
         Self { shared: Arc::new(shared), settings: Arc::new(settings) }
     }
 
-    /// Returns a copy with changed limits. The copy shares the connection slots with the original,
-    /// so the number of slots does not change.
+    /// The copy shares the connection slots with the original, so the number of slots does not
+    /// change.
     pub(crate) fn with_limits(&self, change: impl FnOnce(EdgeLimits) -> EdgeLimits) -> Self {
         let settings = self.settings.load();
         let settings = ArcSwap::from_pointee(settings.with(change(settings.limits.clone())));
         Self { shared: Arc::clone(&self.shared), settings: Arc::new(settings) }
     }
 
-    /// Sets the limits for future connections. The number of connection slots does not change.
+    /// The number of connection slots does not change.
     pub(crate) fn set_limits(&self, limits: EdgeLimits) {
         let settings = self.settings.load().with(limits);
         self.settings.store(Arc::new(settings));
@@ -143,7 +141,6 @@ impl Edge {
         EdgeTraffic { open, accepted, responses, errors: self.shared.reporter.totals() }
     }
 
-    /// Returns counters for one worker of the listener with this label.
     pub(crate) fn counts(&self, listener: &str) -> Arc<ResponseCounts> {
         self.shared.listeners.of_worker(listener)
     }
@@ -152,7 +149,7 @@ impl Edge {
         self.shared.listeners.traffic()
     }
 
-    /// Serves a listener until `shutdown` completes and its connections have drained.
+    /// Completes after `shutdown`, when the connections have drained.
     ///
     /// At shutdown, the listener is closed after the connections in its backlog have been accepted.
     /// Idle connections are closed immediately. Connections that have not sent anything yet are
@@ -201,7 +198,6 @@ impl<S: EdgeService> ServedListener<S> {
         Self { context, service, counts, worker, connections: JoinSet::new(), waiting: None, stop }
     }
 
-    /// Accepts connections until `shutdown` completes. Serves each connection when a slot is free.
     async fn accept_until(&mut self, listener: &TcpListener, shutdown: impl Future<Output = ()>) {
         let mut shutdown = pin!(shutdown);
         let mut pause = Duration::ZERO;
@@ -282,7 +278,7 @@ impl<S: EdgeService> ServedListener<S> {
         }
     }
 
-    /// Waits for a slot. Removes finished tasks meanwhile.
+    /// Removes finished tasks meanwhile.
     async fn slot(&mut self) -> OwnedSemaphorePermit {
         let SharedConnections { limit, reporter, .. } = &*self.context.edge.shared;
         let mut acquiring = pin!(limit.acquire(&self.worker, reporter));
@@ -295,7 +291,7 @@ impl<S: EdgeService> ServedListener<S> {
         }
     }
 
-    /// Starts to serve an accepted connection, which holds `slot` until it ends.
+    /// The connection holds `slot` until it ends.
     fn open(&mut self, (socket, peer): Accepted, slot: OwnedSemaphorePermit) {
         // Without this option, small responses may wait for an acknowledgement. An error is
         // ignored, because the socket is then already broken.
@@ -330,11 +326,9 @@ struct ListenerContext {
     settings: ListenerSettings,
     clock: Arc<DateClock>,
     local: Option<SocketAddr>,
-    /// The signal that the listener has stopped.
     stopped: watch::Receiver<bool>,
 }
 
-/// An accepted connection before its first request.
 struct NewConnection {
     context: Arc<ListenerContext>,
     settings: Arc<ConnectionSettings>,
@@ -344,9 +338,8 @@ struct NewConnection {
 }
 
 impl NewConnection {
-    /// Serves the connection until it ends, and reports the error that ended it. The elements of
-    /// the tuple `_open` are dropped in order. The slot must be first: when the registration is
-    /// dropped, a waiter that has claimed the slot expects it to be free.
+    /// The elements of the tuple `_open` are dropped in order. The slot must be first: when the
+    /// registration is dropped, a waiter that has claimed the slot expects it to be free.
     async fn serve(
         self,
         socket: TcpStream,
@@ -366,8 +359,6 @@ impl NewConnection {
         }
     }
 
-    /// Receives the PROXY header and performs the TLS handshake, if the listener requires them.
-    /// Then serves requests.
     async fn serve_announced(
         &self,
         mut socket: TcpStream,
@@ -387,8 +378,7 @@ impl NewConnection {
         connection::serve(socket, service, settings, clock, stop, context.settings.messages).await
     }
 
-    /// Returns the client's address from the PROXY header or, if there is none, the address of the
-    /// peer.
+    /// The peer is the client if there is no PROXY header.
     fn client(&self, announced: Option<AnnouncedClient>) -> SocketAddr {
         match announced {
             Some(AnnouncedClient::Address(address)) => address,
@@ -413,8 +403,7 @@ impl NewConnection {
         self.state.before_request(receiving).await
     }
 
-    /// Performs the TLS handshake if the listener has TLS. Returns `None` if the client has
-    /// disconnected.
+    /// `None` if the client has disconnected.
     async fn secure(
         &self,
         socket: TcpStream,

@@ -18,16 +18,15 @@ struct ListenerParts {
     /// The labels of the listeners; the index is the listener's number.
     labels: Vec<Arc<str>>,
     shards: Vec<Arc<ResponseCounts>>,
-    /// Sums of the counters that are no longer in use.
     ended: ResponseTotals,
     ended_siteless: BTreeMap<ResponseKey, u64>,
 }
 
 #[derive(Debug)]
 pub(crate) struct ListenerTraffic {
-    /// The labels of the listeners; the index is the listener's number.
+    /// The index is the listener's number.
     pub(crate) labels: Vec<Arc<str>>,
-    /// Open connections, by listener number.
+    /// By listener number.
     pub(crate) connections: Vec<u64>,
     /// Number of responses that did not come from a site.
     pub(crate) siteless: BTreeMap<ResponseKey, u64>,
@@ -75,12 +74,11 @@ impl ListenerCounts {
     }
 }
 
-/// Counters of one listener on one worker. Only that worker writes them. The alignment keeps the
-/// counters of different workers in different cache lines.
+/// Only that worker writes them. The alignment keeps the counters of different workers in different
+/// cache lines.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct ResponseCounts {
-    /// The number of the listener within the process.
     pub(crate) listener: u16,
     by_class: [Counter; 5],
     unanswered: Counter,
@@ -120,7 +118,7 @@ impl ResponseCounts {
         ResponseKey::new(self.listener, method, status).count(&mut self.siteless.lock());
     }
 
-    /// Counts a connection as open until the returned value is dropped.
+    /// The connection counts as open until the returned value is dropped.
     pub(crate) fn open(self: Arc<Self>) -> impl Send {
         self.opened.add_one();
         scopeguard::guard(self, |counts| counts.closed.add_one())

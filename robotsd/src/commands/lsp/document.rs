@@ -39,7 +39,6 @@ pub(super) struct Document {
     computed: Computed,
 }
 
-/// Results for one version of the text, each computed on first use.
 #[derive(Debug, Default)]
 struct Computed {
     robots: OnceCell<RobotsTxt>,
@@ -117,12 +116,11 @@ impl Document {
         &self.settings.registry
     }
 
-    /// Returns the findings in the text, or an error if `goes_on` returns `false` during the check.
+    /// Returns an error if `goes_on` returns `false` during the check.
     pub(super) fn report(&self, goes_on: &dyn Fn() -> bool) -> Result<&Report, Interrupted> {
         if let Some(report) = self.computed.report.get() {
             return Ok(report);
         }
-        // Parsing cannot be interrupted, so `goes_on` is called before parsing.
         if !goes_on() {
             return Err(Interrupted);
         }
@@ -150,8 +148,8 @@ impl Document {
         Ok(self.computed.fixed.get_or_init(|| fixed))
     }
 
-    /// Reports whether the document is so long that crawlers do not read all of it. Such a document
-    /// is not fixed: if a fix made it shorter, crawlers would read more lines than before.
+    /// A long document is not fixed: if a fix made it shorter, crawlers would read more lines than
+    /// before.
     pub(super) fn is_long(&self) -> bool {
         self.buffer.text().len() > Reading::STANDARD_LIMIT
     }
@@ -160,7 +158,6 @@ impl Document {
         self.computed.evaluator.get_or_init(|| Evaluator::of(self.robots(), Reading::Standard, &self.settings))
     }
 
-    /// Returns the user-agent name or the rule in the line of a position.
     pub(super) fn item_at(&self, position: Position) -> Option<Item<'_>> {
         let number = position.line as usize + 1;
         let group = self.robots().groups().take_while(|group| group.line() <= number).last()?;

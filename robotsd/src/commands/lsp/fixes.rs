@@ -18,7 +18,6 @@ const FIX_ALL: &str = "source.fixAll";
 
 pub(super) const KINDS: [&str; 2] = [QUICK_FIX, FIX_ALL];
 
-/// Maximum number of quick fixes in one response.
 const MAX_ACTIONS: usize = 50;
 
 pub(super) fn actions(
@@ -74,8 +73,6 @@ fn effect(document: &Document, fix: &Fix, time: &TimeBudget) -> String {
     if diff.is_cut { "not computed, because it takes too long".to_owned() } else { diff.to_string() }
 }
 
-/// If the editor supports versions of documents, the workspace edit applies only to the current
-/// version.
 fn workspace_edit(client: &Client, document: &Document, edits: Vec<Value>) -> Value {
     if client.versions_edits {
         let id = json!({ "uri": document.uri, "version": document.version });
@@ -92,7 +89,6 @@ fn text_edit(document: &Document, edit: &Edit) -> Option<Value> {
     Some(json!({ "range": document.range(edit.start..edit.end), "newText": replacement }))
 }
 
-/// Returns one edit that applies all safe fixes; `None` if there are no safe fixes.
 fn safe_fixes(document: &Document, fixed: &FixedFile) -> Option<Value> {
     let before = document.buffer.text();
     let after = std::str::from_utf8(fixed.robots.bytes()).ok()?;
@@ -114,7 +110,6 @@ fn common_end(one: &str, other: &str) -> usize {
     memchr::memchr(b'\n', shared).map_or(0, |line_end| same - line_end - 1)
 }
 
-/// Returns a list with one edit that applies all safe fixes, or an empty list.
 pub(super) fn formatting(document: &Document) -> Result<Value, ResponseError> {
     if document.is_long() {
         let fault = "the document is longer than 512,000 bytes: run \"robotsd check --fix\" on the file";

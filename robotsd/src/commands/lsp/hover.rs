@@ -22,7 +22,6 @@ use crate::names::crawler_hint;
 use crate::pages::read_urls;
 use crate::render::{plural, printable, printable_path};
 
-/// Maximum number of crawlers that a hover lists by name.
 const SHOWN: usize = 8;
 
 /// The configured list of URLs. It is read again when the file changes.
@@ -188,7 +187,7 @@ fn matched(rules: &RuleSet, rule: Rule<'_>, pages: &[Page], list: &str) -> Strin
     format!("Matches {matches} of {} in {list}, and decides about {decides}.", plural(pages.len(), "URL"))
 }
 
-/// Returns, for each group that an agent obeys, the name in the group that matches the agent.
+/// Returns one name per group that the agent obeys: the name that matches the agent.
 fn deciding_groups<'e>(evaluator: &'e Evaluator, agent: &Agent, named_as: NamedAs) -> Vec<Name<'e>> {
     let fallback = if named_as == NamedAs::Star { Fallback::Star } else { agent.fallback() };
     let selection = evaluator.rules.select(agent.tokens(), fallback);
@@ -200,7 +199,6 @@ fn deciding_groups<'e>(evaluator: &'e Evaluator, agent: &Agent, named_as: NamedA
     selection.groups().filter_map(name_of).collect()
 }
 
-/// Returns the locations of the groups that apply to the crawler whose name is at a position.
 pub(super) fn definition(document: &Document, position: Position) -> Vec<Value> {
     let Some(Item::Name(name)) = document.item_at(position) else { return Vec::new() };
     let evaluator = document.evaluator();

@@ -33,7 +33,6 @@ use serde_json::Value;
 use self::server::Server;
 use crate::exit::{answer, complain};
 
-/// Interval between two checks of whether the editor is still running.
 const PROCESS_TESTS: Duration = Duration::from_secs(5);
 
 /// Check robots.txt files in an editor, as a language server
@@ -70,8 +69,8 @@ pub(crate) fn run(_: &LspArgs) -> ExitCode {
     });
     let is_running = |process| test_kill_process(process) != Err(Errno::SRCH);
     let watch = |editor: Pid| {
-        // The server may run in a container with its own PID namespace, where no process has this
-        // ID. The editor can then still end the server by closing standard input.
+        // If the server runs in a container with its own PID namespace, no process has this ID. The
+        // editor can then still end the server by closing standard input.
         if !is_running(editor) {
             return;
         }

@@ -28,8 +28,7 @@ pub(super) struct Range {
 }
 
 impl Range {
-    /// Reports whether two ranges overlap or touch. Touching is sufficient, because a cursor is an
-    /// empty range.
+    /// Touching is sufficient, because a cursor is an empty range.
     pub(super) fn touches(&self, other: &Self) -> bool {
         self.start <= other.end && other.start <= self.end
     }
@@ -101,18 +100,14 @@ impl MarkupKind {
 pub(super) struct Client {
     pub(super) encoding: PositionEncoding,
     pub(super) pulls_diagnostics: bool,
-    /// Whether the server can make the editor request diagnostics again.
     pub(super) refreshes_diagnostics: bool,
-    /// Whether the editor supports symbols within symbols.
     pub(super) nests_symbols: bool,
-    /// Whether an edit may contain the version of the document that it applies to.
     pub(super) versions_edits: bool,
-    /// Whether the editor supports objects as code actions. Otherwise, it supports only commands.
+    /// If `false`, the editor supports only commands as code actions.
     pub(super) has_code_actions: bool,
     pub(super) hover_kind: MarkupKind,
     /// Process of the editor. The server ends when this process ends.
     pub(super) process: Option<Pid>,
-    /// Path of a file with a list of URLs, from the initialization option `urls`.
     pub(super) urls: Option<PathBuf>,
 }
 
@@ -167,7 +162,7 @@ pub(super) struct DidChange {
     pub(super) content_changes: Vec<ContentChange>,
 }
 
-/// New text for a range of the document, or for the whole document if `range` is `None`.
+/// `range` is `None` if `text` replaces the whole document.
 #[derive(Debug, Deserialize)]
 pub(super) struct ContentChange {
     pub(super) range: Option<Range>,
@@ -213,7 +208,6 @@ pub(super) fn error(code: ErrorCode, message: impl Into<String>) -> ResponseErro
     ResponseError { code: code as i32, message: message.into(), data: None }
 }
 
-/// `None` if the URI is not a `file:` URI.
 pub(super) fn path_of(uri: &str) -> Option<PathBuf> {
     use std::os::unix::ffi::OsStringExt as _;
     let rest = uri.strip_prefix("file://")?;

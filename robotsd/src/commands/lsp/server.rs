@@ -23,12 +23,10 @@ pub(super) struct Server<'c> {
     inbox: Inbox<'c>,
     stage: Stage,
     client: Client,
-    /// The open robots.txt files, by URI. Other documents are not stored.
+    /// By URI. Only robots.txt files are stored.
     documents: BTreeMap<String, Document>,
     urls: Option<UrlList>,
-    /// Function that is called with the process ID of the editor.
     watch: &'c dyn Fn(Pid),
-    /// Number of requests that were sent to the editor.
     asked: i32,
 }
 
@@ -328,8 +326,8 @@ mod tests {
         request(id, method, json!({ "textDocument": { "uri": URI } }))
     }
 
-    /// Sends all messages before the server runs. Returns its messages up to the publication of a
-    /// version, or all messages if `last` is `None`.
+    /// Returns the messages of the server up to the publication of the version `last`, or all
+    /// messages if `last` is `None`.
     fn answers(messages: Vec<Message>, last: Option<i32>) -> Vec<Value> {
         let (server, editor) = Connection::memory();
         messages.into_iter().for_each(|message| editor.sender.send(message).expect("a server"));

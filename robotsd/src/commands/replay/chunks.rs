@@ -24,8 +24,7 @@ const MAX_LINE_LENGTH: usize = CHUNK / 2;
 /// the next chunk.
 const MAX_COLUMN_BYTES: usize = 16 << 10;
 
-/// Runs `work` over the chunks of all inputs, and joins the results in the order of the chunks. If
-/// an input cannot be read completely, the other inputs are still read. Returns the read errors.
+/// If an input cannot be read completely, the other inputs are still read. Returns the read errors.
 pub(super) fn for_each<S, C: Send>(
     inputs: impl IntoIterator<Item = io::Result<Box<dyn Read + Send>>>,
     workers: usize,
@@ -42,8 +41,7 @@ pub(super) fn for_each<S, C: Send>(
             let mut state = state();
             while let Some(Chunk { octets, counted }) = next(&chunks) {
                 let counts = work(&mut state, &octets);
-                // Sending fails only if another worker has panicked. In this case, the counts are
-                // not needed.
+                // Sending fails only if another worker has panicked.
                 let _ = counted.send((counts, octets));
             }
         };
@@ -65,18 +63,15 @@ pub(super) fn for_each<S, C: Send>(
 
 type CountedChunk<C> = (C, Vec<u8>);
 
-/// The bytes of a chunk, and the channel to which the worker sends its counts and the buffer. If a
-/// worker panics, its sender is dropped, so the reader does not wait forever.
+/// If a worker panics, `counted` is dropped, so the reader does not wait forever.
 struct Chunk<C> {
     octets: Vec<u8>,
     counted: Sender<CountedChunk<C>>,
 }
 
-/// Chunks that were sent to the workers, and whose counts are not joined yet.
 struct Pipeline<C, J> {
     /// Channel to the workers; `None` after a worker panicked.
     send: Option<Sender<Chunk<C>>>,
-    /// Maximum number of chunks in progress.
     ahead: usize,
     waiting: VecDeque<Receiver<CountedChunk<C>>>,
     join: J,
@@ -116,7 +111,6 @@ impl<C, J: FnMut(C)> Pipeline<C, J> {
     }
 }
 
-/// Returns the next chunk, or `None` if the reader is done.
 fn next<C>(chunks: &Mutex<Receiver<Chunk<C>>>) -> Option<Chunk<C>> {
     chunks.lock().recv().ok()
 }
@@ -225,7 +219,6 @@ mod tests {
         assert_eq!(starts, ["#Fields: one", "#Fields: one", "#Fields: two", "#Fields: two", "GET /", "#Fields: three"]);
     }
 
-    /// Reads `a` and then `b`, and then fails.
     struct Cut(bool);
 
     impl Read for Cut {

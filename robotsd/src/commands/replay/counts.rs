@@ -58,13 +58,11 @@ impl ReplayPlan {
     }
 }
 
-/// The counts of one chunk, or the combined counts of all chunks that have been joined.
 #[derive(Debug, Default)]
 pub(super) struct ReplayCounts {
     pub(super) requests: u64,
     pub(super) hosts: RequestedHosts,
     pub(super) unread: u64,
-    /// Number of lines that belong to robotsd's log of events.
     pub(super) events: u64,
     pub(super) samples: Vec<Vec<u8>>,
     pub(super) nameless: u64,
@@ -75,12 +73,10 @@ pub(super) struct ReplayCounts {
     pub(super) period: LogPeriod,
     pub(super) rows: Rows,
     pub(super) hours: Hours,
-    /// Whether a `Crawl-delay` limits the rate of any counted request.
     pub(super) has_limit: bool,
     /// Crawlers with suspect claims, and these claims: see [`crawler_rows::with_suspect_path`].
     pub(super) suspects: Vec<(String, FailedClaims)>,
     pub(super) has_referers: bool,
-    /// Number of visitors that each service referred.
     pub(super) sent: HashMap<Arc<Referrer>, u64, RandomState>,
     /// Observations for the board in one chunk; `board` combines the observations in all chunks.
     pub(super) board_notes: BoardNotes,
@@ -206,11 +202,9 @@ impl ReplayCounts {
     }
 }
 
-/// Result of judging a request by one file, or by both files of a comparison.
 struct JudgedEntry {
     tally: RequestTally,
     rule: Option<DecidingRule>,
-    /// Whether a `Crawl-delay` applies to the request.
     has_rate_limit: bool,
 }
 
@@ -271,7 +265,6 @@ impl JudgedEntry {
     }
 }
 
-/// Returns the addresses whose reverse DNS names must be looked up to check the claims in a chunk.
 pub(super) fn name_questions(plan: &ReplayPlan, headers: &mut HeaderCache, chunk: &[u8]) -> NameQuestions {
     let questions = RefCell::default();
     read_lines(&plan.selection, &mut RequestedHosts::default(), chunk, |_, read| {
@@ -325,7 +318,6 @@ fn deciding_rule(compared: bool, first: RequestJudgement, last: RequestJudgement
 /// only counted.
 const MAX_TARGETS: usize = 100_000;
 
-/// Maximum length of a target that is kept, in bytes.
 const MAX_TARGET_LENGTH: usize = 2048;
 
 /// The requests of search engines that people use, except requests for robots.txt. A log alone does
@@ -334,13 +326,11 @@ const MAX_TARGET_LENGTH: usize = 2048;
 #[derive(Debug, Default)]
 pub(in crate::commands) struct SearchRequests {
     pub(in crate::commands) crawlers: BTreeMap<String, RequestedTargets>,
-    /// Number of requests for the site, by any client.
     pub(in crate::commands) requests: u64,
     pub(in crate::commands) unread: u64,
     pub(in crate::commands) hosts: RequestedHosts,
 }
 
-/// Targets that one crawler requested, with the number of requests for each.
 #[derive(Debug, Default)]
 pub(in crate::commands) struct RequestedTargets {
     pub(in crate::commands) targets: HashMap<Box<[u8]>, u64, RandomState>,

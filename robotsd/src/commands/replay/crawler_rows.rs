@@ -31,24 +31,20 @@ pub(super) struct Rows {
 #[derive(Clone, Debug)]
 pub(super) struct ReplayRow {
     pub(super) agent: AgentKind,
-    /// Requests whose claim is confirmed by the evidence.
     pub(super) verified: RequestTally,
     pub(super) verified_period: LogPeriod,
-    /// Requests whose claim is neither confirmed nor refuted by the evidence. `undecided` contains
-    /// the numbers of these requests by reason.
+    /// Requests whose claim is neither confirmed nor refuted. `undecided` counts them by reason.
     pub(super) claimed: RequestTally,
     pub(super) undecided: BTreeMap<&'static str, u64>,
     /// Disallowed targets of verified and claimed requests; in a comparison, the targets with
     /// different verdicts.
     pub(super) rules: RulePaths,
-    /// Requests whose claim is refuted by the evidence.
     pub(super) failed: Option<Box<FailedClaims>>,
     /// Whether at least one claim could be checked with the address of the client.
     pub(super) is_checked: bool,
 }
 
-/// The counters of a row that count one request. A row has separate counters for requests with a
-/// verified, an undecided or a refuted claim.
+/// A row has separate counters for requests with a verified, an undecided or a refuted claim.
 #[derive(Debug)]
 pub(super) struct RowPart<'r> {
     pub(super) tally: &'r mut RequestTally,
@@ -81,8 +77,8 @@ impl Rows {
         }
     }
 
-    /// Changes the failed claims of the crawlers in `names` to undecided claims. Returns the
-    /// crawlers whose claims were changed, each with these claims.
+    /// Changes the failed claims of the crawlers in `names` to undecided claims, and returns the
+    /// changed claims.
     pub(super) fn forgive(&mut self, names: &[String]) -> Vec<(String, FailedClaims)> {
         let suspects = self.rows.iter_mut().filter(|row| names.contains(&row.agent.name));
         suspects.filter_map(ReplayRow::forgive).collect()
@@ -192,7 +188,6 @@ pub(super) fn with_suspect_path<'r>(rows: impl Iterator<Item = &'r ReplayRow> + 
     rows.filter(is_suspect).map(|row| row.agent.name.clone()).collect()
 }
 
-/// Returns the addresses that have failed claims for crawlers of several operators.
 fn shared_addresses<'r>(rows: impl Iterator<Item = &'r ReplayRow>) -> HashSet<IpAddr> {
     let mut operators = HashMap::<IpAddr, &str>::new();
     let mut shared = HashSet::new();
@@ -211,7 +206,6 @@ fn shared_addresses<'r>(rows: impl Iterator<Item = &'r ReplayRow>) -> HashSet<Ip
 /// Maximum number of addresses with their own counts, per crawler.
 const ADDRESSES: usize = 1_024;
 
-/// Maximum number of nodes in the path trees of failed claims.
 const FAILED_NODES: usize = 256;
 
 /// Maximum number of hours with counts: a little more than half a year.

@@ -19,7 +19,6 @@ const HEADERS: usize = 8192;
 /// Maximum length of a cached header, in bytes.
 pub(super) const MAX_HEADER_LENGTH: usize = 512;
 
-/// Cache of the headers that one worker has evaluated. It does not affect the counts.
 #[derive(Debug, Default)]
 pub(super) struct HeaderCache {
     pub(super) known: KnownHeaders,
@@ -44,7 +43,6 @@ impl VersionHeaders {
     }
 }
 
-/// Headers with their agents, evaluated with each robots.txt of the replay.
 #[derive(Debug, Default)]
 pub(super) struct KnownHeaders {
     headers: HashMap<Box<[u8]>, usize, RandomState>,
@@ -55,12 +53,11 @@ pub(super) struct KnownHeaders {
 pub(super) struct IdentifiedHeader {
     /// The crawler or the class of agents that the header names. Its row counts the requests.
     pub(super) kind: AgentKind,
-    /// Agents of the header, evaluated with each robots.txt of the replay.
+    /// One per robots.txt of the replay.
     pub(super) agents: Vec<JudgedAgents>,
     /// Methods that check whether a client with a known address is the crawler in the header.
     /// `None` if an address cannot show this.
     pub(super) methods: Option<ClaimMethods>,
-    /// Whether none of the agents in the header is a crawler.
     pub(super) is_of_visitor: bool,
 }
 
@@ -69,7 +66,7 @@ pub(super) struct AgentKind {
     pub(super) name: String,
     pub(super) class: Class,
     pub(super) category: Option<Category>,
-    /// Whether this is a single crawler. Otherwise, it is a class of agents.
+    /// If `false`, this is a class of agents.
     pub(super) is_crawler: bool,
     /// Whether this is a search engine that people use.
     pub(super) is_index_engine: bool,
@@ -142,8 +139,7 @@ impl AgentKind {
     }
 }
 
-/// The agents of a header, and whether a group of the robots.txt applies to at least one of these
-/// agents.
+/// `is_judged` is `true` if a group of the robots.txt applies to at least one of the agents.
 #[derive(Clone, Debug)]
 pub(super) struct JudgedAgents {
     pub(super) agents: Agents,
@@ -152,7 +148,6 @@ pub(super) struct JudgedAgents {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RequestJudgement {
-    /// No rule applies, or the rules allow the request.
     Allowed,
     /// The line of the rule that disallows the request; `None` if no rule decides.
     Disallowed(Option<usize>),

@@ -296,7 +296,6 @@ impl ReplayArgs {
         })
     }
 
-    /// Passes the results of `work` to `join` in the order of the chunks.
     fn read_logs<C: Send>(
         &self,
         open: impl Fn(&Path, &ProgressBar) -> io::Result<Box<dyn Read + Send>>,

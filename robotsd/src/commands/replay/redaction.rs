@@ -11,12 +11,10 @@ pub(super) struct ReportPrivacy {
     pub(super) keep_addresses: bool,
 }
 
-/// Maximum length of a path in a report, in bytes.
 const MAX_PATH_LENGTH: usize = 200;
 
 impl ReportPrivacy {
-    /// Returns a target for the report: without the values of the query, and truncated if it is too
-    /// long.
+    /// Removes the values in the query, and truncates long targets.
     pub(super) fn target(self, target: &[u8]) -> Vec<u8> {
         let mut shown = Vec::with_capacity(target.len().min(MAX_PATH_LENGTH));
         match memchr::memchr(b'?', target) {

@@ -38,7 +38,6 @@ pub(super) struct DecidingRule {
 /// targets and rules.
 #[derive(Clone, Debug)]
 pub(super) struct RulePaths {
-    /// Maximum number of nodes in all trees together.
     capacity: usize,
     nodes: usize,
     rules: BTreeMap<DecidingRule, PathTree>,
@@ -95,7 +94,6 @@ impl RulePaths {
         }
     }
 
-    /// Merges the half of the rules that decide the fewest requests into one entry.
     fn join_rare_rules(&mut self) {
         let mut totals: Vec<u64> = self.rules.values().map(|tree| tree.total).collect();
         let middle = totals.len() / 2;
@@ -135,13 +133,11 @@ const KINDS: [u8; 4] = *b"/?&=";
 ///
 /// To save memory, the tree may replace rare values with a wildcard and cut the last parts of
 /// targets. The sum of the counts of all patterns is still the number of added targets.
-/// targets. The sum of the counts of all patterns is still the number of added targets.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PathTree {
     /// Path segment, parameter name or value, with the preceding separator; empty at the root.
     part: Box<[u8]>,
-    /// Number of requests whose target ends at this node; `total` also includes the requests that
-    /// end at nodes below this one.
+    /// Does not include the requests that end at nodes below this one; `total` does.
     ends: u64,
     pub(super) total: u64,
     /// Whether targets that differ only after this part are counted together.
@@ -211,7 +207,6 @@ impl PathTree {
         }
     }
 
-    /// Returns patterns with their number of requests, the most frequent first.
     pub(super) fn patterns(&self) -> Vec<(Vec<u8>, u64)> {
         let mut tree = self.clone();
         tree.generalize(&|totals, wildcard| {

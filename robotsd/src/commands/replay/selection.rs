@@ -23,8 +23,7 @@ pub(in crate::commands) struct LogSelection {
     is_host_named: bool,
 }
 
-/// Numbers of requests that are not counted, and of requests without a host in the log. The report
-/// contains a note about each of these numbers.
+/// The report contains a note about each of these numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, derive_more::AddAssign)]
 pub(in crate::commands) struct RequestedHosts {
     /// Number of requests for other sites. No other count includes them.
@@ -69,8 +68,7 @@ impl LogSelection {
         }
     }
 
-    /// Reports whether a request is for the site. If the request is left out or has no host, counts
-    /// it in `counts`.
+    /// If the request is left out or has no host, counts it in `counts`.
     pub(super) fn has(&self, request: &LoggedRequest<'_>, counts: &mut RequestedHosts) -> bool {
         if request.target.starts_with(b"/-/")
             && let Some(kind) = question_kind(&request.target)
@@ -91,8 +89,7 @@ impl LogSelection {
         is_own
     }
 
-    /// Returns notes about requests that were left out and about assumptions that were made. Each
-    /// note is a sentence without a full stop. `requests` is the number of requests that are
+    /// Each note is a sentence without a full stop. `requests` is the number of requests that are
     /// counted.
     pub(in crate::commands) fn notes(&self, counts: RequestedHosts, requests: u64) -> Vec<String> {
         let pages = (counts.refusal_pages > 0).then(|| {
@@ -128,8 +125,7 @@ impl LogSelection {
         questions.chain(left_out).chain(assumed).collect()
     }
 
-    /// Prints the keys of --json-keys that no line contains. Must be called after all lines are
-    /// read.
+    /// Must be called after all lines are read.
     pub(in crate::commands) fn complain_of_missing_keys(&self) {
         let missing = self.json_keys.missing();
         missing.for_each(|key| complain(&format_args!("--json-keys {key}: no line of the logs contains this key")));

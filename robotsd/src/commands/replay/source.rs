@@ -83,8 +83,8 @@ fn unpacked(path: &Path, progress: &ProgressBar) -> io::Result<(Box<dyn Read + S
     })
 }
 
-/// Recognises unsupported compression formats by the first bytes of a file. Returns the name of the
-/// format, and the command that unpacks it to standard output.
+/// Returns the name of an unsupported compression format, and the command that unpacks it to
+/// standard output.
 fn unread_packing(start: &[u8]) -> Option<(&'static str, &'static str)> {
     Some(match start {
         [0xFD, b'7', b'z', b'X', b'Z', 0, ..] => ("xz", "xz -dc"),

@@ -32,13 +32,12 @@ pub(crate) enum AppendSource {
     Url(DocumentSettings),
 }
 
-/// Maximum number of appended lists per site.
+/// Per site.
 const MAX_PARTS: usize = 16;
 
-/// Maximum length of the name of an appended list, in characters.
+/// In characters.
 const MAX_NAME_LENGTH: usize = 80;
 
-/// Name of the folder in the state directory for fetched lists.
 const FOLDER: &str = "fragments";
 
 pub(super) fn resolve(

@@ -33,7 +33,6 @@ words! {
     }
 }
 
-/// The keys of a site's table that determine its backend.
 pub(super) struct RawBackend<'s> {
     pub(super) name: &'s Spanned<String>,
     pub(super) upstreams: Option<&'s [Spanned<String>]>,

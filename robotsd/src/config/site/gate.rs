@@ -38,7 +38,6 @@ words! {
     }
 }
 
-/// `None` if the gate is disabled.
 pub(in crate::config) fn resolve(file: &RawGate) -> Result<Option<Gate>, Fault> {
     let accepted = file.accept.iter().map(parsed::<VersionHashPrefix>).collect::<Result<Vec<_>, _>>()?;
     let mut gate = Gate::new().accept(accepted);
@@ -65,9 +64,8 @@ pub(in crate::config) fn resolve(file: &RawGate) -> Result<Option<Gate>, Fault> 
 /// `==` ignores the positions of [`Spanned`] values in the config.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct GateBasis {
-    /// File in version control whose content counts as the last accepted version.
+    /// In version control. Its content counts as the last accepted version.
     pub(crate) baseline: Option<Spanned<PathBuf>>,
-    /// File with pages that must stay allowed.
     pub(crate) urls: Option<Spanned<PathBuf>>,
     /// Whether the pages in the site's own sitemaps must stay allowed.
     pub(crate) sitemaps: bool,

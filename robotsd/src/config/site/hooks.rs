@@ -47,7 +47,6 @@ word_values! {
     None => NotifyEvent, BodyFormat;
 }
 
-/// The value of a header field, or the file that contains it.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub(crate) enum RawHeader {
@@ -75,10 +74,8 @@ impl Value for RawHeader {
     }
 }
 
-/// Maximum number of hooks of a site, and of `[[notify]]`.
 const MAX_HOOKS: usize = 16;
 
-/// Maximum number of header fields of a hook.
 const MAX_HEADERS: usize = 32;
 
 /// Header fields that hooks cannot set, because robotsd sets them. The admin interface refuses
@@ -97,11 +94,9 @@ pub(in crate::config) enum HookUse {
     Hosts,
     /// Reports new versions of sites that have only host patterns.
     Patterns,
-    /// Notifies people of events.
     Events,
 }
 
-/// Resolves the hooks of a site, or the hooks of `[[notify]]`.
 pub(in crate::config) fn resolve(
     written: &[Spanned<RawHook>],
     of: HookUse,

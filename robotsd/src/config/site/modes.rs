@@ -28,14 +28,14 @@ tables! {
     }
 }
 
-/// Exceptions from the mode of a site, in the order of the file.
+/// In the order of the file.
 #[derive(Debug, Default)]
 pub(crate) struct RawModes(pub(crate) Vec<Exception>);
 
 /// Exceptions with the same key are written as a list.
 #[derive(Debug)]
 pub(crate) struct Exception {
-    /// The key as written, such as `agent:GPTBot`.
+    /// As written, such as `agent:GPTBot`.
     pub(crate) key: Spanned<String>,
     scope: Scope,
     pub(crate) modes: Spanned<RawMode>,
@@ -44,7 +44,7 @@ pub(crate) struct Exception {
 #[derive(Debug)]
 enum Scope {
     Crawlers(Selector),
-    /// The pattern of a rule, as written in robots.txt.
+    /// As written in robots.txt.
     Pattern(String),
 }
 
@@ -88,7 +88,6 @@ impl Value for RawModes {
 }
 
 impl RawMode {
-    /// Reads an exception in its short or its long form.
     fn either(reader: &mut Reader<'_>, place: Place<'_>, value: &Spanned<DeValue<'_>>) -> Option<Spanned<Self>> {
         let modes = match value.get_ref() {
             DeValue::Table(table) => Self::read_table(reader, &place.path(), table, &value.span())?,
@@ -174,8 +173,7 @@ impl Exception {
 }
 
 impl RawModes {
-    /// Adds the exceptions to a policy. If an exception has errors, adds them to `faults` and
-    /// returns `None`.
+    /// If an exception has errors, adds them to `faults` and returns `None`.
     pub(super) fn add_to(&self, policy: Option<PolicyBuilder>, faults: &mut Faults) -> Option<PolicyBuilder> {
         let overrides = faults.keep_all(self.0.iter().map(Exception::overrides))?;
         Some(overrides.into_iter().fold(policy?, |policy, (mode, rate)| {
@@ -185,7 +183,7 @@ impl RawModes {
     }
 }
 
-/// Returns the end of an exception: an exact time, or the end of a day in UTC.
+/// The end is an exact time, or the end of a day in UTC.
 pub(in crate::config) fn end(until: &Spanned<Datetime>) -> Result<SystemTime, Fault> {
     let wrong = || {
         let message = format!(

@@ -76,8 +76,7 @@ words! {
     }
 }
 
-/// The settings of a config that apply to all of its sites. Serialization includes only the values
-/// that the policy, the checks and the gate depend on.
+/// Serialization includes only the values that the policy, the checks and the gate depend on.
 #[derive(Clone, Copy, Serialize)]
 pub(crate) struct OfAllSites<'f> {
     /// The mode for requests that match no exception if the site does not set a mode.
@@ -86,7 +85,6 @@ pub(crate) struct OfAllSites<'f> {
     pub(crate) grace: Duration,
     pub(crate) agents: &'f RawAgents,
     pub(crate) exempt: &'f RawExempt,
-    /// The action for impostors, and the identity check that exemptions require.
     pub(crate) identity: (Impostors, IdentityNeeded),
     pub(crate) check: &'f RawCheck,
     pub(crate) gate: &'f RawGate,

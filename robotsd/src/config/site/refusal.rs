@@ -70,8 +70,7 @@ words! {
 const CONNECTIONS: std::ops::RangeInclusive<NonZeroUsize> = NonZeroUsize::MIN..=NonZeroUsize::new(10_000).unwrap();
 const DEFAULT_CONNECTIONS: NonZeroUsize = NonZeroUsize::new(32).unwrap();
 
-/// Maximum number of refusal cases of a site. [`MAX_FIELDS`] is the maximum number of header fields
-/// of a case.
+/// [`MAX_FIELDS`] is the maximum number of header fields of a case.
 const MAX_CASES: usize = 64;
 const MAX_FIELDS: usize = 16;
 
@@ -120,8 +119,7 @@ pub(in crate::config) fn resolve(
     Ok((!is_default).then(|| Arc::new(SiteRefusals { page, cases })))
 }
 
-/// The keys that determine the page of a response. If a case does not set one of these keys, the
-/// value of the site is used.
+/// If a case does not set one of these keys, the value of the site is used.
 #[derive(Clone, Copy)]
 struct PageKeys<'r> {
     status: Option<&'r Spanned<u16>>,
@@ -199,7 +197,6 @@ fn covered(case: &RawCase) -> Result<RefusalCase, Fault> {
     Ok(RefusalCase { crawlers, identities, paths })
 }
 
-/// Resolves a list of crawlers: names, categories, operators and "index".
 pub(super) fn crawlers(written: &[Spanned<String>]) -> Result<Vec<Crawlers>, Fault> {
     let crawlers = |text: &Spanned<String>| {
         let selector: Selector = text.get_ref().parse().map_err(|error: String| text.fault(error))?;

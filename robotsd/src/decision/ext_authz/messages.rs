@@ -178,7 +178,6 @@ pub(crate) fn allowed(
     }
 }
 
-/// Returns the response that makes Envoy reject the request and send `response` to the client.
 pub(crate) fn denied(response: Response<Bytes>, metadata: Option<Metadata>) -> CheckResponse {
     let (head, body) = response.into_parts();
     CheckResponse {
@@ -251,7 +250,7 @@ fn response_header((name, value): &(HeaderName, HeaderValue)) -> HeaderOption {
 pub(crate) struct CheckQuestion {
     http: HttpAttributes,
     pub(crate) address: Option<IpAddr>,
-    /// The name of the site, from the context extension with the key `site`.
+    /// From the context extension with the key `site`.
     site: Option<Bytes>,
 }
 
@@ -265,7 +264,6 @@ impl CheckQuestion {
         Ok(Self { http: request.and_then(|request| request.http).unwrap_or_default(), address, site })
     }
 
-    /// `None` if the proxy's configuration does not set the site.
     pub(crate) fn site(&self) -> Option<Cow<'_, str>> {
         self.site.as_deref().map(String::from_utf8_lossy)
     }
@@ -325,7 +323,6 @@ pub(crate) enum CallError {
     Malformed,
     /// The message did not arrive before the timeout.
     Late,
-    /// The caller has disconnected.
     Broken,
 }
 
@@ -351,12 +348,10 @@ impl CallError {
         }
     }
 
-    /// Reports whether the error is caused by the configuration of the proxy.
     pub(crate) const fn is_fault(self) -> bool {
         matches!(self, Self::Compressed | Self::TooLarge | Self::Malformed)
     }
 
-    /// Returns the header fields of a response that reports only this error.
     pub(crate) fn fields(self) -> HeaderMap {
         let mut fields = self.code().fields(self.message());
         if self == Self::Compressed {

@@ -22,16 +22,13 @@ const SERVICE: &str = "/envoy.service.auth.v3.Authorization/";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ServiceRequest {
-    /// A decision request about a client's request.
     Check,
-    /// A gRPC call of an unknown method.
     Unknown,
-    /// A request that is not a gRPC call, for example because it does not use HTTP/2.
+    /// For example because the request does not use HTTP/2.
     NoCall,
 }
 
 impl ServiceRequest {
-    /// `None` if the request is not for this service.
     pub(super) fn of<B>(request: &Request<B>) -> Option<Self> {
         let is_call = request.version() == Version::HTTP_2 && OriginalRequest::has_grpc_type(request.headers());
         match (request.uri().path().strip_prefix(SERVICE), is_call) {
@@ -82,7 +79,6 @@ impl MessageReader {
         }
     }
 
-    /// Returns an error if the message is incomplete.
     fn finish(self) -> Result<Bytes, CallError> {
         let length = self.length()?;
         let message = self.octets.freeze().split_off(PREFIX);
@@ -98,7 +94,6 @@ impl MessageReader {
     }
 }
 
-/// Encodes a message with its prefix, as it is sent in a response.
 pub(super) fn framed(message: &impl prost::Message) -> Bytes {
     let length = message.encoded_len();
     let mut out = BytesMut::with_capacity(PREFIX + length);
@@ -129,7 +124,7 @@ pub(super) async fn message_of(fields: &HeaderMap, mut body: RequestBody) -> Res
         .unwrap_or(Err(CallError::Late))
 }
 
-/// Parses a `grpc-timeout`: up to eight digits and a unit.
+/// A `grpc-timeout` has up to eight digits and a unit.
 fn grpc_timeout(text: &[u8]) -> Option<Duration> {
     let (unit, digits) = text.split_last()?;
     if digits.is_empty() || digits.len() > 8 || !digits.iter().all(u8::is_ascii_digit) {

@@ -66,7 +66,6 @@ fn is_other_than_agent(agent: &[u8], referer: &[u8]) -> bool {
     is_address(first) || (may_be_referer(agent) && !may_be_referer(referer))
 }
 
-/// The sender of a request, parsed from the words before the time.
 #[derive(Clone, Copy)]
 struct Client<'a> {
     host: Option<&'a [u8]>,
@@ -172,9 +171,8 @@ pub(super) fn request_line(request: &[u8]) -> Option<(&[u8], Cow<'_, [u8]>)> {
     (is_method(method) && end > 0).then(|| (method, unescaped(&rest[..end])))
 }
 
-/// Reports whether two values can be the method and the target of a request. This check is needed
-/// for a log line without a request line, because a line about something else may have values with
-/// the same names.
+/// A log line without a request line may be about something other than a request, although it has a
+/// method and a target.
 pub(super) fn is_request(method: &[u8], target: &[u8]) -> bool {
     is_method(method) && (target.starts_with(b"/") || target == b"*" || has_scheme(target) || method == b"CONNECT")
 }
@@ -248,7 +246,7 @@ fn unescaped(text: &[u8]) -> Cow<'_, [u8]> {
 /// Connection types. Every line in the log of an AWS load balancer begins with a connection type.
 const ALB_KINDS: [&[u8]; 6] = [b"http", b"https", b"h2", b"grpcs", b"ws", b"wss"];
 
-/// Recognises lines such as `https 2018-07-02T22:23:00.186641Z app/name/50dc6c495c0c9188 …`.
+/// For example `https 2018-07-02T22:23:00.186641Z app/name/50dc6c495c0c9188 …`.
 pub(super) fn begins_alb(line: &[u8]) -> bool {
     let mut words = line.splitn(4, |octet| *octet == b' ');
     words.next().is_some_and(|kind| ALB_KINDS.contains(&kind))
@@ -300,7 +298,7 @@ pub(super) fn status(word: Option<&[u8]>) -> Option<u16> {
 pub(crate) struct LoggedRequest<'a> {
     /// Host with port; `None` if the log does not contain hosts, empty if the request had no host.
     pub(crate) host: Option<Cow<'a, [u8]>>,
-    /// Name of the site that responded, if the line may be from robotsd's own log.
+    /// Only from lines that may be from robotsd's own log.
     pub(crate) site: Option<Cow<'a, [u8]>>,
     pub(crate) address: Cow<'a, [u8]>,
     /// Seconds since 1970.
@@ -314,7 +312,7 @@ pub(crate) struct LoggedRequest<'a> {
 }
 
 impl LoggedRequest<'_> {
-    /// Returns the method, or an empty string if it is not valid UTF-8.
+    /// Returns an empty string if the method is not valid UTF-8.
     pub(crate) fn method(&self) -> &str {
         std::str::from_utf8(&self.method).unwrap_or_default()
     }
@@ -361,7 +359,6 @@ pub(super) fn rfc3339(text: &[u8]) -> Option<i64> {
     (1..=12).contains(&month).then(|| days(year, month, day) * 86_400 + clock - zone(&text[19..]))
 }
 
-/// Parses a time in the format of `clf_time` or RFC 3339, or as a number.
 pub(super) fn any_time(text: &[u8]) -> Option<i64> {
     let of_number = || {
         let text =

@@ -70,8 +70,7 @@ pub(super) fn is_event(line: &[u8]) -> bool {
     line.contains_key("level") && line.get("event").and_then(Value::as_str).is_some_and(is_known)
 }
 
-/// Returns the strings in an object and its nested objects that may be log lines. Collectors such
-/// as Docker put each line of a program's output into an object.
+/// Collectors such as Docker put each line of a program's output into an object.
 pub(super) fn texts(line: &[u8]) -> Vec<Vec<u8>> {
     let mut texts = Vec::new();
     if let Ok(object) = serde_json::from_slice(line) {

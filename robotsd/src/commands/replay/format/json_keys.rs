@@ -11,7 +11,6 @@ use serde_json_borrow::{ObjectAsVec, Value};
 use crate::word_enum::word_enum;
 
 word_enum! {
-    /// A value of a request. A JSON object contains it under one of several keys.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub(super) enum JsonField {
         Agent = "ua",
@@ -153,8 +152,7 @@ impl FromStr for JsonKey {
 
 #[derive(Debug, Default)]
 pub(in crate::commands) struct JsonKeys {
-    /// The keys that the operator gave, each with a flag that is set when an object contains the
-    /// key.
+    /// The flag is set when an object contains the key.
     named: Vec<(JsonKey, AtomicBool)>,
 }
 
@@ -167,12 +165,10 @@ impl JsonKeys {
         !self.named.is_empty()
     }
 
-    /// Returns the operator's keys that no object contained.
     pub(in crate::commands) fn missing(&self) -> impl Iterator<Item = &JsonKey> {
         self.named.iter().filter(|(_, is_found)| !is_found.load(Ordering::Relaxed)).map(|(key, _)| key)
     }
 
-    /// Records which of the operator's keys an object contains.
     pub(super) fn note(&self, object: &ObjectAsVec<'_>) {
         let missing = self.named.iter().filter(|(_, is_found)| !is_found.load(Ordering::Relaxed));
         let found = missing.filter(|(key, _)| find(object, &key.key).is_some());
@@ -196,7 +192,6 @@ impl JsonKeys {
         if is_named { &[] } else { field.known_keys() }
     }
 
-    /// Skips the values for which `read` returns `None`.
     pub(super) fn values<'o, 'a, T>(
         &'o self,
         object: &'o ObjectAsVec<'a>,
@@ -213,7 +208,6 @@ impl JsonKeys {
     }
 }
 
-/// Lists the keys of each [`JsonField`], one field per line.
 impl fmt::Display for JsonKeys {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("these keys of JSON objects are read (--json-keys VALUE=KEY adds others):")?;

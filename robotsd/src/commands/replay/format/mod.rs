@@ -92,8 +92,7 @@ impl<'k> ChunkReader<'k> {
         request.map_or(LogLine::Unread, LogLine::Request)
     }
 
-    /// Reads a line in a format other than the detected one, because the log format of the server
-    /// may have been changed.
+    /// The log format of the server may have been changed within a log.
     fn read_any<'a>(&self, line: &'a [u8]) -> Option<LoggedRequest<'a>> {
         let formats = [ReplayLogFormat::of(line), ReplayLogFormat::Common];
         let read =
@@ -147,8 +146,7 @@ impl ReplayLogFormat {
         }
     }
 
-    /// Reports whether a parsed line is certainly in this format. Lines of error logs can also be
-    /// parsed, because they contain requests, too.
+    /// Lines of error logs can also be parsed, because they contain requests, too.
     fn is_sure_of(self, request: &LoggedRequest<'_>) -> bool {
         match self {
             Self::Common => request.time.is_some(),
@@ -157,7 +155,6 @@ impl ReplayLogFormat {
         }
     }
 
-    /// Returns the format that can parse most of a chunk's first lines.
     pub(super) fn detect(self, json_keys: &JsonKeys, chunk: &[u8]) -> Self {
         if self != Self::Auto {
             return self;
@@ -189,8 +186,8 @@ impl ReplayLogFormat {
     }
 }
 
-/// Reports whether a line, which may be truncated, contains a JSON object. A client cannot forge
-/// the beginning of an object, because servers escape quotes that clients send.
+/// `line` may be truncated. A client cannot forge the beginning of an object, because servers
+/// escape quotes that clients send.
 pub(super) fn has_object(line: &[u8]) -> bool {
     line.trim_ascii_start().starts_with(b"{") || memchr::memmem::find(line, b"{\"").is_some()
 }

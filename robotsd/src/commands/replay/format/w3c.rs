@@ -24,12 +24,11 @@ const READ: [&[&[u8]]; 11] = [
     &[b"x-host-header"],
 ];
 
-/// Positions of the columns that are read. A log contains only some of these columns, depending on
-/// the configuration of the server.
+/// A log contains only some of these columns, depending on the configuration of the server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct W3cColumns {
     places: [Option<usize>; READ.len()],
-    /// Number of all columns, including columns that are not read.
+    /// Includes columns that are not read.
     count: usize,
 }
 
@@ -87,8 +86,8 @@ impl W3cColumns {
         })
     }
 
-    /// Splits a line into values; `None` if it has too many or too few values. IIS does not escape
-    /// quotes that a client sent, so the line is parsed first with quoted strings and then without.
+    /// IIS does not escape quotes that a client sent, so the line is parsed first with quoted
+    /// strings and then without.
     fn values<'a>(&self, line: &'a [u8], blank: u8) -> Option<Vec<W3cValue<'a>>> {
         let has_quotes = memchr::memchr(b'"', line).is_some();
         let with_strings = has_quotes.then(|| with_strings(line, blank)).flatten();
@@ -120,8 +119,7 @@ impl<'a> W3cValue<'a> {
     }
 }
 
-/// Splits a line into values; a value that begins with a quote is read as a quoted string. `None`
-/// if the closing quote is missing.
+/// `None` if a closing quote is missing.
 fn with_strings(line: &[u8], blank: u8) -> Option<Vec<W3cValue<'_>>> {
     let (mut values, mut rest) = (Vec::new(), line);
     loop {

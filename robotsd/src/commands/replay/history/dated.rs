@@ -9,7 +9,6 @@ use crate::date;
 use crate::input;
 use crate::render::printable_path;
 
-/// Description of the files that can form a history, for error messages.
 pub(super) const EXPECTED: &str = "name a file that git tracks, or copies of the robots.txt with the date in their \
     names, such as robots-2026-11-01.txt";
 
@@ -22,7 +21,6 @@ pub(super) fn are_dated(path: &Path) -> bool {
     }
 }
 
-/// Returns the versions at these paths, the newest first.
 pub(super) fn versions(paths: &[PathBuf]) -> io::Result<FoundVersions> {
     let mut dated = Vec::new();
     for path in paths {
@@ -80,7 +78,6 @@ fn date_in(name: &str) -> Option<i64> {
     begins.filter_map(|at| name.get(at..)).find_map(moment)
 }
 
-/// Parses a time at the beginning of a string.
 fn moment(text: &str) -> Option<i64> {
     let mut rest = text;
     // Parses `digits` digits after an optional separator.

@@ -49,7 +49,6 @@ struct Change {
     blob: String,
 }
 
-/// Reports whether a path is in a repository, or is a repository.
 pub(super) fn has_repository(path: &Path) -> bool {
     let Ok(path) = path.canonicalize() else { return false };
     let is_bare = |folder: &Path| folder.join("HEAD").is_file() && folder.join("objects").is_dir();
@@ -90,7 +89,7 @@ pub(super) fn versions(path: &Path) -> io::Result<FoundVersions> {
 }
 
 impl Change {
-    /// Reports whether the commit deleted the file. A version without the file has no rules.
+    /// A version without the file has no rules.
     fn is_removal(&self) -> bool {
         self.mode.bytes().all(|digit| digit == b'0')
     }

@@ -40,7 +40,6 @@ struct DatedVersion {
     bytes: Vec<u8>,
 }
 
-/// The versions that were found, the newest first.
 #[derive(Debug, Default)]
 struct FoundVersions {
     /// Path of the file in git. For dated files, the path of the newest file.
@@ -53,8 +52,7 @@ struct FoundVersions {
 }
 
 impl FoundVersions {
-    /// Reports whether another version of this size is within the limits. If not, records why it is
-    /// left out.
+    /// If the limits do not allow another version of this size, records why it is left out.
     fn has_room_for(&mut self, octets: usize, source: &str) -> bool {
         self.octets = self.octets.saturating_add(octets);
         let fault = match (self.versions.len(), self.octets) {
@@ -73,22 +71,18 @@ impl FoundVersions {
     }
 }
 
-/// The versions that were in force, the oldest first.
+/// The oldest version comes first.
 #[derive(Debug)]
 pub(super) struct VersionHistory {
     pub(super) versions: Vec<PastVersion>,
     file: String,
-    /// Reasons for leaving versions out, for the report.
     pub(super) left_out: Vec<String>,
-    /// Maximum time after the date of a version during which the previous version may still be
-    /// served, in seconds.
     deploy: Second,
 }
 
 #[derive(Debug)]
 pub(super) struct PastVersion {
     pub(super) since: Second,
-    /// Name of this version in judgements.
     pub(super) name: String,
     pub(super) source: String,
     hash: VersionHash,
@@ -139,7 +133,6 @@ impl VersionHistory {
         Some(RobotsFile { name: self.file.clone(), bytes })
     }
 
-    /// Returns the time when each version came into force, and the name of the version.
     pub(super) fn dates(&self) -> Vec<(Second, &str)> {
         self.versions.iter().map(|version| (version.since, version.name.as_str())).collect()
     }
@@ -168,7 +161,6 @@ const DEPLOYED: Second = 15 * 60;
 /// The observations in one chunk of the log, for judging crawlers.
 #[derive(Debug, Default)]
 pub(super) struct BoardNotes {
-    /// Earlier counts that have reached the maximum number of rows.
     full: Vec<Counted>,
     counted: Counted,
     times: LoggedTimes,

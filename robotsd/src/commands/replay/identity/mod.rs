@@ -50,7 +50,6 @@ pub(super) struct LogEvidence {
     trusted_proxies: Vec<Network>,
 }
 
-/// The evidence for checking requests that name one particular crawler.
 #[derive(Debug)]
 pub(super) struct CrawlerEvidence {
     /// The copies of each address list of the crawler; `None` for a list without a copy.
@@ -75,8 +74,7 @@ impl LogEvidence {
         (evidence, problems)
     }
 
-    /// Returns the methods that can confirm or refute that a request is from these agents; `None`
-    /// if an address cannot show this.
+    /// `None` if an address can neither confirm nor refute that a request is from these agents.
     pub(super) fn methods_of(&self, agents: &[Agent]) -> Option<ClaimMethods> {
         let known = |agent: &Agent| self.crawlers.get(agent.registered()?.name.as_str()).cloned();
         match agents {
@@ -85,8 +83,7 @@ impl LogEvidence {
         }
     }
 
-    /// Identifies the sender of a request that names these agents and was logged with this address
-    /// and time. Adds to `questions` the addresses whose names must be looked up.
+    /// Adds to `questions` the addresses whose names must be looked up.
     pub(super) fn identify(
         &self,
         agents: &[Agent],
@@ -102,7 +99,6 @@ impl LogEvidence {
         IdentityRequest::new(agents, address).identify(&evidence, SystemTime::UNIX_EPOCH).identity
     }
 
-    /// Returns the address lists of these crawlers, sorted by URL.
     pub(super) fn lists_of<'c>(&self, crawlers: impl IntoIterator<Item = &'c str>) -> Vec<&ListCopies> {
         let evidence = crawlers.into_iter().filter_map(|name| self.crawlers.get(name));
         let mut lists: Vec<_> =
@@ -125,7 +121,7 @@ impl LogEvidence {
     }
 }
 
-/// Methods of checking requests with a given header. They are determined once per header.
+/// Determined once per header.
 #[derive(Debug)]
 pub(super) enum ClaimMethods {
     One(Arc<CrawlerEvidence>),
@@ -133,7 +129,6 @@ pub(super) enum ClaimMethods {
     Several,
 }
 
-/// Evidence about a request that was sent at `time`.
 struct EvidenceAt<'e> {
     evidence: &'e LogEvidence,
     methods: &'e ClaimMethods,
@@ -141,8 +136,8 @@ struct EvidenceAt<'e> {
     questions: Option<&'e RefCell<NameQuestions>>,
 }
 
-/// Reports whether an address can refute the claim to be this crawler. A fetcher that acts for a
-/// person may run on the device of that person, so it can have any address.
+/// A fetcher that acts for a person may run on the device of that person, so it can have any
+/// address.
 fn is_refutable(crawler: &Crawler) -> bool {
     crawler.category != Category::UserFetch
 }
@@ -192,18 +187,16 @@ impl ClaimEvidence for EvidenceAt<'_> {
     }
 }
 
-/// `None` if the text is not an address. The address may have been truncated before it was logged.
+/// The address may have been truncated before it was logged.
 pub(crate) fn address_as_logged(text: &[u8]) -> Option<IpAddr> {
     let text = std::str::from_utf8(text).ok()?;
     let text = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
     Some(text.parse::<IpAddr>().ok()?.to_canonical())
 }
 
-/// Reports whether an address can be the complete address of a client.
-///
-/// Logs are often written with addresses truncated to a /24, a /48 or a /64. An address that ends
-/// like a truncated address is therefore not used as evidence. Few clients really have such an
-/// address.
+/// Reports whether an address can be the complete address of a client. Logs are often written with
+/// addresses truncated to a /24, a /48 or a /64. Few clients really have an address that ends like
+/// a truncated one.
 pub(crate) fn is_whole(address: &IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => address.octets()[3] != 0,
@@ -222,7 +215,6 @@ const CONFIRMED_BEFORE: i64 = DAY;
 /// within four months, one list lost half of its prefixes.
 const CONFIRMED_AFTER: i64 = 30 * DAY;
 
-/// The copies of one address list.
 #[derive(Debug)]
 pub(crate) struct ListCopies {
     pub(crate) url: String,
@@ -242,7 +234,6 @@ pub(crate) struct DatedCopy {
 }
 
 impl ListCopies {
-    /// Adds a message to `problems` for each copy that cannot be used.
     fn read(url: &str, places: &EvidencePlaces, problems: &mut Vec<String>) -> Option<Self> {
         let copies = places.list_copies(url, |problem| problems.push(problem));
         let mut copies = copies.into_iter().map(|copy| DatedCopy::of(copy, places.own_copy(url)));
@@ -279,13 +270,11 @@ impl DatedCopy {
     }
 }
 
-/// Reports whether evidence from the time `date` may refute the claim of a request that was sent at
-/// `time`.
+/// `date` is the time of the evidence, and `time` the time of the request.
 fn is_close(date: i64, time: Option<i64>) -> bool {
     time.is_some_and(|time| (-CONFIRMED_BEFORE..=CONFIRMED_AFTER).contains(&date.saturating_sub(time)))
 }
 
-/// Parses the first ten characters as a day, and returns its beginning in seconds since 1970.
 fn day_of(text: &str) -> Option<i64> {
     parsed(text.get(..10)?)
 }
@@ -304,7 +293,6 @@ mod tests {
         ] {
             assert_eq!(whole(text), Some(want.parse().expect(want)), "{text}");
         }
-        // The last string, after the final comma, is empty.
         let others = "66.249.66.0 ::ffff:66.249.66.0 2001:4860:4801:: 2001:4860:4801:10:: 66.249.66.0/24 66.249.66.1, \
                       crawl.example - ";
         for text in others.split(' ') {

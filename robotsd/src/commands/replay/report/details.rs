@@ -46,7 +46,6 @@ fn impostor(report: &Report, row: &ImpostorRow) -> CrawlerLine {
     line(report, (CrawlerGroup::Impostors, name), &row.tally, from, &row.by_rule)
 }
 
-/// Returns a line with a bar. The reader can expand the line to show the details.
 fn line<const N: usize>(
     report: &Report,
     (group, name): (CrawlerGroup, String),

@@ -27,11 +27,9 @@ const JUDGEMENTS: [(&str, &str, &str); 4] = [
 
 #[derive(Debug, Serialize)]
 pub(crate) struct PastJudgements {
-    /// Versions, the oldest first.
     versions: Vec<VersionRow>,
     /// Whether, according to the config, the logs contain every fetch of robots.txt.
     sees_all: bool,
-    /// Periods without a line in the logs.
     lacking: Vec<[String; 2]>,
     lacking_hours: u64,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -129,15 +127,12 @@ impl PastJudgements {
         versions.into_iter().chain(self.left_out.iter().cloned()).chain(lacking).chain(unseen)
     }
 
-    /// Returns the crawlers that were judged or have requested a disallowed path, each with its
-    /// judgement and the reason.
     pub(super) fn shown(&self) -> Vec<(&CrawlerBoard, String, String)> {
         let shown = self.crawlers.iter().filter(|crawler| crawler.word.is_some() || crawler.disallowed > 0);
         shown.map(said).collect()
     }
 }
 
-/// Returns the pages that crawlers got and the visitors that services referred, per operator.
 pub(super) fn balances(plan: &ReplayPlan, counts: &ReplayCounts) -> Vec<OperatorBalance> {
     let rows = counts.rows.iter().filter(|row| row.agent.is_crawler);
     let taken = rows.map(|row| {

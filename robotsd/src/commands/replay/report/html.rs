@@ -14,10 +14,8 @@ use super::{Report, details};
 use crate::commands::replay::tally::RequestTally;
 use crate::html::{ChartPart, Markup, STYLE, TimeChart, bar, crawler_lines, filters, grouped, moment};
 
-/// Maximum number of crawlers in a list.
 const LISTED: usize = 20;
 
-/// Maximum number of columns in the chart over time.
 const COLUMNS: i64 = 72;
 
 #[derive(Template)]
@@ -40,8 +38,6 @@ pub(in crate::commands::replay) fn page(report: &Report) -> String {
 }
 
 impl ReplayPage<'_> {
-    /// Returns a bar for every crawler. The reader can expand a bar to show the rules or, in a
-    /// comparison, the effect of the change.
     fn crawlers(&self) -> Option<Markup> {
         let lines = details::lines(self.report);
         let (harm, kept) = match self.report.is_compared() {
@@ -97,8 +93,6 @@ impl ReplayPage<'_> {
         })
     }
 
-    /// Returns a bar for the verified requests, the undecided requests, or the requests of
-    /// impostors.
     fn bar_of(&self, share: &RequestTally) -> Markup {
         let most = self.report.identity.shares().map(|(share, _)| share.requests).max().unwrap_or(0);
         bar(&[("disallowed", share.disallowed), ("allowed", share.requests - share.disallowed)], most)

@@ -20,7 +20,6 @@ use super::tally::RequestTally;
 use crate::board::OperatorBalance;
 use crate::html::{counted, grouped, percent, period};
 
-/// Maximum number of crawlers in the headline.
 const HEADLINES: usize = 3;
 
 #[derive(Debug, Serialize)]
@@ -40,7 +39,6 @@ pub(crate) struct Report {
     /// Number of requests without a User-Agent. If the log does not contain User-Agents, this is
     /// the number of all requests.
     nameless: u64,
-    /// Number of requests without a readable time.
     timeless: u64,
     /// Whether a `Crawl-delay` limits the rate of any counted request.
     #[serde(skip)]
@@ -49,16 +47,11 @@ pub(crate) struct Report {
     first: Option<i64>,
     last: Option<i64>,
     totals: CrawlerTotals,
-    /// Search engines that people use and that requested a path that the change blocks.
     pub(crate) search_engines_shut_out: Vec<String>,
-    /// Senders of the requests that name a crawler.
     identity: Senders,
     crawlers: Vec<ReportedCrawler>,
-    /// The requests of impostors, by the crawler that they name.
     impostors: Vec<ImpostorRow>,
-    /// Requests of agents that are not crawlers, by class of agent.
     others: Vec<ClassRow>,
-    /// Requests of crawlers, by hour.
     hours: Vec<HourRow>,
     /// Numbers of disallowed requests that the mode `refuse` would refuse, by the status of the
     /// response. Responses of an upstream have the key "upstream".
@@ -76,19 +69,17 @@ struct ReportedCrawler {
     name: String,
     class: Class,
     category: Option<Category>,
-    /// Whether this is a search engine that people use.
     #[serde(skip)]
     is_index_engine: bool,
     #[serde(flatten)]
     tally: RequestTally,
-    /// Numbers of requests that name this crawler, by kind of sender. The other counts of this row
-    /// do not include requests of impostors.
+    /// The other counts of this row do not include requests of impostors.
     identity: SenderSplit,
     #[serde(flatten)]
     by_rule: RuleRows,
 }
 
-/// Sums of the counts of all crawlers, without requests of impostors.
+/// Without the requests of impostors.
 #[derive(Debug, Serialize)]
 struct CrawlerTotals {
     crawler_requests: u64,
@@ -98,7 +89,7 @@ struct CrawlerTotals {
 
 #[derive(Debug, Serialize)]
 struct HourRow {
-    /// Beginning of the hour, in seconds since 1970.
+    /// Seconds since 1970.
     start: i64,
     #[serde(flatten)]
     tally: RequestTally,
@@ -206,8 +197,6 @@ impl Report {
         })
     }
 
-    /// Describes the effect of the mode `refuse` on disallowed requests; `None` if no request is
-    /// disallowed.
     fn if_refused(&self) -> Option<String> {
         let RequestTally { disallowed, would_refuse, would_tag, .. } = self.totals.tally;
         let passing = disallowed.saturating_sub(would_refuse + would_tag);
@@ -232,7 +221,6 @@ impl Report {
         self.crawlers.iter().filter(|row| self.search_engines_shut_out.contains(&row.name)).collect()
     }
 
-    /// Reports whether all requests lack a User-Agent.
     const fn lacks_names(&self) -> bool {
         self.requests > 0 && self.nameless == self.requests
     }

@@ -15,14 +15,11 @@ use crate::render::{cut, printable};
 /// crawlers.
 const CRAWLERS: usize = 25;
 
-/// Maximum number of crawlers that are shown with their rules and paths.
 const DETAILED: usize = 5;
 
 /// Width of a bar, in columns.
 const BAR: usize = 20;
 
-/// Maximum number of rules that are shown per crawler. `PATTERNS` is the maximum number of patterns
-/// per rule.
 const RULES: usize = 8;
 const PATTERNS: usize = 5;
 
@@ -98,15 +95,11 @@ fn reads(row: &ReportedCrawler) -> String {
     }
 }
 
-/// Returns the number of patterns of a rule that are not shown, and the number of requests that
-/// match them; `None` if all patterns are shown.
 fn other_paths(rule: &RuleRow) -> Option<(u64, u64)> {
     let rest = rule.paths.iter().skip(PATTERNS).map(|path| path.requests);
     others(rest, rule.other_paths, rule.other_paths_requests)
 }
 
-/// Returns the number of a crawler's rules that are not shown, and the number of requests that
-/// these rules decide; `None` if all rules are shown.
 fn other_rules(by_rule: &RuleRows) -> Option<(u64, u64)> {
     let rest = by_rule.rules.iter().skip(RULES).map(|rule| rule.requests);
     others(rest, by_rule.other_rules, by_rule.other_rules_requests)
