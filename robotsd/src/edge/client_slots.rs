@@ -16,7 +16,6 @@
 //! take a while if the worker is busy. More claims would not free a slot sooner, and would close
 //! connections unnecessarily. So each waiting connection claims only one slot. It claims further
 //! slots only if a request has arrived on the claimed connection, which then stays open.
-//! connection claim further slots.
 
 use std::pin::pin;
 use std::sync::Arc;

@@ -171,8 +171,8 @@ pub(super) fn request_line(request: &[u8]) -> Option<(&[u8], Cow<'_, [u8]>)> {
     (is_method(method) && end > 0).then(|| (method, unescaped(&rest[..end])))
 }
 
-/// A log line without a request line may be about something other than a request, although it has a
-/// method and a target.
+/// Reports whether two values of a JSON or W3C line can be from a request. Lines about other events
+/// may use the same keys.
 pub(super) fn is_request(method: &[u8], target: &[u8]) -> bool {
     is_method(method) && (target.starts_with(b"/") || target == b"*" || has_scheme(target) || method == b"CONNECT")
 }

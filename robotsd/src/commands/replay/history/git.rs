@@ -89,7 +89,7 @@ pub(super) fn versions(path: &Path) -> io::Result<FoundVersions> {
 }
 
 impl Change {
-    /// A version without the file has no rules.
+    /// If a commit deletes the file, the mode is zero, and the version has no rules.
     fn is_removal(&self) -> bool {
         self.mode.bytes().all(|digit| digit == b'0')
     }
