@@ -10,8 +10,7 @@
 //!    first start), these files are refused. The port of a host does not matter.
 //!
 //! **The content of these files is appended to the content of the config.** Every span in the
-//! settings is therefore a position in the joined text. If two configs are compared, the sites in
-//! their included files are compared, too.
+//! settings is therefore a position in the joined text.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -57,30 +56,26 @@ const MAX_BYTES: u64 = 64 * 1024 * 1024;
 /// The last good copies. Each key is the path of a file, spelled as in `include`.
 pub(crate) type GoodCopies = BTreeMap<String, String>;
 
-/// The included files of a config.
 #[derive(Debug, Default)]
 pub(crate) struct Included {
     pub(crate) patterns: Vec<IncludePattern>,
-    /// Paths of all files that match a pattern.
     pub(crate) paths: Vec<PathBuf>,
-    /// The content that is in use for each file: its current content or its last good copy.
+    /// The current content of each file or its last good copy.
     pub(crate) good: GoodCopies,
     pub(crate) refused: Vec<RefusedFile>,
 }
 
-/// An included file that is refused. `Display` writes one line for the log and the status.
+/// `Display` writes one line for the log and the status.
 #[derive(Clone, Debug, derive_more::Display)]
 #[display("{}: {error}", self.outcome())]
 pub(crate) struct RefusedFile {
     pub(crate) path: String,
     pub(crate) error: ConfigError,
-    /// Whether the last good copy of the file is used. Otherwise, the sites of the file are not
-    /// served.
+    /// If `false`, the sites of the file are not served.
     pub(crate) is_kept: bool,
 }
 
 impl RefusedFile {
-    /// Describes what is served instead of the file.
     pub(crate) fn outcome(&self) -> String {
         let served = if self.is_kept {
             "the last good copy of this file is used instead"
@@ -91,11 +86,9 @@ impl RefusedFile {
     }
 }
 
-/// A pattern in `include`. It consists of a folder and a pattern for the names of files in this
-/// folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct IncludePattern {
-    /// The path of the pattern as written in the config.
+    /// As in the config.
     written: PathBuf,
     pub(crate) folder: PathBuf,
     name: String,
@@ -125,8 +118,7 @@ impl IncludePattern {
         self.folder.join(&self.name)
     }
 
-    /// Reports whether a file with this name matches the pattern. Names that begin with a dot never
-    /// match, because editors use them for temporary files.
+    /// Names that begin with a dot never match, because editors use them for temporary files.
     pub(crate) fn fits(&self, name: &str) -> bool {
         !name.starts_with('.') && fits(&self.name, name)
     }
@@ -142,7 +134,6 @@ impl IncludePattern {
     }
 }
 
-/// Parses the `include` patterns of a config, and adds an error for each invalid one.
 pub(super) fn patterns(include: &[Spanned<PathBuf>], config: &Path, faults: &mut Faults) -> Vec<IncludePattern> {
     include.iter().filter_map(|written| faults.keep(IncludePattern::of(written, config))).collect()
 }
@@ -158,10 +149,9 @@ pub(super) fn roots(written: &[Spanned<PathBuf>], config: &Path) -> Arc<[PathBuf
 /// copy.
 #[derive(Debug)]
 pub(super) struct IncludedFile {
-    /// The path of the file, spelled as in `include`.
+    /// Path spelled as in `include`.
     name: String,
     path: PathBuf,
-    /// The folders that paths in the file may point into, in addition to the file's own folder.
     roots: Arc<[PathBuf]>,
     now: Result<String, ConfigError>,
     kept: Option<String>,
@@ -230,13 +220,10 @@ pub(super) fn find(config: &Path, text: &str, served: Option<&GoodCopies>) -> Ve
 #[derive(Debug)]
 pub(crate) struct StatePlace {
     pub(crate) folder: Option<PathBuf>,
-    /// Path of the admin interface's socket, if the config sets one.
     pub(crate) socket: Option<PathBuf>,
-    /// Path of the audit log.
     pub(crate) audit: Option<PathBuf>,
     /// Name of this replica in the audit log.
     pub(crate) replica: String,
-    /// The names of the sites.
     pub(crate) sites: Vec<String>,
 }
 
@@ -265,8 +252,8 @@ impl StatePlace {
         let audit = audit::place(audit, folder.as_deref());
         let replica = fleet.and_then(|fleet| fleet.replica).map_or_else(audit::machine, Spanned::into_inner);
         let files = find(path, &text, None);
-        // The names of sites in refused files are included: names come from the last good copies
-        // and from the readable parts of the current files.
+        // Sites in refused files are included: their names come from the last good copies and from
+        // the readable parts of the current files.
         let texts = files.iter().flat_map(|file| file.now.iter().chain(&file.kept));
         let included = texts.filter_map(|text| partial_parse::read::<Part>(text).ok()).flat_map(|(part, _)| part.site);
         let names = site.into_iter().chain(included).map(|site| site.0);
@@ -327,7 +314,6 @@ pub(super) fn is_inside(folder: &Path, path: &Path) -> bool {
     is_below && fs::canonicalize(there).is_ok_and(|there| there.starts_with(&folder))
 }
 
-/// Returns the problems of a file that do not depend on other files.
 fn faults_of(path: &Path, text: &str, roots: &[PathBuf]) -> Vec<Fault> {
     let ReadText { document, mut faults, mut paths, .. } = reader::read_on::<SitesFile>(text);
     let Some(SitesFile { site }) = document.filter(|_| faults.is_empty()) else { return faults };
@@ -394,8 +380,8 @@ impl<'f> ChosenText<'f> {
         }
     }
 
-    /// Refuses the content that is currently chosen for the file. The last good copy replaces the
-    /// current content. If the last good copy is refused, too, no content is used for the file.
+    /// The last good copy replaces the current content. If the last good copy is refused, too, no
+    /// content is used for the file.
     pub(super) fn refuse(&mut self, config: &Path, error: ConfigError) {
         let before = self.text.take();
         let error = ConfigError { path: config.to_string_lossy().into_owned(), ..error };
@@ -406,7 +392,6 @@ impl<'f> ChosenText<'f> {
         self.is_examined = false;
     }
 
-    /// Refuses the chosen content if it has problems that do not depend on other files.
     pub(super) fn examine(&mut self, config: &Path) {
         while let Some(text) = self.text.filter(|_| !mem::replace(&mut self.is_examined, true)) {
             let faults = faults_of(&self.file.path, text, &self.file.roots);
@@ -417,12 +402,10 @@ impl<'f> ChosenText<'f> {
     }
 }
 
-/// Joins the content of a config with the content that is used for its included files.
 pub(super) fn join(path: &Path, text: &Arc<str>, chosen: &[ChosenText<'_>]) -> (Arc<str>, Parts) {
     Parts::join(path, text, chosen.iter().map(|chosen| (&*chosen.file.path, chosen.text)))
 }
 
-/// Joins the text of a config with the last good copies of all files.
 pub(super) fn join_copies(path: &Path, text: &Arc<str>, files: &[IncludedFile]) -> Arc<str> {
     Parts::join(path, text, files.iter().map(|file| (&*file.path, file.kept.as_deref()))).0
 }
@@ -469,9 +452,9 @@ struct Claim<'s> {
 }
 
 impl<'s> Claim<'s> {
-    /// Returns the value that only one file may contain. This is a name as it is written, or a host
-    /// without its port, normalized in the same way as the hosts of requests. `None` if the host is
-    /// invalid. Another function reports an invalid host.
+    /// Returns the value that only one file may contain: a name as it is written, or a host without
+    /// its port, normalized in the same way as the hosts of requests. `None` if the host is
+    /// invalid, which is reported elsewhere.
     fn owned(&self) -> Option<(&'static str, Cow<'s, str>)> {
         if self.kind == "name" || self.text == "*" {
             return Some((self.kind, self.text.into()));
@@ -482,12 +465,11 @@ impl<'s> Claim<'s> {
     }
 }
 
-/// Conflicts between files that contain the same site name or host.
 #[derive(Default)]
 pub(super) struct Disputes {
     /// Positions of the names and hosts that conflict with an earlier one.
     pub(super) places: HashSet<Range<usize>>,
-    /// Errors about the conflicts. The position of each error is the refused name or host.
+    /// The position of each error is the refused name or host.
     pub(super) faults: Vec<Fault>,
 }
 

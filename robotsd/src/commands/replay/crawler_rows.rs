@@ -15,8 +15,8 @@ use super::tally::{FrequentCounts, Hours, LogPeriod, RequestTally};
 /// clients can invent names.
 const ROWS: usize = 1024;
 
-/// Maximum number of nodes in the path trees of one row. It applies to the first `FULL_ROWS` rows.
-/// The maximum for all later rows is `NODES_LATER`.
+/// Maximum number of nodes in the path trees of one row. It applies to the first `FULL_ROWS` rows;
+/// `NODES_LATER` applies to the other rows.
 const NODES: usize = 512;
 const FULL_ROWS: usize = 256;
 const NODES_LATER: usize = 64;
@@ -31,34 +31,29 @@ pub(super) struct Rows {
 #[derive(Clone, Debug)]
 pub(super) struct ReplayRow {
     pub(super) agent: AgentKind,
-    /// Requests whose claim is confirmed by the evidence.
     pub(super) verified: RequestTally,
     pub(super) verified_period: LogPeriod,
-    /// Requests whose claim is neither confirmed nor refuted by the evidence. `undecided` contains
-    /// the numbers of these requests by reason.
+    /// Requests whose claim is neither confirmed nor refuted. `undecided` counts them by reason.
     pub(super) claimed: RequestTally,
     pub(super) undecided: BTreeMap<&'static str, u64>,
     /// Disallowed targets of verified and claimed requests; in a comparison, the targets with
     /// different verdicts.
     pub(super) rules: RulePaths,
-    /// Requests whose claim is refuted by the evidence.
     pub(super) failed: Option<Box<FailedClaims>>,
     /// Whether at least one claim could be checked with the address of the client.
     pub(super) is_checked: bool,
 }
 
-/// The counters of a row that count one request. A row has separate counters for requests with a
-/// verified, an undecided or a refuted claim.
+/// A row has separate counters for requests with a verified, an undecided or a refuted claim.
 #[derive(Debug)]
 pub(super) struct RowPart<'r> {
     pub(super) tally: &'r mut RequestTally,
     pub(super) rules: &'r mut RulePaths,
-    /// The counts of failed claims by hour and by address, if the claim is refuted.
+    /// Counts of failed claims by hour and by address; `None` if the claim is not refuted.
     pub(super) failed: Option<(&'r mut Hours, &'r mut FailedAddresses)>,
 }
 
 impl Rows {
-    /// Returns the row of an agent.
     pub(super) fn of(&mut self, agent: &AgentKind) -> &mut ReplayRow {
         let at = self.by_name.get(&agent.name).copied().unwrap_or_else(|| self.insert(agent));
         &mut self.rows[at]
@@ -82,8 +77,8 @@ impl Rows {
         }
     }
 
-    /// Changes the failed claims of the crawlers in `names` to undecided claims. Returns the
-    /// crawlers whose claims were changed, each with these claims.
+    /// Changes the failed claims of the crawlers in `names` to undecided claims, and returns the
+    /// changed claims.
     pub(super) fn forgive(&mut self, names: &[String]) -> Vec<(String, FailedClaims)> {
         let suspects = self.rows.iter_mut().filter(|row| names.contains(&row.agent.name));
         suspects.filter_map(ReplayRow::forgive).collect()
@@ -101,7 +96,6 @@ impl ReplayRow {
         Self { agent, verified, verified_period, claimed, undecided, rules, failed: None, is_checked: false }
     }
 
-    /// Records the result of checking a request's claim, and returns the counters for the request.
     pub(super) fn note(&mut self, identity: Identity, time: Option<i64>) -> RowPart<'_> {
         self.is_checked |= !matches!(
             identity,
@@ -194,7 +188,6 @@ pub(super) fn with_suspect_path<'r>(rows: impl Iterator<Item = &'r ReplayRow> + 
     rows.filter(is_suspect).map(|row| row.agent.name.clone()).collect()
 }
 
-/// Returns the addresses that have failed claims for crawlers of several operators.
 fn shared_addresses<'r>(rows: impl Iterator<Item = &'r ReplayRow>) -> HashSet<IpAddr> {
     let mut operators = HashMap::<IpAddr, &str>::new();
     let mut shared = HashSet::new();
@@ -213,7 +206,6 @@ fn shared_addresses<'r>(rows: impl Iterator<Item = &'r ReplayRow>) -> HashSet<Ip
 /// Maximum number of addresses with their own counts, per crawler.
 const ADDRESSES: usize = 1_024;
 
-/// Maximum number of nodes in the path trees of failed claims.
 const FAILED_NODES: usize = 256;
 
 /// Maximum number of hours with counts: a little more than half a year.
@@ -231,7 +223,6 @@ pub(super) struct FailedClaims {
     pub(super) addresses: FailedAddresses,
 }
 
-/// Numbers of requests with failed claims, by address.
 pub(super) type FailedAddresses = FrequentCounts<IpAddr, ADDRESSES>;
 
 impl Default for FailedClaims {
@@ -252,14 +243,12 @@ impl FailedClaims {
 }
 
 impl FailedAddresses {
-    /// Returns the counted clients: one per IPv4 address, and one per IPv6 network of /64.
     pub(super) fn networks(&self) -> HashSet<IpAddr> {
         self.keys().map(|address| client(*address)).collect()
     }
 }
 
-/// Returns the key for counting a client: its IPv4 address, or the address of its IPv6 network,
-/// because an IPv6 client can use all addresses of a /64.
+/// An IPv6 client can use all addresses of a /64, so the key is the address of this network.
 fn client(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V4(_) => address,

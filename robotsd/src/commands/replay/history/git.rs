@@ -1,9 +1,9 @@
 //! Reads the versions of a file in a git repository with the command `git`.
 //!
 //! A version is in force from the time of its commit on the branch that is checked out. The content
-//! of a merged branch is in force from the time of the merge commit. The order of the versions is
-//! the order of the commits: if the date of a commit is later than the date of the next commit, the
-//! date of the next commit is used. The user's git config does not affect the result.
+//! of a merged branch is in force from the time of the merge commit. If the date of a commit is
+//! later than the date of the next commit, the date of the next commit is used. The user's git
+//! config does not affect the result.
 //!
 //! **The settings of a repository cannot make git run a program.** The git config of a repository
 //! can contain the names of programs, and may come from a stranger, for example if the checkout was
@@ -41,7 +41,6 @@ const ENVIRONMENT: [(&str, &str); 3] =
 const LOG: &str = "log --first-parent -m --raw --no-abbrev --no-renames --no-color --no-show-signature --no-ext-diff \
                    --no-textconv -O/dev/null --format=%H%x20%ct";
 
-/// A commit that changed the file.
 struct Change {
     commit: String,
     at: i64,
@@ -50,7 +49,6 @@ struct Change {
     blob: String,
 }
 
-/// Reports whether a path is in a repository, or is a repository.
 pub(super) fn has_repository(path: &Path) -> bool {
     let Ok(path) = path.canonicalize() else { return false };
     let is_bare = |folder: &Path| folder.join("HEAD").is_file() && folder.join("objects").is_dir();
@@ -91,16 +89,14 @@ pub(super) fn versions(path: &Path) -> io::Result<FoundVersions> {
 }
 
 impl Change {
-    /// Reports whether the commit deleted the file. If the file does not exist in a version, the
-    /// version has no rules.
+    /// If a commit deletes the file, the mode is zero, and the version has no rules.
     fn is_removal(&self) -> bool {
         self.mode.bytes().all(|digit| digit == b'0')
     }
 }
 
 /// Returns the commits that changed a file, the newest first. If there are more commits than the
-/// limit, returns one commit more than the limit, which shows the caller that the limit is
-/// exceeded.
+/// limit, returns one commit more than the limit, so the caller can see that there are more.
 fn changes(folder: &Path, name: &str) -> io::Result<Vec<Change>> {
     let most = format!("--max-count={}", MAX_VERSIONS + 1);
     let log = git(folder, LOG.split(' ').chain([&*most, "--", name]))?;
@@ -122,8 +118,7 @@ fn changes(folder: &Path, name: &str) -> io::Result<Vec<Change>> {
     Ok(changes)
 }
 
-/// Reads the content of the file in these commits, up to the limits. The limits are checked with
-/// the size that git prints before each version.
+/// The limits are checked with the size that git prints before each version.
 fn read_blobs(folder: &Path, changes: &[&Change], found: &mut FoundVersions) -> io::Result<()> {
     let mut git = command(folder);
     git.args(["cat-file", "--batch"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
@@ -152,7 +147,7 @@ fn read_blobs(folder: &Path, changes: &[&Change], found: &mut FoundVersions) -> 
     };
     let done = read();
     drop(answers);
-    // If the limits are exceeded, git may still be writing further versions, so it is stopped.
+    // If the limits are exceeded, git may still be writing further versions.
     let _ = process.kill();
     process.wait()?;
     done.map_err(|error: io::Error| io::Error::other(format!("{}: git: {error}", printable_path(folder))))
