@@ -1,4 +1,4 @@
-//! Creates, restores and repairs the document as a whole.
+//! Creates, restores and repairs the document.
 
 use tower_robots::internals::Attribution;
 
@@ -86,8 +86,7 @@ impl Fleet {
         let epoch = self.member.lock().epoch().map(str::to_owned);
         let epoch = match epoch.or_else(|| Some(document.epoch.clone()).filter(|epoch| !epoch.is_empty())) {
             Some(epoch) => epoch,
-            // The epoch is damaged, and no running replica knows the epoch. The document therefore
-            // gets a new one.
+            // No running replica knows the epoch, so the document gets a new one.
             None if !self.is_remembered() => new_epoch(),
             None => {
                 return Err(format!(
@@ -122,12 +121,12 @@ impl Fleet {
     }
 }
 
-/// Returns 128 random bits in hex.
+/// 128 random bits in hex.
 fn new_epoch() -> String {
     format!("{}{}", random(), random())
 }
 
-/// Describes the damaged fields. The message contains the command that repairs them.
+/// The message contains the command that repairs the fields.
 fn damaged(name: &str, damages: &[String]) -> String {
     format!(
         "the document of fleet {name:?} has damaged fields: {damages} (repair them with `robotsd fleet restore \
