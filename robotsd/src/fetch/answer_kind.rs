@@ -28,11 +28,11 @@ pub(crate) enum AnswerKind {
     Restricted(StatusCode),
     /// 429.
     TooManyRequests,
-    /// Other 4xx.
+    /// 4xx other than the above.
     ClientError(StatusCode),
     /// 5xx.
     ServerError(StatusCode),
-    /// Not a registered class, or 1xx.
+    /// An unknown status, or a status that is not final.
     NoStatus(StatusCode),
     /// A connection was opened, but no response could be read.
     Failed(FetchErrorKind),
@@ -61,7 +61,6 @@ pub(crate) struct AnswerReading {
     /// Access for a crawler that follows RFC 9309 and has no earlier copy of the file. There is one
     /// exception: 429 counts as a 5xx status, because crawlers treat it like one.
     pub(crate) crawlers: CrawlerAccess,
-    /// Section of RFC 9309.
     pub(crate) section: &'static str,
     /// How crawlers behave that follow other documents; `None` if they behave in the same way.
     pub(crate) other_readings: Option<&'static str>,
@@ -135,7 +134,6 @@ const DRAFT_READING: &str = "robots that follow the Internet draft of 1996, such
 const READING_OF_COPIES: &str = "crawlers with a cached copy may continue to use it; after 30 days without an \
     answer, many treat everything as allowed";
 
-/// A few words, such as `503 Service Unavailable`.
 impl fmt::Display for AnswerKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -176,7 +174,7 @@ pub(crate) enum DocumentError {
 }
 
 impl RetrievalChain {
-    /// The first `most` bytes of the decoded body.
+    /// Returns the first `most` bytes of the decoded body.
     ///
     /// # Errors
     ///
@@ -210,7 +208,7 @@ impl Retriever {
     }
 }
 
-/// Text that can follow a URL and a colon.
+/// Formats the error as text that can follow a URL and a colon.
 impl fmt::Display for DocumentError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -15,7 +15,6 @@ pub(crate) const ACCEPTED_CODINGS: &str = "gzip, deflate, br";
 /// Servers do not use more than three codings for one body.
 const MAX_CODINGS: usize = 3;
 
-/// For brotli, in bytes.
 const BUFFER: usize = 8 << 10;
 
 #[derive(Debug)]
@@ -34,7 +33,8 @@ pub(crate) enum CodingError {
     TooMany(usize),
 }
 
-/// In lower case, without `identity`. The server applied the first coding first.
+/// Returns the codings in lower case, without `identity`. The server applied the first coding
+/// first.
 pub(crate) fn codings(headers: &HeaderMap) -> Vec<String> {
     let fields = headers.get_all(CONTENT_ENCODING).into_iter();
     let words = fields.flat_map(|field| field.as_bytes().split(|octet| *octet == b','));
@@ -91,8 +91,8 @@ pub(crate) fn decoder<'a>(
     Ok(octets)
 }
 
-/// The zlib format (RFC 9110, section 8.4.1.2), or raw deflate data without the zlib header, which
-/// some servers send.
+/// A decoder for the zlib format (RFC 9110, section 8.4.1.2), and for raw deflate data without the
+/// zlib header, which some servers send.
 enum Deflate<'a> {
     Unread(Box<dyn Read + 'a>),
     Begun(Box<dyn Read + 'a>),

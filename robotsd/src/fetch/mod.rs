@@ -33,7 +33,6 @@ pub(crate) fn robots_url(word: &str) -> Result<FetchUrl, ValueError> {
     format!("{}/robots.txt", site_of(&url)).parse()
 }
 
-/// Such as `https://example.com`.
 pub(crate) fn site_of(url: &FetchUrl) -> String {
     format!("{}://{}", if url.is_https() { "https" } else { "http" }, url.authority())
 }
@@ -46,7 +45,6 @@ pub(crate) fn shown_url(word: &str) -> String {
     }
 }
 
-/// Returns advice if the name of a missing file looks like a host.
 pub(crate) fn site_hint(word: &str) -> Option<String> {
     let host = word.strip_suffix("/robots.txt").unwrap_or(word);
     let (name, port) = host.split_once(':').map_or((host, None), |(name, port)| (name, Some(port)));

@@ -48,8 +48,8 @@ pub(crate) async fn serve<S: EdgeService>(
 ) -> Result<(), ConnectionFailure> {
     let served = http1_fast::serve(socket, service, &settings, Arc::clone(&clock), &stop).await?;
     let Some(handover) = served else { return Ok(()) };
-    // Boxed, because most connections end before they need this future, and would otherwise reserve
-    // space for it.
+    // This future is boxed, because most connections end before they need it, and would otherwise
+    // reserve space for it.
     match messages.filter(|_| spop::begins(&handover)) {
         Some(messages) => Box::pin(spop::serve(handover, settings, clock, stop, messages)).await,
         None => Box::pin(serve_handover(handover, settings, clock, stop)).await,
@@ -161,7 +161,6 @@ enum Event<O, E> {
     Served(Result<O, E>),
     Leave,
     Overdue,
-    /// The connection was idle, and a new connection has claimed its slot.
     Reclaimed,
 }
 

@@ -53,7 +53,7 @@ impl ConnectionSettings {
     /// connection is closed without an announcement.
     pub(crate) fn farewell(&self, has_served: bool) -> Duration {
         match (self.successor.is_set(), has_served) {
-            // The client may also send a request at the end of this time, so half of the drain time
+            // A request may arrive at the end of the first half of the drain time; the second half
             // remains for it.
             (true, _) => self.limits.drain / 2,
             (false, true) => Duration::ZERO,
@@ -108,7 +108,6 @@ pub(crate) struct EdgeLimits {
     /// Maximum duration of a TLS handshake, including the time before the client sends its first
     /// byte.
     pub(crate) tls_handshake: Duration,
-    /// Maximum time until the first byte of a new connection.
     pub(crate) first_byte: Duration,
     /// Maximum time between the first and the last byte of a request head.
     pub(crate) header_read: Duration,

@@ -44,12 +44,10 @@ pub(crate) struct WatchedSocket<T> {
     /// Bytes that were read to detect the protocol; the next reads return them.
     pub(crate) unread: Bytes,
     state: Arc<ConnectionState>,
-    /// Indexed by [`Operation`].
     timeouts: [IdleTimeout; 2],
     protocol: Protocol,
-    /// Interim responses that are partly written.
     interim: Bytes,
-    /// As last reported to the [`ConnectionState`].
+    /// The unsent data, as last reported to the [`ConnectionState`].
     unsent: Unsent,
     /// Result of `FrameAccounting::partial`, as last reported to the [`ConnectionState`].
     partial: Option<u32>,
@@ -168,7 +166,6 @@ impl<T: AsyncWrite + Unpin> WatchedSocket<T> {
         )
     }
 
-    /// Returns false if the connection is not idle.
     fn close_idle(&mut self, cx: &mut Context<'_>) -> bool {
         if self.unsent != Unsent::Nothing {
             return false;
@@ -185,8 +182,7 @@ impl<T: AsyncWrite + Unpin> WatchedSocket<T> {
         true
     }
 
-    /// Sends the last bytes of a connection if the socket accepts them immediately; otherwise drops
-    /// them.
+    /// Drops bytes that the socket does not accept immediately.
     fn send_last(&mut self, cx: &mut Context<'_>, octets: &[u8]) {
         if matches!(Pin::new(&mut self.socket).poll_write(cx, octets), Poll::Ready(Ok(_))) {
             let _ = Pin::new(&mut self.socket).poll_flush(cx);
@@ -258,7 +254,6 @@ enum Operation {
 
 enum ProtocolViolation {
     Preface,
-    /// The type of the first excess frame.
     Flood(u8),
 }
 

@@ -48,7 +48,6 @@ use crate::socket::Socket;
 pub(crate) struct Handover<S> {
     pub(crate) socket: Socket,
     pub(crate) octets: Bytes,
-    /// `None` if the protocol must be detected from the first bytes.
     pub(crate) protocol: Option<SettledProtocol>,
     pub(crate) service: Arc<RequestService<S>>,
 }

@@ -22,7 +22,6 @@ use crate::edge::connection::settings::{self, EdgeLimits};
 /// Requests with more fields are handed over to hyper.
 const FIELDS: usize = 64;
 
-/// Number of fields that the edge adds.
 const ADDED: usize = 4;
 
 /// If the fast path cannot handle the head, returns the bytes for the handover. The target in these
@@ -56,7 +55,7 @@ fn parse_octets(octets: &Bytes) -> Option<Request<()>> {
     for field in head.headers.iter() {
         let name = HeaderName::from_bytes(field.name.as_bytes()).ok()?;
         match name {
-            // `keep-alive` asks for what robotsd does anyway.
+            // robotsd keeps the connection alive anyway.
             CONNECTION if field.value.eq_ignore_ascii_case(b"keep-alive") => continue,
             // Requests with these fields have a body or change the state of the connection.
             CONNECTION | CONTENT_LENGTH | EXPECT | TE | TRAILER | TRANSFER_ENCODING | UPGRADE => return None,

@@ -29,7 +29,6 @@ pub(crate) const READ: usize = 8 * 1024;
 pub(crate) struct FastSocket {
     socket: Socket,
     early: Bytes,
-    /// Begins with the head of a response.
     pub(crate) out: Vec<u8>,
     sent: usize,
     timeout: IdleTimeout,
@@ -57,7 +56,6 @@ impl FastSocket {
         self.socket
     }
 
-    /// Returns `None` if the client has closed its sending side.
     pub(crate) fn poll_receive(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Option<Bytes>>> {
         if !self.early.is_empty() {
             return Poll::Ready(Ok(Some(std::mem::take(&mut self.early))));
@@ -153,7 +151,7 @@ impl FastSocket {
             }
             lingering.get_or_insert_with(LingeringClose::new).poll(&mut self.socket, cx).map(Ok)
         });
-        // Boxed, so that a connection reserves memory for this future only when it closes.
+        // The future is boxed, so that a connection reserves memory for it only when it closes.
         let _ = Box::pin(tokio::time::timeout(limit, closing)).await;
     }
 
@@ -328,7 +326,7 @@ impl RequestWait {
     }
 }
 
-/// Its waker is registered only once per connection, not for each request.
+/// The waker for this signal is registered only once per connection, not for each request.
 pub(crate) struct StopSignal<'s> {
     stop: watch::Receiver<bool>,
     signal: Pin<Box<dyn Future<Output = ()> + Send>>,

@@ -18,7 +18,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use crate::edge::connection::watched_socket::WatchedSocket;
 use crate::socket::poll_write_slices;
 
-/// The size of a TLS record.
+/// Maximum number of gathered bytes: the size of a TLS record.
 const BATCH: usize = 16 * 1024;
 
 /// Maximum size of a write that is gathered, in bytes. Copying larger writes costs more than
@@ -32,9 +32,8 @@ pub(crate) struct BatchedSocket<T>(Arc<Mutex<Batch<T>>>);
 #[derive(Debug)]
 struct Batch<T> {
     socket: WatchedSocket<T>,
-    /// Allocated only when needed, because most connections are idle.
+    /// This buffer is allocated only when needed, because most connections are idle.
     gathered: BytesMut,
-    /// Whether a read in this turn has found no more bytes.
     is_drained: bool,
 }
 

@@ -31,13 +31,11 @@ pub(crate) struct FrameAccounting {
 
 #[derive(Debug, Default)]
 struct OpenStreams {
-    /// Ordered by stream number.
     streams: Vec<OpenStream>,
-    /// Changes whenever a whole piece of the first stream has been sent, or the first stream has
-    /// ended. As in [`stream_timeout`](super::stream_timeout), single bytes do not count as
-    /// progress.
+    /// A number that changes whenever a whole piece of the first stream has been sent, or the first
+    /// stream has ended. As in [`stream_timeout`](super::stream_timeout), single bytes do not count
+    /// as progress.
     turn: u32,
-    /// Number of bytes of the first stream's current piece that have been sent.
     moved: usize,
 }
 

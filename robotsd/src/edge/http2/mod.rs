@@ -42,7 +42,7 @@ pub(crate) struct Http2ServerConnection<S> {
     socket: BatchedSocket<Socket>,
     service: Arc<RequestService<S>>,
     settings: Arc<ConnectionSettings>,
-    /// `None` if the system time is certainly wrong. `None` if the system time is certainly wrong.
+    /// `None` if the system time is certainly wrong.
     clock: Option<Arc<DateClock>>,
     is_leaving: bool,
     /// Number of requests that have arrived and are no longer in the queue of `h2`.

@@ -19,7 +19,7 @@ use tokio::time::Instant;
 use crate::edge::connection_state::ConnectionState;
 use crate::http_common::{Flag, IdleTimeout, InterimClient, InterimQueue, Transfer};
 
-/// Shared by the stream's task, the response body and the `Exchange` of the request.
+/// The stream's task, the response body and the `Exchange` of the request share this value.
 pub(crate) type StreamConsumer = Arc<StreamDelivery>;
 
 #[derive(Debug, Default)]
@@ -28,7 +28,6 @@ pub(crate) struct StreamDelivery {
     /// again.
     turn: AtomicUsize,
     sent: AtomicU64,
-    /// Whether the stream has accepted the end of the body, in addition to its bytes.
     pub(crate) is_ended: Flag,
     /// The upstream connection that the response uses, and the client connection of the stream.
     holds: OnceLock<(Transfer, Arc<ConnectionState>)>,
@@ -70,7 +69,6 @@ impl StreamDelivery {
     }
 }
 
-/// Ends the stream's task if it makes no progress for `idle`.
 pub(crate) fn watch<F: Future>(stream: F, consumer: StreamConsumer, idle: Duration) -> impl Future<Output = ()> {
     Watched { stream, consumer, seen: 0, timeout: IdleTimeout::new(idle), turns: StreamTurns::new(TURN, LOOK) }
 }
@@ -102,7 +100,7 @@ const TURN: Duration = Duration::from_secs(30);
 /// waiting stream lacks flow-control window, so it is stalled.
 struct StreamTurns {
     last: Instant,
-    /// [`Delivery::taken`](crate::edge::connection_state::Delivery) at the last check.
+    /// Value of [`Delivery::taken`](crate::edge::connection_state::Delivery) at the last check.
     taken: usize,
     longest: Duration,
     look: IdleTimeout,

@@ -19,16 +19,14 @@ use crate::http_common::{AccessFields, AddedFields, AskedAbout};
 /// decision.
 #[derive(Debug)]
 pub(crate) struct AccessRecord {
-    /// Time when the head of the request was complete.
     pub(crate) at: SystemTime,
     /// Address of the client's end of the connection. For a proxy's decision request, the address
     /// of the original client; `None` if the decision request does not contain it.
     pub(crate) peer: Option<SocketAddr>,
     pub(crate) id: RequestId,
-    /// 32 hexadecimal digits.
     pub(crate) trace_id: Option<Box<str>>,
     pub(crate) method: Method,
-    /// Path and query. Without the host of an absolute-form target or of an HTTP/2 request.
+    /// Path and query. The host of an absolute-form target or of an HTTP/2 request is not included.
     pub(crate) target: String,
     pub(crate) version: Version,
     pub(crate) host: Option<HeaderValue>,
@@ -38,13 +36,12 @@ pub(crate) struct AccessRecord {
     pub(crate) status: Option<StatusCode>,
     /// Number of bytes of the response's content that were passed to the connection.
     pub(crate) sent: u64,
-    /// Whether all of the content was passed to the connection.
     pub(crate) is_whole: bool,
     pub(crate) took: Duration,
     pub(crate) notes: Vec<(&'static str, Value)>,
 }
 
-/// Called for each request that has ended; must not block.
+/// Callback for each request that has ended. It must not block.
 pub(crate) type OnAccess = Arc<dyn Fn(Box<AccessRecord>) + Send + Sync>;
 
 pub(crate) struct PendingRecord {

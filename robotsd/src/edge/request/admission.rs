@@ -25,7 +25,6 @@ pub(crate) fn admit(head: &mut Parts, limits: &EdgeLimits) -> Result<bool, Reque
         ));
     }
     check_target(head, limits)?;
-    // Most requests have none of these four fields.
     let is_simple = |name: &HeaderName| !matches!(*name, TRANSFER_ENCODING | CONTENT_LENGTH | EXPECT | UPGRADE);
     if head.headers.keys().all(is_simple) {
         return Ok(false);

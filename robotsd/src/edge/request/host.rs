@@ -50,9 +50,9 @@ pub(crate) fn settle(head: &mut Parts) -> Result<(), RequestRefusal> {
     to_origin_form(head)
 }
 
-/// Converts the target of a request by which another proxy asks for a decision. The host is not
-/// checked, because it comes from the client of that proxy. The proxy must get a decision even if
-/// its client sent an invalid host.
+/// Converts the target of a request that asks for a decision about another proxy's request. The
+/// host is not checked, because it comes from a client of the other proxy. That proxy must get a
+/// decision even if its client sent an invalid host.
 pub(crate) fn to_origin_form(head: &mut Parts) -> Result<(), RequestRefusal> {
     if let Some(authority) = head.uri.authority()
         && let Ok(host) = HeaderValue::from_str(authority.as_str())

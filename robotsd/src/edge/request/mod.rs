@@ -22,7 +22,7 @@ use http::HeaderValue;
 
 use crate::http_common::Peer;
 
-/// From the forwarded fields if the peer is a trusted proxy.
+/// If the peer is a trusted proxy, these values come from the forwarded fields.
 #[derive(Debug)]
 pub(crate) struct ClientInfo {
     pub(crate) peer: Peer,

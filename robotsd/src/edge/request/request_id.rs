@@ -14,7 +14,7 @@ use std::sync::OnceLock;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-/// 32 hexadecimal digits, or an id from a trusted proxy.
+/// An id of 32 hexadecimal digits, or an id from a trusted proxy.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, derive_more::Debug, derive_more::Display)]
 #[debug("RequestId({})", self.as_str())]
 #[display("{}", self.as_str())]
@@ -23,7 +23,6 @@ pub(crate) struct RequestId {
     length: u8,
 }
 
-/// Maximum length of an accepted id, in bytes.
 const MAX_BYTES: usize = 64;
 const OWN: usize = 32;
 
@@ -69,7 +68,6 @@ impl RequestId {
     }
 }
 
-/// The last step of SplitMix64.
 fn mix(mut value: u64) -> u64 {
     value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

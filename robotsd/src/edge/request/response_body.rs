@@ -1,4 +1,5 @@
-//! The body of a response to a client, its framing, and the exchange that ends with its last byte.
+//! The body of a response that is sent to the client, its framing, and the exchange that ends with
+//! its last byte.
 //!
 //! HTTP/2 clients also get trailers, if [their names are allowed](trailers). On HTTP/1.1, trailers
 //! are dropped, as RFC 9110, section 6.5.1, allows.
@@ -37,7 +38,6 @@ pin_project! {
 #[derive(Debug)]
 struct Http2Pieces {
     consumer: StreamConsumer,
-    /// The rest of the last frame.
     queued: Bytes,
 }
 
@@ -75,7 +75,6 @@ pin_project! {
 }
 
 impl<B> ResponseBody<B> {
-    /// A body that the edge itself has generated.
     pub(crate) fn own(text: Bytes) -> Self {
         Self {
             content: Content::Own { text: Some(text).filter(|text| !text.is_empty()) },
@@ -84,7 +83,6 @@ impl<B> ResponseBody<B> {
         }
     }
 
-    /// `stream` is `None` for an HTTP/1.1 connection.
     pub(crate) fn inner(body: B, stream: Option<StreamConsumer>) -> Self {
         let stream = stream.map(|consumer| Box::new(Http2Pieces { consumer, queued: Bytes::new() }));
         Self { content: Content::Inner { body }, stream, exchange: None }
@@ -190,7 +188,7 @@ pub(crate) enum Framing {
     Absent { length: Option<u64> },
     /// If `is_in_head` is true, the head already contains the length as `Content-Length`.
     Length { octets: u64, is_in_head: bool },
-    /// Marked by chunks on HTTP/1.1, by frames on HTTP/2.
+    /// Chunks on HTTP/1.1 or frames on HTTP/2 mark every piece and the end.
     Chunked,
 }
 
@@ -228,12 +226,11 @@ impl Framing {
 /// disconnects.
 #[derive(Debug)]
 pub(crate) struct Exchange {
-    // Before `record`, because fields are dropped in order: when the record is logged, the
-    // connection must already count as idle.
+    // This field must be before `record`, because fields are dropped in order: when the record is
+    // logged, the connection must already count as idle.
     in_progress: RequestInProgress,
     holds_transfer: bool,
     is_answered: bool,
-    /// `None` without an access log.
     pub(crate) record: Option<Box<PendingRecord>>,
     /// `None` on HTTP/1.1. The stream counts the sent bytes, because only the stream knows how many
     /// bytes `h2` has accepted.

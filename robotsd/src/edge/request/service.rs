@@ -47,14 +47,11 @@ use crate::metrics::MethodLabel;
 #[derive(Clone, Debug)]
 pub(crate) struct ConnectionInfo {
     pub(crate) forwarded: ForwardedFields,
-    /// `None` on a listener without TLS.
     pub(crate) secured: Option<Secured>,
 }
 
 pub(crate) enum ResponseWriter {
-    /// The fast path cannot switch protocols.
     Fast,
-    /// With hyper's handle for switching protocols.
     Hyper(OnUpgrade),
     Stream(StreamConsumer),
 }
@@ -64,7 +61,6 @@ pub(crate) struct RequestService<S> {
     settings: Arc<ConnectionSettings>,
     pub(crate) connection: Arc<ConnectionState>,
     info: ConnectionInfo,
-    /// Unique within the process.
     number: u64,
     requests: AtomicU64,
 }
@@ -80,18 +76,19 @@ impl<S> RequestService<S> {
         Self { inner, settings, connection, info, number, requests: AtomicU64::new(0) }
     }
 
-    /// `None` without TLS: the first bytes of the connection then decide the protocol.
+    /// `None` if there is no TLS: the first bytes of the connection then decide the protocol.
     pub(crate) fn settled_protocol(&self) -> Option<SettledProtocol> {
         self.info.secured.as_ref().map(|secured| secured.protocol)
     }
 
-    /// Step 2. Also returns whether this is the first request on the connection.
+    /// Determines the request id (step 2). Also returns whether this is the first request on the
+    /// connection.
     fn request_id(&self, given: Option<RequestId>) -> (RequestId, bool) {
         let request = self.requests.fetch_add(1, Ordering::Relaxed);
         (given.unwrap_or_else(|| RequestId::new(self.number, request)), request == 0)
     }
 
-    /// Step 2. Refused requests have an exchange and an access record, too.
+    /// Begins the exchange (step 2). Refused requests have an exchange and an access record, too.
     fn begin(&self, request: &Request<RequestBody>, id: RequestId, forwarded: Option<&ForwardedInfo>) -> Exchange {
         let mut exchange = Exchange::begin(&self.connection, request.version() == Version::HTTP_2);
         if let Some(on_access) = &self.settings.on_access {
@@ -103,7 +100,7 @@ impl<S> RequestService<S> {
         exchange
     }
 
-    /// Steps 3 to 5.
+    /// Checks and completes the request (steps 3 to 5).
     fn prepare(
         &self,
         request: Request<RequestBody>,

@@ -20,7 +20,7 @@ use super::{ClientInfo, host};
 use crate::http_common::Peer;
 use crate::http_common::fields::{self, ForwardedValues, Sender};
 
-/// Empty by default, so that forwarded fields are ignored.
+/// By default, no proxy is trusted, so that forwarded fields are ignored.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Trusted {
     pub(crate) networks: Vec<Network>,
@@ -31,11 +31,11 @@ pub(crate) struct Trusted {
 
 #[derive(Debug)]
 pub(crate) struct ForwardedInfo {
-    /// The last address in the forwarded fields that is not a trusted proxy. If all addresses are
-    /// trusted, the first one.
+    /// Address of the client: the last address in the forwarded fields that is not a trusted proxy.
+    /// If all addresses are trusted, the first one.
     pub(crate) client: SocketAddr,
-    /// The addresses from the client to the peer, in the format of `X-Forwarded-For`. Without the
-    /// addresses before the client's.
+    /// The addresses from the client to the peer, in the format of `X-Forwarded-For`. Addresses
+    /// before the client's are left out.
     pub(crate) way: Option<HeaderValue>,
     pub(crate) scheme: Option<&'static str>,
     pub(crate) host: Option<HeaderValue>,
@@ -83,12 +83,10 @@ fn scheme(given: &[u8]) -> Option<&'static str> {
     ["https", "http"].into_iter().find(|scheme| given.eq_ignore_ascii_case(scheme.as_bytes()))
 }
 
-/// The forwarded fields that are the same for all requests of a connection.
 #[derive(Clone, Debug)]
 pub(crate) struct ForwardedFields {
     peer: Peer,
     address: HeaderValue,
-    /// `http` or `https`.
     scheme: &'static str,
     trusted: Arc<Trusted>,
     is_trusted: bool,
@@ -104,8 +102,8 @@ impl ForwardedFields {
         Self { peer, address, scheme, trusted, is_trusted }
     }
 
-    /// For a connection whose PROXY header does not identify the client. Forwarded fields on this
-    /// connection are not trusted, because they may come from that client.
+    /// Returns the fields for a connection whose PROXY header does not identify the client.
+    /// Forwarded fields on this connection are not trusted, because they may come from that client.
     pub(crate) fn of_unnamed_client(self) -> Self {
         Self { is_trusted: false, ..self }
     }

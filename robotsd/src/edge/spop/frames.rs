@@ -11,10 +11,8 @@ use bytes::{Buf, Bytes, BytesMut};
 /// most as large as its buffers: 16 KiB by default.
 pub(crate) const MAX_FRAME_BYTES: usize = 64 * 1024;
 
-/// Minimum `max-frame-size` that HAProxy may announce, in bytes.
 const MIN_BOUND: u64 = 256;
 
-/// Size of a frame's length field, in bytes.
 const LENGTH: usize = 4;
 
 const AGENT_HELLO: u8 = 101;
@@ -38,14 +36,12 @@ pub(crate) enum HaproxyFrame {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Agreement {
-    /// In bytes.
+    /// Maximum frame size, in bytes.
     pub(crate) largest: usize,
     pub(crate) has_pipelining: bool,
-    /// HAProxy opened the connection only for a health check.
     pub(crate) is_health_check: bool,
 }
 
-/// Sent in DISCONNECT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SpopError {
     pub(crate) status: u32,
@@ -169,7 +165,6 @@ pub(crate) struct VariableList {
     most: usize,
 }
 
-/// Maximum size of the head of an ACK, in bytes.
 const HEAD: usize = 1 + 4 + 10 + 10;
 
 /// Maximum size of an action, without the name and the value of the variable, in bytes.
@@ -184,7 +179,7 @@ impl VariableList {
         self.actions.len() + AROUND + name.len() + value.len() <= self.most
     }
 
-    /// Omits the variable if it does not fit.
+    /// Does nothing if the variable does not fit.
     pub(crate) fn text(&mut self, name: &str, value: &[u8]) {
         if self.has_room(name, value) {
             self.set(name);
@@ -192,7 +187,7 @@ impl VariableList {
         }
     }
 
-    /// Omits the variable if it does not fit.
+    /// Does nothing if the variable does not fit.
     pub(crate) fn number(&mut self, name: &str, value: u32) {
         if self.has_room(name, &[]) {
             self.set(name);
@@ -214,16 +209,14 @@ pub(crate) enum SpopValue<'a> {
     Flag(bool),
     Number(u64),
     Address(IpAddr),
-    /// A string or binary data.
     Octets(&'a [u8]),
 }
 
-/// The arguments of a message, or the items of a handshake.
+/// A list of names and values: the arguments of a message, or the items of a handshake.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arguments<'a>(&'a [u8]);
 
 impl<'a> Arguments<'a> {
-    /// Returns `None` if the bytes are not exactly one list.
     pub(super) fn all(octets: &'a [u8]) -> Option<Self> {
         let mut rest = octets;
         while !rest.is_empty() {
@@ -254,7 +247,6 @@ impl<'a> Arguments<'a> {
         None
     }
 
-    /// Returns the value with this name if it is a string or binary data.
     pub(crate) fn octets(self, name: &[u8]) -> Option<&'a [u8]> {
         match self.get(name)? {
             SpopValue::Octets(octets) => Some(octets),

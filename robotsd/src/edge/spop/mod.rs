@@ -114,12 +114,11 @@ struct Session<S> {
     /// begun.
     partial_since: Option<Instant>,
     was_told_to_stop: bool,
-    /// Set after a shutdown has begun: frames are not read any more. Otherwise, a connection with a
-    /// constant flow of messages would never end.
+    /// Whether reading frames has ended because of a shutdown. If frames were still read, a
+    /// connection with a constant flow of messages would never end.
     takes_no_more: bool,
     service: Arc<RequestService<S>>,
     messages: SpopMessages,
-    /// `None` before the handshake.
     agreement: Option<Agreement>,
     waiting: FuturesUnordered<WaitingFrame>,
 }
@@ -148,7 +147,6 @@ impl<S: EdgeService> Session<S> {
         }
     }
 
-    /// Returns the deadline of the wait.
     fn begin_wait(&mut self, limits: &EdgeLimits) -> Instant {
         let is_partial = !self.received.is_empty() || self.agreement.is_none();
         self.service.connection.set_partial(is_partial || !self.waiting.is_empty());
@@ -163,7 +161,6 @@ impl<S: EdgeService> Session<S> {
         self.partial_since.map_or(now + limits.keep_alive, |since| since + limits.header_read)
     }
 
-    /// `None` if queued frames have been answered.
     fn poll_event(
         &mut self,
         stopped: Pin<&mut impl Future<Output = ()>>,

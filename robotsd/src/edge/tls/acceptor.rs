@@ -110,9 +110,9 @@ impl TlsAcceptor {
         Ok(Some((stream, secured)))
     }
 
-    /// Meanwhile ends handshakes that have waited for their clients for longer than [`GRACE`].
-    /// Otherwise a thousand clients that send only a ClientHello could block all others until the
-    /// deadline.
+    /// Waits for a permit, and meanwhile ends handshakes that have waited for their clients for
+    /// longer than [`GRACE`]. Otherwise a thousand clients that send only a ClientHello could block
+    /// all others until the deadline.
     async fn permit(&self, full: impl FnOnce()) -> Result<SemaphorePermit<'_>, AcquireError> {
         if let Ok(permit) = self.permits.try_acquire() {
             return Ok(permit);
@@ -131,8 +131,9 @@ impl TlsAcceptor {
 }
 
 impl LiveCertificates {
-    /// For connections to the admin interface. They need no permit, because their number is
-    /// limited. Also returns the name in the client's certificate, if one was requested.
+    /// Performs the handshake of a connection to the admin interface. These connections need no
+    /// permit, because their number is limited. Also returns the name in the client's certificate,
+    /// if one was requested.
     pub(crate) async fn secure(&self, socket: TcpStream) -> io::Result<(TlsStream<TcpStream>, Option<String>)> {
         let mut first = [0];
         if socket.peek(&mut first).await? == 1 && first[0].is_ascii_uppercase() {
@@ -232,7 +233,7 @@ const HANDSHAKE: u8 = 22;
 /// Maximum size of the fragment in a record, in bytes (RFC 8446, section 5.1).
 const MAX_FRAGMENT: usize = 1 << 14;
 
-/// Sent without reading the request.
+/// The response to a request without TLS, which is sent without reading the request.
 const WITHOUT_TLS: &[u8] = b"HTTP/1.1 400 Bad Request\r\ncontent-type: text/plain; charset=utf-8\r\n\
     content-length: 39\r\ncache-control: no-store\r\nconnection: close\r\n\r\n400 this port speaks TLS: use https://\n";
 
@@ -243,15 +244,14 @@ async fn explain(mut socket: TcpStream) {
     }
 }
 
-/// Minimum duration of a handshake before it may be ended to free its permit. Longer than a round
-/// trip to any client.
+/// Minimum duration of a handshake before it may be ended to free its permit. This is longer than a
+/// round trip to any client.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// Ordered by the time when the handshakes acquired their permits.
+/// The handshakes that have a permit, ordered by the time when they acquired it.
 #[derive(Debug, Default)]
 pub(crate) struct HandshakesUnderWay(Mutex<VecDeque<(Instant, Weak<Handshake>)>>);
 
-/// Exists only while the handshake has a permit.
 #[derive(Debug)]
 pub(crate) struct Handshake(Arc<ConnectionState>);
 
@@ -293,13 +293,13 @@ pub(crate) struct Secured {
     certificates: LiveCertificates,
     served: Arc<ServedCertificate>,
     place: usize,
-    /// In lower case; `None` if the client named no host.
+    /// The requested host in lower case; `None` if the client named no host.
     name: Option<Box<str>>,
     pub(crate) protocol: SettledProtocol,
 }
 
-/// Determined by ALPN (HTTP/1.1 if the client does not use ALPN), or without TLS by the first
-/// request.
+/// The protocol is determined by ALPN (HTTP/1.1 if the client does not use ALPN), or without TLS by
+/// the first request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SettledProtocol {
     Http1,

@@ -33,17 +33,15 @@ use self::CertificateEventKind::InForce;
 use super::pair::{CertificatePair, PairPaths, PairVersion, Validity, provider, version};
 use crate::authorities::Authorities;
 
-/// There is at least one certificate.
 #[derive(Debug)]
 pub(super) struct CertificatesByName<P = Arc<CertificatePair>> {
     pub(super) certificates: Vec<P>,
     exact: HashMap<String, Vec<usize>>,
-    /// Indexed by the part of the name after `*.`.
+    /// Certificates for wildcards, indexed by the part of the name after `*.`.
     wildcard: HashMap<String, Vec<usize>>,
 }
 
 impl<P> CertificatesByName<P> {
-    /// The first certificate is the default for unknown names.
     pub(super) fn new(certificates: Vec<P>, names: impl Fn(&P) -> &[String]) -> Self {
         let mut exact: HashMap<String, Vec<usize>> = HashMap::new();
         let mut wildcard: HashMap<String, Vec<usize>> = HashMap::new();
@@ -75,7 +73,7 @@ impl<P> CertificatesByName<P> {
         if candidates.peek().is_none() { place == DEFAULT } else { candidates.any(|candidate| candidate == place) }
     }
 
-    /// Best first.
+    /// The best certificate comes first.
     fn candidates(&self, name: &str) -> impl Iterator<Item = usize> {
         let name = name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();
         let exact = self.exact.get(&name);
@@ -99,8 +97,8 @@ pub(super) struct ServedCertificate {
 #[derive(Debug)]
 pub(super) struct HandshakeConfig {
     provider: Arc<CryptoProvider>,
-    /// Replaced every six hours, but not when certificates are reloaded, because resuming a session
-    /// does not involve a certificate.
+    /// These keys are replaced every six hours, but not when certificates are reloaded, because
+    /// resuming a session does not involve a certificate.
     tickets: Arc<dyn ProducesTickets>,
     clients: Arc<dyn ClientCertVerifier>,
     protocols: &'static [&'static [u8]],
@@ -113,8 +111,8 @@ impl HandshakeConfig {
         Ok(Self { provider: Arc::new(provider()), tickets, clients, protocols: &[HTTP_2, HTTP_1] })
     }
 
-    /// For an admin listener, which supports HTTP/1.1 only. If `clients` is given, each client must
-    /// have a certificate from one of these authorities.
+    /// Creates the settings for an admin listener, which supports HTTP/1.1 only. If `clients` is
+    /// given, each client must have a certificate from one of these authorities.
     fn for_operators(clients: Option<&Authorities>) -> Result<Self, Error> {
         let made = Self { protocols: &[HTTP_1], ..Self::new()? };
         let Some(Authorities { roots, .. }) = clients else { return Ok(made) };
@@ -136,7 +134,6 @@ impl HandshakeConfig {
     }
 }
 
-/// Cloning is cheap.
 #[derive(Clone, Debug)]
 pub(crate) struct LiveCertificates(Arc<CertificateState>);
 
@@ -147,12 +144,13 @@ struct CertificateState {
     current: ArcSwap<CertificatesByName<Arc<ServedCertificate>>>,
     making: HandshakeConfig,
     reports: Mutex<Vec<PairReport>>,
-    /// For each pair, in the order of `paths`, the reason why its current files cannot be used. Not
-    /// part of `reports`, because `reports` is locked while files are read.
+    /// The reason why the current files of a pair cannot be used, for each pair in the order of
+    /// `paths`. These reasons are not part of `reports`, because `reports` is locked while files
+    /// are read.
     rejections: ArcSwap<Vec<Option<String>>>,
 }
 
-/// The last message of each kind, which is not reported again.
+/// The last rejection of a pair and the last warning about it, which are not reported again.
 #[derive(Clone, Debug, Default)]
 struct PairReport {
     rejection: Option<String>,
@@ -188,8 +186,7 @@ impl LiveCertificates {
         Self::made_by(HandshakeConfig::new()?, None, pairs)
     }
 
-    /// For an admin listener. If `clients` is given, each client must have a certificate from one
-    /// of these authorities.
+    /// If `clients` is given, each client must have a certificate from one of these authorities.
     pub(crate) fn for_operators(pairs: ReadPairs, clients: Option<Authorities>) -> Result<Self, Error> {
         Self::made_by(HandshakeConfig::for_operators(clients.as_ref())?, clients, pairs)
     }
@@ -278,7 +275,6 @@ impl LiveCertificates {
         self.0.current.load_full()
     }
 
-    /// `None` for each pair that cannot be read.
     fn versions(&self) -> Vec<Option<PairVersion>> {
         self.0.paths.iter().map(version).collect()
     }
@@ -319,7 +315,6 @@ impl LiveCertificates {
         events
     }
 
-    /// Returns `None` if the pair cannot be used.
     fn read(
         &self,
         paths: &PairPaths,
@@ -376,7 +371,6 @@ fn by_name(shown: Vec<Arc<ServedCertificate>>) -> CertificatesByName<Arc<ServedC
 mod tests {
     use super::*;
 
-    /// A stand-in for a certificate: its names, and whether the client supports its signature.
     type Made = (Vec<String>, bool);
 
     fn certificates(of: &[(&[&str], bool)]) -> CertificatesByName<Made> {

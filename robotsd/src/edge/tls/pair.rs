@@ -21,7 +21,6 @@ use webpki::{EndEntityCert, KeyUsage};
 use crate::date;
 use crate::files;
 
-/// Both files are in PEM.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PairPaths {
     /// The certificate, followed by the certificates of its issuers.
@@ -31,16 +30,14 @@ pub(crate) struct PairPaths {
 
 pub(crate) struct CertificatePair {
     pub(super) key: Arc<CertifiedKey>,
-    /// In lower case; a wildcard begins with `*.`.
+    /// DNS names in lower case; a wildcard begins with `*.`.
     pub(crate) names: Vec<String>,
-    /// `None` if the dates cannot be read from the certificate.
     pub(super) validity: Option<Validity>,
     pub(super) version: PairVersion,
-    /// Other users can access the key file, or the group can change it.
+    /// Whether other users can access the key file, or the group can change it.
     exposed: bool,
 }
 
-/// Hash of both files, to detect changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PairVersion([u8; 32]);
 
@@ -145,7 +142,6 @@ pub(super) fn provider() -> CryptoProvider {
     ring::default_provider()
 }
 
-/// Returns `None` if one of the files cannot be read.
 pub(super) fn version(paths: &PairPaths) -> Option<PairVersion> {
     let (chain, _) = read(&paths.chain).ok()?;
     let (key, _) = read(&paths.key).ok()?;
@@ -240,7 +236,6 @@ impl Validity {
         }
     }
 
-    /// Such as `2027-01-31`.
     pub(crate) fn last_day(&self) -> String {
         let mut day = date::rfc3339(self.end);
         day.truncate(10);
