@@ -26,21 +26,21 @@ const USER_AGENT: &str = concat!("robotsd/", env!("CARGO_PKG_VERSION"), " (+http
 /// Maximum number of redirects to follow (RFC 9309, section 2.3.1.2).
 const REDIRECTS: usize = 5;
 
-/// Maximum number of requests per run. Protects sites from too many requests if a file contains
-/// many URLs.
+/// Maximum number of requests per run. This limit protects sites from too many requests if a file
+/// contains many URLs.
 const MAX_REQUESTS: usize = 500;
 
 /// Time limit of a whole run, as a multiple of the limit for one request. A file may contain many
-/// URLs on slow servers.
+/// URLs on slow servers, so a whole run needs more time than one request.
 pub(crate) const WHOLE: u32 = 4;
 
-/// Also the time limit of the TLS handshake.
+/// Time limit for opening a connection, and for its TLS handshake.
 const CONNECT: Duration = Duration::from_secs(10);
 
-/// Minimum and maximum of `--timeout`.
 const TIMES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(600));
 
-/// Set for each option, because `next_help_heading` would also apply to the options that follow.
+/// This heading is set for each option, because `next_help_heading` would also apply to the options
+/// that follow.
 const HEADING: &str = "Fetching a robots.txt by URL";
 
 // All requests together may take [`WHOLE`] times as long as a single request.
@@ -75,21 +75,17 @@ fn time(text: &str) -> Result<Duration, String> {
 #[derive(Clone, Debug)]
 pub(crate) struct RetrievalRequest {
     pub(crate) url: FetchUrl,
-    /// Maximum number of body bytes to read, before decoding.
     pub(crate) most: u64,
-    /// Whether to accept gzip, deflate and brotli. Without them, no `Accept-Encoding` is sent, as
-    /// by simple crawlers.
+    /// Whether to accept gzip, deflate and brotli. If not, no `Accept-Encoding` is sent; simple
+    /// crawlers do not send it either.
     pub(crate) accepts_codings: bool,
 }
 
-/// All methods block.
 #[derive(Debug)]
 pub(crate) struct Retriever {
     fetcher: Fetcher,
-    /// Runs on the calling thread.
     runtime: Runtime,
     requests: AtomicUsize,
-    /// The run must end at `over`, which is `whole` after its start.
     over: Instant,
     whole: Duration,
 }
@@ -195,7 +191,6 @@ fn failed(kind: FetchErrorKind, cause: String) -> Result<FetchAnswer, FetchError
     Err(FetchError::with_cause(kind, cause))
 }
 
-/// One request of a redirect chain.
 #[derive(Debug)]
 pub(crate) struct Hop {
     pub(crate) url: FetchUrl,
@@ -204,11 +199,8 @@ pub(crate) struct Hop {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ChainEnd {
-    /// The last hop failed, or its response is not a redirect.
     Reached,
-    /// The last hop is a redirect, but the maximum number of redirects has been followed.
     TooMany,
-    /// The last hop redirects to this URL, which the chain already contains.
     Loop(FetchUrl),
     /// The last hop is a redirect whose `Location` is missing or cannot be followed. The string
     /// contains the reason.
@@ -223,7 +215,6 @@ pub(crate) struct RetrievalChain {
 }
 
 impl Hop {
-    /// `None` if no connection was opened.
     pub(crate) fn address(&self) -> Option<SocketAddr> {
         self.answer.as_ref().map_or_else(|error| error.address, |answer| answer.address)
     }
@@ -249,12 +240,11 @@ impl RetrievalChain {
         &self.hops.first().unwrap_or(&self.last).url
     }
 
-    /// Returns `None` if the chain does not end with a response.
     pub(crate) fn answer(&self) -> Option<&FetchAnswer> {
         self.last.answer.as_ref().ok().filter(|_| self.end == ChainEnd::Reached)
     }
 
-    /// The part of a failure that [`AnswerKind`](super::AnswerKind) does not contain.
+    /// Returns details of a failure that [`AnswerKind`](super::AnswerKind) does not contain.
     pub(crate) fn detail(&self) -> Option<String> {
         match (&self.end, &self.last.answer) {
             (ChainEnd::Loop(to), _) => Some(format!("{} leads back to {to}", self.last.url)),
@@ -269,7 +259,7 @@ impl RetrievalChain {
     }
 }
 
-/// `HOST:PORT:ADDRESS:PORT`, as in curl's `--connect-to`.
+/// A rule of the form `HOST:PORT:ADDRESS:PORT`, as in curl's `--connect-to`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ConnectTo {
     from: (Option<String>, Option<u16>),
@@ -277,7 +267,6 @@ pub(crate) struct ConnectTo {
 }
 
 impl ConnectTo {
-    /// `None` if the rule does not apply.
     pub(crate) fn place(&self, host: &str, port: u16) -> Option<(String, u16)> {
         let (of_host, of_port) = &self.from;
         let is_meant = of_host.as_deref().is_none_or(|of| of == host) && of_port.is_none_or(|of| of == port);
@@ -302,7 +291,7 @@ impl FromStr for ConnectTo {
     }
 }
 
-/// Colons in square brackets do not separate.
+/// Splits a rule at its colons, except those in square brackets.
 fn split(text: &str) -> Vec<&str> {
     let mut is_inside = false;
     text.split(|char| {

@@ -33,7 +33,6 @@ pub(super) struct Asked {
     pub(super) lost: watch::Receiver<Vec<WriteCall>>,
 }
 
-/// Changes for the writer task to make, and the channel for their results.
 pub(super) type WriteRequest = (Vec<WriteCall>, oneshot::Sender<Result<Vec<WriteAnswer>, String>>);
 pub(super) type WriteAnswers = oneshot::Receiver<Result<Vec<WriteAnswer>, String>>;
 
@@ -64,12 +63,10 @@ impl Asks {
         (Self { writes, reads, beats, turns, lost, has_failed: AtomicBool::new(false) }, asked)
     }
 
-    /// Does not wait for the read.
     pub(super) fn ask_read(&self) {
         let _ = self.reads.send(oneshot::channel().0);
     }
 
-    /// Does not wait for the heartbeat.
     pub(super) fn ask_beat(&self) {
         let _ = self.beats.send(BeatRequest::Beat(oneshot::channel().0));
     }
@@ -80,19 +77,16 @@ impl Asks {
         answered
     }
 
-    /// Waits until the document has been read.
     pub(super) async fn read(&self) {
         let (round, end) = oneshot::channel();
         let _ = self.reads.send(round);
         let _ = end.await;
     }
 
-    /// Waits until the heartbeat has been sent.
     pub(super) async fn beat(&self) {
         self.beats(BeatRequest::Beat).await;
     }
 
-    /// Waits until the heartbeat of this replica has been removed from the store.
     pub(super) async fn leave(&self) {
         self.beats(BeatRequest::Leave).await;
     }
@@ -104,7 +98,7 @@ impl Asks {
     }
 }
 
-/// The sites of this process, as the tasks of the fleet use them.
+/// The sites of this process, for the tasks of the fleet.
 pub(crate) trait FleetSites: Send + Sync {
     /// A site with one robots.txt per host has one entry per host.
     fn statuses(&self) -> Vec<(String, Status)>;
@@ -115,7 +109,7 @@ pub(crate) trait FleetSites: Send + Sync {
     /// Blocks.
     fn roll_back(&self, site: &str, by: &Attribution);
 
-    /// Records the switching on the board, because some requests of that time may not have been
-    /// counted.
+    /// Records on the board that enforcement was switched off or on, because some requests of that
+    /// time may not have been counted.
     fn were_switched_off(&self);
 }

@@ -27,49 +27,42 @@ use tower_robots::live::VersionHashPrefix;
 
 use crate::render::cut;
 
-/// The scope for all sites.
 pub(crate) const EVERY_SITE: &str = "*";
 
-/// Format of the documents that this program can read and write.
 const FORMAT: u64 = 1;
 
 /// Upper bound of a rev and of a format. No fleet needs more, and Lua scripts support exact numbers
 /// only up to 2^53.
 pub(super) const MAX_NUMBER: u64 = 1 << 48;
 
-/// The end of the year 9999, as Unix time in seconds.
+/// Upper bound of a time: the end of the year 9999, as Unix time in seconds.
 const MAX_TIME: u64 = 253_402_300_799;
 
-/// In bytes.
+/// Maximum length of an epoch, in bytes.
 const MAX_EPOCH: usize = 64;
 
 /// Maximum number of characters of a damaged field in a message; damaged fields can have any
 /// length.
 const MAX_SHOWN: usize = 40;
 
-/// Name and value.
 pub(super) type Field = (Vec<u8>, Vec<u8>);
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Document {
-    /// Empty if the field is damaged.
+    /// Identity of the document; empty if the field is damaged.
     pub(crate) epoch: String,
     /// Number of the last write to the document; 0 if the field is damaged.
     pub(crate) rev: u64,
     pub(crate) tag: String,
-    /// Off switches by name.
     pub(crate) marks: BTreeMap<String, OffSwitch>,
-    /// Tombstones by the name of the lifted off switch.
+    /// The key is the name of the lifted off switch.
     pub(crate) lifted: BTreeMap<String, Stamp>,
-    /// Accepted versions by site.
     pub(crate) accepts: BTreeMap<String, Accept>,
-    /// Damaged fields by name.
     pub(crate) damaged: BTreeMap<Vec<u8>, Damage>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Damage {
-    /// `None` if the field is missing.
     pub(crate) value: Option<Vec<u8>>,
     pub(crate) why: String,
 }
@@ -99,7 +92,8 @@ pub(crate) struct OffSwitch {
 }
 
 impl OffSwitch {
-    /// Contains the scope, because off switches with different scopes may have the same ID.
+    /// The name contains the scope, because off switches with different scopes may have the same
+    /// ID.
     pub(crate) fn name(&self) -> String {
         format!("{}:{}", self.scope, self.id)
     }
@@ -157,7 +151,7 @@ impl Document {
         Ok(Some(document))
     }
 
-    /// Also removes damaged off switches.
+    /// Removes off switches that have a tombstone, even damaged ones.
     pub(super) fn leave_out_lifted(&mut self) {
         let Self { marks, lifted, damaged, .. } = self;
         let is_lifted = |name: &String| lifted.contains_key(name);
@@ -167,7 +161,7 @@ impl Document {
         marks.retain(|name, _| !is_lifted(name));
     }
 
-    /// Used if the key in the store does not contain a hash.
+    /// This document is used if the key in the store does not contain a hash.
     pub(super) fn unreadable(key: &str, why: &str) -> Self {
         let damage = Damage { value: None, why: format!("the key in the store must have the type hash ({why})") };
         Self { damaged: [(key.as_bytes().to_owned(), damage)].into(), ..Self::default() }
@@ -267,7 +261,6 @@ fn epoch(text: &str) -> Result<String, String> {
     is_plain.then(|| text.to_owned()).ok_or_else(why)
 }
 
-/// At most [`MAX_NUMBER`].
 pub(super) fn rev<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
     within(from, MAX_NUMBER)
 }
@@ -286,26 +279,24 @@ pub(crate) enum Write {
     /// Creates the document if the store has none.
     Begin,
     OffSwitch(OffSwitch),
-    /// The name of the off switch, and who lifts it, when and why.
     Lift(String, Stamp),
     /// The number is the rev of the site's current entry, which this write replaces; 0 if the site
     /// has no entry.
     Accept(String, Accept, u64),
-    /// Also creates the document if the store has none.
     Mend(Vec<Mend>),
 }
 
-/// Applied only if the field still has the damaged value `from`.
+/// The repair is applied only if the field still has the damaged value `from`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Mend {
     pub(crate) field: Vec<u8>,
     pub(crate) from: Vec<u8>,
-    /// `None` to remove the field.
     pub(crate) to: Option<Vec<u8>>,
 }
 
-/// A write, with the other arguments of the store's script. If the store has lost the document, the
-/// script creates a new document with this `epoch`, so that the replicas keep their entries.
+/// A write, with the other arguments of the script in the store. If the store has lost the
+/// document, the script creates a new document with this `epoch`, so that the replicas keep their
+/// entries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct WriteCall {
     pub(crate) epoch: String,
@@ -318,7 +309,6 @@ pub(crate) struct WriteCall {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum WriteAnswer {
-    /// The rev of the entry.
     Written(u64),
     /// Nothing was written, because the document already contains the entry, or because the off
     /// switch was lifted before.

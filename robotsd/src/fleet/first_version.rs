@@ -61,7 +61,6 @@ impl Fleet {
         )
     }
 
-    /// Includes the versions of the site's hosts.
     fn known_versions(&self, site: &str) -> BTreeSet<String> {
         let (member, store) = (self.member.lock(), self.store.lock());
         let accepted = member.accepts().iter().filter(|(name, _)| is_of(site, name)).map(|(_, accept)| &accept.hash);

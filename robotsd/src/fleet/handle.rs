@@ -29,7 +29,7 @@ use crate::files;
 use crate::log::{Log, LogEvent, LogLevel};
 use crate::report::{FleetEntry, FleetReport, ReplicaState, ServedVersions};
 
-/// The file in the state directory that contains what the replica knows about the fleet.
+/// Name of the file in the state directory that contains what the replica knows about the fleet.
 const FILE: &str = "fleet.json";
 
 /// Bytes reserved at the end of the file, so that about fifty off switches can be stored even if
@@ -42,13 +42,13 @@ pub(crate) struct Fleet {
     file: Option<PathBuf>,
     pub(super) log: Log,
     pub(super) member: Mutex<Member>,
-    /// Held while the file is written, because only one thread may write it at a time.
+    /// This lock is held while the file is written, because only one thread may write it at a time.
     saving: Mutex<()>,
     every_site: KillSwitch,
     /// Whether another process with the same replica name has replaced this process, and now sends
     /// the heartbeats.
     pub(crate) is_replaced: AtomicBool,
-    /// By name of the site (or `SITE/HOST`).
+    /// The keys are names of sites (or `SITE/HOST`).
     sites: Mutex<HashMap<String, KillSwitch>>,
     pub(super) store: Mutex<StoreView>,
     pub(super) asks: Asks,
@@ -62,7 +62,7 @@ pub(crate) struct SentDecision {
     answer: WriteAnswers,
 }
 
-/// During an upgrade, both processes send heartbeats for at most this time.
+/// Maximum time during an upgrade that both processes send heartbeats.
 const AT_ONCE: Duration = Duration::from_secs(4);
 
 #[derive(Clone, Debug, Default)]
@@ -70,7 +70,6 @@ pub(super) struct StoreView {
     pub(super) standing: DocumentState,
     pub(super) document: Option<Document>,
     pub(super) read: Option<SystemTime>,
-    /// Whether the last attempt to read the document was successful.
     is_read: bool,
     /// First and last time when a heartbeat of another process with this replica's name was found.
     /// If none was found for a long time, the next heartbeat sets both times.
@@ -86,17 +85,16 @@ pub(super) struct StoreView {
     /// Time when this replica began or resumed to read heartbeats. After an interruption, the last
     /// heartbeats of running replicas are old, too.
     hearing: Option<Instant>,
-    /// With the times of the last heartbeats.
+    /// The values are the times of the last heartbeats.
     pub(super) missing: BTreeMap<String, u64>,
 }
 
 impl StoreView {
-    /// `None` if the store can be read and written.
     pub(super) fn problem(&self) -> Option<&String> {
         self.read_problem.as_ref().or(self.write_problem.as_ref())
     }
 
-    /// If another process has the same replica name, this is the only reported problem, because the
+    /// If another process has the same replica name, only this problem is reported, because the
     /// fleet cannot distinguish the two processes.
     pub(super) fn state(&self) -> StateAndReason {
         // During an upgrade, two processes of this replica send heartbeats for a short time.
@@ -131,7 +129,7 @@ impl Fleet {
         Arc::new(fleet)
     }
 
-    /// Used during an upgrade, because the previous process may have changed the file.
+    /// Reads the file again during an upgrade, because the previous process may have changed it.
     pub(crate) fn read_file(&self) {
         let Some(file) = &self.file else { return self.follow() };
         let read = match files::read(file) {
@@ -173,8 +171,8 @@ impl Fleet {
         made
     }
 
-    /// Makes the change of an operator. The writes are sent to the store before kill switches are
-    /// set and the file is written, because this may take a while.
+    /// Makes a change that an operator has requested. The writes are sent to the store before kill
+    /// switches are set and the file is written, because this may take a while.
     fn decide(&self, change: impl FnOnce(&mut Member) -> Vec<Write>) -> SentDecision {
         let (writes, is_changed) = self.change_member(change);
         let calls = self.calls(writes);
@@ -194,7 +192,8 @@ impl Fleet {
 
     fn follow(&self) {
         follow(&self.every_site, || self.unknown(), || self.member.lock().is_every_site_off());
-        // Copied, because the lock must not be held while a kill switch waits for a disk.
+        // The list is copied, because the lock must not be held while a kill switch waits for a
+        // disk.
         let sites: Vec<_> = self.sites.lock().iter().map(|(name, switch)| (name.clone(), switch.clone())).collect();
         sites.iter().for_each(|(name, switch)| self.follow_site(name, switch));
     }
@@ -275,13 +274,13 @@ impl Fleet {
         });
         let missing = silent.map(|(name, beat)| (name.clone(), beat.at)).collect();
         store.missing = missing;
-        // Freed after the lock is released, because the document reader must not wait for it.
+        // The old heartbeats are freed after the lock is released, because the document reader must
+        // not wait for this.
         let before = std::mem::replace(&mut store.replicas, replicas);
         drop(store);
         drop(before);
     }
 
-    /// The other process has sent a heartbeat with the name of this replica.
     pub(super) fn meets_another(&self) {
         let mut store = self.store.lock();
         let before = store.state().0;
@@ -292,7 +291,6 @@ impl Fleet {
         why.into_iter().filter(|_| before != state).for_each(|why| self.warn(why));
     }
 
-    /// `problem` is the reason why the document could not be read.
     pub(super) fn was_read(&self, problem: Option<String>) {
         let is_back = self.note(|store| {
             store.is_read = problem.is_none();
@@ -309,7 +307,6 @@ impl Fleet {
         }
     }
 
-    /// `problem` is the reason why the store could not be written.
     pub(super) fn was_written(&self, problem: Option<String>) {
         self.note(|store| store.write_problem = problem);
     }
@@ -368,7 +365,7 @@ impl Fleet {
         })
     }
 
-    /// Also waits until the document has been read again.
+    /// Waits until the decision is in the store and the document has been read again.
     ///
     /// # Errors
     ///
@@ -411,7 +408,7 @@ impl Fleet {
         self.file.is_some() && self.store.lock().file_problem.is_none()
     }
 
-    /// Also waits until the document has been read again.
+    /// Waits until the writes are executed and the document has been read again.
     ///
     /// # Errors
     ///
@@ -438,7 +435,6 @@ impl Fleet {
         refused.map_or(Ok(answers), Err)
     }
 
-    /// Errors are shown in the report.
     pub(crate) async fn look(&self) {
         tokio::join!(self.asks.read(), self.asks.beat());
     }
@@ -468,7 +464,8 @@ impl Fleet {
 
     pub(crate) fn report(&self) -> FleetReport {
         let member = self.member.lock().clone();
-        // Cloned, because the document reader must not wait for the lock while the report is built.
+        // The view is cloned, because the document reader must not wait for the lock while the
+        // report is built.
         let store = self.store.lock().clone();
         let own_name = &self.settings.replica;
         let sites = store.replicas.get(own_name).map(|own| own.sites.clone()).unwrap_or_default();
@@ -507,7 +504,8 @@ impl Fleet {
     }
 }
 
-/// Repeats this until `is_off` returns the same result twice, because it may change meanwhile.
+/// Sets the switch again until `is_off` returns the same result twice, because the result may
+/// change meanwhile.
 fn follow(switch: &KillSwitch, why: impl Fn() -> Option<String>, is_off: impl Fn() -> bool) {
     loop {
         let wanted = is_off();

@@ -64,7 +64,8 @@ fn on_thread<F: AsyncFnOnce() + Send + 'static>(name: &str, run: F) -> io::Resul
     thread::Builder::new().name(name.to_owned()).spawn(thread).map(drop)
 }
 
-/// Writes operators' decisions to the store, and writes entries back that the store has lost.
+/// The task that writes operators' decisions to the store, and writes entries back that the store
+/// has lost.
 struct Writer {
     fleet: Arc<Fleet>,
     link: StoreLink,
@@ -137,14 +138,14 @@ impl Writer {
     }
 }
 
-/// Sends the heartbeat of this replica, reads those of all replicas, and makes accepted versions
-/// live.
+/// The task that sends the heartbeat of this replica, reads those of all replicas, and makes
+/// accepted versions live.
 struct Heart {
     fleet: Arc<Fleet>,
     sites: Arc<dyn FleetSites>,
     link: StoreLink,
     beaten: Option<Instant>,
-    /// Random; distinguishes this process from others with the same replica name.
+    /// A random string that distinguishes this process from others with the same replica name.
     process: String,
     accepting: Option<JoinHandle<()>>,
 }
@@ -180,8 +181,8 @@ impl Heart {
     async fn beat(&mut self) -> Result<(), String> {
         let (fleet, sites, process) = (Arc::clone(&self.fleet), Arc::clone(&self.sites), self.process.clone());
         let own = spawn_blocking(move || {
-            // Shortened to the minimum number of digits that commands accept, because every replica
-            // reads all hashes every few seconds.
+            // The hashes are shortened to the minimum number of digits that commands accept,
+            // because every replica reads all hashes every few seconds.
             let statuses = sites.statuses().into_iter();
             let sites =
                 statuses.map(|(site, of)| (site, of.live.map(|live| live.short()).unwrap_or_default())).collect();
@@ -195,7 +196,8 @@ impl Heart {
         let (now, replicas, before): (u64, Vec<Field>, Option<Vec<u8>>) =
             self.link.run(&HEARTBEAT_SCRIPT, &key, &[replica, own]).await?;
         let before: Option<Heartbeat> = before.and_then(|beat| serde_json::from_slice(&beat).ok());
-        // The first heartbeat may follow one of the previous process, during an upgrade.
+        // The first heartbeat is not compared, because during an upgrade, the store still contains
+        // the heartbeat of the previous process.
         let is_other = |before: &Heartbeat| before.process != self.process;
         if self.beaten.is_some() && before.as_ref().is_some_and(is_other) {
             self.fleet.meets_another();

@@ -10,14 +10,12 @@ use crate::store::{StoreAddresses, StoreConnection, StoreProblem, StoreScript, S
 pub(super) struct StoreLink {
     settings: StoreSettings,
     addresses: StoreAddresses,
-    /// `None` before the first command, and after a command has failed.
     connection: Option<StoreConnection>,
 }
 
 pub(super) enum LinkError {
-    /// With the message for the operator.
     Failed(String),
-    /// The key has a value of the wrong type; with the store's error message.
+    /// The key has a value of the wrong type. Contains the store's error message.
     WrongType(String),
 }
 
@@ -35,7 +33,7 @@ impl StoreLink {
         Self { settings: settings.clone(), addresses, connection: None }
     }
 
-    /// The fleet's prefix, followed by `of`.
+    /// Returns the fleet's prefix, followed by `of`.
     pub(super) fn key(&self, of: &str) -> String {
         format!("{}{of}", self.settings.prefix)
     }

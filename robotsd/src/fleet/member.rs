@@ -33,7 +33,6 @@ use crate::report::is_of;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Member {
-    /// `None` if the replica has not read a document.
     epoch: Option<String>,
     #[serde(deserialize_with = "rev")]
     rev: u64,
@@ -55,7 +54,7 @@ pub(crate) enum DocumentState {
     WentBack(Vec<String>),
     /// The document has this epoch instead of the fleet's.
     Foreign(String),
-    /// The error that a document of a later version of robotsd caused.
+    /// Contains the error that a document of a later version of robotsd caused.
     Rejected(String),
     /// Descriptions of the damaged fields, and then of entries that are older or missing.
     Damaged(Vec<String>),
@@ -64,9 +63,7 @@ pub(crate) enum DocumentState {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Seen {
     pub(crate) standing: DocumentState,
-    /// For the log.
     pub(crate) changes: Vec<String>,
-    /// For the entries that the store has lost.
     pub(crate) write_back: Vec<Write>,
 }
 
@@ -79,7 +76,7 @@ impl Member {
         self.epoch.as_deref()
     }
 
-    /// True if an off switch for all sites is in force, or if no document was ever read.
+    /// Returns `true` if an off switch for all sites is in force, or if no document was ever read.
     pub(crate) fn is_every_site_off(&self) -> bool {
         !self.is_known() || self.marks.values().any(|mark| mark.scope == EVERY_SITE)
     }
@@ -88,23 +85,20 @@ impl Member {
         self.marks.values().any(|mark| is_of(&mark.scope, site))
     }
 
-    /// In force, by name.
     pub(crate) const fn marks(&self) -> &BTreeMap<String, OffSwitch> {
         &self.marks
     }
 
-    /// Returns the ID of the off switch that was lifted last.
     pub(crate) fn lifted_last(&self) -> Option<&str> {
         let (name, _) = self.lifted.iter().max_by_key(|(_, stamp)| stamp.at)?;
         name.rsplit(':').next()
     }
 
-    /// By site.
     pub(crate) const fn accepts(&self) -> &BTreeMap<String, Accept> {
         &self.accepts
     }
 
-    /// Versions that have never been live on this replica.
+    /// Returns the accepted versions that have never been live on this replica.
     pub(crate) fn lacking(&self) -> impl Iterator<Item = (&str, &Accept)> {
         let is_reached = |site: &String, accept: &Accept| self.reached.get(site) == Some(&accept.id);
         let lacking = self.accepts.iter().filter(move |(site, accept)| !is_reached(site, accept));
@@ -118,13 +112,11 @@ impl Member {
         self.reached.extend(met.map(|id| (site.to_owned(), id)));
     }
 
-    /// Two replicas, or a replica and the document, with the same digest have the same off switches
-    /// and accepted versions.
+    /// Two replicas with the same digest have the same off switches and accepted versions.
     pub(crate) fn digest(&self) -> String {
         digest(&self.marks, &self.accepts)
     }
 
-    /// Returns `None` if no document was read yet.
     pub(crate) fn call(&self, write: Write, tag: &str) -> Option<WriteCall> {
         let epoch = self.epoch.clone()?;
         Some(WriteCall { epoch, floor: self.rev, tag: tag.to_owned(), write })
@@ -154,7 +146,7 @@ impl Member {
             && !self.is_known()
         {
             self.epoch = Some(document.epoch.clone());
-            // Entries from the time before this replica joined the fleet count as fulfilled,
+            // Entries that were accepted before this replica joined the fleet count as fulfilled,
             // because other replicas may already serve later versions.
             self.reached = document.accepts.iter().map(|(site, accept)| (site.clone(), accept.id.clone())).collect();
             seen.changes.push(format!(
@@ -170,7 +162,7 @@ impl Member {
         }
         for (name, mark) in read.marks.iter().filter(|(name, _)| !self.lifted.contains_key(*name)) {
             match self.marks.get_mut(name) {
-                // The stored value is damaged, so the replica keeps its own entry, which contains
+                // The stored value is damaged, so the replica keeps its own entry, which records
                 // who turned enforcement off.
                 Some(_) if read.damaged.contains_key(format!("off:{name}").as_bytes()) => {}
                 Some(own) => own.clone_from(mark),
@@ -231,7 +223,7 @@ impl Member {
         marks.chain(lifted).collect()
     }
 
-    /// Returns the write for the store.
+    /// Turns enforcement off on this replica, and returns the write for the store.
     ///
     /// # Errors
     ///
@@ -275,7 +267,6 @@ impl Member {
     }
 }
 
-/// Returns 0 if the site has no accepted version.
 fn rev_of(accepts: &BTreeMap<String, Accept>, site: &str) -> u64 {
     accepts.get(site).map_or(0, |accept| accept.stamp.rev)
 }

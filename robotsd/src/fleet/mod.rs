@@ -4,7 +4,7 @@
 //! `document` defines the document and its changes. `member` defines what a replica knows and how
 //! it applies the document. Neither module has side effects. `handle` is the interface for other
 //! modules, and `upkeep` creates, restores and repairs the document. The thread of `reader` reads
-//! the document, and the threads of `keeper` write it and send heartbeats.
+//! the document, and the thread of `keeper` writes it and sends heartbeats.
 //!
 //! Requests of visitors never wait for the store. An off switch of the fleet sets a kill switch in
 //! the process, and only this kill switch is read when a request arrives.

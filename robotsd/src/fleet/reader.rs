@@ -56,7 +56,6 @@ pub(super) struct DocumentReader {
     /// `None` before the sites are opened, when the store is contacted for the first time.
     sites: Option<Arc<dyn FleetSites>>,
     link: StoreLink,
-    /// As of the last read.
     seen: Option<Edition>,
     /// Whether the last document contained every off switch and tombstone that this replica knows.
     is_whole: bool,
@@ -84,7 +83,6 @@ impl DocumentReader {
         }
     }
 
-    /// Also sends lost entries to the writer.
     pub(super) async fn read(&mut self) -> Result<(), String> {
         let read = self.read_changed().await;
         if read.is_err() {
@@ -124,8 +122,8 @@ impl DocumentReader {
             fleet.asks.lost.send_replace(lost);
             is_whole
         });
-        // If writing takes longer, the epoch and tag are not recorded, so the next read applies the
-        // document again.
+        // If writing takes longer than [`DISK`], the epoch and tag are not recorded, so the next
+        // read applies the document again.
         if let Ok(Ok(is_whole)) = timeout(DISK, saw).await {
             (self.seen, self.is_whole) = (now, is_whole);
         }

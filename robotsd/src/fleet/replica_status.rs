@@ -9,7 +9,6 @@ use crate::report::{FleetReplica, ReplicaState, ServedVersions};
 /// Maximum age of a heartbeat, in seconds; a replica without a newer one counts as missing.
 pub(super) const SILENT: u64 = 15;
 
-/// Written to the store every few seconds.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Heartbeat {
@@ -17,13 +16,11 @@ pub(crate) struct Heartbeat {
     #[serde(skip_serializing)]
     pub(super) at: u64,
     pub(super) version: String,
-    /// Random; identifies the process.
     pub(super) process: String,
     pub(super) epoch: Option<String>,
     pub(super) state: ReplicaState,
     pub(super) why: Option<String>,
     pub(super) digest: String,
-    /// Sites whose accepted version has never been live on the replica.
     pub(super) lacks: Vec<String>,
     pub(super) sites: ServedVersions,
 }
@@ -96,7 +93,6 @@ impl Heartbeat {
         self.silence(now) > SILENT
     }
 
-    /// `document` is the current document.
     pub(super) fn report(&self, replica: &str, now: u64, document: Option<&Document>) -> FleetReplica {
         let silent = self.silence(now);
         let (state, why) = if self.is_missing(now) {

@@ -18,7 +18,7 @@ use super::link::StoreLink;
 use crate::store::StoreConnection;
 use crate::webhooks::{Turn, TurnOf, Turns};
 
-/// In seconds.
+/// Lifetime of a notice's key in the store, in seconds.
 const KEPT: u64 = 86_400;
 
 /// Maximum number of concurrent requests to the store; a process never sends more notices at the
@@ -34,7 +34,6 @@ impl Turns for Fleet {
 }
 
 impl Fleet {
-    /// With the Unix times of the last heartbeats.
     pub(crate) fn missing(&self) -> Vec<(String, u64)> {
         self.store.lock().missing.iter().map(|(name, at)| (name.clone(), *at)).collect()
     }

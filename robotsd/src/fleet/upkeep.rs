@@ -35,7 +35,6 @@ impl Fleet {
         Ok(format!("the document of fleet {name:?} was created, with epoch {epoch}"))
     }
 
-    /// Reports whether another running replica has read a document.
     fn is_remembered(&self) -> bool {
         let store = self.store.lock();
         store.replicas.values().any(|beat| beat.epoch.is_some() && !beat.is_missing(store.now))
@@ -121,12 +120,11 @@ impl Fleet {
     }
 }
 
-/// 128 random bits in hex.
+/// Returns 128 random bits in hex.
 fn new_epoch() -> String {
     format!("{}{}", random(), random())
 }
 
-/// The message contains the command that repairs the fields.
 fn damaged(name: &str, damages: &[String]) -> String {
     format!(
         "the document of fleet {name:?} has damaged fields: {damages} (repair them with `robotsd fleet restore \

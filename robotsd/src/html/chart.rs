@@ -7,10 +7,10 @@ use askama::filters::Safe;
 
 use super::{Markup, moment};
 
-/// CSS class, which determines the colour, and count.
+/// A segment: its CSS class, which determines the colour, and its count.
 pub(crate) type ChartPart = (&'static str, u64);
 
-/// In percent of the whole length.
+/// Minimum length of a visible segment, in percent of the whole length.
 const MIN_PERCENT: f64 = 0.4;
 
 /// A count of `most` fills the whole length.
@@ -26,13 +26,11 @@ pub(crate) fn bar(parts: &[ChartPart], most: u64) -> Markup {
     Safe(out + "</svg>")
 }
 
-/// Columns of equal duration.
 #[derive(Debug)]
 pub(crate) struct TimeChart {
-    /// Unix time, and `step` in seconds.
+    /// Beginning of the first column as Unix time, and length of each column in seconds.
     pub(crate) first: i64,
     pub(crate) step: i64,
-    /// The segments of each column, from bottom to top, and its title.
     pub(crate) columns: Vec<(Vec<ChartPart>, String)>,
 }
 
@@ -45,7 +43,6 @@ impl TimeChart {
         }
     }
 
-    /// The labels of the horizontal axis.
     pub(crate) fn axis(&self) -> [String; 5] {
         let length = self.end() - self.first;
         std::array::from_fn(|part| {
@@ -58,7 +55,6 @@ impl TimeChart {
         })
     }
 
-    /// The upper end of the vertical axis.
     pub(crate) fn top(&self) -> u64 {
         round_above(self.most())
     }

@@ -11,7 +11,6 @@ use crate::word_enum::word_enum;
 const SHOWN: usize = 20;
 
 word_enum! {
-    /// In the order of the page.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
     pub(crate) enum CrawlerGroup {
         SearchEngines = "Search engines",
@@ -24,17 +23,14 @@ word_enum! {
     }
 }
 
-/// One crawler, or several that are counted together.
+/// A line about one crawler, or about several that are counted together.
 pub(crate) struct CrawlerLine {
     pub(crate) group: CrawlerGroup,
     pub(crate) name: String,
-    /// CSS class and text.
     pub(crate) badge: Option<(&'static str, &'static str)>,
     /// The first segment is for disallowed requests.
     pub(crate) parts: Vec<ChartPart>,
-    /// Next to the bar.
     pub(crate) value: String,
-    /// Shown when the line is expanded.
     pub(crate) details: Markup,
 }
 
@@ -50,7 +46,7 @@ impl CrawlerGroup {
         }
     }
 
-    /// The CSS class for requests that are disallowed or newly blocked.
+    /// Returns the CSS class for requests that are disallowed or newly blocked.
     pub(crate) const fn disallowed(self) -> &'static str {
         if matches!(self, Self::SearchEngines) { "engine" } else { "disallowed" }
     }
@@ -100,7 +96,8 @@ fn requests(lines: &[&CrawlerLine]) -> u64 {
     lines.iter().map(|line| sum(&line.parts)).sum()
 }
 
-/// The share that `harm` describes is added if `count` is not 0. Short enough for a phone.
+/// Returns the number of requests and, if `count` is not 0, the share that `harm` describes. The
+/// text is short enough for a phone.
 pub(crate) fn value_of((count, harm): (u64, &str), requests: u64) -> String {
     match count {
         0 => counted(requests, "request"),

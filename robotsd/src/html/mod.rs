@@ -21,14 +21,12 @@ use crate::date;
 
 pub(crate) const STYLE: &str = include_str!("style.css");
 
-/// Inserted into a page without escaping.
 pub(crate) type Markup = Safe<String>;
 
 pub(crate) fn markup(template: &impl Template) -> Markup {
     Safe(template.to_string())
 }
 
-/// Escapes HTML markup and non-printing characters.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Escape;
 
@@ -59,7 +57,6 @@ pub(crate) mod filters {
         Ok(super::grouped(number.get().try_into().unwrap_or(u64::MAX)))
     }
 
-    /// Used as `{{ requests|counted("request") }}`.
     #[filter_fn]
     pub(crate) fn counted(
         number: impl PrimitiveType<Value: TryInto<u64>>,
@@ -75,17 +72,15 @@ pub(crate) mod filters {
     }
 }
 
-/// Formats `1234567` as `1,234,567`.
 pub(crate) fn grouped(number: u64) -> String {
     HumanCount(number).to_string()
 }
 
-/// Formats a count: `1 line`, `2 lines`.
 pub(crate) fn counted(number: u64, what: &str) -> String {
     format!("{} {what}{}", grouped(number), if number == 1 { "" } else { "s" })
 }
 
-/// One decimal below 10 %.
+/// Formats a share, with one decimal below 10 %.
 pub(crate) fn percent(part: u64, whole: u64) -> String {
     if whole == 0 || part == 0 {
         return "0 %".to_owned();
@@ -102,7 +97,7 @@ pub(crate) fn percent(part: u64, whole: u64) -> String {
     }
 }
 
-/// Such as `2024-02-29 22:59`, in UTC.
+/// Formats a time as `2024-02-29 22:59`, in UTC.
 pub(crate) fn moment(seconds: i64) -> String {
     let Ok(seconds) = u64::try_from(seconds) else { return "before 1970".to_owned() };
     let time = std::time::UNIX_EPOCH.checked_add(std::time::Duration::from_secs(seconds));
@@ -115,7 +110,7 @@ pub(crate) fn minute(written: &str) -> String {
     written.get(..16).unwrap_or(written).replace('T', " ")
 }
 
-/// Only one time if both ends are in the same minute.
+/// Formats a period, or only one time if both ends are in the same minute.
 pub(crate) fn period(first: i64, last: i64) -> String {
     let (from, to) = (moment(first), moment(last));
     if from == to { format!("{from} UTC") } else { format!("{from} to {to} UTC") }
@@ -127,14 +122,12 @@ mod tests {
 
     use super::*;
 
-    /// By name; the light theme is the first.
     fn themes() -> Vec<HashMap<&'static str, &'static str>> {
         let blocks = STYLE.split(":root {").skip(1).map(|rest| rest.split('}').next().unwrap_or_default());
         let colours = |block: &'static str| block.split(';').filter_map(|line| line.trim().split_once(": "));
         blocks.map(|block| colours(block).collect()).collect()
     }
 
-    /// As defined in WCAG 2.2.
     fn luminance(colour: &str) -> f64 {
         let part = |at: usize| {
             let value = u8::from_str_radix(&colour[at..at + 2], 16).expect("two digits");

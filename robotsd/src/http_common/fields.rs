@@ -12,7 +12,7 @@ pub(crate) const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwar
 pub(crate) const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 pub(crate) const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 
-/// Determines which fields a request may contain.
+/// The sender determines which fields a request may contain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sender {
     Anyone,
@@ -64,18 +64,18 @@ pub(crate) fn clean_request(fields: &mut HeaderMap, sender: Sender) {
     });
 }
 
-/// Used for requests by which another proxy asks for a decision. Keeps fields about the original
+/// Cleans a request that asks for a decision about another request. Keeps fields about the original
 /// request even if `Connection` lists them.
 ///
-/// That proxy may forward its client's `Connection` field to robotsd. If this field could remove
-/// others, the client could hide the original request. Keeping them is safe, because robotsd does
-/// not forward the decision request.
+/// A proxy may forward its client's `Connection` field to robotsd. If robotsd obeyed this field,
+/// the client could hide the original request. The other fields can be kept safely, because robotsd
+/// does not forward the decision request.
 pub(crate) fn clean_question(fields: &mut HeaderMap) {
     remove(fields, |name| is_hop_by_hop(name.as_str()));
     fields.remove("robots-verdict");
 }
 
-/// RFC 9110, section 7.6.1.
+/// Removes hop-by-hop fields (RFC 9110, section 7.6.1).
 pub(crate) fn remove_hop_by_hop(fields: &mut HeaderMap) {
     // Nearly every response has no hop-by-hop field, and thus no `Connection` field that lists
     // others.
@@ -124,14 +124,14 @@ pub(crate) fn is_hop_by_hop(name: &str) -> bool {
     matches!(name.as_bytes().first(), Some(b'c' | b'h' | b'k' | b'p' | b't' | b'u')) && HOP_BY_HOP.contains(&name)
 }
 
-/// Fields that are kept even if `Connection` lists them. `Host` and `Content-Length` have already
-/// been checked. A client must not be able to hide its `User-Agent` from the rules.
+/// Reports whether a field is kept even if `Connection` lists it. `Host` and `Content-Length` have
+/// already been checked. A client must not be able to hide its `User-Agent` from the rules.
 fn is_end_to_end(name: &HeaderName) -> bool {
     use http::header::{HOST, USER_AGENT};
     [HOST, CONTENT_LENGTH, USER_AGENT].contains(name)
 }
 
-/// Fields that only a proxy may send.
+/// Reports whether only a proxy may send this field.
 ///
 /// Applications that read fields from the CGI or WSGI environment cannot distinguish `X_Real_IP`
 /// from `X-Real-IP`. Therefore, all spellings that map to the same variable count as the same name.
@@ -153,13 +153,13 @@ fn is_forged(name: &str) -> bool {
     }
 }
 
-/// Fields that are removed from requests, unless a trusted proxy has sent them.
+/// Reports whether a field is removed from requests that do not come from a trusted proxy.
 pub(crate) fn is_made_up(name: &str) -> bool {
     is_forged(name) || is_of_proxies(name, Sender::Anyone)
 }
 
-/// Trusted proxies may send a field with a client address only in its usual spelling: other
-/// spellings may come from the client.
+/// Client addresses from trusted proxies must be in fields with the usual spelling: other spellings
+/// may come from the client.
 fn is_of_proxies(name: &str, sender: Sender) -> bool {
     let is_its_own = |known: &str| sender == Sender::TrustedProxy && name == known;
     CLIENT_ADDRESS.iter().any(|known| is_spelling_of(name, known) && !is_its_own(known))
@@ -169,7 +169,7 @@ fn is_spelling_of(name: &str, known: &str) -> bool {
     name.len() == known.len() && name.bytes().map(as_variable).eq(known.bytes().map(as_variable))
 }
 
-/// Like CGI for the names of variables, but with `-` instead of `_`.
+/// Normalizes a byte as CGI does in the names of variables, but with `-` instead of `_`.
 fn as_variable(byte: u8) -> u8 {
     if byte.is_ascii_alphanumeric() { byte } else { b'-' }
 }
@@ -196,14 +196,14 @@ const VOUCHING: &[&str] = &[
 /// CGI variable could deceive applications.
 const FRAMING: &[&str] = &["content-length", "host"];
 
-/// The fields that describe the client to an upstream. Added only when a request is forwarded,
-/// because robotsd itself does not read them.
+/// The fields that describe the client to an upstream. They are added only when a request is
+/// forwarded, because robotsd itself does not read them.
 #[derive(Clone, Debug)]
 pub(crate) struct ForwardedValues {
     pub(crate) way: HeaderValue,
     pub(crate) scheme: &'static str,
-    /// The host that the client requested, if a trusted proxy has reported it. Otherwise set when
-    /// the request is forwarded.
+    /// The host that the client requested, if a trusted proxy has reported it. Otherwise, it is set
+    /// when the request is forwarded.
     pub(crate) host: Option<HeaderValue>,
 }
 
@@ -226,7 +226,7 @@ impl ForwardedValues {
     }
 }
 
-/// Also writes the empty line that ends the head (RFC 9112, section 5).
+/// Writes the fields, and the empty line that ends the head (RFC 9112, section 5).
 pub(crate) fn write(out: &mut Vec<u8>, fields: &HeaderMap, forwarded: Option<&ForwardedValues>) {
     for (name, value) in fields {
         write_field(out, name, value.as_bytes());

@@ -16,7 +16,6 @@ impl Flag {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Returns whether the flag was set.
     pub(crate) fn take(&self) -> bool {
         self.0.swap(false, Ordering::Relaxed)
     }

@@ -10,7 +10,7 @@
 
 use tokio::time::Instant;
 
-/// For the bytes of one direction.
+/// Tracks the frame boundaries in the bytes of one direction.
 #[derive(Debug, Default)]
 pub(crate) struct Frames {
     head: [u8; HEAD],
@@ -63,7 +63,7 @@ impl Frame {
         matches!(self.kind, DATA | HEADERS)
     }
 
-    /// An empty DATA frame that does not end its stream.
+    /// Reports whether this is an empty DATA frame that does not end its stream.
     pub(crate) fn is_empty_data(self) -> bool {
         self.kind == DATA && self.length == 0 && self.flags & END_STREAM == 0
     }
@@ -97,7 +97,6 @@ impl Frames {
     }
 }
 
-/// The highest bit is reserved.
 const MAX_STREAM_ID: u32 = u32::MAX >> 1;
 
 /// GOAWAY ends a connection (RFC 9113, section 6.8). `last` is the identifier of the last stream
@@ -146,18 +145,17 @@ pub(crate) struct FrameBudget {
 /// Initial budget of a connection. Time alone does not increase the budget beyond this value.
 const BASE: u32 = 1000;
 
-/// Growth of the budget per second.
 const PER_SECOND: u64 = 100;
 
 /// Maximum budget. This is enough for a client that has a window of 32 MiB and updates both windows
 /// after each KiB.
 const MAX_BUDGET: u32 = 65_536;
 
-/// Growth for each request, and for each HEADERS or DATA frame sent to the client.
+/// Growth of the budget for each request, and for each HEADERS or DATA frame sent to the client.
 const PER_FRAME: u32 = 4;
 
-/// The budget grows by 1 for so many bytes of DATA sent to the client. This growth allows two
-/// WINDOW_UPDATE frames per KiB.
+/// The budget grows by 1 for this number of bytes of DATA sent to the client. This growth allows
+/// two WINDOW_UPDATE frames per KiB.
 const OCTETS: u32 = 512;
 
 /// Cost of a RST_STREAM frame if no content of the response was sent. This equals the growth for
@@ -190,7 +188,7 @@ impl FrameBudget {
         true
     }
 
-    /// For a RST_STREAM frame from the client before any content of the response was sent. Returns
+    /// Charges a RST_STREAM frame from the client, if no content of the response was sent. Returns
     /// false if the budget is exceeded.
     pub(crate) fn given_up(&mut self, now: impl FnOnce() -> Instant) -> bool {
         self.spend(RESET_COST, now)
@@ -253,7 +251,6 @@ mod tests {
         Frame { kind, flags: 0, stream: 1, length }
     }
 
-    /// Number of accepted frames of this kind in a row.
     fn passing(budget: &mut FrameBudget, frame: Frame, now: Instant) -> u32 {
         (0..2 * MAX_BUDGET).take_while(|_| budget.received(frame, || now)).count() as u32
     }

@@ -23,7 +23,7 @@ use tokio::time::{Instant, Sleep};
 pub(crate) struct IdleTimeout {
     limit: Duration,
     timer: Option<Pin<Box<Sleep>>>,
-    /// Set by a wait since the last reset.
+    /// Whether a write has had to wait since the last reset.
     pub(crate) is_waiting: bool,
 }
 
@@ -32,7 +32,6 @@ impl IdleTimeout {
         Self { limit, timer: None, is_waiting: false }
     }
 
-    /// Allows the next wait the full time again.
     pub(crate) fn reset(&mut self) {
         self.is_waiting = false;
     }
@@ -48,7 +47,7 @@ impl IdleTimeout {
     }
 
     /// Must be called when the client has received bytes. Returns whether a write had to wait
-    /// before. If so, tells the `Transfer` that `transfer` returns that the stall has ended.
+    /// before. If so, calls `transfer`, and tells the returned `Transfer` that the stall has ended.
     pub(crate) fn progressed(&mut self, transfer: impl FnOnce() -> Option<Transfer>) -> bool {
         let has_waited = self.is_waiting;
         if has_waited && let Some(transfer) = transfer() {
@@ -88,7 +87,6 @@ pub(crate) fn poll_due(
     }
 }
 
-/// The upstream side of a response, which learns that the client stalls.
 pub(crate) trait StallObserver: Send + Sync {
     /// Must be called when the client does not read its response. Completes if the response must
     /// end now. Otherwise wakes the task when it must call this method again.
@@ -98,8 +96,8 @@ pub(crate) trait StallObserver: Send + Sync {
     fn resumed(&self);
 }
 
-/// Stored in the response's extensions. The reference is weak, because dropping the body must close
-/// the upstream connection.
+/// The upstream side of a response, stored in the response's extensions. The reference is weak,
+/// because dropping the body must close the upstream connection.
 #[derive(Clone, Debug)]
 pub(crate) struct Transfer(Weak<dyn StallObserver>);
 

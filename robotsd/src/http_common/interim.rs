@@ -50,12 +50,12 @@ impl InterimResponses {
         *head.status_mut() = status;
         *head.headers_mut() = fields.clone();
         fields::remove_hop_by_hop(head.headers_mut());
-        // Not allowed in a 1xx response (RFC 9110, section 8.6).
+        // `Content-Length` is not allowed in a 1xx response (RFC 9110, section 8.6).
         head.headers_mut().remove(CONTENT_LENGTH);
         self.0.interim().push(head);
     }
 
-    /// For connections whose HTTP library does not send 100 (Continue) itself.
+    /// Sends 100 (Continue) to the client, if the HTTP library does not send it.
     pub(crate) fn send_continue(&self) {
         let mut head = Response::new(());
         *head.status_mut() = StatusCode::CONTINUE;
@@ -65,8 +65,8 @@ impl InterimResponses {
 
 #[derive(Debug, Default)]
 pub(crate) struct InterimQueue {
-    /// Set while responses are queued or being written. This flag is rarely set, so the queue
-    /// rarely needs to be locked.
+    /// Whether responses are queued or being written. This flag is nearly always false, and then
+    /// the queue need not be locked.
     is_waiting: AtomicBool,
     waiting: Mutex<WaitingHeads>,
 }
@@ -138,7 +138,6 @@ pub(crate) fn size(head: &Response<()>) -> usize {
     head.headers().iter().map(|(name, value)| name.as_str().len() + value.len() + b": \r\n".len()).sum()
 }
 
-/// HTTP/1.1 (RFC 9112).
 fn write(out: &mut Vec<u8>, head: &Response<()>) {
     out.extend_from_slice(b"HTTP/1.1 ");
     out.extend_from_slice(head.status().as_str().as_bytes());

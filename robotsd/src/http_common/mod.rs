@@ -50,8 +50,8 @@ pub(crate) trait EdgeService: Clone + Send + Sync + 'static {
     fn answer(self, request: Box<Request<RequestBody>>) -> impl Future<Output = Response<Self::Body>> + Send;
 }
 
-/// What the edge knows about a request. The only value in the extensions of a request behind the
-/// edge.
+/// What the edge knows about a request. Behind the edge, the request's extensions contain only this
+/// value.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ClientRequest {
     /// Address of the client; `None` if unknown. If another proxy asks for a decision, this is the
@@ -60,11 +60,11 @@ pub(crate) struct ClientRequest {
     /// All lines of the client's `User-Agent` (at least one) if trusted proxies send it in another
     /// field; otherwise `None`.
     pub(crate) agent: Option<Arc<[HeaderValue]>>,
-    /// `None` without an access log.
     pub(crate) access: Option<AccessFields>,
     /// `None` for HTTP/1.0 clients.
     pub(crate) interim: Option<InterimResponses>,
-    /// The client requests a WebSocket. To accept, the service responds with 101 and a [`Tunnel`].
+    /// Whether the client requests a WebSocket. To accept, the service responds with 101 and a
+    /// [`Tunnel`].
     pub(crate) wants_websocket: bool,
     /// Whether an HTTP/2 client accepts trailers (RFC 9110, section 10.1.4).
     pub(crate) accepts_trailers: bool,
@@ -94,8 +94,8 @@ impl ClientRequest {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Peer {
     pub(crate) address: SocketAddr,
-    /// Counted from 1. `None` for the connection of a trusted proxy, which may send requests of
-    /// several clients.
+    /// Number of the client's connection, from 1. `None` for the connection of a trusted proxy,
+    /// which may send requests of several clients.
     pub(crate) connection: Option<NonZeroU64>,
     /// Address of the listener that received the request.
     pub(crate) listener: Option<SocketAddr>,
@@ -124,7 +124,6 @@ pub(crate) struct AddedFields {
 #[derive(Debug)]
 pub(crate) struct AskedAbout {
     pub(crate) method: Method,
-    /// Path and query.
     pub(crate) target: String,
     pub(crate) host: Option<HeaderValue>,
     pub(crate) referer: Option<HeaderValue>,
@@ -147,7 +146,7 @@ impl AccessFields {
     }
 }
 
-/// A short plain-text response of robotsd itself, which must not be cached.
+/// Returns a short plain-text response of robotsd itself, which must not be cached.
 pub(crate) fn plain_answer(status: StatusCode, text: impl Into<Bytes>) -> Response<Bytes> {
     let mut response = Response::new(text.into());
     *response.status_mut() = status;

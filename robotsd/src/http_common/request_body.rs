@@ -25,8 +25,8 @@ use super::trailers;
 
 #[derive(Debug)]
 pub(crate) struct RequestBody {
-    /// `None` if there is no body, or after its end or an error. Boxed, because most requests have
-    /// no body, and requests are moved often.
+    /// `None` if there is no body, or after its end or an error. The body is boxed, because most
+    /// requests have no body, and requests are moved often.
     coming: Option<Box<IncomingBody>>,
 }
 
@@ -40,7 +40,6 @@ struct IncomingBody {
     forwards_trailers: bool,
 }
 
-/// HTTP/1.1 or HTTP/2.
 pub(crate) type ClientBody = Either<Incoming, RequestStream>;
 
 impl IncomingBody {
@@ -74,8 +73,8 @@ impl RequestBody {
         self
     }
 
-    /// Restarts the idle deadline. Not needed for bytes from the client, because the body itself
-    /// restarts the deadline then.
+    /// Restarts the idle deadline. This call is not needed for bytes from the client, because the
+    /// body itself restarts the deadline then.
     pub(crate) fn has_moved(&mut self) {
         if let Some(coming) = &mut self.coming {
             coming.idle.reset();
@@ -138,8 +137,8 @@ impl Body for RequestBody {
     }
 }
 
-/// On HTTP/2. The flow-control window grows only when bytes are read from the body, so the number
-/// of unread bytes never exceeds the window.
+/// The body of a request on an HTTP/2 stream. The flow-control window grows only when bytes are
+/// read from the body, so the number of unread bytes never exceeds the window.
 #[derive(Debug)]
 pub(crate) struct RequestStream {
     stream: RecvStream,
@@ -205,7 +204,6 @@ impl Body for RequestStream {
 pub(crate) enum RequestBodyError {
     #[error("the client stopped sending its request body")]
     Idle,
-    /// The client disconnected, or its framing is invalid.
     #[error("the client's request body is broken")]
     Broken(#[source] BoxError),
 }

@@ -11,10 +11,10 @@ use http::HeaderMap;
 
 use super::fields;
 
-/// Maximum number of trailer fields. More trailer fields are dropped as a whole.
+/// Maximum number of trailer fields. A larger trailer section is dropped as a whole.
 const FIELDS: usize = 64;
 
-/// [`of_request`] or [`of_response`].
+/// Reports whether a field may be a trailer: [`of_request`] or [`of_response`].
 pub(crate) type MayTrail = fn(&str) -> bool;
 
 /// Returns `None` if no field remains.

@@ -21,8 +21,8 @@ use tokio::time::timeout;
 
 use super::idle_timeout::Transfer;
 
-/// Stored in the extensions of a response. Clones share the end of the tunnel, because extensions
-/// must be `Clone`. It can be taken only once.
+/// The upstream's end of a tunnel, stored in the extensions of a response. Clones share the end of
+/// the tunnel, because extensions must be `Clone`. It can be taken only once.
 #[derive(Clone, Debug)]
 pub(crate) struct Tunnel(Arc<Mutex<Option<TunnelEnd>>>);
 

@@ -37,7 +37,7 @@ const QUEUE: usize = 16 * 1024;
 /// if no request is queued.
 const BLOCK: usize = 64 * 1024;
 
-/// Cheap to clone. The thread ends when the last clone is dropped.
+/// Cloning is cheap. The writing thread ends when the last clone is dropped.
 #[derive(Clone, Debug)]
 pub(crate) struct AccessLog {
     queue: SyncSender<WriterMessage>,
@@ -77,7 +77,7 @@ impl AccessLog {
         Ok(Self { queue, lost })
     }
 
-    /// Called by the edge for each request.
+    /// Returns the observer that the edge calls for each request.
     pub(crate) fn observer(&self) -> OnAccess {
         let log = self.clone();
         Arc::new(move |record| {
@@ -88,7 +88,7 @@ impl AccessLog {
         })
     }
 
-    /// Necessary after log rotation.
+    /// Opens the file again, which is necessary after log rotation.
     pub(crate) fn reopen(&self) {
         // If the queue is full, this message is lost; the next rotation reopens the file.
         let _ = self.queue.try_send(WriterMessage::Reopen);
@@ -106,10 +106,8 @@ impl AccessLog {
 struct Writer {
     format: AccessFormat,
     privacy: LogPrivacy,
-    /// `None` for standard output.
     path: Option<PathBuf>,
     sink: Box<dyn Write + Send>,
-    /// The last line that was written may be incomplete.
     is_cut: Arc<Mutex<bool>>,
     log: Log,
     lines: Vec<u8>,
@@ -120,7 +118,6 @@ impl Writer {
     fn run(mut self, messages: &Receiver<WriterMessage>) {
         loop {
             let message = messages.try_recv().or_else(|_| {
-                // Nothing else is queued.
                 self.write();
                 messages.recv_timeout(Duration::from_secs(1))
             });
@@ -198,7 +195,8 @@ fn open(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Logged if the client left before the response, as in nginx. robotsd never sends this status.
+/// Status in the log if the client left before the response, as in nginx. robotsd never sends this
+/// status.
 const CLIENT_LEFT: u16 = 499;
 
 fn status(record: &AccessRecord) -> u16 {
@@ -226,7 +224,7 @@ fn write_combined(record: &AccessRecord, privacy: LogPrivacy, out: &mut Vec<u8>)
     out.push(b'\n');
 }
 
-/// Such as `21/Nov/2026:06:25:38 +0000`.
+/// Formats a time such as `21/Nov/2026:06:25:38 +0000`.
 fn time(record: &AccessRecord) -> String {
     // `date` has the format `Sat, 21 Nov 2026 06:25:38 GMT`.
     let date = date::http(record.at);

@@ -21,7 +21,6 @@ macro_rules! fields {
         /// Fields that are `None` are not written.
         #[derive(Clone, Debug)]
         pub(crate) struct LogEntry<'a> {
-            /// Since the Unix epoch.
             pub(crate) at: Duration,
             pub(crate) level: LogLevel,
             pub(crate) event: LogEvent,
@@ -35,7 +34,7 @@ macro_rules! fields {
             }
 
             fn push_fields(&self, line: &mut Line) {
-                // Concatenated at compile time.
+                // The text before the value is concatenated at compile time.
                 $(fields!(@push $($kind)?)(
                     line,
                     &FieldName {
@@ -67,7 +66,6 @@ fields! {
     exception: String,
     would: &'a str [plain],
     grace_end: String [plain],
-    /// Of a finding.
     severity: &'a str,
     /// The changed key of the config. `before` and `after` are its values, in TOML.
     setting: &'a str,
@@ -86,7 +84,7 @@ fields! {
     method: &'a str,
     path: Cow<'a, str>,
     address: String [plain],
-    // Last, because people use these fields only to find related lines.
+    // These fields come last, because people use them only to find related lines.
     request_id: &'a str,
     trace_id: &'a str,
     robots_hash: String [plain],
@@ -155,13 +153,12 @@ struct Line {
     format: LogFormat,
 }
 
-/// The text before the value, in both formats.
 struct FieldName<'n> {
     json: &'n str,
     text: &'n str,
 }
 
-/// Not inlined, because most fields have no value.
+/// This function is not inlined, because most fields have no value.
 #[inline(never)]
 fn push_text(line: &mut Line, name: &FieldName<'_>, value: Option<&impl AsRef<str>>) {
     let Some(value) = value.map(AsRef::as_ref) else { return };
@@ -173,7 +170,7 @@ fn push_text(line: &mut Line, name: &FieldName<'_>, value: Option<&impl AsRef<st
     }
 }
 
-/// The value must need no escaping in JSON.
+/// Only for values that need no escaping in JSON.
 #[inline(never)]
 fn push_plain(line: &mut Line, name: &FieldName<'_>, value: Option<&impl AsRef<str>>) {
     if let Some(value) = value.map(AsRef::as_ref) {
@@ -213,8 +210,8 @@ fn push_message(line: &mut Line, name: &FieldName<'_>, message: Option<&String>)
     }
 }
 
-/// For the text format. A value that is not a plain word is put in quotes, with escapes for
-/// characters that do not print.
+/// Writes a value of the text format. A value that is not a plain word is put in quotes, with
+/// escapes for characters that do not print.
 fn push_word(out: &mut String, value: &str) {
     let is_plain = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\' | b'=');
     if !value.is_empty() && value.bytes().all(is_plain) {

@@ -26,14 +26,13 @@ pub(crate) use self::access::AccessLog;
 pub(crate) use self::entry::LogEntry;
 pub(crate) use self::event::{LogEvent, LogLevel};
 
-/// Cheap to clone. The writing thread ends when the last clone is dropped.
+/// Cloning is cheap. The writing thread ends when the last clone is dropped.
 #[derive(Clone, Debug)]
 pub(crate) struct Log {
     format: LogFormat,
     queue: Arc<OpenQueue>,
 }
 
-/// Closed when the last [`Log`] is dropped.
 #[derive(Debug)]
 struct OpenQueue(Arc<Queue>);
 
@@ -54,12 +53,10 @@ impl Log {
         self.write_with(entry, &[]);
     }
 
-    /// Fields that are `None` are omitted.
     pub(crate) fn write_with(&self, entry: &LogEntry<'_>, fields: &[(&str, Option<&str>)]) {
         self.queue.0.push(&entry.to_line(self.format, fields));
     }
 
-    /// At the usual level of the event.
     pub(crate) fn say(&self, event: LogEvent, message: impl Into<String>) {
         self.say_at(event.level(), event, message);
     }
@@ -72,7 +69,6 @@ impl Log {
         self.write(&LogEntry { level, site: Some(site), message: Some(message.into()), ..LogEntry::now(event) });
     }
 
-    /// Lines are lost if there are too many, or if writing fails.
     pub(crate) fn lost(&self) -> &LostLines {
         &self.queue.0.lost
     }
@@ -96,14 +92,14 @@ impl Drop for OpenQueue {
 #[derive(Debug, Default)]
 pub(crate) struct LostLines {
     pub(crate) count: AtomicU64,
-    /// Lines that were dropped because the queue was full, and not reported yet.
+    /// Number of lines that were dropped because the queue was full, and not reported yet.
     dropped: AtomicU64,
-    /// While writing fails, the number of lines lost since the failure began, and the error.
+    /// The number of lines lost since writing began to fail, and the error; `None` if writing
+    /// works.
     problem: Mutex<Option<(u64, String)>>,
 }
 
 impl LostLines {
-    /// `None` if lines can be written.
     pub(crate) fn problem(&self) -> Option<String> {
         self.problem.lock().as_ref().map(|(_, why)| why.clone())
     }
@@ -179,8 +175,8 @@ struct Queue {
     waiting: Mutex<PendingLines>,
     news: Condvar,
     lost: LostLines,
-    /// The last line on standard output may be incomplete. Shared with the access log, which may
-    /// also write to standard output.
+    /// Whether the last line on standard output may be incomplete. The access log shares this flag,
+    /// because it may also write to standard output.
     is_cut: Arc<Mutex<bool>>,
 }
 
@@ -188,17 +184,16 @@ struct Queue {
 struct PendingLines {
     lines: String,
     count: usize,
-    /// Lines that were dropped since the writing thread last took lines.
+    /// Number of lines that were dropped since the writing thread last took lines.
     lost: u64,
-    /// Notified when the queued lines have been written.
+    /// Callers of `flush`, which are notified when the queued lines have been written.
     flushes: Vec<SyncSender<()>>,
-    /// The writing thread is asleep, and must be woken when a line arrives.
+    /// Whether the writing thread is asleep and must be woken when a line arrives.
     is_awaited: bool,
     is_closed: bool,
 }
 
 impl Queue {
-    /// Drops the line if the queue is full.
     fn push(&self, line: &str) {
         let mut waiting = self.waiting.lock();
         if waiting.count == MAX_QUEUED_LINES {
@@ -237,7 +232,7 @@ impl Queue {
             if self.lost.problem().is_none() {
                 self.news.wait(&mut waiting);
             } else if self.news.wait_for(&mut waiting, RETRY).timed_out() {
-                // The caller then tries again to write after a failure.
+                // Without new lines, the caller only tries again to write after a failure.
                 break;
             }
         }
@@ -294,8 +289,8 @@ impl LogPrivacy {
         let network = self.network(address)?;
         Some(match (self.address, network) {
             (AddressLogging::Truncate, IpAddr::V4(network)) => {
-                // Faster than the formatter of the standard library; each refused request is logged
-                // with an address.
+                // This is faster than the formatter of the standard library, because each refused
+                // request is logged with an address.
                 let mut text = String::with_capacity("255.255.255.0/24".len());
                 for octet in &network.octets()[..3] {
                     text.push_str(itoa::Buffer::new().format(*octet));
@@ -349,7 +344,6 @@ mod tests {
         assert!(queue.take(&mut block).is_none());
     }
 
-    /// Fails when its space is used up.
     struct Disk {
         room: usize,
         written: Vec<u8>,

@@ -12,7 +12,7 @@ use std::time::Instant;
 use http::{Method, StatusCode};
 use parking_lot::Mutex;
 
-/// Written by one thread only.
+/// Only one thread may count the events.
 #[derive(Debug, Default)]
 pub(crate) struct Counter(AtomicU64);
 
@@ -27,7 +27,7 @@ impl Counter {
     }
 }
 
-/// Limits the reports about events to one per second.
+/// Events are reported at most once per second.
 #[derive(Debug, Default)]
 pub(crate) struct EventCounter(Mutex<EventCount>);
 
@@ -35,12 +35,11 @@ pub(crate) struct EventCounter(Mutex<EventCount>);
 struct EventCount {
     total: u64,
     unreported: u64,
-    /// In seconds since `start`.
+    /// Time of the last report, in seconds since `start`.
     reported: Option<u64>,
 }
 
 impl EventCounter {
-    /// Includes events that were not reported.
     pub(crate) fn total(&self) -> u64 {
         self.0.lock().total
     }
@@ -80,7 +79,7 @@ const MAX_KEYS: usize = 512;
 pub(crate) struct ResponseKey {
     pub(crate) listener: u16,
     method: MethodLabel,
-    /// 0 for responses beyond [`MAX_KEYS`].
+    /// The status is 0 for responses beyond [`MAX_KEYS`].
     code: u16,
 }
 

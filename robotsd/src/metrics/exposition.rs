@@ -20,7 +20,6 @@ use super::histogram::Histogram;
 /// Maximum number of series in one scrape, about 30 MB of text. Prometheus has no limit by default.
 const MAX_SERIES: usize = 250_000;
 
-/// Names and values.
 pub(crate) type Labels<'a> = &'a [(&'static str, &'a str)];
 
 #[derive(Debug)]
@@ -42,7 +41,7 @@ impl Exposition {
         Self { format, texts: vec![FamilyText::default(); ALL.len()] }
     }
 
-    /// For a counter, gauge or info family. The value of an info family is 1.
+    /// Adds a sample of a counter, gauge or info family. The value of an info family is 1.
     pub(crate) fn sample(&mut self, family: &Family, labels: Labels<'_>, value: impl Display) {
         let suffix = match family.kind {
             FamilyKind::Counter => "_total",
@@ -54,19 +53,17 @@ impl Exposition {
         text.end_metric(1);
     }
 
-    /// 1 for `true`, 0 for `false`.
     pub(crate) fn holds(&mut self, family: &Family, labels: Labels<'_>, holds: bool) {
         self.sample(family, labels, u8::from(holds));
     }
 
-    /// In seconds since 1970; omits times before 1970.
+    /// Adds a time in seconds since 1970; omits times before 1970.
     pub(crate) fn moment(&mut self, family: &Family, labels: Labels<'_>, at: SystemTime) {
         if let Ok(since) = at.duration_since(SystemTime::UNIX_EPOCH) {
             self.sample(family, labels, since.as_secs_f64());
         }
     }
 
-    /// The samples differ only in the value of one label.
     pub(crate) fn each_word<W: AsRef<str>>(
         &mut self,
         family: &Family,
@@ -79,7 +76,7 @@ impl Exposition {
         }
     }
 
-    /// One series per state, with the value 1 for the current state.
+    /// Adds one series per state, with the value 1 for the current state.
     pub(crate) fn state(&mut self, family: &Family, labels: Labels<'_>, states: &[&str], now: &str) {
         let text = self.text(family);
         for state in states {
@@ -88,7 +85,6 @@ impl Exposition {
         text.end_metric(states.len());
     }
 
-    /// In seconds.
     pub(crate) fn histogram(&mut self, family: &Family, labels: Labels<'_>, durations: &Histogram) {
         let text = self.text(family);
         let mut count = 0;
@@ -200,14 +196,12 @@ fn line(
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ExpositionFormat {
-    /// Prometheus's text format 0.0.4.
     Text,
-    /// OpenMetrics 1.0.
     OpenMetrics,
 }
 
 impl ExpositionFormat {
-    /// The text format if the client has no preference.
+    /// Returns the text format if the client has no preference.
     pub(crate) fn accepted(fields: &HeaderMap) -> Self {
         let (mut text, mut open) = ((0, 0), (0, 0));
         for range in list(fields, &ACCEPT) {
@@ -255,7 +249,7 @@ pub(crate) fn accepts_gzip(fields: &HeaderMap) -> bool {
 struct Member<'f> {
     name: &'f str,
     parameters: &'f str,
-    /// The value of `q`, in thousandths.
+    /// The quality value (`q`), in thousandths.
     weight: u16,
 }
 
@@ -279,7 +273,6 @@ impl<'f> Member<'f> {
     }
 }
 
-/// A field may have several lines.
 fn list<'f>(fields: &'f HeaderMap, name: &HeaderName) -> impl Iterator<Item = Member<'f>> {
     let lines = fields.get_all(name).into_iter().filter_map(|line| line.to_str().ok());
     lines.flat_map(|line| line.split(',')).filter_map(Member::new)

@@ -5,15 +5,14 @@
 
 #[derive(Debug)]
 pub(crate) struct Family {
-    /// Without the suffixes `_total` and `_info`.
+    /// The name, without the suffixes `_total` and `_info`.
     pub(super) name: &'static str,
     pub(super) kind: FamilyKind,
-    /// Also the end of `name`; empty if the family has no unit.
+    /// The unit, which is also the end of `name`; empty if the family has no unit.
     pub(super) unit: &'static str,
     pub(super) help: &'static str,
 }
 
-/// The OpenMetrics types that robotsd uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FamilyKind {
     Counter,
@@ -24,7 +23,6 @@ pub(super) enum FamilyKind {
     StateSet,
 }
 
-/// Also declares `ALL`, in the same order.
 macro_rules! families {
     ($($constant:ident = $kind:ident $name:literal $(($unit:literal))?, $help:literal;)*) => {
         $(pub(crate) const $constant: Family = Family {
@@ -34,7 +32,6 @@ macro_rules! families {
             help: $help,
         };)*
 
-        /// In the order of a scrape.
         pub(super) const ALL: &[&Family] = &[$(&$constant),*];
     };
 }
@@ -173,7 +170,7 @@ families! {
 }
 
 impl Family {
-    /// Index in the order of a scrape.
+    /// Returns the index of the family in the order of a scrape.
     pub(super) fn place(&self) -> usize {
         ALL.iter().position(|family| family.name == self.name && family.kind == self.kind).unwrap_or(0)
     }

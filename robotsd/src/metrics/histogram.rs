@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 use std::time::Duration;
 
-/// Upper bounds, in nanoseconds and, for both formats of a scrape, in seconds as text.
+/// Upper bounds of buckets, in nanoseconds and, for both formats of a scrape, in seconds as text.
 pub(crate) type Buckets = [(u64, &'static str)];
 
 /// Most decisions take a few hundred nanoseconds.
@@ -48,16 +48,16 @@ impl Histogram {
         self.nanoseconds = self.nanoseconds.wrapping_add(other.nanoseconds);
     }
 
-    /// Each bound as text, with the number of durations up to this bound and above the previous
-    /// one.
+    /// Returns each bound as text, with the number of durations up to this bound and above the
+    /// previous one.
     pub(super) fn buckets(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let bounds = self.buckets.iter().map(|(_, bound)| *bound).chain(["+Inf"]);
         bounds.zip(self.counts.iter().copied())
     }
 
-    /// Such as the median if `share` is 0.5, in seconds. `None` if no duration was counted.
-    /// Interpolates linearly within a bucket, as Prometheus does. If the quantile is above all
-    /// bounds, returns the last bound.
+    /// Returns a quantile in seconds, for example the median if `share` is 0.5. `None` if no
+    /// duration was counted. Interpolates linearly within a bucket, as Prometheus does. If the
+    /// quantile is above all bounds, returns the last bound.
     pub(crate) fn quantile(&self, share: f64) -> Option<f64> {
         let total: u64 = self.counts.iter().sum();
         let wanted = total as f64 * share;
@@ -72,7 +72,7 @@ impl Histogram {
         (total > 0).then_some(from)
     }
 
-    /// In seconds.
+    /// Returns the sum of all durations, in seconds.
     pub(super) fn sum(&self) -> f64 {
         self.nanoseconds as f64 / 1e9
     }

@@ -21,7 +21,6 @@ const MAX_PAGE_LENGTH: usize = 2048;
 /// overhead.
 const BESIDE: usize = 48;
 
-/// In bytes, approximately.
 pub(crate) fn held_octets(pages: &[Page]) -> usize {
     pages.iter().map(held).sum()
 }
@@ -30,23 +29,20 @@ fn held(page: &Page) -> usize {
     page.target().len() + BESIDE
 }
 
-/// Keeps a sample of the pages of one site. If there are more than [`MAX_PAGES`], or they take more
-/// than `room` bytes, only every second page is kept, then every fourth, and so on.
+/// A sample of the pages of one site. If there are more than [`MAX_PAGES`], or they take more than
+/// `room` bytes, only every second page is kept, then every fourth, and so on.
 #[derive(Debug)]
 pub(crate) struct PageSet {
     pages: Vec<Page>,
-    /// Memory of the pages, in bytes, and its maximum `room`.
     held: usize,
     room: usize,
-    /// Every `stride`-th page is kept.
     stride: usize,
-    /// Includes pages that were not kept.
+    /// Number of pages found, including pages that were not kept.
     pub(super) found: usize,
     pub(super) of_others: usize,
 }
 
 impl PageSet {
-    /// `room` is in bytes.
     pub(crate) const fn within(room: usize) -> Self {
         Self { pages: Vec::new(), held: 0, room, stride: 1, found: 0, of_others: 0 }
     }
@@ -60,7 +56,7 @@ impl PageSet {
         }
     }
 
-    /// Path and query of a page of the site; a fragment is removed.
+    /// Adds a page by its path and query, without a fragment.
     pub(crate) fn add_target(&mut self, target: &[u8]) {
         let end = memchr::memchr(b'#', target).unwrap_or(target.len());
         let target = &target[..end];
@@ -89,7 +85,6 @@ impl PageSet {
         self.held = held_octets(&self.pages);
     }
 
-    /// Sorted and without duplicates.
     pub(crate) fn into_pages(self) -> Vec<Page> {
         let mut pages = self.pages;
         pages.sort_unstable();
@@ -117,18 +112,17 @@ impl OwnHosts {
         Self { patterns: (!hosts.is_empty()).then_some(patterns), name }
     }
 
-    /// The host may have a port.
     pub(crate) fn has(&self, host: &[u8]) -> bool {
         self.patterns.as_ref().is_none_or(|patterns| patterns.get(host).is_some())
     }
 
-    /// First the sitemaps on the site's hosts, then those on other hosts.
+    /// Returns first the sitemaps on the site's hosts, and then those on other hosts.
     pub(crate) fn sitemaps_of(&self, robots: &RobotsTxt) -> (Vec<FetchUrl>, Vec<FetchUrl>) {
         let named = robots.sitemaps().filter_map(|sitemap| sitemap.as_str()?.parse().ok());
         named.partition(|url: &FetchUrl| self.has(url.authority().as_bytes()))
     }
 
-    /// A message about the first sitemap on another host, which the gate does not read.
+    /// Returns a message about the first sitemap on another host, which the gate does not read.
     pub(crate) fn sitemap_elsewhere(&self, robots: &RobotsTxt) -> Option<String> {
         self.sitemaps_of(robots).1.first().map(|url| format!("the sitemap {url} is not on a host of the site"))
     }

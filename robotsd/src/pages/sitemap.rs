@@ -13,7 +13,7 @@ use super::sitemap_text::{LineColumn, SitemapFault, SitemapText};
 /// Maximum nesting of elements. Real sitemaps have only a few levels.
 const DEEPEST: usize = 32;
 
-/// In bytes; longer locations are truncated.
+/// Maximum length of a location, in bytes; longer locations are truncated.
 pub(super) const MAX_LOCATION_LENGTH: usize = 4096;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -187,8 +187,8 @@ fn is_root(element: &BytesStart<'_>) -> bool {
     matches!(element.local_name().as_ref(), "urlset" | "sitemapindex" | "rss" | "feed")
 }
 
-/// The page of an Atom entry is the link whose `rel` is `alternate` or missing (RFC 4287, 4.2.7.2).
-/// Other links are for enclosures and comments.
+/// Returns the page of an Atom entry: the link whose `rel` is `alternate` or missing (RFC 4287,
+/// 4.2.7.2). Other links are for enclosures and comments.
 fn link_of_entry<'a>(parent: Option<Located>, element: &'a BytesStart<'_>) -> Option<Cow<'a, str>> {
     if parent != Some(Located::Entry) || element.local_name().as_ref() != "link" {
         return None;

@@ -9,29 +9,26 @@ use flate2::read::MultiGzDecoder;
 use crate::input::{AtMost, TooManyOctets, Unpacked};
 use crate::render::{cut, printable};
 
-/// In bytes.
 const BUFFER: usize = 32 << 10;
 
 /// Maximum size of one tag, comment, text or CDATA section, in bytes, because the parser collects
 /// each of them in memory. The longest legitimate parts are articles in feeds.
 pub(super) const MAX_PART_BYTES: usize = 2 << 20;
 
-/// For a byte that is not valid UTF-8.
 const REPLACEMENT: &[u8] = "\u{fffd}".as_bytes();
 
-/// In characters, both from 1.
+/// Line and column, in characters, both from 1.
 pub(super) type LineColumn = (usize, usize);
 
 pub(super) struct SitemapText<'a> {
     octets: Box<dyn Read + 'a>,
-    /// Read but not decoded yet, because these bytes may be an incomplete character.
+    /// Bytes that were read but not decoded yet, because they may be an incomplete character.
     raw: Vec<u8>,
     is_at_end: bool,
-    /// Returned after the text before the error has been consumed.
+    /// This error is returned after the text before the error has been consumed.
     fault: Option<io::Error>,
     text: Vec<u8>,
     consumed: usize,
-    /// Of the next character to be consumed.
     pub(super) place: LineColumn,
     /// Position of the beginning of the current tag, comment, text or CDATA section, and the number
     /// of its bytes that have been consumed.
@@ -88,7 +85,7 @@ impl<'a> SitemapText<'a> {
         }
     }
 
-    /// Includes the line end. Returns `None` at the end of the text.
+    /// Reads a line, including its line end. Returns `None` at the end of the text.
     pub(super) fn line<'b>(&mut self, line: &'b mut Vec<u8>) -> Result<Option<&'b [u8]>, SitemapFault> {
         self.begin_part();
         line.clear();
@@ -152,15 +149,14 @@ impl Read for SitemapText<'_> {
     }
 }
 
-/// Returns fewer than `length` bytes at the end of the input.
 fn beginning<R: Read>(mut octets: R, length: usize) -> Result<(Vec<u8>, R), SitemapFault> {
     let mut head = Vec::new();
     octets.by_ref().take(length as u64).read_to_end(&mut head)?;
     Ok((head, octets))
 }
 
-/// Like [`String::from_utf8_lossy`]. Returns the number of remaining bytes, which may be the
-/// beginning of a character.
+/// Appends text like [`String::from_utf8_lossy`]. Returns the number of remaining bytes, which may
+/// be the beginning of a character.
 fn decode(octets: &[u8], is_end: bool, text: &mut Vec<u8>) -> usize {
     let mut chunks = octets.utf8_chunks().peekable();
     while let Some(chunk) = chunks.next() {
@@ -181,10 +177,11 @@ fn characters(text: &[u8]) -> usize {
     text.iter().filter(|octet| **octet & 0xC0 != 0x80).count()
 }
 
-/// The limit of the protocol for the decompressed size, in bytes.
+/// Maximum size of a decompressed sitemap, in bytes (the limit of the protocol).
 pub(crate) const MAX_BYTES: usize = 50 << 20;
 
-/// In characters. Messages of the XML parser contain names of elements, which can be very long.
+/// Maximum length of a message, in characters. Messages of the XML parser contain names of
+/// elements, which can be very long.
 const MAX_SHOWN_LENGTH: usize = 160;
 
 /// `Display` does not include the name of the sitemap: `line 2, column 14: …`.
@@ -192,7 +189,6 @@ const MAX_SHOWN_LENGTH: usize = 160;
 pub(crate) enum SitemapFault {
     #[error("the sitemap is larger than {limit} MiB", limit = MAX_BYTES >> 20)]
     TooLarge,
-    /// `place` is `None` if the error concerns the whole document.
     #[error("{}{message}", .place.map(|(line, column)| format!("line {line}, column {column}: ")).unwrap_or_default())]
     Broken { place: Option<LineColumn>, message: String },
 }
@@ -215,7 +211,7 @@ impl SitemapFault {
         }
     }
 
-    /// Such as `sitemap.xml:2:14: …`.
+    /// Formats the error with the name of its document: `sitemap.xml:2:14: …`.
     pub(super) fn in_document(&self, name: &dyn fmt::Display) -> String {
         match self {
             Self::Broken { place: Some((line, column)), message } => format!("{name}:{line}:{column}: {message}"),

@@ -26,7 +26,7 @@ const NAMED: usize = 3;
 pub(crate) enum SitemapSource {
     #[display("{}", printable_path(_0))]
     File(PathBuf),
-    /// Displayed without its query, which may contain a secret.
+    /// The URL is displayed without its query, which may contain a secret.
     Url(FetchUrl),
 }
 
@@ -40,7 +40,6 @@ pub(crate) struct SitemapWalk<'a> {
 }
 
 impl<'a> SitemapWalk<'a> {
-    /// `room` is the maximum memory for pages, in bytes.
     pub(crate) fn within(hosts: &'a OwnHosts, room: usize) -> Self {
         Self { hosts, pages: PageSet::within(room), read: 0, left_out: 0, problems: Vec::new() }
     }
@@ -91,7 +90,6 @@ impl<'a> SitemapWalk<'a> {
         self.left_out += queue.left_out;
     }
 
-    /// One line about the sitemaps that could not be read.
     pub(crate) fn problem(&self) -> Option<String> {
         let mut parts: Vec<String> = self.problems.iter().take(NAMED).cloned().collect();
         if self.problems.len() > NAMED {
@@ -106,7 +104,6 @@ impl<'a> SitemapWalk<'a> {
         (!parts.is_empty()).then(|| parts.join("; "))
     }
 
-    /// Includes pages that were not kept.
     pub(crate) const fn listed(&self) -> usize {
         self.pages.found
     }
@@ -116,7 +113,7 @@ impl<'a> SitemapWalk<'a> {
     }
 }
 
-/// In the order of discovery, without duplicates, up to the limit.
+/// Contains the sitemaps in the order of discovery, without duplicates, up to the limit.
 #[derive(Default)]
 struct SitemapQueue {
     waiting: VecDeque<(usize, SitemapSource)>,

@@ -21,7 +21,6 @@ use crate::upstream::OriginsSettings;
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct SiteRefusals {
-    /// If no case applies to the request.
     pub(crate) page: RefusalPage,
     pub(crate) cases: RefusalTable<CaseAnswer>,
 }
@@ -29,9 +28,8 @@ pub(crate) struct SiteRefusals {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct CaseAnswer {
     pub(crate) page: RefusalPage,
-    /// Added to the response, such as a challenge or a price.
+    /// Fields that are added to the response, such as a challenge or a price.
     pub(crate) fields: HeaderMap,
-    /// Responds instead of robotsd.
     pub(crate) server: Option<CaseServer>,
 }
 
@@ -46,28 +44,23 @@ pub(crate) struct CaseServer {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AnsweringCase(pub(crate) usize);
 
-/// What a request would get if it were refused.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct ExpectedRefusal {
-    /// `None` if a server of the operator responds.
     pub(crate) status: Option<u16>,
     /// Number of the case, from 1; `None` for the default response.
     pub(crate) case: Option<usize>,
 }
 
 impl ExpectedRefusal {
-    /// For a site without settings for refusals.
     pub(crate) const USUAL: Self = Self { status: Some(403), case: None };
 }
 
 impl SiteRefusals {
-    /// Includes the files of all cases.
     pub(crate) fn files(&self) -> impl Iterator<Item = PathBuf> {
         let pages = self.cases.0.iter().map(|(_, answer)| &answer.page);
         std::iter::once(&self.page).chain(pages).filter_map(|page| page.file.clone())
     }
 
-    /// Called by the site's layer.
     pub(crate) fn respond(&self, event: &Event<'_>, policy: &Policy) -> Response<Bytes> {
         // The cases do not apply to gRPC calls, whose status is not the HTTP status.
         let has_case = !self.cases.0.is_empty() && !event.request.is_grpc_call();
@@ -79,7 +72,8 @@ impl SiteRefusals {
         let Some((case, answer)) = found else { return self.page.respond(event) };
         let mut response = answer.page.respond(event);
         response.headers_mut().extend(answer.fields.clone());
-        // Not for a decision request of another proxy, which only describes the original request.
+        // A decision request of another proxy is not forwarded, because it only describes the
+        // original request.
         let is_here = ClientRequest::of(event.request.extensions).is_some_and(|client| client.forwarded.is_some());
         if answer.server.is_some() && is_here && is_forwardable(event.request.method.as_str()) {
             response.extensions_mut().insert(Provisional);

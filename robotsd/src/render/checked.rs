@@ -11,24 +11,22 @@ use tower_robots::rules::RobotsTxt;
 /// every line, so repeating it could make the output very large.
 const MAX_REPEATED_BYTES: usize = 4 << 10;
 
-/// Estimate, in bytes, without the replacement.
+/// Estimated size of an edit without its replacement, in bytes.
 const EDIT: usize = 32;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Checked<'a> {
-    /// May contain any characters.
+    /// Name of the file, which may contain any characters.
     pub(crate) name: &'a str,
     pub(crate) robots: &'a RobotsTxt,
     pub(crate) report: &'a Report,
 }
 
 impl<'a> Checked<'a> {
-    /// `finding` is the index in the report.
     pub(crate) fn fix_of(&self, finding: usize) -> Option<&'a Fix> {
         self.report.fixes.get(finding)
     }
 
-    /// About the findings that the report only counts.
     pub(super) fn omitted(&self) -> Option<String> {
         let omitted = self.report.omitted();
         (omitted > 0).then(|| format!("{omitted} more findings of these kinds are not shown"))
