@@ -37,18 +37,16 @@ use crate::socket::Socket;
 /// connection. A reset costs the server more than the client.
 const RESETS: usize = 1024;
 
-/// Serves a connection until it ends, or until it has drained after [`begin_shutdown`](Self::begin_shutdown).
 pub(crate) struct Http2ServerConnection<S> {
     part: Part,
     socket: BatchedSocket<Socket>,
     service: Arc<RequestService<S>>,
     settings: Arc<ConnectionSettings>,
-    /// Clock for the `Date` of responses. `None` if the system time is certainly wrong.
+    /// `None` if the system time is certainly wrong.
     clock: Option<Arc<DateClock>>,
     is_leaving: bool,
     /// Number of requests that have arrived and are no longer in the queue of `h2`.
     taken: usize,
-    /// Timer that limits the time for sending GOAWAY to a flooding client.
     patience: Option<Pin<Box<Sleep>>>,
 }
 
@@ -74,7 +72,7 @@ impl<S> Http2ServerConnection<S> {
         Self { part, socket, service, settings, clock, is_leaving: false, taken: 0, patience: None }
     }
 
-    /// Sends a GOAWAY. Requests in progress are completed, and no new ones are accepted.
+    /// Requests in progress are completed, and no new ones are accepted.
     pub(crate) fn begin_shutdown(&mut self) {
         self.is_leaving = true;
         if let Part::Serving { connection, .. } = &mut self.part {
@@ -86,8 +84,8 @@ impl<S> Http2ServerConnection<S> {
 /// Maximum window size (RFC 9113, section 6.9.1).
 const MAX_WINDOW: u32 = i32::MAX as u32;
 
-/// Maximum charge to the budget for small frames, per byte of content that waits to be read. `h2`
-/// charges 256 minus the length for each frame. Frames are assumed to have at least 16 bytes.
+/// Maximum charge to the budget for small frames, per byte of unread content. `h2` charges 256
+/// minus the length for each frame. Frames are assumed to have at least 16 bytes.
 const CHARGE_PER_OCTET: usize = 16;
 
 /// Returns the builder of HTTP/2 connections. The connection's window has room for all of its
@@ -127,15 +125,13 @@ impl<S: EdgeService> Http2ServerConnection<S> {
         tokio::spawn(Box::pin(stream_timeout::watch(stream, consumer, idle)));
     }
 
-    /// Completes if the client has silently disconnected.
     fn poll_absence(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         let Part::Serving { absence, .. } = &mut self.part else { return Poll::Pending };
         ready!(absence.as_mut().poll(cx));
         Poll::Ready(Err("the client did not answer a PING in time".into()))
     }
 
-    /// Reads and answers requests until it would have to wait. Bytes of the responses may remain in
-    /// the socket's buffer.
+    /// Bytes of the responses may remain in the socket's buffer.
     fn poll_turn(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         loop {
             match &mut self.part {
@@ -168,8 +164,8 @@ impl<S: EdgeService> Http2ServerConnection<S> {
                         Poll::Ready(Some(Ok((request, respond)))) => {
                             self.begin_stream(request, respond);
                             self.taken += 1;
-                            // `h2` polls the connection before it returns a request. So if no
-                            // other request has arrived, another poll would find nothing.
+                            // `h2` polls the connection before it returns a request. So if no other
+                            // request has arrived, polling again would find nothing.
                             if self.taken == self.socket.requests() {
                                 return self.poll_absence(cx);
                             }
@@ -204,8 +200,6 @@ impl<S: EdgeService> Future for Http2ServerConnection<S> {
     }
 }
 
-/// Returns the I/O error that caused an HTTP/2 error. If there is none, returns the HTTP/2 error
-/// itself.
 fn cause(error: h2::Error) -> BoxError {
     if error.is_io() {
         return error.into_io().map_or_else(|| "the connection broke".into(), Into::into);
@@ -233,7 +227,7 @@ async fn absence(pings: Option<PingPong>, connection: Arc<ConnectionState>, inte
             continue;
         }
         // Discards the answer to the previous PING if it arrived after other bytes from the client.
-        // If it has not arrived yet, the previous PING is still pending, and `send_ping` does
+        // If no answer has arrived, the previous PING is still pending, and `send_ping` does
         // nothing.
         poll_fn(|cx| Poll::Ready(pings.poll_pong(cx).is_ready())).await;
         let _ = pings.send_ping(Ping::opaque());
