@@ -233,9 +233,10 @@ impl SitePages {
     }
 }
 
-/// Maximum memory for the pages of all sites, in bytes. The process must stay below 64 MiB. Reading
-/// sitemaps needs additional memory (27 MiB in a measurement with ten sites): for the previous
-/// pages of the site, for a part of a sitemap, and for freed memory that the allocator keeps.
+/// Maximum memory for the pages of all sites, in bytes. Together with the memory for reading
+/// sitemaps, the total must not exceed 64 MiB. Reading uses memory for the previous pages of the
+/// site, for a part of a sitemap, and for freed memory that the allocator keeps: 27 MiB in a
+/// measurement with ten sites.
 const MAX_BYTES_OF_ALL: usize = 24 << 20;
 
 /// Maximum memory for the pages of one site, in bytes. During a new read, the known pages stay in
