@@ -38,7 +38,6 @@ impl StoreState {
         self.counts[outcome as usize].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Records the reason for a failure of the store, for the status.
     pub(super) fn failed(&self, why: &str) {
         *self.problem.lock() = Some((SystemTime::now(), why.to_owned()));
     }
@@ -77,12 +76,10 @@ word_enum! {
     }
 }
 
-/// The counts of all events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StoreCounts([u64; StoreCount::ALL.len()]);
 
 impl StoreCounts {
-    /// Returns the number of times that an event has occurred.
     pub fn of(&self, outcome: StoreCount) -> u64 {
         self.0[outcome as usize]
     }
@@ -104,10 +101,8 @@ word_enum! {
 pub struct StoreReport {
     /// The address of the store, without secrets.
     pub place: String,
-    /// Whether requests use the store.
     pub usage: StoreUsage,
     /// When the store last failed, and why; `None` if it never failed.
     pub problem: Option<(SystemTime, String)>,
-    /// The counts of all events.
     pub counts: StoreCounts,
 }

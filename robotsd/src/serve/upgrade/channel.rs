@@ -34,7 +34,7 @@ const MAX_PACKET_BYTES: usize = 16 * 1024;
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "say", rename_all = "kebab-case")]
 pub(super) enum UpgradeMessage {
-    /// From the old process: here is a listening socket. The socket is attached to the message.
+    /// From the old process: the attached socket is a listening socket.
     Socket { place: SocketPlace },
     /// From the old process: all sockets have been sent.
     Start,
@@ -55,14 +55,12 @@ pub(super) enum UpgradeMessage {
 pub(super) struct UpgradeChannel(OwnedFd);
 
 impl UpgradeChannel {
-    /// Creates both ends. The second one is for the new process.
+    /// The second end is for the new process.
     pub(super) fn pair() -> io::Result<(Self, OwnedFd)> {
         let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, CLOSED_ON_EXEC.0, None)?;
         Ok((Self(ours), theirs))
     }
 
-    /// Creates the channel in the new process. `end` is the socket that the process was started
-    /// with.
     pub(super) fn of(end: OwnedFd) -> Self {
         Self(end)
     }
@@ -85,8 +83,7 @@ impl UpgradeChannel {
         Ok(())
     }
 
-    /// Waits for a message. Returns the message with its socket; `None` if the other process has
-    /// ended. Blocks.
+    /// Blocks until a message arrives; `None` if the other process has ended.
     pub(super) fn receive(&self) -> io::Result<Option<(UpgradeMessage, Option<OwnedFd>)>> {
         let mut octets = vec![0; MAX_PACKET_BYTES];
         let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
@@ -94,7 +91,7 @@ impl UpgradeChannel {
         let received = loop {
             match recvmsg(self.0.as_fd(), &mut [IoSliceMut::new(&mut octets)], &mut control, CLOSED_ON_EXEC.1) {
                 // ECONNRESET means that the other process ended without reading all of our packets.
-                // Messages of that process can still be received, so the loop tries again.
+                // Its own messages can still be received.
                 Err(Errno::INTR | Errno::CONNRESET) => {}
                 received => break received?,
             }
@@ -113,7 +110,6 @@ impl UpgradeChannel {
 }
 
 impl UpgradeMessage {
-    /// Creates a [`Failed`](Self::Failed) message. A long reason is truncated.
     pub(super) fn failed(why: &str) -> Self {
         let mut end = why.len().min(MAX_PACKET_BYTES / 8);
         while !why.is_char_boundary(end) {

@@ -39,28 +39,25 @@ mod processes;
 
 pub(super) use self::processes::{Predecessor, Successor};
 
-/// What the old process used a socket for.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum SocketPlace {
-    /// A listener. Contains the address from the config.
+    /// Contains the address from the config.
     Listener(std::net::SocketAddr),
-    /// A TCP listener of the admin interface. Contains the address from the config.
+    /// Contains the address from the config.
     Admin(std::net::SocketAddr),
     /// The Unix socket of the admin interface. `is_made` is true if robotsd created the socket
     /// file, and false if a supervisor created it.
     AdminSocket { path: std::path::PathBuf, is_made: bool },
 }
 
-/// Sockets that one process hands to the other.
 pub(super) type HandedSockets = Vec<(SocketPlace, std::os::fd::OwnedFd)>;
 
-/// What the new process has reported to the old one.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum SuccessorEvent {
     /// The config of the new process is usable.
     Prepared,
-    /// The new process serves. Contains its summary.
+    /// Contains the new process's summary.
     Serves(String),
     /// The new process cannot serve, and has ended. Contains the reason.
     Failed(String),
