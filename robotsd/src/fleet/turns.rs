@@ -34,10 +34,12 @@ impl Turns for Fleet {
 }
 
 impl Fleet {
+    /// Returns the missing replicas, with the Unix times of their last heartbeats.
     pub(crate) fn missing(&self) -> Vec<(String, u64)> {
         self.store.lock().missing.iter().map(|(name, at)| (name.clone(), *at)).collect()
     }
 
+    /// Returns the ID of the off switch that was lifted last.
     pub(crate) fn lifted_last(&self) -> String {
         self.member.lock().lifted_last().unwrap_or_default().to_owned()
     }
