@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, Sleep};
 
-/// Each [`reset`](Self::reset) restarts the time.
+/// Limits the time that writes to a client may wait. Each [`reset`](Self::reset) restarts the time.
 #[derive(Debug)]
 pub(crate) struct IdleTimeout {
     limit: Duration,
@@ -32,6 +32,7 @@ impl IdleTimeout {
         Self { limit, timer: None, is_waiting: false }
     }
 
+    /// Records progress, so that the next wait may take the full time again.
     pub(crate) fn reset(&mut self) {
         self.is_waiting = false;
     }
@@ -46,8 +47,8 @@ impl IdleTimeout {
         timer.as_mut().poll(cx)
     }
 
-    /// Must be called when the client has received bytes. Returns whether a write had to wait
-    /// before. If so, calls `transfer`, and tells the returned `Transfer` that the stall has ended.
+    /// Records that the client has received bytes. Returns whether a write had to wait before. If
+    /// so, reports the end of the stall to the `Transfer` that `transfer` returns.
     pub(crate) fn progressed(&mut self, transfer: impl FnOnce() -> Option<Transfer>) -> bool {
         let has_waited = self.is_waiting;
         if has_waited && let Some(transfer) = transfer() {
