@@ -1,4 +1,4 @@
-//! The document of a fleet, a hash in a Redis store, and the writes that change it.
+//! The document of a fleet (a hash in a Redis store), and the writes that change it.
 //!
 //! ```text
 //! format       1

@@ -49,10 +49,11 @@ pub(crate) struct Member {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum DocumentState {
+    /// No document has been read yet.
     #[default]
     Unknown,
     Current,
-    /// These entries of the replica are missing from the document, or older in the document.
+    /// Entries of the replica that are missing from the document, or older in it.
     WentBack(Vec<String>),
     /// The document has this epoch, which is not that of the fleet.
     Foreign(String),

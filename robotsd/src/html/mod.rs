@@ -165,7 +165,7 @@ mod tests {
         }
     }
 
-    /// With a fixed width larger than a telephone, a page would scroll sideways.
+    /// A page with a fixed width that is larger than a telephone would scroll sideways.
     #[test]
     fn nothing_is_wider_than_a_narrow_window() {
         assert!(
@@ -189,7 +189,7 @@ mod tests {
         assert_eq!(text, want);
     }
 
-    /// Only [`Markup`] is exempt from escaping.
+    /// Templates escape everything except [`Markup`].
     #[test]
     fn no_template_turns_escaping_off() {
         let files = walkdir::WalkDir::new(concat!(env!("CARGO_MANIFEST_DIR"), "/src")).into_iter().flatten();

@@ -102,7 +102,7 @@ impl InterimQueue {
         }
     }
 
-    /// Must be called when all heads that were removed so far have been written.
+    /// Records that all heads that were removed so far have been written.
     pub(crate) fn note_written(&self) {
         if !self.is_waiting() {
             return;

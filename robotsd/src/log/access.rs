@@ -33,8 +33,8 @@ use crate::render;
 /// Maximum number of requests that wait for the writing thread.
 const QUEUE: usize = 16 * 1024;
 
-/// Lines are collected until they have this many bytes, and are then written together. They are
-/// written earlier if no request is queued.
+/// Number of bytes of collected lines after which the lines are written together. They are written
+/// earlier if no request is queued.
 const BLOCK: usize = 64 * 1024;
 
 /// Sends each request to the writing thread. Cheap to clone. The thread ends when the last clone is

@@ -146,8 +146,8 @@ pub(crate) struct PendingReport {
     pub(crate) objections: Vec<String>,
     /// Effect of the pending version on crawlers, in one sentence.
     pub(crate) effect: Option<String>,
-    /// If the source no longer contains the pending version: the version that it contains now, and
-    /// the effect of that version on crawlers.
+    /// The version that the source contains now, and its effect on crawlers; `None` if the source
+    /// still contains the pending version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) instead: Option<String>,
 }

@@ -172,8 +172,8 @@ enum BodyStep {
 async fn has_room(stream: &mut SendStream<Bytes>, consumer: &StreamConsumer) -> bool {
     stream.reserve_capacity(1);
     if stream.capacity() == 0 {
-        // The stream's buffer may be full only because the connection has not sent the buffered
-        // bytes yet.
+        // The buffer of the stream may still contain bytes that the connection has not sent yet.
+        // There may be room after the other tasks have run.
         consumer.polled();
         yield_before_write().await;
     }
