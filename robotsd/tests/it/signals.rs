@@ -120,7 +120,8 @@ fn the_config_is_checked_and_commands_show_the_fields() {
         format!("User-agent: *\nContent-Signal: search=yes, ai-train={ai_train}\nAllow: /\n\nUser-agent: a\nAllow: /\n")
     };
     let file = |name: &str, ai_train: &str| folder.write(name, signals(ai_train));
-    (file("no.txt", "no"), file("yes.txt", "yes"));
+    file("no.txt", "no");
+    file("yes.txt", "yes");
     let checked = folder.run(["check", "no.txt"]).said();
     assert_has(checked, &["no.txt: content signals: search=yes, ai-train=no"]);
     let changed = folder.run(["diff", "no.txt", "yes.txt"]).said();
