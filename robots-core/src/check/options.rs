@@ -72,8 +72,8 @@ impl Options {
         self
     }
 
-    /// Sets the site's host name. Help lines use it to complete addresses without a host. Default:
-    /// none.
+    /// Sets the site's host name, which completes addresses without a host in the help lines of
+    /// findings. Default: none.
     pub fn site_host(mut self, host: impl Into<String>) -> Self {
         self.site.host = Some(host.into());
         self

@@ -78,7 +78,8 @@ impl Candidate {
     }
 }
 
-/// `None` if there are no edits, or if they conflict with each other.
+/// Returns the edits for a finding, in the order of the file. `None` if there are no edits, or if
+/// they conflict with each other.
 fn edits(file: &CheckedFile<'_>, fix: &LintFix, finding: &Finding) -> Option<Vec<Edit>> {
     let mut edits = (fix.edits)(file, finding).filter(|edits| !edits.is_empty())?;
     edits.sort_unstable();
