@@ -283,6 +283,8 @@ fn product_in_front(header: &Header<'_>, reader: &ClaimReader<'_, '_>, place: us
     parts.find_map(|part| Some(header.product_before(part, place)).filter(|product| !product.is_empty()))
 }
 
+/// Reports whether a string is a single word that does not name a browser, a library or an
+/// application.
 fn is_name(name: &str, identified: &Agent) -> bool {
     if name.contains(|char: char| char.is_whitespace() || matches!(char, '/' | '(' | ';' | ',')) {
         return false;

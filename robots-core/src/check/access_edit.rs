@@ -153,8 +153,8 @@ fn has_narrower(groups: &[Group<'_>]) -> bool {
 }
 
 /// Returns the name to write in robots.txt for the crawler with the token `own`. A crawler looks
-/// for its own token in robots.txt. So its usual name is returned only if this name stands for the
-/// same token, and otherwise the token.
+/// for its own token in robots.txt. So the crawler's usual name is returned only if it stands for
+/// the same token. Otherwise, the token is returned.
 fn spelled(name: &str, own: &ProductToken) -> String {
     let is_own = ProductToken::from_name(name.as_bytes()).as_ref() == Some(own);
     if is_own { name.to_owned() } else { own.to_string() }
@@ -409,8 +409,8 @@ impl<'f, 'a> Draft<'f, 'a> {
         added.extend_from_slice(end);
     }
 
-    /// If the removal of lines leaves two adjacent blank lines or a blank line at the end of the
-    /// file, removes a blank line there.
+    /// Removes a blank line where the removal of other lines leaves two adjacent blank lines, or a
+    /// blank line at the end of the file.
     fn remove_double_blanks(&mut self) {
         let lines = self.file.lines();
         let is_blank = |line: usize| lines.get(line).is_none_or(|line| line.bytes().trim_ascii().is_empty());

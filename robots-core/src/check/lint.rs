@@ -39,7 +39,7 @@ pub struct Lint {
     /// A corrected version of [`bad`](Self::bad), without the finding.
     pub good: Example,
     pub(super) pass: Pass,
-    /// Fix of the findings. `None` if only a person can correct them.
+    /// The fix of the lint's findings. `None` if only a person can correct them.
     pub(super) fix: Option<LintFix>,
 }
 

@@ -84,8 +84,8 @@ pub(super) fn joined_paths(value: &[u8]) -> Option<Vec<&[u8]>> {
     value.iter().any(is_joint).then(|| several_paths(value))?
 }
 
-/// If a value contains several paths, separated by spaces, commas or similar characters, returns
-/// the paths. `None` if the value is one path, which may contain commas (`/a,b.html`).
+/// Returns the paths in a value that contains several paths, separated by spaces, commas or similar
+/// characters. `None` if the value is one path, which may contain commas (`/a,b.html`).
 pub(super) fn several_paths(value: &[u8]) -> Option<Vec<&[u8]>> {
     let is_between = |octet: &u8| is_joint(octet) || is_blank(octet);
     if !value.iter().any(is_between) || is_expression(value) {

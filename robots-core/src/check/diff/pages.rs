@@ -15,7 +15,8 @@ use crate::rules::{Access, Reading, RequestPath, RobotsTxt};
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Page(std::sync::Arc<[u8]>);
 
-/// Pages that search engines lose, and these search engines. All of them obey the same groups.
+/// Pages that the old file allows and the new file disallows for the same search engines. All these
+/// search engines obey the same groups.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct PageLoss {

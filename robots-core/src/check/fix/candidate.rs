@@ -15,6 +15,7 @@ use crate::rules::{Line, RobotsTxt, starts_with};
 /// hundred bytes of memory per line. Only files with very short lines exceed the limit.
 const MAX_LINES: usize = 1 << 21;
 
+/// The edits for one finding, or for several findings that need the same edits.
 #[derive(Clone, Debug)]
 pub(super) struct Candidate {
     /// Indexes of the findings in the report; at least one.

@@ -151,6 +151,7 @@ const MAX_ROUNDS: usize = 4;
 /// unsafe. Some crawlers read only the first 500 KiB of a file anyway.
 const MAX_PROOF_WORK: usize = 1 << 20;
 
+/// Checks whether the edits of candidates correct the findings, and whether the edits are safe.
 pub(super) struct Prover {
     /// The original file, which the positions of all edits refer to.
     file: RobotsTxt,
@@ -255,8 +256,8 @@ impl Prover {
         candidates.iter_mut().for_each(|candidate| candidate.safety = Safety::Unsafe);
     }
 
-    /// Returns the indexes of the safe candidates that are not safe after the unsafe candidates are
-    /// applied.
+    /// Returns the indexes of the safe candidates that conflict with an unsafe candidate, or that
+    /// are not safe after the unsafe candidates are applied.
     fn rejected(&self, candidates: &[Candidate]) -> Vec<usize> {
         let (mut safe, others): (Vec<usize>, Vec<usize>) =
             (0..candidates.len()).partition(|at| candidates[*at].safety == Safety::Safe);

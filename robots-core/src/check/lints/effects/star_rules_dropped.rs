@@ -49,6 +49,7 @@ const MEANT: &str = "account accounts admin administrator api auth basket cart c
 const SHOWN_WITH: &str = "assets css dist fonts gif icons image images img javascript jpg js media png script scripts skin skins \
                           static style styles svg template templates theme themes";
 
+/// A rule for `*` that disallows a part of the site, with sample paths that match it.
 struct Closed<'r> {
     rule: Rule<'r>,
     paths: [Vec<u8>; 2],
