@@ -66,7 +66,7 @@ fn strings(mut text: &str) -> Option<Vec<String>> {
     Some(strings)
 }
 
-/// `None` if the key is unknown or the value is invalid.
+/// Sets a field of a row. `None` if the key is unknown or the value is invalid.
 fn set(row: &mut Crawler, key: &str, mut values: Vec<String>) -> Option<()> {
     match key {
         "header" => row.header_names = values,

@@ -15,7 +15,8 @@ use super::purpose::{Purpose, crawls, goes_on_as_other, is_address_of_service, i
 #[derive(Debug)]
 pub(super) struct ClaimReader<'a, 'h> {
     header: &'a Header<'h>,
-    /// The purposes that words of the header suggest, each with the index of the word's part.
+    /// The purposes that words of the header suggest, each with the index of the part that contains
+    /// the word.
     purposes: Vec<(usize, Purpose)>,
 }
 
@@ -58,14 +59,15 @@ impl<'a, 'h> ClaimReader<'a, 'h> {
         }
     }
 
-    /// In a browser's header, only parts that declare a product may name the agent.
+    /// Returns the parts that may name the agent. In a browser's header, these are only the parts
+    /// that declare a product.
     pub(super) fn declared_parts(&self) -> impl Iterator<Item = &'a Part> {
         let header = self.header;
         header.parts.iter().enumerate().filter(|(at, _)| self.speaks(*at)).map(|(_, part)| part)
     }
 
-    /// Returns the first word that may name the agent. An everyday word is accepted as a name only
-    /// if it is this word.
+    /// Returns the first word that may name the agent. Everyday words are accepted as names only in
+    /// this position.
     pub(super) fn leading_word(&self) -> Option<&'a Word> {
         let header = self.header;
         let names = |word: &Word| word.may_name_a_crawler() || word.role == WordRole::Registered;
@@ -93,13 +95,15 @@ impl<'a, 'h> ClaimReader<'a, 'h> {
         evidence.claim(header).unwrap_or_else(|| nothing(silent_class(header)))
     }
 
+    /// Reports whether the part at this index may name the agent.
     fn speaks(&self, at: usize) -> bool {
         self.header.browser.is_none_or(|browser| at < browser) || self.declares(at)
     }
 
-    /// A part declares a product if it follows `compatible;`, contains or precedes a contact, or
-    /// calls itself a crawler. In comments with `MSIE` or `Konqueror`, a part must call itself a
-    /// crawler, because toolbars add their addresses to such comments.
+    /// Reports whether a part of a browser's header declares a product. It does so if it follows
+    /// `compatible;`, contains or precedes a contact, or calls itself a crawler. In comments with
+    /// `MSIE` or `Konqueror`, a part must call itself a crawler, because toolbars add their
+    /// addresses to such comments.
     fn declares(&self, at: usize) -> bool {
         let marks = self.header.parts[at].marks;
         let points = marks.has(Marks::CONTACT) || marks.has(Marks::ADDRESSED) || marks.has(Marks::COMPATIBLE);
@@ -164,7 +168,9 @@ impl<'a, 'h> ClaimReader<'a, 'h> {
         part.marks.has(Marks::OLD_BROWSER) && self.presents(at)
     }
 
-    /// Ignores the addresses of toolbars and of other programs that are not crawlers.
+    /// Returns the first part with a product and a contact. If there is no such part, returns the
+    /// first part with a contact. Ignores the addresses of toolbars and of other programs that are
+    /// not crawlers.
     fn addressed_part(&self) -> Option<&'a Part> {
         let header = self.header;
         let of_program = has_address_of_source(header) || has_home_page_of_product(header);
@@ -243,17 +249,17 @@ impl<'a> DeclaredEvidence<'a> {
     }
 }
 
-/// A part names a client that fetches feeds or streams if the addresses in the header, or the name
-/// in the part, belong to an audio service.
+/// Reports whether a part names a client that fetches feeds or streams. This is the case if the
+/// addresses in the header, or the name in the part, belong to an audio service.
 fn is_for_media(header: &Header<'_>, part: &Part) -> bool {
     let named = header.product(part);
     has_host_of_media(header) || is_host(named.as_bytes()) && is_host_of_media(named.as_bytes())
 }
 
 impl DeclaredEvidence<'_> {
-    /// Returns the part that names the crawler that `part` declares. This is usually the leading
-    /// product, and never a library. A product outside comments that calls itself a crawler takes
-    /// precedence.
+    /// Returns the part that contains the name of the crawler that `part` declares. The name is
+    /// usually in the leading product, and it is never the name of a library. A product outside
+    /// comments that calls itself a crawler takes precedence.
     fn name<'a>(&self, header: &'a Header<'_>, part: &'a Part) -> &'a Part {
         let everyday = Kinds::LIBRARY.with(Kinds::GENERIC);
         let lead = |part: &Part| header.product_lead(part).filter(|word| !word.kinds.has(everyday));
@@ -276,7 +282,8 @@ impl DeclaredEvidence<'_> {
     }
 }
 
-/// A product that is named after a host, such as `example.com/1.0`, is treated like a contact.
+/// Finds a product that is named after a host, such as `example.com/1.0`. Such a product is treated
+/// like a contact.
 fn named_after_host<'a>(header: &'a Header<'_>) -> Option<&'a Part> {
     let free = header.browser.unwrap_or(header.parts.len());
     header.parts[..free].iter().find(|part| {
@@ -329,7 +336,8 @@ fn silent_class(header: &Header<'_>) -> Class {
 // …)`, `PingdomPageSpeed/1.0 (pingbot/2.0; …)`, `Dazzle BlueSky Bot/1.1`). So in these headers, an
 // unregistered crawler must be declared more clearly than in headers without registered names.
 impl Header<'_> {
-    /// The ranges in `places` must be in the order of the header.
+    /// Reports whether a word outside the ranges in `places` may belong to the name of a product.
+    /// The ranges must be in the order of the header.
     pub(super) fn has_own_word_outside(&self, places: &[Range<usize>]) -> bool {
         let mut places = places.iter().peekable();
         self.words().filter(|word| word.may_name_a_crawler() && !word.kinds.is_costume()).any(|word| {
@@ -339,8 +347,9 @@ impl Header<'_> {
         })
     }
 
-    /// Marks the words in `places` as registered names. Their parts lose [`Marks::ADDRESSED`] and
-    /// [`Marks::COMPATIBLE`], which describe the registered crawler.
+    /// Marks the words in the ranges of `places` as registered names. Removes [`Marks::ADDRESSED`]
+    /// and [`Marks::COMPATIBLE`] from the parts that contain these words, because these marks
+    /// describe the registered crawler.
     pub(super) fn without(mut self, places: &[Range<usize>]) -> Self {
         let mut places = places.iter().peekable();
         for part in &mut self.parts {
@@ -386,8 +395,8 @@ impl Header<'_> {
     }
 }
 
-/// A version must contain a digit, because in prose another word may follow a `/`
-/// (`addresses/domains`).
+/// Reports whether one of the words is a version. A version must contain a digit, because in prose
+/// another word may follow a `/` (`addresses/domains`).
 fn has_version(words: &[Word], header: &[u8]) -> bool {
     let mut versions = words.iter().filter(|word| word.role == WordRole::Version);
     versions.any(|word| word.text(header).iter().any(u8::is_ascii_digit))

@@ -35,8 +35,8 @@ pub struct Crawler {
     pub operator: String,
     /// Purpose of the crawler's requests.
     pub category: Category,
-    /// Additional purposes: other organisations use the operator's published data for these
-    /// purposes.
+    /// Further purposes that the operator's published data serves, because other organisations use
+    /// this data.
     pub supplies: Vec<Category>,
     /// Whether the crawler obeys groups that name it.
     pub obeys_robots: Obeys,
@@ -77,8 +77,8 @@ pub struct Crawler {
     /// URL of the operator's documentation.
     pub source: Option<String>,
     /// Day when the facts were taken from the operator's documentation, such as `2026-11-22`.
-    /// `None` if the facts are general knowledge. Any field that could cause refusals of legitimate
-    /// requests is then [`Obeys::Unknown`].
+    /// `None` if the facts are general knowledge. In this case, every field that could lead to
+    /// refusals of legitimate requests is [`Obeys::Unknown`].
     pub checked_on: Option<String>,
     /// Examples of the crawler's `User-Agent` headers.
     pub examples: Vec<String>,
@@ -104,8 +104,8 @@ impl Crawler {
         Self { header_names: Vec::new(), is_control: true, ..Self::new(name, category) }
     }
 
-    /// Adds the crawler's name as a token if the crawler has no tokens. An error contains the key
-    /// of the invalid field and a message.
+    /// Checks the fields of the crawler. If the crawler has no tokens, adds its name as a token. An
+    /// error contains the key of the invalid field and a message.
     pub(super) fn checked(mut self) -> Result<Self, (&'static str, String)> {
         let wrong = |field, message: &str| Err((field, message.to_owned()));
         if self.name.trim().is_empty() {

@@ -1,5 +1,4 @@
-//! Searches `User-Agent` headers for the names that a robots.txt contains and the registry does
-//! not.
+//! Searches `User-Agent` headers for names that occur in a robots.txt but not in the registry.
 
 use super::claim::ClaimReader;
 use super::header::{Header, Word};
@@ -16,8 +15,8 @@ pub(super) struct FileNames {
 impl FileNames {
     pub(super) fn new(registry: &Registry, file: &RobotsTxt) -> Self {
         let mut tokens = Vec::new();
-        // In every header, the registry finds those of its names that require no other string. So
-        // this index need not contain them.
+        // If a registered crawler requires no other string in the header, the registry finds its
+        // name in every header. So this index need not contain the name.
         let is_found = |token: &ProductToken| {
             registry.with_header_name(token.as_bytes()).is_some_and(|crawler| crawler.requires.is_empty())
         };
@@ -31,8 +30,8 @@ impl FileNames {
         Self { tokens: tokens.into(), index }
     }
 
-    /// Prefers a name that equals a product in the header to a name that is followed by a version,
-    /// and a longer name to a shorter one.
+    /// Returns the longest name that equals a product in the header. If there is no such name,
+    /// returns the longest name that is followed by a version.
     pub(super) fn find(&self, header: &Header<'_>, reader: &ClaimReader<'_, '_>) -> Option<&ProductToken> {
         if self.index.is_empty() {
             return None;
@@ -58,8 +57,8 @@ impl FileNames {
         best.map(|(_, name)| &self.tokens[name as usize])
     }
 
-    /// Calls `report` for every name whose first word is the header word at `start..end`, with or
-    /// without its version.
+    /// Calls `report` for every name whose first word equals the header word at `start..end`, with
+    /// or without the version in this word.
     fn starting_at(&self, bytes: &[u8], start: usize, end: usize, mut report: impl FnMut(u32, End, usize)) {
         let limit = end.min(start.saturating_add(self.index.longest_word));
         for at in start..limit {
@@ -77,7 +76,8 @@ impl FileNames {
     }
 }
 
-/// Unregistered agents do not obey groups for ordinary words and for words that all browsers send.
+/// Reports whether unregistered agents obey groups with this name. They do not obey groups for
+/// ordinary words and for words that all browsers send.
 pub(super) fn may_claim(token: &ProductToken) -> bool {
     !is_costume(token) && !is_general(token)
 }
@@ -88,7 +88,8 @@ fn is_whole_product(bytes: &[u8], end: usize) -> bool {
     blanks == 0 || !bytes.get(end + blanks).is_some_and(|next| next.is_ascii_alphabetic())
 }
 
-/// A version may follow the words, as in `MSIE 6.0`.
+/// Reports whether a name consists only of words that all browsers send. A version may follow the
+/// words, as in `MSIE 6.0`.
 fn is_costume(token: &ProductToken) -> bool {
     token.as_bytes().split(|byte| *byte == b' ').all(|word| {
         let kinds = kinds(word, WordHash::of(word));
@@ -96,7 +97,8 @@ fn is_costume(token: &ProductToken) -> bool {
     }) && !token.as_bytes().first().is_some_and(u8::is_ascii_digit)
 }
 
-/// A name of up to three bytes may be something else in a header, such as a language code.
+/// Reports whether a name is an everyday word, or has at most three bytes. Such a short name may be
+/// something else in a header, such as a language code.
 fn is_general(token: &ProductToken) -> bool {
     let bytes = token.as_bytes();
     bytes.len() <= 3 || !bytes.contains(&b' ') && kinds(bytes, WordHash::of(bytes)).has(Kinds::GENERIC)
@@ -107,9 +109,10 @@ impl Registry {
     /// the token from [`ProductToken::from_name`]. For use with
     /// [`RobotsTxt::compile_with`](crate::rules::RobotsTxt::compile_with).
     ///
-    /// Many crawlers read a name only up to the first byte that is not in `[A-Za-z_-]`. So if this
-    /// beginning of an unregistered name is a registered token, that token is returned. If the name
-    /// is a whole `User-Agent` header, the tokens of the products in the header are returned.
+    /// Many crawlers read a name only up to the first byte that is not in `[A-Za-z_-]`. So if a
+    /// name is not registered, but its part before this byte is a registered token, this token is
+    /// returned. If the name is a whole `User-Agent` header, the tokens of the products in the
+    /// header are returned.
     ///
     /// ```
     /// use robots_core::agent::Registry;

@@ -33,7 +33,7 @@ pub(super) struct Word {
     pub(super) role: WordRole,
 }
 
-/// Only candidates may name the agent.
+/// The role of a word in the header. Only candidates may name the agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WordRole {
     Candidate,
@@ -140,6 +140,7 @@ impl<'h> Header<'h> {
             .flat_map(|part| self.words_of(part))
     }
 
+    /// Returns the URL of a part; empty if the part has no URL.
     pub(super) fn address(&self, part: &Part) -> &'h [u8] {
         &self.bytes[part.address.clone()]
     }
@@ -151,8 +152,8 @@ impl<'h> Header<'h> {
         self.product_before(part, usize::MAX)
     }
 
-    /// Like [`Header::product`], but uses only words before `place`. If the name begins before the
-    /// URL of the part, it also ends before this URL.
+    /// Returns the name of the product like [`Header::product`], but uses only words before
+    /// `place`. If the name begins before the URL of the part, it also ends before this URL.
     pub(super) fn product_before(&self, part: &Part, place: usize) -> String {
         let mut product = String::new();
         let leads = self.product_lead(part).is_some_and(|lead| lead.start < part.address.start);
@@ -184,6 +185,7 @@ impl<'h> Header<'h> {
         words.take_while(|word| word.role == WordRole::Candidate).skip_while(|word| word.kinds.is_costume())
     }
 
+    /// Reports whether the header contains `needle`, ignoring case.
     pub(super) fn contains(&self, needle: &[u8]) -> bool {
         let Some(first) = needle.first() else { return true };
         let (lower, upper) = (first.to_ascii_lowercase(), first.to_ascii_uppercase());

@@ -183,16 +183,17 @@ impl<'h> HeaderReader<'h> {
             && bytes[last.end..self.at].iter().all(|byte| is_blank(*byte))
     }
 
-    /// Outside comments, each versioned product such as `FooBot/1.0` is a part of its own. In
-    /// comments, a part ends only at a separator.
+    /// Prepares for the next word: ends the current part if it is a versioned product such as
+    /// `FooBot/1.0`, because the word then begins another product. In comments, a part ends only at
+    /// a separator.
     fn begin_product(&mut self) {
         if self.depth == 0 && self.marks.has(Marks::VERSIONED) {
             self.end_part();
         }
     }
 
-    /// If a host follows the `@`, the words of the address before the `@` are ignored, and the part
-    /// has a contact.
+    /// Handles the `@` of an e-mail address. If a host follows the `@`, the words of the address
+    /// before the `@` are ignored, and the part has a contact.
     fn address(&mut self) {
         let bytes = self.header.bytes;
         self.at += 1;
@@ -246,8 +247,9 @@ impl<'h> HeaderReader<'h> {
         self.mute = Mute::Nothing;
     }
 
-    /// The contact in the current part often belongs to the previous part, as in
-    /// `(FooBot/1.0; +http://…)` and `FooBot/1.0 (+http://…)`.
+    /// Adds [`Marks::ADDRESSED`] to the previous part, because the contact in the current part
+    /// often belongs to the previous part, as in `(FooBot/1.0; +http://…)` and
+    /// `FooBot/1.0 (+http://…)`.
     fn mark_addressed(&mut self, comment: u32) {
         if let Some(before) = self.header.parts.last_mut()
             && (before.comment == comment || before.comment == 0)

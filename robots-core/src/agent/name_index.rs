@@ -12,7 +12,7 @@ pub(super) const fn is_word_byte(byte: u8) -> bool {
     WORD_BYTES[byte as usize]
 }
 
-/// Every byte of every header is looked up, so the results of [`is_word_byte`] are in a table.
+/// The results of [`is_word_byte`] as a table, because every byte of every header is looked up.
 const WORD_BYTES: [bool; 256] = {
     let mut table = [false; 256];
     let mut byte = 0;
@@ -23,8 +23,8 @@ const WORD_BYTES: [bool; 256] = {
     table
 };
 
-/// These bytes may occur inside a word, as in `Googlebot-Image` and `archive.org_bot`, but are
-/// stripped from its ends.
+/// Reports whether a byte is a hyphen, an underscore or a dot. These bytes may occur inside a word,
+/// as in `Googlebot-Image` and `archive.org_bot`, but are stripped from its ends.
 pub(super) const fn is_joint(byte: u8) -> bool {
     matches!(byte, b'-' | b'_' | b'.')
 }
@@ -33,6 +33,7 @@ pub(super) const fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t')
 }
 
+/// Reports whether `text` ends with `end`, ignoring case.
 pub(super) fn ends_with(text: &[u8], end: &[u8]) -> bool {
     text.len().checked_sub(end.len()).is_some_and(|start| text[start..].eq_ignore_ascii_case(end))
 }
@@ -47,8 +48,8 @@ impl WordHash {
     #[inline]
     pub(super) fn of(word: &[u8]) -> Self {
         const SPREAD: u64 = 0x9E37_79B9_7F4A_7C15;
-        /// Setting bit 5 makes upper-case and lower-case letters equal, and keeps all other bytes
-        /// of words distinct.
+        /// Bit 5 of each byte. Setting this bit makes upper-case and lower-case letters equal, and
+        /// keeps all other bytes of words distinct.
         const FOLD: u64 = 0x2020_2020_2020_2020;
         let (head, tail) = match (word.first_chunk(), word.last_chunk()) {
             (Some(head), Some(tail)) => (u64::from_le_bytes(*head), u64::from_le_bytes(*tail)),
@@ -71,8 +72,8 @@ impl WordHash {
 
 #[derive(Clone, Debug)]
 pub(super) struct NameIndex {
-    /// A slot contains an index in `names` plus one, or 0 if it is empty. The number of slots is a
-    /// power of two, and at most half of them are full.
+    /// Hash table of the names. A slot contains an index in `names` plus one, or 0 if it is empty.
+    /// The number of slots is a power of two, and at most half of them are full.
     slots: Box<[u32]>,
     /// The names, sorted by hash, so that names with the same first word are adjacent.
     names: Box<[Named]>,
@@ -100,7 +101,8 @@ pub(super) enum End {
 }
 
 impl NameIndex {
-    /// Leaves out names without any word, because they cannot be found.
+    /// Creates an index of names and their values. Leaves out names without any word, because they
+    /// cannot be found.
     pub(super) fn new<'n>(names: impl IntoIterator<Item = (&'n [u8], u32)>) -> Self {
         let mut names: Vec<Named> = names.into_iter().filter_map(|(name, value)| Named::new(name, value)).collect();
         names.sort_by(|a, b| (a.hash.0, &a.text, a.value).cmp(&(b.hash.0, &b.text, b.value)));
@@ -139,7 +141,8 @@ impl NameIndex {
         self.names[first..].iter().take_while(move |name| name.hash == hash)
     }
 
-    /// `hash` must be the hash of `word`.
+    /// Returns the value of the name that consists only of `word`. `hash` must be the hash of
+    /// `word`.
     #[inline]
     pub(super) fn word(&self, hash: WordHash, word: &[u8]) -> Option<u32> {
         self.with_first_word(hash).find(|name| name.text.eq_ignore_ascii_case(word)).map(|name| name.value)
@@ -166,8 +169,8 @@ impl Named {
         self.text.len()
     }
 
-    /// Trailing `-`, `_` and `.` are stripped, as in the words of a
-    /// [`Header`](super::header::Header).
+    /// Returns the first word of the name. Trailing `-`, `_` and `.` are stripped, as in the words
+    /// of a [`Header`](super::header::Header).
     fn first_word(&self) -> &[u8] {
         let word = &self.text[self.lead..];
         let end = word.iter().position(|byte| !is_word_byte(*byte)).unwrap_or(word.len());
@@ -175,8 +178,8 @@ impl Named {
         &word[..end]
     }
 
-    /// Returns how the name ends, and the position of its end, if it occurs in `bytes` with its
-    /// first word at `at`.
+    /// Returns how the name ends, and the position of its end. `None` if the name does not occur in
+    /// `bytes` with its first word at `at`.
     pub(super) fn end(&self, bytes: &[u8], at: usize) -> Option<(End, usize)> {
         let mut at = at.checked_sub(self.lead)?;
         for byte in &self.text {
@@ -205,8 +208,9 @@ impl Named {
     }
 }
 
-/// The kinds of all words of a header determine its class. The word lists must not contain names of
-/// crawlers, which belong in the registry.
+/// The kinds of a word, as a set of bits. The kinds of all words of a header determine the class of
+/// the agent. The word lists must not contain names of crawlers, because these belong in the
+/// registry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Kinds(u32);
 
@@ -255,13 +259,14 @@ impl Kinds {
         Self(self.0 & (Self::APP.0 | Self::APPLIANCE.0))
     }
 
-    /// A word of these kinds is never accepted as a name from the file.
+    /// Reports whether all browsers send words of these kinds. Such a word is never accepted as a
+    /// name from the file.
     pub(super) const fn is_costume(self) -> bool {
         self.has(Self::BROWSER.with(Self::PLATFORM))
     }
 }
 
-/// Each line contains a kind and words of this kind.
+/// The word lists. Each line contains a kind and words of this kind.
 const WORDS: &str = include_str!("words.txt");
 
 /// The names of the kinds in the word lists, in the order of their bits.

@@ -48,14 +48,15 @@ pub(super) fn is_on_desk(header: &Header<'_>) -> bool {
     header.kinds.has(Kinds::PERSONAL) && !header.kinds.has(Kinds::ENGINE) && is_plain(header)
 }
 
-/// A device's header declares a crawler only with a contact in a form that crawlers use, because
-/// headers of applications also contain the address of their maker.
+/// Reports whether a part of a device's header declares a crawler. The contact in the header must
+/// have a form that crawlers use, because headers of applications also contain the address of their
+/// maker.
 pub(super) fn declares_on_device(header: &Header<'_>, part: &Part) -> bool {
     has_contact(part) && (part.marks.has(Marks::COMPATIBLE) || has_crawlers_contact(header))
 }
 
-/// The address in the header of a device, an application, a player or a reader is assumed to be the
-/// address of the program's maker.
+/// Reports whether the address in a part belongs to the maker of a program. This is assumed if the
+/// header is from a device, an application, a player or a reader.
 pub(super) fn is_of_maker(header: &Header<'_>, part: &Part, presents: bool) -> bool {
     let programs = Kinds::PROGRAM.with(Kinds::PLAIN_BROWSER);
     if !is_plain(header) {
@@ -68,13 +69,15 @@ pub(super) fn is_of_maker(header: &Header<'_>, part: &Part, presents: bool) -> b
     leads || is_on_device(header) || is_called_program(header) || on_desk && !has_crawlers_contact(header)
 }
 
-/// Headers of tools that people run on their own machines contain the name of a known program, a
-/// runtime (`go1.20.5`, `ruby3.1.4`) or a machine (`linux/amd64`, `x86_64-pc-linux-gnu`).
+/// Reports whether the header is from a tool that people run on their own machines. Headers of such
+/// tools contain the name of a known program, a runtime (`go1.20.5`, `ruby3.1.4`) or a machine
+/// (`linux/amd64`, `x86_64-pc-linux-gnu`).
 pub(super) fn is_program(header: &Header<'_>) -> bool {
     let is_known = |part: &Part| header.product_lead(part).is_some_and(|lead| lead.kinds.has(Kinds::PROGRAM));
     header.parts.iter().any(|part| if part.is_comment() { states_build(header, part) } else { is_known(part) })
 }
 
+/// Reports whether a part names a runtime or a machine.
 fn states_build(header: &Header<'_>, part: &Part) -> bool {
     let mut system = false;
     header.words_of(part).iter().any(|word| {
@@ -96,7 +99,8 @@ pub(super) fn has_address_of_source(header: &Header<'_>) -> bool {
     contacts.peek().is_some() && contacts.all(|part| is_of_source(header.address(part)))
 }
 
-/// The name of the project must not suggest a crawler.
+/// Reports whether an address is a project on a site for source code ([`is_forge`]). The name of
+/// the project must not suggest a crawler.
 fn is_of_source(address: &[u8]) -> bool {
     let project = address.strip_suffix(b"/").unwrap_or(address).rsplit(|byte| *byte == b'/').next();
     is_forge(host(address)) && !project.is_some_and(crawls)
@@ -167,7 +171,7 @@ fn has_page_of_crawler(header: &Header<'_>) -> bool {
     })
 }
 
-/// The URL may lack its scheme, and the host may include a port.
+/// Returns the host in a URL, with its port, if any. The URL may lack its scheme.
 fn host(address: &[u8]) -> &[u8] {
     let rest = &address[start_of_host(address)..];
     &rest[..memchr::memchr(b'/', rest).unwrap_or(rest.len())]

@@ -10,13 +10,14 @@ use super::name_index::ends_with;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
-    /// Words such as `crawl` declare a crawler even in a browser's header, because only crawlers
-    /// use them.
+    /// The product crawls. Words such as `crawl` declare a crawler even in a browser's header,
+    /// because only crawlers use them.
     Crawls,
-    /// Treated like [`Crawls`](Self::Crawls), but another purpose takes precedence if other words
-    /// suggest it, because some bots monitor a site for its owner.
+    /// The product is a bot. A bot is treated like [`Crawls`](Self::Crawls), but another purpose
+    /// takes precedence if other words suggest it, because some bots monitor a site for its owner.
     IsBot,
-    /// Words such as `fetch` declare a crawler, except in a browser's header.
+    /// The product fetches, checks or collects. Words such as `fetch` declare a crawler, except in
+    /// a browser's header.
     Collects(Option<Category>),
     /// The product probes the health of a server, validates domains or delivers webhooks.
     Serves,
@@ -27,8 +28,8 @@ pub(super) enum Purpose {
     Unrelated,
 }
 
-/// A piece of at most five letters does not match across the boundary between two words, so `bot`
-/// does not match in `fuboTV`.
+/// Pieces of words, and the purposes that they suggest. A piece of at most five letters does not
+/// match across the boundary between two words, so `bot` does not match in `fuboTV`.
 const PURPOSES: &[(Purpose, &[&str])] = &[
     (Purpose::Crawls, &["crawl", "spider", "scrape", "scraping", "scrapp", "slurp"]),
     (Purpose::IsBot, &["robot", "bot"]),
@@ -55,7 +56,8 @@ const PURPOSES: &[(Purpose, &[&str])] = &[
     (Purpose::Serves, &["acme-challenge", "acme challenge", "acme-client", "acme client", "acmeclient", "acme.sh"]),
 ];
 
-/// Pattern number `n` of the automaton is the piece at index `n` of the list.
+/// An automaton that finds the pieces in [`PURPOSES`], and a list of these pieces. Pattern number
+/// `n` of the automaton is the piece at index `n` of the list.
 static STEMS: LazyLock<(AhoCorasick, Vec<(&str, Purpose)>)> = LazyLock::new(|| {
     let stems: Vec<_> =
         PURPOSES.iter().flat_map(|(purpose, stems)| stems.iter().map(|stem| (*stem, *purpose))).collect();
@@ -76,7 +78,8 @@ pub(super) fn is_address_of_service(address: &[u8]) -> bool {
         .any(|text| [&b"webhook"[..], b"healthcheck", b"health-check"].iter().any(|stem| ends_with(text, stem)))
 }
 
-/// Returns each purpose with the position of the piece that suggests it, from left to right.
+/// Returns the purposes that the words of `text` suggest, from left to right. Each purpose comes
+/// with the position of the piece that suggests it.
 pub(super) fn purposes(text: &[u8]) -> impl Iterator<Item = (usize, Purpose)> {
     counted(text).map(|(hit, _, purpose)| (hit.start(), purpose))
 }
@@ -85,7 +88,8 @@ pub(super) fn crawls(text: &[u8]) -> bool {
     purposes(text).any(|(_, purpose)| matches!(purpose, Purpose::Crawls | Purpose::IsBot))
 }
 
-/// Skips a piece that suggests no purpose at its position in the word.
+/// Finds the pieces of [`PURPOSES`] in `text`. Skips a piece that suggests no purpose at its
+/// position in the word.
 fn counted(text: &[u8]) -> impl Iterator<Item = (Match, &'static str, Purpose)> {
     let (automaton, stems) = &*STEMS;
     automaton.find_iter(text).filter_map(move |hit| {
@@ -119,8 +123,8 @@ fn counted(text: &[u8]) -> impl Iterator<Item = (Match, &'static str, Purpose)> 
     })
 }
 
-/// `Cron` and `Url` are words in `WebCron` and `XMLUrl`, but `url` is not a word in `CURL` and
-/// `PyCurl`.
+/// Reports whether a word begins at `start`. `Cron` and `Url` are words in `WebCron` and `XMLUrl`,
+/// but `url` is not a word in `CURL` and `PyCurl`.
 fn is_border(text: &[u8], start: usize) -> bool {
     let Some(before) = start.checked_sub(1).map(|before| text[before]) else { return true };
     let is_lower = |at: usize| text.get(at).is_some_and(u8::is_ascii_lowercase);
@@ -128,6 +132,7 @@ fn is_border(text: &[u8], start: usize) -> bool {
         || text[start].is_ascii_uppercase() && (before.is_ascii_lowercase() || is_lower(start + 1))
 }
 
+/// Reports whether the end of a word suggests a player or a similar program, as in `MediaPlayer`.
 /// The ending `reader` does not count, because the names of some crawlers end with it.
 pub(super) fn ends_as_program(word: &[u8]) -> bool {
     counted(word)

@@ -169,8 +169,8 @@ impl Recognizer {
         claimed(reader.claim(), name)
     }
 
-    /// Returns the crawler whose product comes before the framework's name or, if there is none,
-    /// the framework itself.
+    /// Returns the crawler whose product comes before the framework's name. If there is no such
+    /// product, returns the framework itself.
     fn built_with(
         &self,
         framework: &Arc<Crawler>,
@@ -190,8 +190,8 @@ impl Recognizer {
     }
 }
 
-/// `name` is a name from the file that occurs in the header. Its group takes precedence over the
-/// group for the agent's own product.
+/// Creates the agent with this claim. `name` is a name from the file that occurs in the header. The
+/// group for this name takes precedence over the group for the agent's own product.
 fn claimed(claim: Claim, name: Option<&ProductToken>) -> Agent {
     let own = claim.product.as_deref().and_then(|product| ProductToken::from_name(product.as_bytes()));
     let own = own.filter(|own| Some(own) != name && may_claim(own));
@@ -207,8 +207,8 @@ pub(super) struct NamedCrawlers<'r> {
     pub(super) places: Vec<Range<usize>>,
     /// Whether the header names a framework in a word that is not a version.
     pub(super) framework: bool,
-    /// Pointers to the crawlers after the first one, to find repeated names quickly: a header of 64
-    /// KiB may contain thousands of names.
+    /// Pointers to the crawlers after the first one. This set makes it fast to find repeated names:
+    /// a header of 64 KiB may contain thousands of names.
     further: HashSet<*const Crawler>,
     previewer: bool,
 }
@@ -243,8 +243,9 @@ impl<'r> NamedCrawlers<'r> {
 }
 
 impl Registry {
-    /// Versions (`Nutch-1.10`) are always searched. Other words are searched only if `speaks` is
-    /// true: [`NamedCrawlers::of`] has then found a framework in one of them.
+    /// Returns the first framework in a header, and its position. Versions (`Nutch-1.10`) are
+    /// always searched. Other words are searched only if `speaks` is true: [`NamedCrawlers::of`]
+    /// has then found a framework in one of them.
     ///
     /// In `FooBot/Nutch-1.10` and `FooBot/1.0 (Scrapy 2.11; …)`, the crawler is the product before
     /// the framework's name, not the framework.
@@ -282,6 +283,8 @@ fn product_in_front(header: &Header<'_>, reader: &ClaimReader<'_, '_>, place: us
     parts.find_map(|part| Some(header.product_before(part, place)).filter(|product| !product.is_empty()))
 }
 
+/// Reports whether a string is a single word that does not name a browser, a library or an
+/// application.
 fn is_name(name: &str, identified: &Agent) -> bool {
     if name.contains(|char: char| char.is_whitespace() || matches!(char, '/' | '(' | ';' | ',')) {
         return false;

@@ -13,7 +13,7 @@ use crate::rules::Authority;
 /// Maximum length of a host that is looked up, in bytes.
 const MAX_HOST_LENGTH: usize = 64;
 
-/// Android applications send their own scheme:
+/// Accepted URL schemes. Android applications send their own scheme:
 /// `android-app://com.google.android.googlequicksearchbox/`.
 const SCHEMES: [&[u8]; 3] = [b"https", b"http", b"android-app"];
 
@@ -30,13 +30,14 @@ pub struct Referrer {
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct ReferrerIndex {
-    /// A key is `chatgpt.com` for a single host, `.bing.com` for a host and its subdomains, and
-    /// `google.` for a name under all country domains.
+    /// The services by key. A key is `chatgpt.com` for a single host, `.bing.com` for a host and
+    /// its subdomains, and `google.` for a name under all country domains.
     services: HashMap<Box<[u8]>, Arc<Referrer>>,
 }
 
 impl ReferrerIndex {
-    /// If two rows have the same host, the first row is used.
+    /// Creates an index of the hosts of each operator. If two rows have the same host, the first
+    /// row is used.
     pub(super) fn new<'c>(rows: impl Iterator<Item = (&'c str, &'c [String])>) -> Self {
         let mut services = HashMap::new();
         for (operator, hosts) in rows {

@@ -141,11 +141,12 @@ impl Registry {
         self.tokens.contains(token)
     }
 
-    /// Does not check [`Crawler::requires`].
+    /// Returns the crawler with exactly this header name. Does not check [`Crawler::requires`].
     pub(super) fn with_header_name(&self, name: &[u8]) -> Option<&Arc<Crawler>> {
         self.crawlers.get(self.index.exact(name)? as usize)
     }
 
+    /// Finds the crawlers in a header, in the order of the header, each with the range of its name.
     /// If a word is inside a name, no other name can begin at this word.
     pub(super) fn find<'r>(&'r self, header: &Header<'_>) -> impl Iterator<Item = (&'r Arc<Crawler>, Range<usize>)> {
         // Crawlers whose required strings are missing in the header. Without this list, each
@@ -162,7 +163,8 @@ impl Registry {
         })
     }
 
-    /// If several names begin at the word, returns the longest.
+    /// Returns the crawler whose name begins at a word, and the end of the name. If several names
+    /// begin at the word, the longest counts.
     pub(super) fn named_at(
         &self,
         word: &Word,
@@ -185,6 +187,8 @@ impl Registry {
         Some((self.crawlers.get(name.value as usize)?, end))
     }
 
+    /// Reports whether the header contains one of the strings that the crawler requires in addition
+    /// to its name.
     fn accepts(&self, crawler: u32, header: &Header<'_>, refused: &mut Vec<u32>) -> bool {
         let mut required = self.crawlers[crawler as usize].requires.iter().peekable();
         if required.peek().is_none() {

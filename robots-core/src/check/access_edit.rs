@@ -132,8 +132,9 @@ fn select<'r>(rules: &'r RuleSet, agent: &Agent) -> Selection<'r> {
     rules.select(agent.tokens(), agent.fallback())
 }
 
-/// Sample paths do not prove that a crawler is blocked, because an allow rule may allow other
-/// paths. So the rules are also checked.
+/// Reports whether a crawler with these groups has the requested access. Sample paths do not prove
+/// that a crawler is blocked, because an allow rule may allow other paths. So the rules are also
+/// checked.
 fn is_as_wanted(selection: Selection<'_>, access: Access) -> bool {
     let shut = || selection.groups().map(Reach::of).reduce(Reach::merge).and_then(Reach::shut_by);
     match access {
@@ -151,14 +152,15 @@ fn has_narrower(groups: &[Group<'_>]) -> bool {
     groups.iter().any(|group| group.rules().any(|rule| closes_part(&rule)))
 }
 
-/// A crawler looks for its own token in robots.txt. So its usual name is written only if this name
-/// is also its token.
+/// Returns the name to write in robots.txt for the crawler with the token `own`. A crawler looks
+/// for its own token in robots.txt. So the crawler's usual name is returned only if it stands for
+/// the same token. Otherwise, the token is returned.
 fn spelled(name: &str, own: &ProductToken) -> String {
     let is_own = ProductToken::from_name(name.as_bytes()).as_ref() == Some(own);
     if is_own { name.to_owned() } else { own.to_string() }
 }
 
-/// The edits either block or allow all crawlers in `own`.
+/// The edits of one file. They either block or allow all crawlers in `own`.
 struct Draft<'f, 'a> {
     file: &'f CheckedFile<'a>,
     access: Access,
@@ -170,8 +172,8 @@ struct Draft<'f, 'a> {
     /// Names of the crawlers that no group names and that obey the group of an edited crawler, by
     /// the index of this group.
     stay: BTreeMap<usize, BTreeSet<String>>,
-    /// The groups that the edit changes, by index. All their crawlers are edited. The value is
-    /// false if the whole group is removed.
+    /// The groups that the edit changes, by index. All crawlers of these groups are edited. The
+    /// value is false if the whole group is removed.
     changed: BTreeMap<usize, bool>,
     /// The names of each new group, by the lines of the group.
     new: BTreeMap<Vec<Vec<u8>>, Vec<String>>,
@@ -239,8 +241,9 @@ impl<'f, 'a> Draft<'f, 'a> {
         !tokens.is_empty() && tokens.iter().all(|token| self.own.contains(token))
     }
 
-    /// Changes the crawler's groups that are only for edited crawlers, and removes its name from
-    /// its other groups. If the crawler is then in no group but needs one, adds a new group.
+    /// Gives a crawler the requested access. Changes the crawler's groups that are only for edited
+    /// crawlers, and removes its name from its other groups. If the crawler is then in no group but
+    /// needs one, adds a new group.
     fn place(&mut self, agent: &Agent) {
         let Some((own, family)) = agent.tokens().split_first() else { return };
         let (mut is_placed, mut shared) = (false, Vec::new());
@@ -289,7 +292,8 @@ impl<'f, 'a> Draft<'f, 'a> {
         self.file.rules().select(&family, agent.fallback())
     }
 
-    /// Returns false if it removes the whole group.
+    /// Changes a group that is only for edited crawlers. Returns false if the whole group is
+    /// removed.
     fn change(&mut self, at: usize, group: Group<'_>, otherwise: Selection<'_>) -> bool {
         let is_left = match self.access {
             Access::Disallow => {
@@ -322,10 +326,10 @@ impl<'f, 'a> Draft<'f, 'a> {
         self.removed.extend(opening);
     }
 
-    /// Removes the rules that disallow the whole site. A group without rules for parts of the site
-    /// then gets the rules of `otherwise`, which its crawler would obey without the group. If it
-    /// contains only rules, the whole group is removed instead. Returns whether the group still
-    /// exists.
+    /// Removes the rules that disallow the whole site. If the group has no rules for parts of the
+    /// site, it then gets the rules of `otherwise`, which its crawlers would obey without the
+    /// group. If such a group contains only rules, the whole group is removed instead. Returns
+    /// whether the group still exists.
     fn open(&mut self, at: usize, group: Group<'_>, otherwise: Selection<'_>) -> bool {
         if group.rules().any(|rule| closes_part(&rule)) {
             self.removed.extend(group.rules().filter(closes_site).map(|rule| rule.line() - 1));
@@ -344,6 +348,9 @@ impl<'f, 'a> Draft<'f, 'a> {
         false
     }
 
+    /// Returns the lines of a new group for an allowed crawler whose current groups are `own`. If
+    /// these groups have no rules for parts of the site, the new group gets the rules of
+    /// `otherwise`.
     fn opened(&self, own: &[Group<'_>], otherwise: Selection<'_>) -> Vec<Vec<u8>> {
         let has_own = has_narrower(own);
         let mut lines = if has_own { self.rules(own.iter().copied()) } else { self.rules(otherwise.groups()) };
@@ -355,6 +362,8 @@ impl<'f, 'a> Draft<'f, 'a> {
         lines
     }
 
+    /// Returns the rules of these groups, except rules that disallow the whole site. If no rules
+    /// for parts of the site are left, returns an empty `Disallow:`.
     fn rules<'g>(&self, groups: impl Iterator<Item = Group<'g>>) -> Vec<Vec<u8>> {
         let groups: Vec<_> = groups.collect();
         if !has_narrower(&groups) {
@@ -376,7 +385,7 @@ impl<'f, 'a> Draft<'f, 'a> {
     }
 
     /// Finds a group whose only effect is to block its crawlers from the whole site. Returns the
-    /// index of the line with its last name.
+    /// index of the line with the last name of this group.
     fn shut_group(&self) -> Option<usize> {
         let mut groups = self.file.robots.groups().enumerate();
         let (_, group) = groups.find(|(at, group)| {
@@ -400,8 +409,8 @@ impl<'f, 'a> Draft<'f, 'a> {
         added.extend_from_slice(end);
     }
 
-    /// If the removal of lines leaves two adjacent blank lines or a blank line at the end of the
-    /// file, removes a blank line there.
+    /// Removes a blank line where the removal of other lines leaves two adjacent blank lines, or a
+    /// blank line at the end of the file.
     fn remove_double_blanks(&mut self) {
         let lines = self.file.lines();
         let is_blank = |line: usize| lines.get(line).is_none_or(|line| line.bytes().trim_ascii().is_empty());
@@ -430,8 +439,8 @@ impl<'f, 'a> Draft<'f, 'a> {
         }
     }
 
-    /// Newly blocked crawlers are named in an existing group whose only effect is to block its
-    /// crawlers, if there is one.
+    /// Adds the new groups at the end of the file. If the file has a group whose only effect is to
+    /// block its crawlers, newly blocked crawlers are named in this group instead.
     fn add_new_groups(&mut self) {
         let end = self.file.bytes().len();
         let blank = self.file.lines().iter().rev().take_while(|line| line.bytes().trim_ascii().is_empty());

@@ -29,13 +29,13 @@ pub(super) struct CheckedFile<'a> {
     hosts_with_tls: OnceCell<HashSet<Vec<u8>>>,
 }
 
+/// The groups of a file, and which of them have the same names.
 #[derive(Default)]
 pub(super) struct AlikeGroups<'a> {
     pub(super) groups: Vec<Group<'a>>,
     /// For each group, the index of the first group with the same names.
     pub(super) first_alike: Vec<usize>,
-    /// Indexes of all groups with the same names. The key is the index of the first of these
-    /// groups.
+    /// Indexes of the groups that have the same names, by the index of the first of these groups.
     pub(super) alike: HashMap<usize, Vec<usize>>,
     /// Numbers of the user-agent lines that repeat an earlier name of their group.
     pub(super) repeated: HashSet<usize>,
@@ -71,11 +71,12 @@ impl<'a> CheckedFile<'a> {
         self.robots.fields().map(|(line, field, _)| (line.number, field))
     }
 
-    /// Other methods identify a line by its index in this slice.
+    /// Returns all lines of the file. Other methods identify a line by its index in this slice.
     pub(super) fn lines(&self) -> &[Line<'a>] {
         self.lines.get_or_init(|| self.robots.lines().collect())
     }
 
+    /// Returns the rules of the file, compiled for [`Reading::Standard`].
     pub(super) fn rules(&self) -> &RuleSet {
         self.rules.get_or_init(|| {
             let registry = &self.site.registry;
@@ -141,7 +142,7 @@ impl<'a> CheckedFile<'a> {
         start..end
     }
 
-    /// New lines get the line end of the file's first line.
+    /// Returns the line end of the file's first line, which new lines also get.
     pub(super) fn line_end(&self) -> &'static [u8] {
         let file = self.bytes();
         match memchr::memchr2(b'\n', b'\r', file) {
@@ -151,13 +152,14 @@ impl<'a> CheckedFile<'a> {
         }
     }
 
-    /// `None` if a comment above the line turns a lint off, because the comment would then apply to
-    /// the next line.
+    /// Returns the edit that removes a line. `None` if a comment above the line turns a lint off,
+    /// because the comment would then apply to the next line.
     pub(super) fn without_line(&self, line: usize) -> Option<Edit> {
         (!self.has_allowance_above(line)).then(|| Edit::remove(self.whole_line(line)))
     }
 
-    /// Keeps a comment after the field, unless that comment turns a lint off.
+    /// Returns the edit that removes the field of a line. Keeps a comment after the field, unless
+    /// that comment turns a lint off.
     pub(super) fn without_field(&self, line: usize) -> Option<Edit> {
         let at = self.lines().get(line)?;
         let content = at.content();
@@ -170,8 +172,8 @@ impl<'a> CheckedFile<'a> {
         (!self.has_allowance_above(line)).then(|| Edit::remove(at.range.start..comment))
     }
 
-    /// `None` if a comment above this line turns a lint off, because the comment would then apply
-    /// to the new line.
+    /// Returns the edit that inserts a line before the line with index `line`. `None` if a comment
+    /// above this line turns a lint off, because the comment would then apply to the new line.
     pub(super) fn line_before(&self, line: usize, text: &[u8]) -> Option<Edit> {
         let at = self.lines().get(line)?.range.start;
         (!self.has_allowance_above(line)).then(|| Edit::insert(at, [text, self.line_end()].concat()))
@@ -237,12 +239,15 @@ impl<'a> AlikeGroups<'a> {
         all
     }
 
+    /// Returns the index of the group that contains the line with this number; `None` before the
+    /// first group.
     pub(super) fn at(&self, line: usize) -> Option<usize> {
         self.groups.partition_point(|group| group.line() <= line).checked_sub(1)
     }
 }
 
-/// `None` for `*`, and for names without a token.
+/// Returns the token that represents a name in comparisons. `None` for `*`, and for names without a
+/// token.
 pub(super) fn compared(name: Name<'_>) -> Option<ProductToken> {
     if name.is_star() { None } else { ProductToken::from_name(name.value()) }
 }

@@ -25,7 +25,8 @@ const OF_OPERATOR: usize = 3;
 /// Maximum number of unknown names per file that are compared with known names, to bound the cost.
 const GUESSES: usize = 64;
 
-/// A crawler's own token is the first one in [`Crawler::tokens`].
+/// The crawlers of a registry, by their own tokens. A crawler's own token is the first one in
+/// [`Crawler::tokens`].
 pub(super) struct CrawlersByToken<'r> {
     pub(super) registry: &'r Registry,
     by_token: OnceCell<HashMap<&'r [u8], &'r Crawler>>,
@@ -36,7 +37,8 @@ impl<'r> CrawlersByToken<'r> {
         Self { registry, by_token: OnceCell::new() }
     }
 
-    /// Compares the name with the crawlers' own tokens.
+    /// Returns the crawler with the given name in a robots.txt. Compares the name with the
+    /// crawlers' own tokens.
     pub(super) fn named(&self, name: Name<'_>) -> Option<&'r Crawler> {
         self.of_token(&ProductToken::from_name(name.value())?)
     }
@@ -75,7 +77,8 @@ impl<'r> CrawlersByToken<'r> {
             .filter_map(|(name, token)| Some((name, self.likely(&token)?)))
     }
 
-    /// A token with spaces is not a typing error.
+    /// Reports whether similar names may be suggested for a token: the token is unknown and not too
+    /// short. A token with spaces is not a typing error.
     fn is_unknown(&self, token: &ProductToken) -> bool {
         let text = token.as_bytes();
         !self.registry.knows(token) && text.len() >= MIN_BRAND_LENGTH && !text.contains(&b' ')
@@ -89,6 +92,7 @@ impl<'r> CrawlersByToken<'r> {
         Some(likely).filter(|likely| !likely.is_empty())
     }
 
+    /// Returns the crawlers that people probably mean if they write the name of an operator.
     /// Mozilla is left out, because many `User-Agent` headers begin with this word.
     fn of_operator(&self, token: &ProductToken) -> impl Iterator<Item = &'r str> {
         const MEANT: [Category; 3] = [Category::Search, Category::AiTraining, Category::AiSearch];

@@ -22,16 +22,16 @@ pub(super) fn is_spelled(name: &[u8]) -> bool {
         || Directive::SPELLINGS.iter().any(|(known, _)| name.eq_ignore_ascii_case(known.as_bytes()))
 }
 
-/// If the colon after a directive is missing and the value contains a colon, as in `Disallow
-/// /wiki/Special:Search`, part of the value belongs to the field's name. Returns the directive at
-/// the start of such a name; `None` for other names.
+/// Returns the directive at the start of a field's name that also contains part of the value;
+/// `None` for other names. A name contains part of the value if the colon after the directive is
+/// missing and the value contains a colon, as in `Disallow /wiki/Special:Search`.
 pub(super) fn lost_colon<'a>(field: &Field<'a>) -> Option<&'a [u8]> {
     let word = first_word(field.name);
     (field.has_colon && word.len() < field.name.len() && is_spelled(word)).then_some(word)
 }
 
-/// Reports whether a field is an allow or disallow rule with its whole path in the value. If the
-/// colon after the directive is missing, part of the path may be in the name ([`lost_colon`]).
+/// Reports whether a field is an allow or disallow rule. A field whose name contains part of the
+/// path ([`lost_colon`]) does not count.
 pub(super) fn is_rule(field: &Field<'_>) -> bool {
     matches!(field.directive, Directive::Allow | Directive::Disallow) && lost_colon(field).is_none()
 }
@@ -109,6 +109,7 @@ impl Field<'_> {
     }
 }
 
+/// Reports whether a field has a colon and exactly this name, ignoring case.
 pub(super) fn is_named(field: &Field<'_>, name: &str) -> bool {
     field.has_colon && field.name.eq_ignore_ascii_case(name.as_bytes())
 }

@@ -79,7 +79,8 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Findings beyond the limit are only counted: their messages are not formatted.
+/// The findings of one lint. Findings beyond the limit are only counted: their messages are not
+/// formatted.
 pub(super) struct Sink {
     pub(super) code: &'static str,
     pub(super) severity: Severity,
@@ -96,7 +97,7 @@ pub(super) struct Sink {
     pub(super) omitted: [usize; 3],
 }
 
-/// `None` if the finding was not stored.
+/// A finding that was just reported. Its methods add details. `None` if the finding was not stored.
 pub(super) struct ReportedFinding<'s>(Option<&'s mut Finding>);
 
 impl Sink {
@@ -146,7 +147,8 @@ impl Sink {
 }
 
 impl ReportedFinding<'_> {
-    /// If the finding is about several crawlers, callers pass the first one.
+    /// Sets the crawler that the finding is about. If the finding is about several crawlers,
+    /// callers pass the first one.
     pub(super) fn of_agent(mut self, name: &[u8]) -> Self {
         if let Some(finding) = &mut self.0 {
             finding.agent = Some(Quoted(name).to_string().trim_matches('"').into());
@@ -167,8 +169,7 @@ impl ReportedFinding<'_> {
         }
     }
 
-    /// Use this for help that is expensive to compute: it is computed only if the finding is
-    /// stored.
+    /// Sets a help line that is expensive to compute. It is computed only if the finding is stored.
     pub(super) fn help_with(self, help: impl FnOnce() -> Option<String>) {
         if let Some(finding) = self.0 {
             finding.help = help();

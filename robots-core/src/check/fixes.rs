@@ -32,7 +32,7 @@ pub struct Fix {
 /// The fixes of the findings of a report.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Fixes {
-    /// A fix may correct several findings.
+    /// All fixes, without duplicates. A fix may correct several findings.
     pub(super) fixes: Vec<Fix>,
     /// Maps the index of a finding that has a fix to the index of this fix.
     pub(super) by_finding: BTreeMap<usize, usize>,
@@ -82,7 +82,8 @@ impl Edit {
         Self::new(at..at, text)
     }
 
-    /// Replaces each byte at the positions in `octets`, which must be in ascending order.
+    /// Returns the edits that replace each byte at the positions in `octets` with `text`. The
+    /// positions must be in ascending order.
     pub(super) fn each(file: &[u8], octets: impl Iterator<Item = usize> + Clone, text: &str) -> Vec<Self> {
         let apart = octets.clone().map(|at| Self::new(at..at + 1, text));
         let Some(start) = octets.clone().nth(MAX_SEPARATE_WORK).and_then(|_| octets.clone().next()) else {

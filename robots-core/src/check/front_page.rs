@@ -71,7 +71,8 @@ impl FrontPageAccess {
         Self::each(registry, |_| (access, None))
     }
 
-    /// `decide` returns the access and the line of the deciding rule.
+    /// Returns an element for each crawler that has a [`CrawlerKind`]. `decide` returns the access
+    /// and the line of the deciding rule.
     fn each(registry: &Registry, decide: impl Fn(&Crawler) -> (Access, Option<usize>)) -> Vec<Self> {
         let access_of = |crawler: &Crawler| {
             let kind = CrawlerKind::of(crawler)?;

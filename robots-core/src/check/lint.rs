@@ -39,7 +39,7 @@ pub struct Lint {
     /// A corrected version of [`bad`](Self::bad), without the finding.
     pub good: Example,
     pub(super) pass: Pass,
-    /// `None` if only a person can correct the findings.
+    /// The fix of the lint's findings. `None` if only a person can correct them.
     pub(super) fix: Option<LintFix>,
 }
 
@@ -54,12 +54,14 @@ pub struct Example {
     pub(super) refused: &'static [&'static str],
 }
 
-/// The variant determines what the function examines, and how often it is called.
+/// The function of a lint. The variant determines what the function examines, and how often it is
+/// called.
 #[derive(Clone, Copy)]
 pub(super) enum Pass {
     File(fn(&CheckedFile<'_>, &mut Sink)),
-    /// The functions of all other variants are called only if the file is text, because most lints
-    /// would report every line of an HTML page.
+    /// The function is called once if the file is of this kind. The functions of all other variants
+    /// are called only if the file is text, because most lints would report every line of an HTML
+    /// page.
     OfKind(FileKind, fn(&CheckedFile<'_>, &mut Sink)),
     Group(fn(&CheckedFile<'_>, Group<'_>, &mut Sink)),
     Name(fn(&CheckedFile<'_>, Name<'_>, &mut Sink)),
@@ -86,7 +88,8 @@ pub(super) struct LintFix {
 /// other finding.
 pub(super) type SharedCorrection = fn(&CheckedFile<'_>, &Finding) -> Option<usize>;
 
-/// `None` if the right correction is unclear.
+/// Function that returns the edits that correct a finding. `None` if the right correction is
+/// unclear.
 pub(super) type EditFinding = fn(&CheckedFile<'_>, &Finding) -> Option<Vec<Edit>>;
 
 impl LintFix {
@@ -98,6 +101,7 @@ impl LintFix {
     pub(super) const DROP_FIELD: Self =
         Self::new(|file, finding| Some(vec![file.without_field(file.line_of(finding))?]));
 
+    /// Creates a fix for findings with two possible corrections.
     pub(super) const fn choice(edits: EditFinding) -> Self {
         Self { edits, is_choice: true, shared: None }
     }

@@ -12,7 +12,8 @@
 //!
 //! [`diff()`] finds the differences for each crawler between two versions of a file.
 //! [`DrasticChange::between`] finds changes that are rarely intended, such as a rule that blocks
-//! the whole site. [`Expectations`] contain the verdicts that a file must have.
+//! the whole site. [`Expectations`] define for which crawlers a file must allow or disallow which
+//! paths.
 //!
 //! A comment `# robots-check: allow(code)` turns a lint off for its line or, on a line of its own,
 //! for the next line. [`Options`] turn a lint off for the whole file or give it another severity.

@@ -72,8 +72,8 @@ impl Options {
         self
     }
 
-    /// Sets the site's host name. Help lines use it to complete addresses without a host. Default:
-    /// none.
+    /// Sets the site's host name. If a finding is about an address without a host, its help line
+    /// uses this name to complete the address. Default: none.
     pub fn site_host(mut self, host: impl Into<String>) -> Self {
         self.site.host = Some(host.into());
         self

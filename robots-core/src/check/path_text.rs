@@ -60,6 +60,7 @@ pub(super) fn split_host<'p>(text: &'p [u8], own: Option<&[u8]>) -> Option<(&'p 
     Some((host, evidence, rest))
 }
 
+/// Reports whether two hosts are equal, ignoring a leading `www.` and case.
 pub(super) fn is_same_host(one: &[u8], other: &[u8]) -> bool {
     strip_www(one).eq_ignore_ascii_case(strip_www(other))
 }
@@ -71,7 +72,8 @@ fn strip_www(host: &[u8]) -> &[u8] {
     }
 }
 
-/// The lints `several-paths` and `space-in-path` report rules with several paths.
+/// Reports whether a field is a rule with only one path. The lints `several-paths` and
+/// `space-in-path` report rules with several paths.
 pub(super) fn has_one_path(field: &Field<'_>) -> bool {
     is_rule(field) && several_paths(field.value).is_none()
 }
@@ -82,8 +84,8 @@ pub(super) fn joined_paths(value: &[u8]) -> Option<Vec<&[u8]>> {
     value.iter().any(is_joint).then(|| several_paths(value))?
 }
 
-/// If a value contains several paths, separated by spaces, commas or similar characters, returns
-/// the paths. `None` if the value is one path, which may contain commas (`/a,b.html`).
+/// Returns the paths in a value that contains several paths, separated by spaces, commas or similar
+/// characters. `None` if the value is one path, which may contain commas (`/a,b.html`).
 pub(super) fn several_paths(value: &[u8]) -> Option<Vec<&[u8]>> {
     let is_between = |octet: &u8| is_joint(octet) || is_blank(octet);
     if !value.iter().any(is_between) || is_expression(value) {
@@ -130,7 +132,8 @@ pub(super) fn parameter_name(text: &[u8]) -> Option<&[u8]> {
     (name.first()?.is_ascii_alphanumeric() && name.iter().all(is_octet)).then_some(name)
 }
 
-/// `None` if the value has no invisible characters, or if the visible characters are not a path.
+/// Returns a path without its invisible characters. `None` if the value has no invisible
+/// characters, or if the visible characters are not a path.
 pub(super) fn visible_path(value: &[u8]) -> Option<String> {
     without_invisible(value).filter(|seen| seen.is_empty() || seen.starts_with(['/', '*']))
 }

@@ -6,8 +6,8 @@ use crate::rules::{PathPattern, Reading};
 /// patterns in files, never contain this byte.
 const ANY: u8 = 0;
 
-/// Patterns that match the same paths and differ only in the spelling of `*`, `$` and escapes have
-/// the same canonical form.
+/// The canonical form of a pattern. Patterns that match the same paths and differ only in the
+/// spelling of `*`, `$` and escapes have the same canonical form.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Canonical {
     /// The encoded forms of the pattern, with [`ANY`] instead of each `*`. If the pattern does not
@@ -103,7 +103,8 @@ pub(super) fn is_expression(pattern: &[u8]) -> bool {
         || pattern.split(|octet| *octet == b'(').skip(1).any(has_choice)
 }
 
-/// `before` is the text that precedes `rest`.
+/// Reports whether `rest` begins with regular expression syntax. `before` is the text that precedes
+/// `rest`.
 fn is_sign(before: &[u8], rest: &[u8]) -> bool {
     // A repetition must be at the end of the expression, or before one of these bytes.
     let is_end = |rest: &[u8]| matches!(rest, [] | [b'$' | b'/' | b'(' | b')' | b'\\', ..]);

@@ -8,7 +8,8 @@ use crate::rules::keyword::first_few;
 /// Maximum length of a quoted value in a message, in characters.
 const SHOWN: usize = 60;
 
-/// Non-printing characters are escaped. Long values are cut, and then end with `…`.
+/// Displays a value in double quotes. Non-printing characters are escaped. Long values are cut, and
+/// then end with `…`.
 pub(super) struct Quoted<'a>(pub(super) &'a [u8]);
 
 impl fmt::Display for Quoted<'_> {
@@ -27,7 +28,8 @@ impl fmt::Display for Quoted<'_> {
     }
 }
 
-/// Spreadsheets and word processors sometimes add quotes to a value.
+/// Returns a value without the quotes that spreadsheets and word processors sometimes add. `None`
+/// if there are no quotes.
 pub(super) fn unquoted(value: &[u8]) -> Option<&[u8]> {
     const QUOTES: [(&str, &str); 4] = [("\"", "\""), ("'", "'"), ("\u{201c}", "\u{201d}"), ("\u{2018}", "\u{2019}")];
     let inner = |(open, close): &(&str, &str)| value.strip_prefix(open.as_bytes())?.strip_suffix(close.as_bytes());
@@ -38,7 +40,7 @@ pub(super) fn quoted_list<'a>(values: impl ExactSizeIterator<Item = &'a [u8]>) -
     first_few(values.map(Quoted), 3)
 }
 
-/// Bytes that are not valid UTF-8 are returned as single bytes.
+/// Splits text into its characters. Bytes that are not valid UTF-8 are returned as single bytes.
 pub(super) fn pieces(text: &[u8]) -> impl Iterator<Item = Result<char, u8>> {
     text.utf8_chunks().flat_map(|chunk| chunk.valid().chars().map(Ok).chain(chunk.invalid().iter().copied().map(Err)))
 }

@@ -58,8 +58,9 @@ impl<'r> Reach<'r> {
         Self { closes, opens: self.opens.max(other.opens), opens_home: self.opens_home.max(other.opens_home) }
     }
 
-    /// `None` if no rule disallows the whole site, or if an allow rule for more than the home page
-    /// has at least the same priority.
+    /// Returns the rule that disallows the whole site, and how much of the site is disallowed.
+    /// `None` if there is no such rule, or if an allow rule for more than the home page has at
+    /// least the same priority.
     pub(super) fn shut_by(self) -> Option<(Rule<'r>, Extent)> {
         let (priority, rule) = self.closes.filter(|(priority, _)| self.opens < *priority)?;
         Some((rule, if self.opens_home < priority { Extent::All } else { Extent::AllButHomePage }))

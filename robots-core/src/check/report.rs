@@ -129,7 +129,7 @@ impl<'a> IntoIterator for &'a Report {
     }
 }
 
-/// The findings must be sorted.
+/// Sets the line and column of each finding. The findings must be sorted.
 fn locate(robots: &RobotsTxt, findings: &mut [Finding]) {
     let mut findings = findings.iter_mut().peekable();
     let mut lines = robots.lines().peekable();
@@ -157,6 +157,7 @@ pub(super) fn check_lints(robots: &RobotsTxt, options: &Options, is_run: impl Fn
 
 const LINES_BETWEEN_CALLS: usize = 1 << 10;
 
+/// Runs the lints that `is_run` selects by their code. `None` if `goes_on` returns false.
 fn run_lints(
     robots: &RobotsTxt,
     options: &Options,
@@ -224,7 +225,8 @@ fn run_lints(
     Some(Report::new(robots, sinks))
 }
 
-/// Leaves out lines where a comment turns `several-directives` off.
+/// Returns the lines that contain several directives, each with the range of the second directive's
+/// name. Leaves out lines where a comment turns `several-directives` off.
 fn joined<'r>(robots: &'r RobotsTxt, allowed: &Allowed<'_>, options: &Options) -> Vec<(Line<'r>, Range<usize>)> {
     let is_of_joined = |lint: &&Lint| matches!(lint.pass, Pass::Joined(_));
     let is_on = |lint: &&Lint| !matches!(options.level(lint), Some(Level::Off));

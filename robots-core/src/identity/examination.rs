@@ -33,9 +33,11 @@ pub(super) enum ClaimKind {
 pub(super) struct Examination {
     claim: ClaimKind,
     signature: Option<MethodOutcome>,
-    /// `None` if the operator has no address lists, or if they were not checked.
+    /// Outcome of the check of the operator's address lists. `None` if the operator has no lists,
+    /// or if they were not checked.
     pub(super) range: Option<MethodOutcome>,
-    /// `None` if the crawler has no host name patterns, or if reverse DNS was not checked.
+    /// Outcome of the check by reverse DNS. `None` if the crawler has no host name patterns, or if
+    /// this check was not made.
     pub(super) rdns: Option<MethodOutcome>,
     /// Whether the operator's reverse DNS names are unreliable. Unreliable names can verify a
     /// claim, but not refute it.
@@ -126,6 +128,7 @@ impl Examination {
         matches!(self.claim, ClaimKind::Crawler | ClaimKind::UserTriggered)
     }
 
+    /// Reports whether a failed check by this method refutes the claim.
     fn counts(&self, method: IdentityMethod) -> bool {
         match method {
             IdentityMethod::Signature => true,

@@ -167,8 +167,9 @@ fn strictest<'a>(mut found: Vec<(Option<&str>, Identified<'a>)>) -> Identified<'
     found.into_iter().map(|(_, found)| found).min_by_key(|found| rank(found.identity)).unwrap_or(unclaimed)
 }
 
-/// If a request makes several claims, the identity with the lowest rank counts. A refuted claim has
-/// rank 0: its sender is an impostor, even if another claim of the request is true.
+/// Returns the rank of an identity. If a request makes several claims, the identity with the lowest
+/// rank counts. A refuted claim has rank 0: its sender is an impostor, even if another claim of the
+/// request is true.
 const fn rank(identity: Identity) -> u8 {
     match identity {
         Identity::Refuted(_) => 0,

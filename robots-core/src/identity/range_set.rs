@@ -30,7 +30,8 @@ pub struct RangeSet {
     v6_index: SearchIndex,
 }
 
-/// Starts and ends are in separate slices, so that a search reads only the starts.
+/// Ranges of addresses. Starts and ends are in separate slices, so that a search reads only the
+/// starts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Ranges<T> {
     starts: Box<[T]>,
@@ -168,7 +169,8 @@ pub(super) struct SearchIndex {
 }
 
 impl SearchIndex {
-    /// There must be fewer than 2^32 numbers; a list has at most 50,000.
+    /// Creates the index for sorted numbers. There must be fewer than 2^32 numbers; a list has at
+    /// most 50,000.
     pub(super) fn of<T: Copy + Into<u64>>(sorted: &[T]) -> Self {
         let (Some(first), Some(last)) = (sorted.first(), sorted.last()) else { return Self::default() };
         let (first, last): (u64, u64) = ((*first).into(), (*last).into());
@@ -284,7 +286,7 @@ mod tests {
         prop_oneof![v4, v6].prop_map(|text| text.parse().expect("a prefix"))
     }
 
-    /// Compares each prefix bit by bit.
+    /// Reports whether a prefix contains the address. Compares each prefix bit by bit.
     fn scan(prefixes: &[Network], address: IpAddr) -> bool {
         let octets = |address: IpAddr| match address.to_canonical() {
             IpAddr::V4(address) => address.octets().to_vec(),

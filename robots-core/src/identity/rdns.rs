@@ -185,6 +185,8 @@ impl RdnsCheck {
     }
 }
 
+/// Returns the outcome if no name in the operator's domain resolves back to the address. `doubt` is
+/// the reason why the outcome is undecided, if any.
 fn not_confirmed(doubt: Option<UndecidedReason>) -> MethodOutcome {
     doubt.map_or(MethodOutcome::Failed(Refutation::NotConfirmed), MethodOutcome::Undecided)
 }

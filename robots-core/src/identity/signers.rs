@@ -46,8 +46,8 @@ impl Signers {
     }
 }
 
-/// If the operator is unknown, the crawler's name is used instead, so that its keys do not verify
-/// claims to be another crawler.
+/// Returns the operator of a crawler. If the operator is unknown, returns the crawler's name, so
+/// that the crawler's keys do not verify claims to be another crawler.
 fn operator(crawler: &Crawler) -> &str {
     if crawler.operator.is_empty() { &crawler.name } else { &crawler.operator }
 }

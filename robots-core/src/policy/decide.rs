@@ -242,6 +242,7 @@ impl Policy {
             && agents.iter().any(|agent| agent.class().is_crawler())
     }
 
+    /// Reports whether the policy requires evidence for the privileges of a crawler's name.
     fn grants_by_evidence(&self) -> bool {
         let has_grants =
             || !(self.exempt.agents.is_empty() && self.overrides.is_empty() && self.rate.overrides.is_empty());
@@ -319,7 +320,7 @@ impl Policy {
         if self.family { agent.tokens() } else { &agent.tokens()[..agent.tokens().len().min(1)] }
     }
 
-    /// `mode` applies if no override applies.
+    /// Decides on the request of one agent. `mode` applies if no override applies.
     pub(super) fn decide_for<'r>(
         &self,
         mode: Mode,
@@ -489,8 +490,8 @@ pub(super) struct Exemptions {
 }
 
 impl Exemptions {
-    /// Every form must be exempt, because some servers interpret `/.well-known/..%2fprivate/x` as
-    /// `/private/x`.
+    /// Reports whether the path is exempt. Every form must be exempt, because some servers
+    /// interpret `/.well-known/..%2fprivate/x` as `/private/x`.
     pub(super) fn cover_path(&self, path: &RequestPath<'_>) -> bool {
         path.is_robots_txt() || path.forms().all(|(_, form)| self.patterns.iter().any(|pattern| pattern.matches(form)))
     }

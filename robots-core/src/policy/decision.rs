@@ -161,7 +161,8 @@ impl<'r> Decision<'r> {
         })
     }
 
-    /// `refusing` is the decision on the same request under [`Mode::Refuse`].
+    /// Adds the action, the grace period and the rate limit of `refusing`, the decision on the same
+    /// request under [`Mode::Refuse`].
     pub(super) fn with_refusing(self, refusing: &Self) -> Self {
         let rate_limit = self
             .rate_limit
@@ -169,7 +170,8 @@ impl<'r> Decision<'r> {
         Self { would: Some(refusing.would()), grace_end: refusing.grace_end, rate_limit, ..self }
     }
 
-    /// `would` is the action after the grace period.
+    /// Creates the decision on a request that passes until its grace period ends at `end`. `would`
+    /// is the action after the grace period.
     pub(super) fn in_grace(end: SystemTime, would: Action, verdict: Verdict<'r>) -> Self {
         let decision = Self::judged(Action::Pass, Reason::Grace, verdict);
         Self { grace_end: Some(end), would: Some(UnderRefuse::of(would)), ..decision }
@@ -193,9 +195,9 @@ impl<'r> Decision<'r> {
         }
     }
 
-    /// A disallowed request keeps its decision if this decision is already at least as strict.
-    /// `handling` is `None` if the request is not from an impostor, or if impostors are only
-    /// observed.
+    /// Sets the action of `handling`, and the reason [`Reason::Impostor`]. A disallowed request
+    /// keeps its decision if this decision is already at least as strict. `handling` is `None` if
+    /// the request is not from an impostor, or if impostors are only observed.
     pub(super) fn of_impostor(self, handling: Option<Mode>) -> Self {
         let Some(mode) = handling.filter(|mode| *mode > Mode::Off) else { return self };
         let is_allowed = matches!(self.reason, Reason::Allowed | Reason::NoGroup);

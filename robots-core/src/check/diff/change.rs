@@ -67,6 +67,7 @@ impl Change {
 }
 
 impl Breadth {
+    /// Returns how much of the site a change from the first to the second verdict affects.
     /// `selected` contains the groups that led to the second verdict.
     fn of([before, after]: [Verdict<'_>; 2], selected: Selection<'_>) -> Self {
         if ![before, after].into_iter().all(|verdict| verdict.rule().is_none_or(is_about_all)) {
@@ -86,7 +87,8 @@ fn is_about_all(rule: Rule<'_>) -> bool {
 }
 
 impl Decider {
-    /// `None` if no rule matched, or if the pattern of the matching rule is empty.
+    /// Returns the deciding rule of a verdict. `None` if no rule matched, or if the pattern of the
+    /// matching rule is empty.
     pub(in crate::check) fn of(verdict: Verdict<'_>) -> Option<Self> {
         let rule = verdict.rule().filter(|rule| !rule.pattern().is_empty())?;
         let pattern = String::from_utf8_lossy(rule.pattern()).into_owned();
@@ -145,9 +147,9 @@ impl fmt::Display for DelayChange {
     }
 }
 
-/// All crawlers of a class obey the same groups. A `Crawl-delay` line that only moved is not a
-/// change. Leaves out crawlers that may not fetch any path in the new file, because their delay
-/// does not matter.
+/// Returns the delays that change for these classes of crawlers. All crawlers of a class obey the
+/// same groups. A `Crawl-delay` line that only moved is not a change. Leaves out crawlers that may
+/// not fetch any path in the new file, because their delay does not matter.
 pub(super) fn changes(rules: [&RuleSet; 2], classes: &[Vec<Subject>]) -> Vec<DelayChange> {
     let mut found: HashMap<[Option<Delay>; 2], Vec<Subject>> = HashMap::new();
     for class in classes {

@@ -222,9 +222,10 @@ impl Effect {
     /// not stored.
     pub const MAX_CHANGES: usize = 100;
 
-    /// The worst effect has the lowest key. Search engines come first, then other crawlers that a
-    /// file names, then all others. For each of these kinds, newly disallowed paths come before
-    /// newly allowed paths. Shorter paths then come first, because they affect more pages.
+    /// Returns the sort key; the worst effect has the lowest key. Effects on search engines come
+    /// first, then effects on other crawlers that a file names, then all others. Within each of
+    /// these kinds, newly disallowed paths come before newly allowed paths. Shorter paths then come
+    /// first, because they affect more pages.
     fn rank(&self) -> impl Ord + use<> {
         let subject = self.crawlers.first().map(Subject::rank);
         let change = self.changes.first();
@@ -285,7 +286,7 @@ impl Pair {
         [&self.old, &self.new].map(|rules| subject.select(rules))
     }
 
-    /// All crawlers of a class obey the same groups in both files.
+    /// Groups crawlers into classes. All crawlers of a class obey the same groups in both files.
     pub(super) fn classes(&self, subjects: impl IntoIterator<Item = Subject>) -> Vec<Vec<Subject>> {
         let mut classes: HashMap<[Vec<usize>; 2], Vec<Subject>> = HashMap::new();
         for subject in subjects {
@@ -295,7 +296,8 @@ impl Pair {
         classes.into_values().map(sorted).collect()
     }
 
-    /// `Err` with the crawlers if no verdict changes.
+    /// Returns the changes for one class of crawlers. `Err` with the crawlers if no verdict
+    /// changes.
     fn effect(&self, crawlers: Vec<Subject>, goes_on: &dyn Fn() -> bool) -> Result<Effect, Vec<Subject>> {
         let Some(first) = crawlers.first().filter(|_| goes_on()) else { return Err(crawlers) };
         let [before, after] = self.select(first);
@@ -313,7 +315,8 @@ impl Pair {
         Some(Breach { guard: guard.clone(), change })
     }
 
-    /// For each pair of deciding rules, returns only the change with the shortest path.
+    /// Returns the changed verdicts on these paths. For each pair of deciding rules, returns only
+    /// the change with the shortest path.
     fn changes(
         &self,
         before: Selection<'_>,

@@ -118,8 +118,8 @@ fn rules_in_force(robots: &RobotsTxt) -> usize {
     rules_for_crawlers(robots).filter(is_in_force).count()
 }
 
-/// Ignores names that do not begin with a letter or digit, such as `{{ bot }}` or a `*` after a
-/// no-break space.
+/// Returns the rules of all groups that name a crawler or `*`. Ignores names that do not begin with
+/// a letter or digit, such as `{{ bot }}` or a `*` after a no-break space.
 fn rules_for_crawlers(robots: &RobotsTxt) -> impl Iterator<Item = Rule<'_>> {
     let is_token = |token: ProductToken| token.as_bytes().first().is_some_and(u8::is_ascii_alphanumeric);
     let is_name = move |name: Name<'_>| name.is_star() || ProductToken::from_name(name.value()).is_some_and(is_token);
@@ -153,7 +153,8 @@ fn cut_short(old: &RobotsTxt, new: &RobotsTxt) -> Option<DrasticChange> {
     (is_within_line || misses_rules).then_some(DrasticChange::CutShort { line: last.number })
 }
 
-/// A rule counts once for each class of crawlers that obeys it.
+/// Returns [`DrasticChange::RulesLost`] if too many disallow rules were lost. A rule counts once
+/// for each class of crawlers that obeys it.
 fn rules_lost(pair: &Pair, old: &RobotsTxt, new: &RobotsTxt, registry: &Registry) -> Option<DrasticChange> {
     let (mut lost, mut of) = (0, 0);
     let (mut gained, mut tried) = (0, 0);

@@ -15,8 +15,8 @@ use crate::rules::{Access, Reading, RequestPath, RobotsTxt};
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Page(std::sync::Arc<[u8]>);
 
-/// Lost pages, and the search engines that lose them. All of these search engines obey the same
-/// groups.
+/// Pages that the old file allows and the new file disallows for the same search engines. All these
+/// search engines obey the same groups.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct PageLoss {

@@ -41,8 +41,8 @@ impl Subject {
         self.tokens.first()
     }
 
-    /// Search engines come first, then crawlers that a file names, then the crawler without a name,
-    /// then all others.
+    /// Returns the sort key. Search engines come first, then crawlers that a file names, then the
+    /// crawler without a name, then all others.
     pub(super) fn rank(&self) -> (u8, String) {
         let first = match (self.is_index_engine, self.named, &self.name) {
             (true, _, _) => 0,
@@ -94,7 +94,8 @@ impl Subject {
     }
 }
 
-/// The alternate form (`{:#}`) lists all crawlers that a file names.
+/// Returns the names of the first crawlers, and the number of the others. The alternate form
+/// (`{:#}`) lists all crawlers that a file names.
 pub(super) fn first_crawlers(f: &fmt::Formatter<'_>, crawlers: &[Subject]) -> String {
     let shown = |crawler: &Subject| match &crawler.name {
         Some(name) => Quoted(name.as_bytes()).to_string(),

@@ -28,7 +28,8 @@ pub struct UsageChange {
 /// Maximum number of paths that are compared for one class of crawlers.
 const MAX_PATHS: usize = 1000;
 
-/// For each pair of old and new preferences, returns only the shortest path.
+/// Returns the usage preferences that change for these classes of crawlers. For each pair of old
+/// and new preferences, returns only the shortest path.
 pub(super) fn changes(rules: [&RuleSet; 2], classes: &[Vec<Subject>], goes_on: &dyn Fn() -> bool) -> Vec<UsageChange> {
     if !rules.iter().any(|rules| rules.states_usage()) {
         return Vec::new();

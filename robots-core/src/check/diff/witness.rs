@@ -21,8 +21,8 @@ const MAX_PATHS: usize = 50_000;
 /// Text that replaces a `*` in a pattern.
 const FILLER: &[u8] = b"x";
 
-/// Maximum numbers of pairs of patterns that are examined, and of search states for all pairs, to
-/// bound the cost.
+/// Maximum number of pairs of patterns that are examined, and maximum number of search states for
+/// all pairs. Both bound the cost.
 const MAX_PAIRS: usize = 1_000_000;
 const MAX_STATES: usize = 10_000_000;
 
@@ -114,7 +114,8 @@ fn unused_text(patterns: &[&[u8]]) -> Vec<u8> {
     octet.map_or_else(|| b"~-~".to_vec(), |octet| vec![octet])
 }
 
-/// The flag is true for an allow rule.
+/// Returns the rules of the selected groups, each as a flag and its pattern. The flag is true for
+/// an allow rule.
 fn rules(selection: Selection<'_>) -> HashSet<(bool, &[u8])> {
     let is_legacy = selection.rules.reading() == Reading::Legacy;
     let counts = |rule: &Rule<'_>| match rule.pattern() {
@@ -208,7 +209,8 @@ impl Paths {
     }
 }
 
-/// `None` if there is no such path or the budget of search states is used up.
+/// Returns the shortest path that both patterns match. `None` if there is no such path or the
+/// budget of search states is used up.
 fn shortest_of_both(one: &[u8], other: &[u8], budget: &mut usize) -> Option<Vec<u8>> {
     let literal = |pattern: &[u8]| pattern.iter().take_while(|octet| !matches!(octet, b'*' | b'$')).count();
     let common = literal(one).min(literal(other));
@@ -269,6 +271,7 @@ fn whole(pattern: &[u8]) -> Vec<u8> {
     }
 }
 
+/// Returns a pattern without the `$` at its end, and whether there was a `$`.
 fn body(pattern: &[u8]) -> (&[u8], bool) {
     match pattern {
         [body @ .., b'$'] => (body, true),

@@ -15,6 +15,7 @@ use crate::rules::{Line, RobotsTxt, starts_with};
 /// hundred bytes of memory per line. Only files with very short lines exceed the limit.
 const MAX_LINES: usize = 1 << 21;
 
+/// The edits for one finding, or for several findings that need the same edits.
 #[derive(Clone, Debug)]
 pub(super) struct Candidate {
     /// Indexes of the findings in the report; at least one.
@@ -78,7 +79,8 @@ impl Candidate {
     }
 }
 
-/// `None` if there are no edits, or if they conflict with each other.
+/// Returns the edits for a finding, in the order of the file. `None` if there are no edits, or if
+/// they conflict with each other.
 fn edits(file: &CheckedFile<'_>, fix: &LintFix, finding: &Finding) -> Option<Vec<Edit>> {
     let mut edits = (fix.edits)(file, finding).filter(|edits| !edits.is_empty())?;
     edits.sort_unstable();

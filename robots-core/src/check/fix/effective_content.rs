@@ -44,6 +44,7 @@ type ByLines<L> = BTreeMap<Vec<L>, BTreeSet<NameKey>>;
 /// normal form. The rules of a block take precedence over the rules of the next block.
 type Block = (bool, BTreeSet<Vec<u8>>);
 
+/// A directive and its value in normal form.
 type OtherLine = (Vec<u8>, Vec<u8>);
 
 /// A name in a `User-agent` line, in the form that a [`Reading`] compares with the tokens of
@@ -63,7 +64,8 @@ enum NameKey {
 pub(super) struct NameKeys(HashMap<Vec<u8>, Vec<NameKey>>);
 
 impl EffectiveContent {
-    /// `None` if the conversion would take too long ([`MAX_LINES`]).
+    /// Returns the normal form of a file. `None` if the conversion would take too long
+    /// ([`MAX_LINES`]).
     pub(super) fn of(robots: &RobotsTxt, registry: &Registry, names: &mut NameKeys) -> Option<Self> {
         let groups: Vec<Group<'_>> = robots.groups().collect();
         let mut places: HashMap<NameKey, Vec<usize>> = HashMap::new();

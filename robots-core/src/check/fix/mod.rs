@@ -69,7 +69,8 @@ impl Fixes {
         all
     }
 
-    /// `some` must be in the same order as `all`.
+    /// Returns only the fixes for a subset of the findings. `some` must be in the same order as
+    /// `all`.
     fn of_some(self, all: &[Finding], some: &[Finding]) -> Self {
         let mut all = all.iter().enumerate();
         let fix_of = |finding: &Finding| {

@@ -151,6 +151,7 @@ const MAX_ROUNDS: usize = 4;
 /// unsafe. Some crawlers read only the first 500 KiB of a file anyway.
 const MAX_PROOF_WORK: usize = 1 << 20;
 
+/// Checks whether the edits of candidates correct the findings, and whether the edits are safe.
 pub(super) struct Prover {
     /// The original file, which the positions of all edits refer to.
     file: RobotsTxt,
@@ -165,12 +166,12 @@ pub(super) struct Prover {
     content: OnceCell<Option<EffectiveContent>>,
     octets: Cell<usize>,
     compared: Cell<usize>,
-    /// How many more comparisons may find a changed effect (`MAX_CHANGES`).
+    /// Remaining number of comparisons that may find a changed effect (`MAX_CHANGES`).
     changes: Cell<usize>,
     names: RefCell<NameKeys>,
 }
 
-/// Better outcomes come first.
+/// The outcome of applying edits to a file. Better outcomes come first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum EditOutcome {
     /// The findings are gone, and the [`EffectiveContent`] is the same as before.
@@ -184,7 +185,7 @@ enum EditOutcome {
 }
 
 impl Prover {
-    /// `options` must be the options of `report`.
+    /// Creates a prover for a file. `options` must be the options of `report`.
     pub(super) fn new(file: &RobotsTxt, report: &Report, options: &Options) -> Self {
         Self::with(file, Vec::new(), file.clone(), report, options)
     }
@@ -241,9 +242,9 @@ impl Prover {
         candidates
     }
 
-    /// Makes safe candidates unsafe if they are not safe after the unsafe candidates are applied,
-    /// and repeats this until nothing changes. A candidate that is one of two possible corrections
-    /// is never applied here, because a person must choose.
+    /// Marks safe candidates as unsafe if they are not safe after the unsafe candidates are
+    /// applied, and repeats this until nothing changes. A candidate that is one of two possible
+    /// corrections is never applied here, because a person must choose.
     fn confirm(&self, candidates: &mut [Candidate]) {
         for _ in 0..MAX_ROUNDS {
             let rejected = self.rejected(candidates);
@@ -255,6 +256,8 @@ impl Prover {
         candidates.iter_mut().for_each(|candidate| candidate.safety = Safety::Unsafe);
     }
 
+    /// Returns the indexes of the safe candidates that conflict with an unsafe candidate, or that
+    /// are not safe after the unsafe candidates are applied.
     fn rejected(&self, candidates: &[Candidate]) -> Vec<usize> {
         let (mut safe, others): (Vec<usize>, Vec<usize>) =
             (0..candidates.len()).partition(|at| candidates[*at].safety == Safety::Safe);
@@ -281,7 +284,8 @@ impl Prover {
         rejected
     }
 
-    /// Selects candidates that can be applied together with the outcome `worst` or a better one.
+    /// Selects candidates that have the outcome `worst` or a better one if all of them are applied.
+    /// `of` and the result contain indexes of candidates.
     fn apply_together(&self, candidates: &[Candidate], of: &[usize], worst: EditOutcome) -> Vec<usize> {
         self.octets.set(MAX_BYTES.max(self.before.bytes().len() + 1));
         self.compared.set(MAX_COMPARED);
@@ -348,8 +352,8 @@ impl Prover {
         EditOutcome::OtherEffect
     }
 
-    /// For each lint, the number of findings must have decreased by at least the number in
-    /// `corrected`.
+    /// Reports whether the edits corrected the findings. For each lint, the number of findings must
+    /// have decreased by at least the number in `corrected`.
     fn are_gone(&self, after: &RobotsTxt, corrected: &BTreeMap<&'static str, usize>) -> bool {
         let left = counts(&check_lints(after, &self.options, |code| corrected.contains_key(code)));
         let count = |counts: &BTreeMap<&str, usize>, code: &str| counts.get(code).copied().unwrap_or(0);
@@ -368,11 +372,13 @@ fn counts(report: &Report) -> BTreeMap<&'static str, usize> {
     counts
 }
 
-/// If two candidates conflict with each other, the later one is left out.
+/// Returns the candidates that do not conflict with each other. If two candidates conflict, the
+/// later one is left out.
 pub(super) fn apart(candidates: &[Candidate], of: &[usize]) -> Vec<usize> {
     apart_from(&[], candidates, of)
 }
 
+/// Like [`apart`], but also leaves out candidates that conflict with those in `chosen`.
 fn apart_from(chosen: &[usize], candidates: &[Candidate], of: &[usize]) -> Vec<usize> {
     let edits = chosen.iter().flat_map(|at| &candidates[*at].edits);
     let mut taken: BTreeMap<usize, &Edit> = edits.map(|edit| (edit.start, edit)).collect();

@@ -36,7 +36,8 @@ impl EmbeddedList {
     }
 }
 
-/// Skips invalid lines; a test checks that there are none.
+/// Parses the file that contains all embedded lists. Skips invalid lines; a test checks that there
+/// are none.
 fn read(text: &'static str) -> Box<[EmbeddedList]> {
     let lists = text.split("\n[").skip(1).filter_map(|section| {
         let (url, rest) = section.split_once("]\n")?;

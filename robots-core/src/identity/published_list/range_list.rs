@@ -161,8 +161,9 @@ fn read_json(octets: &[u8]) -> Result<ListEntries, DocumentError> {
     Ok((prefixes, skipped, created))
 }
 
-/// `None` if the element has both an IPv4 and an IPv6 prefix, neither of them, or an invalid
-/// prefix. JAFAR requires consumers to ignore such elements.
+/// Returns the prefix of an element in `prefixes`. `None` if the element has both an IPv4 and an
+/// IPv6 prefix, neither of them, or an invalid prefix. JAFAR requires consumers to ignore such
+/// elements.
 fn prefix(entry: &Map<String, Value>) -> Option<Network> {
     let (text, is_v4) = match (entry.get("ipv4Prefix"), entry.get("ipv6Prefix")) {
         (Some(text), None) => (text, true),
@@ -191,7 +192,8 @@ fn without_place(error: &serde_json::Error) -> String {
 /// Maximum supported major version of the list format.
 const MAJOR: u64 = 1;
 
-/// JAFAR lists have the version in their media type, and older lists in the document.
+/// Checks that a version of the form `major.minor` is supported. JAFAR lists have the version in
+/// their media type, and older lists in the document.
 fn check_version(version: &str) -> Result<(), DocumentError> {
     let major = version.split('.').next().unwrap_or_default();
     if major.parse::<u64>().is_ok_and(|major| major <= MAJOR) {

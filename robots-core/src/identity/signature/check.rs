@@ -140,8 +140,8 @@ impl SignatureCandidate {
         component.is_covered_by(&self.base)
     }
 
-    /// If `is_busy` returns true, the sender has caused too many checks, and the outcome is
-    /// undecided.
+    /// Checks the signature with the keys of its directory. If `is_busy` returns true, the sender
+    /// has caused too many checks, and the outcome is undecided.
     pub(super) fn check(&self, keys: &FoundKeys, is_busy: impl FnOnce() -> bool) -> SignatureCheck {
         let key = keys.as_ref().map_err(|reason| *reason).and_then(|keys| keys.key(&self.keyid));
         let outcome = match key {
@@ -160,9 +160,9 @@ impl SignatureCandidate {
 }
 
 impl SignatureCheck {
-    /// Checks the signatures of a request, at most two; returns `None` if the request is not
-    /// signed. `keys` gets a directory and the `keyid` of a signature. It returns the keys of the
-    /// directory, or the reason why they are not available.
+    /// Checks the signatures of a request, at most two. Returns `None` if the request is not
+    /// signed. `keys` is called with the directory and the `keyid` of a signature, and returns the
+    /// keys of the directory or the reason why they are not available.
     pub fn all(
         message: &MessageHead<'_>,
         now: SystemTime,
@@ -176,15 +176,16 @@ impl SignatureCheck {
         (!candidates.is_empty()).then(|| candidates.into_iter().map(check).collect())
     }
 
+    /// Creates the result for a signature that was refuted or left undecided without its key.
     pub(super) const fn of_request(outcome: MethodOutcome) -> Self {
         Self { outcome, directory: None, until: None }
     }
 
-    /// `directories` contains the key directories of the claimed crawler's operator; `None` if the
-    /// operator is unknown. Returns `None` if the signature is valid but made with another
-    /// operator's key, because it then neither confirms nor refutes the claim. If the signature
-    /// refers to a directory of another operator that could not be fetched, returns the same
-    /// outcome as for a directory that is not configured.
+    /// Returns the outcome of the signature for a claim. `directories` contains the key directories
+    /// of the claimed crawler's operator; `None` if the operator is unknown. Returns `None` if the
+    /// signature is valid but made with another operator's key, because it then neither confirms
+    /// nor refutes the claim. If the signature refers to a directory of another operator that could
+    /// not be fetched, returns the same outcome as for a directory that is not configured.
     pub(in crate::identity) fn outcome_for(&self, directories: Option<&[DirectoryUrl]>) -> Option<MethodOutcome> {
         let is_of_claim = match (directories, &self.directory) {
             (None, _) | (_, None) => true,

@@ -39,7 +39,8 @@ impl<'l> Components<'l> {
         Ok(Self { list, raw })
     }
 
-    /// Without the authority, a signature could be used for any site.
+    /// Reports whether the signature covers the authority, alone or in the target URI. Without the
+    /// authority, a signature could be used for any site.
     pub(super) fn cover_target(&self) -> bool {
         let is_target =
             |item: &Item| item.params.is_empty() && matches!(text(&item.bare_item), Some("@authority" | "@target-uri"));
@@ -196,7 +197,8 @@ enum CoveredValue {
 }
 
 impl CoveredValues {
-    /// `None` if a value cannot be compared with those of other requests.
+    /// Returns the values of the components in a request. `None` if a value cannot be compared with
+    /// those of other requests.
     pub(super) fn of<'a>(components: impl Iterator<Item = &'a str>, message: &MessageHead<'_>) -> Option<Self> {
         let method = || CoveredValue::Method(message.method.into());
         let scheme = || CoveredValue::Scheme(message.scheme.into());

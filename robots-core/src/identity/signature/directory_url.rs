@@ -98,7 +98,8 @@ impl DirectoryUrl {
     }
 }
 
-/// Internationalized names must be in their `xn--` form.
+/// Reports whether a string is a host name or an IP address. Internationalized names must be in
+/// their `xn--` form.
 fn is_host(host: &str) -> bool {
     if let Some(address) = host.strip_prefix('[') {
         return address.strip_suffix(']').is_some_and(|address| address.parse::<Ipv6Addr>().is_ok());

@@ -45,8 +45,9 @@ impl<'a> MessageHead<'a> {
         Self { method, scheme, authority, target, fields }
     }
 
-    /// Returns the value of a field: its lines, trimmed and joined with `, `.
-    /// [`FieldValue::OtherOctets`] if the value has bytes that a signature base cannot contain.
+    /// Returns the value of a field: its lines, trimmed and joined with `, `. `None` if the request
+    /// does not have the field, and [`FieldValue::OtherOctets`] if the value has bytes that a
+    /// signature base cannot contain.
     pub(super) fn field(&self, name: &str) -> Option<FieldValue> {
         let mut value: Option<String> = None;
         let mut is_text = true;
@@ -70,8 +71,8 @@ impl<'a> MessageHead<'a> {
         value.map(|value| if is_text { FieldValue::Text(value) } else { FieldValue::OtherOctets })
     }
 
-    /// `None` if the field is missing, or if its value contains bytes that a signature base cannot
-    /// contain.
+    /// Returns the value of a field. `None` if the field is missing, or if its value contains bytes
+    /// that a signature base cannot contain.
     pub(super) fn text(&self, name: &str) -> Option<String> {
         match self.field(name)? {
             FieldValue::Text(value) => Some(value),
@@ -79,7 +80,8 @@ impl<'a> MessageHead<'a> {
         }
     }
 
-    /// Compares line by line, without joining the lines in memory.
+    /// Reports whether a field has this value. Compares line by line, without joining the lines in
+    /// memory.
     pub(super) fn has_text(&self, name: &str, value: &str) -> bool {
         let mut rest = Some(value.as_bytes());
         let mut is_first = true;
@@ -119,7 +121,7 @@ impl<'a> MessageHead<'a> {
         Some(shown.to_ascii_lowercase())
     }
 
-    /// An empty path is returned as `/`.
+    /// Returns the path and the query of the target. An empty path is returned as `/`.
     pub(super) fn path_and_query(&self) -> (&'a str, Option<&'a str>) {
         let target = self.target.split('#').next().unwrap_or_default();
         // An absolute target begins with its scheme (RFC 9112, section 3.2.2).

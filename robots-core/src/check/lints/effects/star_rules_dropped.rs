@@ -49,6 +49,7 @@ const MEANT: &str = "account accounts admin administrator api auth basket cart c
 const SHOWN_WITH: &str = "assets css dist fonts gif icons image images img javascript jpg js media png script scripts skin skins \
                           static style styles svg template templates theme themes";
 
+/// A rule for `*` that disallows a part of the site, with sample paths that match it.
 struct Closed<'r> {
     rule: Rule<'r>,
     paths: [Vec<u8>; 2],
@@ -113,8 +114,8 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
 }
 
 impl Dropped {
-    /// Returns false and adds nothing if no rule is missing, or if the rules seem to be left out on
-    /// purpose.
+    /// Adds the rules for `*` that are missing in the crawler's groups. Returns false and adds
+    /// nothing if no rule is missing, or if the rules seem to be left out on purpose.
     fn by(&mut self, file: &CheckedFile<'_>, name: Name<'_>, closed: &[Closed<'_>]) -> bool {
         let Some(crawler) = file.crawlers.named(name) else { return false };
         let selection = file.rules().select(&crawler.tokens, Fallback::Nothing);
@@ -149,8 +150,8 @@ impl Dropped {
         // have many additional rules, and repeat fewer rules than they add.
         let is_copy = repeated * 2 >= closed.len();
         let is_meant = is_copy && open.len() < all || repeated > 0 && own > OWN_LIST.max(repeated);
-        // A group also differs on purpose if its rules explicitly allow at least half of the paths
-        // that it does not disallow.
+        // A group also differs on purpose if it allows paths that are disallowed for `*`, and allow
+        // rules match at least half of these paths.
         if is_meant || open.is_empty() || all <= opened {
             return false;
         }

@@ -97,7 +97,8 @@ fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     (!is_rule).then(|| vec![Edit::insert(start, "# ")])
 }
 
-/// All lines in columns have the same key, because they are converted together.
+/// Returns the common key of findings with the same edits. All lines in columns have the same key,
+/// because they are converted together.
 fn columns(file: &CheckedFile<'_>, finding: &Finding) -> Option<usize> {
     of_columns(file.text_of(finding)).map(|_| 0)
 }

@@ -50,7 +50,8 @@ fn run(line: &Line<'_>, kind: &LineKind<'_>, sink: &mut Sink) {
     });
 }
 
-/// `None` if the encoding is unclear.
+/// Returns the most likely encoding of a path, and the decoded path. `None` if the encoding is
+/// unclear.
 fn guessed(path: &[u8]) -> Option<(&'static str, String)> {
     let high = || path.iter().filter(|octet| **octet >= 0x80);
     let touches = |pair: &[u8]| pair.iter().any(|octet| *octet >= 0x80) && pair.iter().any(u8::is_ascii_alphabetic);

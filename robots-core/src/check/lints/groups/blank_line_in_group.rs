@@ -38,8 +38,9 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     }
 }
 
-/// If a blank line separates two rules and is not next to a comment, it becomes an empty comment,
-/// so that people still see the two parts.
+/// Removes the blank lines between the names and the last rule of the group. If a blank line
+/// separates two rules and is not next to a comment, it becomes an empty comment, so that people
+/// still see the two parts.
 fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let is_name = |line: &usize| file.directive(*line) == Some(Directive::UserAgent);
     let is_rule = |line: &usize| matches!(file.directive(*line), Some(Directive::Allow | Directive::Disallow));

@@ -46,7 +46,8 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     }
 }
 
-/// Merges all groups for the same crawlers into the first of them.
+/// Merges all groups for the same crawlers into the first of them, or removes a name that is
+/// repeated within a group.
 fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let groups = file.groups();
     if groups.repeated.contains(&finding.line) {
@@ -93,8 +94,8 @@ fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     Some(edits)
 }
 
-/// Findings that the same merge corrects have the same key: the index of the first of the groups
-/// with the same names.
+/// Returns the common key of findings that the same merge corrects: the index of the first group
+/// with the same names. `None` if the finding is about a name that is repeated within a group.
 fn shared(file: &CheckedFile<'_>, finding: &Finding) -> Option<usize> {
     let groups = file.groups();
     let own = groups.at(finding.line)?;

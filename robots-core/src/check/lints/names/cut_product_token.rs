@@ -27,7 +27,8 @@ pub(crate) const LINT: Lint = Lint {
 /// semicolons.
 const JOINS: &[u8] = b"|&+/";
 
-/// Maximum number of names on a line. For a line with more names, no separate lines are suggested.
+/// Maximum number of names in one value. If a value contains more names, the message does not
+/// suggest separate lines.
 const MAX_NAMES: usize = 16;
 
 fn run(file: &CheckedFile<'_>, name: Name<'_>, sink: &mut Sink) {
@@ -64,8 +65,9 @@ fn run(file: &CheckedFile<'_>, name: Name<'_>, sink: &mut Sink) {
     }
 }
 
-/// A value contains several names if there are commas or semicolons between the names, or if all
-/// names are known.
+/// Returns the names of crawlers in a value. `None` if the value does not seem to contain several
+/// names. A value contains several names if there are commas or semicolons between the names, or if
+/// all names are known.
 fn several<'v>(value: &'v [u8], crawlers: &CrawlersByToken<'_>) -> Option<Vec<&'v [u8]>> {
     let is_separator =
         |octet: &u8| matches!(octet, b',' | b';') || JOINS.contains(octet) || octet.is_ascii_whitespace();

@@ -60,7 +60,7 @@ enum Meaning {
 const OF_A_DISK: &str = "write the path that a browser shows, without the folders of the server's disk";
 
 impl Meaning {
-    /// `own` is the host of the site, if known.
+    /// Returns the probable meaning of a value. `own` is the host of the site, if known.
     fn of(value: &[u8], own: Option<&[u8]>) -> Self {
         let seen = without_invisible(value);
         let text = seen.as_deref().map_or(value, str::as_bytes);
@@ -224,7 +224,8 @@ fn without_dots(mut path: &[u8]) -> &[u8] {
     path
 }
 
-/// If the text begins with an escaped slash, all escaped slashes become slashes.
+/// Returns a path with a leading slash. Backslashes and characters that look like a slash become
+/// slashes. If the text begins with an escaped slash, all escaped slashes become slashes.
 fn with_slashes(text: &[u8]) -> Vec<u8> {
     let Ok(text) = std::str::from_utf8(text) else { return [b"/", text].concat() };
     let mut path = text.replace(['\\', '\u{2044}', '\u{2215}', '\u{ff0f}'], "/");

@@ -35,7 +35,8 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     .help("write one path per line");
 }
 
-/// `None` if one of the paths is for the whole site, because such a path may be a mistake.
+/// Splits a rule with several paths into one line per path. `None` if one of the paths is for the
+/// whole site, because such a path may be a mistake.
 pub(super) fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let field = file.field_of(finding)?;
     let paths = several_paths(field.value)?;

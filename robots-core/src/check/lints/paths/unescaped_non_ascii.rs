@@ -51,7 +51,8 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     });
 }
 
-/// Authors who write such a character, for example a no-break space, often mean an ordinary space.
+/// Reports whether a character is non-ASCII white space, such as a no-break space. Authors who
+/// write such a character often mean an ordinary space.
 fn is_wide_blank(char: char) -> bool {
     !char.is_ascii() && char.is_whitespace()
 }

@@ -93,6 +93,7 @@ impl<'p, 'r> Wide<'p, 'r> {
         self.by_prefix.entry(prefix).or_default().push((pattern, compiled));
     }
 
+    /// Returns a rule with a higher priority that matches every path that `pattern` matches.
     fn covering(&self, pattern: &ComparedRule<'_>, pairs: &mut usize) -> Option<Rule<'r>> {
         let own = pattern.canonical.prefix();
         for length in self.lengths.range(..=own.len()) {
