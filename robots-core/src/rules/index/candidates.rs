@@ -174,7 +174,8 @@ mod tests {
     use super::*;
     use crate::rules::{Reading, RobotsTxt};
 
-    /// Each element of `sizes` is the number of rules in a group.
+    /// Returns the candidates of a file with one group per element of `sizes`, which is the number
+    /// of rules in the group.
     fn candidates(sizes: &[usize]) -> Candidates {
         let rules = |size: usize| (0..size).map(|rule| format!("Disallow: /{rule}\n")).collect::<String>();
         let file: String = sizes.iter().map(|size| format!("User-agent: a\n{}", rules(*size))).collect();
