@@ -57,7 +57,8 @@ impl Answer {
         }
     }
 
-    /// If the layer responds itself, adds only the licence links in `fields` to its own response.
+    /// Sets the fields to add to the response of a forwarded request. If the layer responds itself,
+    /// adds only the licence links in `fields` to its own response.
     pub(super) fn with_fields(mut self, fields: Option<Box<ResponseFields>>) -> Self {
         match (&mut self.outcome, fields) {
             (Outcome::Respond(response), Some(fields)) => fields.add_to_refusal(response.headers_mut()),
@@ -66,7 +67,8 @@ impl Answer {
         self
     }
 
-    /// Tells inner layers what this layer has decided.
+    /// Adds `mark` to the extensions of the forwarded request, which tells inner layers what this
+    /// layer has decided.
     pub(super) fn with(mut self, mark: Option<OuterDecision>) -> Self {
         if let Some(mark) = mark {
             self.extensions.insert(mark);

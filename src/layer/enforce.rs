@@ -67,8 +67,8 @@ impl Enforcer {
         self.answer_judged(self.judge(request), request, None)
     }
 
-    /// `wait` is the time to wait that the store returned: zero if the request passes, `None` if no
-    /// store has counted the request.
+    /// Returns the answer to a judged request. `wait` is the time to wait that the store returned:
+    /// zero if the request passes, `None` if no store has counted the request.
     pub(super) fn answer_judged(&self, judged: Judged, request: OriginalRequest<'_>, wait: Option<Duration>) -> Answer {
         match judged {
             Ok(answer) => answer,
@@ -116,7 +116,8 @@ impl Enforcer {
         judged.complete(wait.map_or(decision, |wait| decision.too_soon(wait)))
     }
 
-    /// A request whose host belongs to no site passes.
+    /// Judges a request by the rules of the site that its host belongs to. If there is no such
+    /// site, the request passes.
     pub(super) fn judge(&self, request: OriginalRequest<'_>) -> Judged {
         let sites = self.sites.load();
         let Some(live) = sites.find(|| request.site_key()) else {
@@ -163,8 +164,8 @@ impl Enforcer {
             }
             let sender = self.sender(live, request, agents);
             let agents = sender.agents(agents);
-            // The function returns here for requests of browsers. They have no record, and their
-            // senders are not checked.
+            // Most requests of browsers end here. No group applies to them, so they need no
+            // decision and no record.
             if snapshot.policy.passes_over(content.rules(), agents) {
                 return Ok(Answer::pass().with_fields(fields));
             }
@@ -195,7 +196,7 @@ impl Enforcer {
         unless_it_panics(live, answer).unwrap_or_else(Answer::pass)
     }
 
-    /// Every agent may always fetch `/robots.txt`.
+    /// Answers a request for `/robots.txt`. Every agent may always fetch this file.
     fn robots_txt(
         &self,
         live: &LiveRobots,
@@ -244,7 +245,8 @@ impl Enforcer {
         }
     }
 
-    /// Reports whether the check of the request's sender still waits for a lookup or download.
+    /// Reports whether the check of the request's sender still waits for a lookup or download. If
+    /// `lookups` is `Some`, it counts the lookups of the request's agents.
     #[cfg(feature = "verify")]
     pub(super) fn is_evidence_awaited(&self, request: OriginalRequest<'_>, lookups: Option<&AgentLookups>) -> bool {
         let Some(check) = &self.sender_check else { return false };
@@ -282,6 +284,7 @@ fn unless_it_panics<T>(live: &LiveRobots, judge: impl FnOnce() -> T) -> Option<T
 }
 
 impl<'j> JudgedRequest<'j> {
+    /// Makes the decision about the request. If the request has a rate limit, also counts it.
     fn judge(&self) -> Judged {
         let layer = self.layer;
         let decision = if layer.exempt_if.as_ref().is_some_and(|is_exempt| is_exempt(self.request.extensions)) {
@@ -366,8 +369,8 @@ impl<'j> JudgedRequest<'j> {
         *self.address.get_or_init(|| self.layer.address(self.request))
     }
 
-    /// Returns the bucket's key, the quota and the rate mode; `None` if the request has no rate
-    /// limit.
+    /// Returns the key of the request's rate limit bucket, with the quota and the rate mode; `None`
+    /// if the request has no rate limit.
     ///
     /// A verified crawler has its own bucket, so clients that pretend to be this crawler cannot use
     /// up its quota; see [`rate`](crate::rate).
@@ -437,9 +440,9 @@ impl<'j> JudgedRequest<'j> {
         decision.reason.is_reported() || self.layer.records_crawlers() && may_be_of_crawler(self.agents, decision)
     }
 
-    /// Notifies the observers, and creates the response if the request is refused. `same` is set if
-    /// an outer layer made the same decision. The observers that the outer layer has notified are
-    /// then skipped.
+    /// Notifies the observers, and creates the response if the request is refused. If an outer
+    /// layer made the same decision, `same` is the decision of that layer, and the observers that
+    /// it has notified are skipped.
     fn carry_out(&self, record: &Record, same: Option<&OuterDecision>) -> Outcome {
         let mut event = Event::new(record, *self.request, self.content.rules().document());
         let outcome = match record.action {
@@ -479,7 +482,7 @@ impl<'j> JudgedRequest<'j> {
 
 impl Enforcer {
     /// Returns the decision that an outer layer has stored in the request's extensions. `None` if
-    /// it stored none, or if the decision is for another site, method, target or `User-Agent`.
+    /// there is no such decision, or if it is for another site, method, target or `User-Agent`.
     fn mark_of<'r>(&self, live: &LiveRobots, request: &OriginalRequest<'r>) -> Option<&'r OuterDecision> {
         self.nested_target?;
         let mark = request.extensions.get::<OuterDecision>()?;
@@ -510,12 +513,14 @@ impl JudgedRequest<'_> {
         }
     }
 
+    /// Returns the outer layer's decision if it is the same as `decision`.
     fn same(&self, decision: &Decision<'_>) -> Option<&OuterDecision> {
         self.outside.filter(|mark| mark.is_of(decision.action, decision.reason))
     }
 
     /// Returns the decision that this layer stores for inner layers. If an outer layer made the
-    /// same decision, also lists the observers that the outer layer has notified.
+    /// same decision, the stored decision also lists the observers that the outer layer has
+    /// notified.
     fn mark(&self, decision: &Decision<'_>) -> Option<OuterDecision> {
         let layer = self.layer;
         layer.nested_target?;

@@ -92,7 +92,7 @@ pub(super) enum CrawlerRecords {
 }
 
 impl Enforcer {
-    /// `agents` are the agents that the request's `User-Agent` names.
+    /// Returns the sender of a request. `agents` are the agents that its `User-Agent` names.
     pub(super) fn sender(
         &self,
         #[cfg_attr(not(feature = "verify"), expect(unused_variables, reason = "for a check of the sender"))]
@@ -149,6 +149,7 @@ impl Enforcer {
         is_near && is_forwarded && !self.is_trusted(peer)
     }
 
+    /// Returns advice on how to configure the layer so that it finds the client's address.
     pub(super) fn without_address(&self, request: &OriginalRequest<'_>) -> &'static str {
         match self.address_from.as_ref().map(|address| address(request.extensions)) {
             None => "set RobotsLayer::address_from, or use RobotsLayer::for_axum08",
@@ -172,15 +173,17 @@ impl Enforcer {
         self.crawler_records > CrawlerRecords::Omit || self.observers.follow_crawlers()
     }
 
-    /// Replaces the target with the one that the client sent, if the layer can find it.
+    /// Replaces the request's target with the target that the client sent. If the layer cannot find
+    /// this target, returns the request unchanged.
     pub(super) fn with_target<'r>(&self, request: OriginalRequest<'r>) -> OriginalRequest<'r> {
         let request = self.target_from.as_ref().map_or(request, |target| request.looked_up(&**target));
         self.nested_target.map_or(request, |target| request.looked_up(target))
     }
 
-    /// Recognises the agents in the client's `User-Agent` lines that a proxy has forwarded in
-    /// another field, if any, and otherwise in the request's own lines. Nearly every request has
-    /// only one line, and its agents are borrowed from the cache.
+    /// Calls `judge` with the request's agents. They are recognised in the client's `User-Agent`
+    /// lines that a proxy has forwarded in another field, if any, and otherwise in the request's
+    /// own lines. Nearly every request has only one line, and its agents are borrowed from the
+    /// cache.
     #[inline]
     pub(super) fn with_agents<T>(
         &self,

@@ -126,7 +126,8 @@ pub(super) enum Interest {
     Crawlers,
 }
 
-/// If an observer panics, the others still receive the event.
+/// The observers of a layer. If an observer panics, the others still receive the event. Cloning is
+/// cheap.
 #[derive(Clone, Default)]
 pub(super) struct Observers {
     list: Arc<Vec<(Interest, Observer)>>,
@@ -177,7 +178,8 @@ impl Observers {
     }
 }
 
-/// The path is logged without the query, because the query may contain secrets.
+/// Logs the event with `tracing`. The path is logged without the query, because the query may
+/// contain secrets.
 #[cfg(feature = "tracing")]
 fn trace(event: &Event<'_>) {
     let record = event.record;
@@ -211,8 +213,8 @@ fn trace(event: &Event<'_>) {
     );
 }
 
-/// Calls a callback that runs after the decision. Returns `None` if it panics; the panic hook has
-/// already reported the panic.
+/// Calls a callback that runs after the decision. If the callback panics, counts the panic and
+/// returns `None`; the panic hook has already reported the panic.
 pub(super) fn guarded<T>(live: &LiveRobots, function: impl FnOnce() -> T) -> Option<T> {
     let called = catch_unwind(AssertUnwindSafe(function)).ok();
     if called.is_none() {

@@ -74,7 +74,7 @@ fn way_back(
     (way, last)
 }
 
-/// The last entry was added by the nearest proxy.
+/// Returns the last entry of a comma-separated field. The nearest proxy added it.
 fn last_of(fields: &HeaderMap, name: &HeaderName) -> Option<Vec<u8>> {
     let lines = fields.get_all(name).iter().rev();
     let mut entries = lines.flat_map(|line| line.as_bytes().rsplit(|octet| *octet == b','));
@@ -88,7 +88,8 @@ struct Hop {
     host: Option<Vec<u8>>,
 }
 
-/// Goes through the entries from right to left. An entry that is not an address is `None`.
+/// Returns the entries of `X-Forwarded-For` from right to left. An entry that is not an address is
+/// `None`.
 fn x_forwarded_for(fields: &HeaderMap) -> impl Iterator<Item = Option<Hop>> {
     let lines = fields.get_all(X_FORWARDED_FOR).iter().rev().map(HeaderValue::as_bytes);
     let entries = lines.flat_map(|line| line.rsplit(|octet| *octet == b',')).map(<[u8]>::trim_ascii);
@@ -97,8 +98,8 @@ fn x_forwarded_for(fields: &HeaderMap) -> impl Iterator<Item = Option<Hop>> {
     entries.map(|entry| Some(Hop { address: node(entry)?, scheme: None, host: None }))
 }
 
-/// Goes through the elements from right to left. An element that is malformed or has no address is
-/// `None`.
+/// Returns the elements of `Forwarded` from right to left. An element that is malformed or has no
+/// address is `None`.
 fn forwarded(fields: &HeaderMap) -> impl Iterator<Item = Option<Hop>> {
     let lines = fields.get_all(FORWARDED).iter().rev().map(HeaderValue::as_bytes);
     let elements = lines.flat_map(|line| {
@@ -143,8 +144,8 @@ fn hop(element: &[u8]) -> Option<Hop> {
     Some(Hop { address: node(&address?)?, scheme, host })
 }
 
-/// Splits at the last delimiter outside quotes. Without a delimiter, returns `None` and the whole
-/// text.
+/// Splits `text` at the last delimiter outside quotes. Without a delimiter, returns `None` and the
+/// whole text.
 fn split_last(text: &[u8], delimiter: u8) -> (Option<&[u8]>, &[u8]) {
     let mut is_quoted = false;
     for (at, octet) in text.iter().enumerate().rev() {

@@ -94,12 +94,12 @@ impl RobotsLayer {
         self.with(|enforcer| enforcer.target_from = Some(Arc::new(target)))
     }
 
-    /// Sets a function that finds the client's address. Exempt networks of the policy, crawl delays
-    /// and a `Verifier` need this address. Behind a proxy, the function should return the proxy's
-    /// address. [`forwarded_for`](Self::forwarded_for) then finds the client's address. There is no
-    /// default, because only the server knows the address of a connection.
-    /// `RobotsLayer::for_axum08` uses axum's `ConnectInfo<SocketAddr>`. A second call replaces the
-    /// function.
+    /// Sets a function that finds the client's address. The layer needs this address for the exempt
+    /// networks of the policy, for crawl delays and for a `Verifier`. Behind a proxy, the function
+    /// should return the proxy's address, so that [`forwarded_for`](Self::forwarded_for) can find
+    /// the client's address. There is no default, because only the server knows the address of a
+    /// connection. `RobotsLayer::for_axum08` uses axum's `ConnectInfo<SocketAddr>`. A second call
+    /// replaces the function.
     ///
     /// If a client's address is unknown, the client is not in any exempt network, and its claim to
     /// be a crawler cannot be checked by address. All clients with unknown addresses that claim to

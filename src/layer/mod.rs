@@ -16,8 +16,8 @@
 //!    [`Policy`](crate::policy::Policy) decides about the request.
 //! 4. The response to a refused request is 403 with the rule and its line number. A tagged request
 //!    is forwarded with a [`Record`] in its extensions and a `Robots-Verdict` field. Any other
-//!    request is forwarded unchanged. By default, a policy that refuses crawlers only tags the
-//!    search engines that people use. An override can change this.
+//!    request is forwarded unchanged. By default, a policy that refuses other crawlers only tags
+//!    the requests of search engines that people use. An override can change this.
 //!
 //! A refused gRPC call
 //! ([`OriginalRequest::is_grpc_call`](crate::parts::OriginalRequest::is_grpc_call)) is answered

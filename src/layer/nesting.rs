@@ -94,9 +94,9 @@ pub(super) struct OuterDecision {
 }
 
 impl OuterDecision {
-    /// `kept` contains the client's `User-Agent` lines that a proxy has forwarded in another field.
-    /// Returns `None` if there are several lines, which is rare; an inner layer then judges the
-    /// request again.
+    /// Creates the decision to store for inner layers. `kept` contains the client's `User-Agent`
+    /// lines that a proxy has forwarded in another field. Returns `None` if the request has several
+    /// `User-Agent` lines, which is rare; an inner layer then judges the request again.
     pub(super) fn new(
         live: &LiveRobots,
         request: &OriginalRequest<'_>,
@@ -118,8 +118,8 @@ impl OuterDecision {
         })
     }
 
-    /// Reports whether every inner layer may use the decision, because it depends only on the other
-    /// fields.
+    /// Reports whether every inner layer may use the decision, because it depends only on the data
+    /// that is stored with it.
     pub(super) const fn is_final(&self) -> bool {
         !matches!(self.decision.1, Reason::Exempt | Reason::SuspectHuman)
     }
@@ -128,6 +128,8 @@ impl OuterDecision {
         self.decision == (action, reason)
     }
 
+    /// Reports whether the decision is for the same site and for a request with the same method,
+    /// target and `User-Agent`.
     pub(super) fn covers(&self, live: &LiveRobots, request: &OriginalRequest<'_>, kept: &[HeaderValue]) -> bool {
         live.is(&self.site)
             && self.method == *request.method

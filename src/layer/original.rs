@@ -120,6 +120,7 @@ impl<'a> OriginalRequest<'a> {
             && Self::has_grpc_type(self.headers)
     }
 
+    /// Returns the host and scheme that select the site; `None` if the request has no host.
     pub(super) fn site_key(&self) -> Option<(&'a [u8], Option<Scheme>)> {
         Some((self.host_octets()?, self.scheme()))
     }
@@ -135,8 +136,8 @@ impl<'a> OriginalRequest<'a> {
         }
     }
 
-    /// The scheme determines the default port. If the host was set by
-    /// [`with_host`](Self::with_host), the scheme is unknown.
+    /// Returns the scheme if the target contains one. The scheme determines the default port. If
+    /// the host was set by [`with_host`](Self::with_host), the scheme is unknown.
     pub(super) fn scheme(&self) -> Option<Scheme> {
         match self.host {
             HostIs::InRequest => self.uri.scheme_str().and_then(Scheme::from_name),

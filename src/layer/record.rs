@@ -131,14 +131,14 @@ impl Record {
     ///
     /// Further parameters:
     ///
-    /// - `;form=resolved` is the form of the path that matches the rule ([`PathForm`]). It is
-    ///   omitted if the path matches as sent.
+    /// - `;form=resolved`: the rule matches this form of the path ([`PathForm`]). The parameter is
+    ///   omitted if the rule matches the path as sent.
     /// - `;reason=search-engine`: the policy refuses disallowed requests, but this request is from
     ///   a search engine with a public index, so it is only tagged ([`Reason::SearchEngine`]).
     /// - `;reason=impostor`: the request is tagged because of its sender ([`Reason::Impostor`]).
     ///   The verdict may then be `allow`. `rule` and `line` are omitted if no rule matches.
-    /// - `;identity=verified` is the result of checking who sent the request, if senders are
-    ///   checked ([`Identity::outcome`](crate::agent::Identity::outcome)).
+    /// - `;identity=verified`: the result of checking who sent the request, if senders are checked
+    ///   ([`Identity::outcome`](crate::agent::Identity::outcome)).
     pub const FIELD: HeaderName = HeaderName::from_static("robots-verdict");
 
     /// Creates the record of a decision; `None` if none of the agents is a crawler.
@@ -255,6 +255,7 @@ pub(super) const fn is_crawler(agent: &Agent) -> bool {
     agent.class().is_crawler()
 }
 
+/// Returns the crawl delay of a request that came too soon; `None` if it did not.
 fn limit(decision: &Decision<'_>) -> Option<Box<Limit>> {
     let rate_limit = decision.rate_limit?;
     let delay = rate_limit.delay;
@@ -290,8 +291,9 @@ const WITH_UNDERSCORE: HeaderName = HeaderName::from_static("robots_verdict");
 /// Maximum size of a rule in the field, in bytes.
 const MAX_RULE: usize = 256;
 
-/// Comparing the names of all fields is faster than two lookups, because requests have few fields,
-/// and most names differ from both names in length.
+/// Reports whether a request has a verdict field, in either spelling. Comparing the names of all
+/// fields is faster than two lookups, because requests have few fields, and most names differ from
+/// both names in length.
 pub(super) fn is_present(headers: &HeaderMap) -> bool {
     headers.keys().any(|name| *name == Record::FIELD || *name == WITH_UNDERSCORE)
 }

@@ -413,7 +413,8 @@ fn grpc_response(code: GrpcCode, message: &str) -> Response<Bytes> {
     response
 }
 
-/// Adds the fields that the default refusals already have.
+/// Completes a refusal that the application created: adds the fields that the default refusals
+/// already have.
 pub(super) fn complete(response: &mut Response<Bytes>) {
     // Otherwise, a cache could send this refusal to other clients, including people.
     let headers = response.headers_mut();
@@ -458,9 +459,9 @@ fn whole_seconds(time: Duration) -> u64 {
     time.as_secs() + u64::from(time.subsec_nanos() > 0)
 }
 
-/// Converts an interval to a quota and a window of whole seconds, accurate to a millisecond. For
-/// example, an interval of 10 s is a quota of 1 request in 10 s, and half a second is 2 requests in
-/// 1 s.
+/// Returns the quota and the window, in whole seconds, that are equivalent to an interval, accurate
+/// to a millisecond. For example, an interval of 10 s is a quota of 1 request in 10 s, and an
+/// interval of half a second is a quota of 2 requests in 1 s.
 fn policy(interval: Duration) -> (u64, u64) {
     let milliseconds = u64::try_from(interval.as_millis()).unwrap_or(u64::MAX).max(1);
     let (mut a, mut b) = (milliseconds, 1000);

@@ -1,8 +1,8 @@
 //! Checks who sent a request, using the evidence that a `Verifier` has collected so far.
 //!
-//! **For a request without a claim, this check costs only one scan of the field names.** The scan
-//! compares each name with `Signature-Input`. Requests have few fields, so a scan is faster than
-//! hash lookups of a name that is rarely present.
+//! **If a request is not signed and names no crawler, the check costs only one scan of its field
+//! names.** The scan compares each name with `Signature-Input`. Requests have few fields, so a scan
+//! is faster than a hash lookup of this name, which is rarely present.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -51,8 +51,9 @@ impl SenderCheck {
         Self { listener_from: Some(Arc::new(listener)), ..self }
     }
 
-    /// Does not wait for missing evidence: it is fetched for later requests, and the claim of this
-    /// request stays undecided.
+    /// Returns the sender of a request whose `User-Agent` names these agents. Does not wait for
+    /// missing evidence: it is fetched for later requests, and the claim of this request stays
+    /// undecided.
     pub(super) fn sender(
         &self,
         origin: &str,

@@ -125,13 +125,14 @@ impl Signals {
         self
     }
 
-    /// Returns `None` if no response gets a field.
+    /// Returns the settings in an `Arc`; `None` if no response gets a field.
     pub(super) fn shared(self) -> Option<Arc<Self>> {
         (self != Self::default()).then(|| Arc::new(self))
     }
 
-    /// Returns `None` if the response gets no fields. `agents` must be the agents in the request's
-    /// own `User-Agent`, because caches use this field to select a stored response.
+    /// Returns the fields of the response to a request; `None` if the response gets none. `agents`
+    /// must be the agents in the request's own `User-Agent`, because caches use this field to
+    /// select a stored response.
     pub(super) fn response_fields(
         &self,
         live: &LiveRobots,
@@ -179,8 +180,9 @@ impl Signals {
         (has_fields || found.content_varies || found.links_vary).then_some(found)
     }
 
-    /// Adds the fields whose pattern matches the path in any form. If several rules set the same
-    /// field, only the rule with the longest pattern counts, except for `X-Robots-Tag`.
+    /// Adds the fields whose pattern matches the path in any form. If several rules set
+    /// `X-Robots-Tag`, adds all of their values. If several rules set another field, adds only the
+    /// value with the longest pattern.
     fn add_fields(&self, path: &RequestPath<'_>, agents: &[Agent], found: &mut ResponseFields) {
         let mut longest: Vec<&FieldRule> = Vec::new();
         let matches = |rule: &&FieldRule| path.forms().any(|(_, form)| rule.pattern.matches(form));

@@ -22,11 +22,11 @@ use super::sender_check::SenderCheck;
 use crate::source::evidence::Verifier;
 
 impl RobotsLayer {
-    /// Sets the `Verifier` that checks who sent a request. A second call replaces the first.
+    /// Sets the `Verifier` that checks who sent a request. A second call replaces the verifier.
     ///
-    /// Requests do not wait. A request is judged with the evidence that is already loaded: address
-    /// lists, keys and reverse DNS names. Missing evidence is fetched for later requests. If
-    /// requests should wait briefly for evidence, put a [`VerifyLayer`] outside this layer. The
+    /// Requests do not wait for evidence. A request is judged with the evidence that is already
+    /// loaded: address lists, keys and reverse DNS names. Missing evidence is fetched for later
+    /// requests. If requests should wait briefly, put a [`VerifyLayer`] outside this layer. The
     /// policy decides what happens to impostors ([`Impostors`](crate::policy::Impostors)). A signed
     /// request whose `User-Agent` does not name a crawler is judged as a request of the crawler
     /// that signed it.
@@ -138,7 +138,8 @@ impl<S> Layer<S> for VerifyLayer {
 }
 
 impl EvidenceWait {
-    /// Returns `None` if the request needs no evidence that is still being fetched.
+    /// Starts to wait for evidence. Returns `None` if the request needs no evidence that is still
+    /// being fetched.
     fn begin(&self, request: OriginalRequest<'_>) -> Option<WaitingForEvidence> {
         let is_needed = self.enforcer.is_evidence_awaited(request, self.enforcer.agent_lookups.as_deref());
         let waiting = || {
@@ -148,7 +149,8 @@ impl EvidenceWait {
         is_needed.then(waiting)
     }
 
-    /// `begin` has already counted the lookup of the request's agents, so it is not counted here.
+    /// Reports whether evidence is still being fetched. The lookup of the request's agents is not
+    /// counted here, because `begin` has already counted it.
     fn is_still_needed(&self, request: OriginalRequest<'_>) -> bool {
         self.enforcer.is_evidence_awaited(request, None)
     }
@@ -186,7 +188,8 @@ where
     }
 }
 
-/// Resolves when a lookup has ended, or with an error when the time limit is exceeded.
+/// A future that resolves when a lookup has ended, or with an error when the time limit is
+/// exceeded.
 type LookedUp = Pin<Box<dyn Future<Output = Result<(), Elapsed>> + Send>>;
 
 struct Waiting<S, B> {

@@ -111,7 +111,8 @@ impl AgentCache {
         }
     }
 
-    /// Do not store the result, because it may contain a guard of a slot.
+    /// Returns the agents in a header. If they are not cached, recognises them. Do not store the
+    /// result, because it may contain a guard of a slot.
     pub(super) fn get(
         &self,
         header: &[u8],

@@ -36,7 +36,8 @@ pub struct CompileCache {
 }
 
 struct SharedCompilations {
-    /// A hash has several compiled versions only if sites have different settings.
+    /// Compiled versions by hash. A hash has several compiled versions only if sites have different
+    /// settings.
     versions: Mutex<HashMap<VersionHash, Vec<Compilation>>>,
     budget: Arc<Budget>,
     networks: Arc<NetworkBuckets>,
@@ -63,7 +64,7 @@ pub(super) struct CompileSettings {
 }
 
 impl CompileCache {
-    /// Sites with the same name share their buckets.
+    /// Returns the rate limit buckets for a new site. Sites with the same name share their buckets.
     pub(super) fn join(&self, name: Option<&str>) -> SiteBuckets {
         let new =
             || SiteBuckets::new(self.shared.sites.fetch_add(1, Ordering::Relaxed), Arc::clone(&self.shared.networks));
@@ -85,7 +86,7 @@ impl CompileCache {
         self.shared.began
     }
 
-    /// Returns `None` if no site uses the version.
+    /// Returns the compiled version; `None` if no site uses it.
     pub(super) fn find(&self, hash: VersionHash, settings: &CompileSettings) -> Option<Arc<Compiled>> {
         find(&self.shared.versions.lock(), hash, settings, &settings.options())
     }

@@ -28,6 +28,7 @@ pub(super) struct YoungRules {
 }
 
 impl YoungRules {
+    /// Returns `true` on the first call, and `false` on later calls.
     pub(super) fn report_once(&self) -> bool {
         !self.is_reported.swap(true, Ordering::Relaxed)
     }
@@ -44,13 +45,14 @@ impl GracePeriod {
         self.earlier.clear();
     }
 
+    /// Returns the remaining time of the current grace period.
     pub(super) fn rest(&self, now: SystemTime) -> Duration {
         let end = self.running.as_ref().map_or(now, |grace| grace.end());
         end.duration_since(now).unwrap_or_default().min(self.length)
     }
 
-    /// Starts or continues the grace period of the version that was accepted last, unless that was
-    /// too long ago.
+    /// Starts or continues the grace period of the version that was accepted last. If this version
+    /// was accepted too long ago, there is no grace period.
     pub(super) fn run(
         &mut self,
         versions: &AcceptedVersions,
@@ -73,6 +75,7 @@ impl GracePeriod {
         self.running = Some(grace.into());
     }
 
+    /// Stores how many of the `rules` are in their grace period.
     pub(super) fn count(&mut self, rules: &RuleSet, now: SystemTime) {
         let count = self.running.as_ref().map_or(0, |grace| grace.count_rules(now, rules));
         self.young = Arc::new(YoungRules { count, ..YoungRules::default() });

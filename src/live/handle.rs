@@ -71,8 +71,8 @@ impl LiveRobots {
         read(&self.site.current.load())
     }
 
-    /// Does not increment the snapshot's reference count. Neither store the guard nor hold it
-    /// across an await.
+    /// Returns the live snapshot in a guard, without incrementing its reference count. Neither
+    /// store the guard nor hold it across an await.
     pub(crate) fn load(&self) -> Guard<Arc<Snapshot>> {
         self.site.current.load()
     }

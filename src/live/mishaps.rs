@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Value of `unserved` once `/robots.txt` was requested.
 pub(super) const SERVED: u64 = u64::MAX;
 
-/// [`Status`](super::Status) documents these counts.
+/// The counts of panics and of mistakes in the use of the layer. [`Status`](super::Status)
+/// documents them.
 #[derive(Default)]
 pub(crate) struct MishapCounts {
     #[cfg_attr(not(feature = "tracing"), expect(dead_code, reason = "for an event"))]
@@ -18,7 +19,8 @@ pub(crate) struct MishapCounts {
     pub(super) nested_only: AtomicU64,
     pub(super) unchecked_claims: AtomicU64,
     pub(super) without_address: AtomicU64,
-    /// The first request for `/robots.txt` sets the value to [`SERVED`].
+    /// Number of crawler requests that were judged before the first request for `/robots.txt`. That
+    /// request sets the value to [`SERVED`].
     pub(super) unserved: AtomicU64,
     pub(super) shadowed_routes: AtomicU64,
     pub(crate) kept_fields: AtomicU64,
@@ -54,8 +56,9 @@ impl MishapCounts {
         );
     }
 
-    /// For the warning in the log, `rules` returns a clause about the rules that are not enforced,
-    /// and `remedy` returns advice.
+    /// Counts a request whose client address is unknown although the policy needs the address. For
+    /// the warning in the log, `rules` returns a clause about the rules that are not enforced, and
+    /// `remedy` returns advice.
     pub(crate) fn count_without_address(&self, rules: impl FnOnce() -> String, remedy: impl FnOnce() -> &'static str) {
         self.count_once(&self.without_address, || {
             format!(
@@ -92,7 +95,8 @@ impl MishapCounts {
         }
     }
 
-    /// After `/robots.txt` was requested, `checked_add` fails, so the request is not counted.
+    /// Counts a judged crawler request, unless `/robots.txt` was already requested. In that case,
+    /// `checked_add` fails.
     pub(crate) fn count_unserved(&self) {
         let counted = |count: u64| count.checked_add(1);
         let before = self.unserved.fetch_update(Ordering::Relaxed, Ordering::Relaxed, counted);
@@ -117,7 +121,8 @@ impl MishapCounts {
         self.count_once(count, || mistake.to_owned());
     }
 
-    /// Logs only the first occurrence, because the same mistake recurs with every request.
+    /// Counts a mistake of the application. Logs only the first occurrence, because the same
+    /// mistake recurs with every request.
     fn count_once(&self, count: &AtomicU64, mistake: impl FnOnce() -> String) {
         if count.fetch_add(1, Ordering::Relaxed) == 0 {
             self.warn(mistake);

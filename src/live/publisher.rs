@@ -33,7 +33,8 @@ use crate::agent::Registry;
 use crate::check;
 use crate::rules::{RobotsTxt, RuleSet};
 
-/// The `CompileCache` keeps each compiled version as long as the publisher uses it.
+/// The published version of a site, the pending version, and the versions that were accepted
+/// before. The `CompileCache` keeps each compiled version as long as the publisher uses it.
 pub(super) struct Publisher {
     settings: CompileSettings,
     cache: CompileCache,
@@ -183,7 +184,8 @@ impl Publisher {
         Ok(outcome)
     }
 
-    /// The current version becomes pending.
+    /// Publishes the version that was accepted before the current version. The current version
+    /// becomes pending.
     pub(super) fn roll_back(&mut self, now: SystemTime) -> Result<ReloadOutcome, NoSuchVersion> {
         let left = self.versions.roll_back().ok_or(NoSuchVersion::Before)?;
         let before = self.versions.current().cloned().ok_or(NoSuchVersion::Before)?;
@@ -192,13 +194,15 @@ impl Publisher {
         Ok(self.restore(&before.version, now))
     }
 
-    /// The new gate examines later candidates, and the pending version if the source provides it
-    /// again.
+    /// Replaces the gate. The new gate examines later candidates, and the pending version if the
+    /// source provides it again.
     pub(super) fn set_gate(&mut self, gate: Gate) {
         self.gate = gate;
         self.is_examined = false;
     }
 
+    /// Compiles the live version again if the registry has changed. Returns whether it was
+    /// compiled.
     pub(super) fn set_registry(&mut self, registry: Arc<Registry>, now: SystemTime) -> bool {
         if Arc::ptr_eq(&self.settings.registry, &registry) {
             return false;
@@ -207,6 +211,7 @@ impl Publisher {
         self.recompile(now)
     }
 
+    /// Checks the live version again if the options have changed. Returns whether it was checked.
     pub(super) fn set_check(&mut self, options: check::Options, now: SystemTime) -> bool {
         if self.settings.check == options {
             return false;
@@ -290,7 +295,7 @@ impl Publisher {
         ReloadOutcome::Published { hash: version.hash(), report }
     }
 
-    /// Returns `false` if there is no live content.
+    /// Compiles the live content again. Returns `false` if there is no live content.
     fn recompile(&mut self, now: SystemTime) -> bool {
         self.pending_compiled = None;
         self.grace.forget_rules();
@@ -341,8 +346,9 @@ impl Publisher {
     }
 
     /// Returns the `Last-Modified` date of a version: its modification time, or `now` if that time
-    /// is not later than the date of the previous version. Otherwise, if an older file is restored
-    /// with its old modification time, clients would keep the replaced version in their caches.
+    /// is not later than the date of the previous version. The second case occurs if an older file
+    /// is restored with its old modification time. With that time, clients would keep the replaced
+    /// version in their caches.
     fn dated(&self, version: &Version, now: SystemTime) -> Option<SystemTime> {
         let before = match &self.content {
             Some(content) => content.modified,

@@ -107,9 +107,9 @@ impl Rejection {
         Self { pending: Some(pending.into()), report, ..Self::new(RejectionKind::Gated, origin) }
     }
 
-    /// Adds to the message how to accept the pending version, because the caller has no handle if
-    /// the site was not opened. `is_remembered` is `true` if the site has a state directory, which
-    /// can save the acceptance.
+    /// Adds to the message how to accept the pending version. Used if the site was not opened,
+    /// because the caller then has no handle that could accept it. `is_remembered` is `true` if the
+    /// site has a state directory, which can save the acceptance.
     pub(super) fn not_open(self, is_remembered: bool) -> Self {
         let Some(pending) = &self.pending else { return self };
         let hash = pending.hash().short();

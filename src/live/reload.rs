@@ -174,7 +174,8 @@ impl Reload {
         Self { cause, origin: origin.clone(), outcome, restored: None }
     }
 
-    /// Returns `None` if the source's content is live, or if the server has no robots.txt.
+    /// Returns why the source's content is not live; `None` if it is live, or if the server has no
+    /// robots.txt.
     pub(crate) fn refusal(&self) -> Option<Rejection> {
         match &self.outcome {
             ReloadOutcome::Kept { rejection, .. } => Some(rejection.clone()),
@@ -243,9 +244,9 @@ pub(crate) type ReloadListener = Box<dyn Fn(&Reload, &Snapshot) + Send + Sync>;
 /// The listeners of a site, and the queue of reloads that the listeners must still be notified of.
 ///
 /// Reloads are added to the queue while the publisher is locked, and listeners run after it is
-/// unlocked. Only one thread at a time notifies listeners, also of reloads that other threads add
-/// meanwhile. So a listener may itself reload the site: it is notified of that reload after it has
-/// returned.
+/// unlocked. Only one thread at a time notifies listeners. It also handles the reloads that other
+/// threads add meanwhile. So a listener may itself reload the site: listeners are notified of that
+/// reload after the listener has returned.
 pub(super) struct Notices {
     listeners: Vec<ReloadListener>,
     queue: Mutex<NoticeQueue>,
@@ -262,12 +263,13 @@ impl Notices {
         Self { listeners, queue: Mutex::default() }
     }
 
-    /// `snapshot` is live after the reload.
+    /// Adds a reload to the queue, with the snapshot that is live after the reload.
     pub(super) fn push(&self, reload: Reload, snapshot: Arc<Snapshot>) {
         self.queue.lock().waiting.push_back((reload, snapshot));
     }
 
-    /// Does nothing if another call is already notifying the listeners.
+    /// Notifies the listeners of all reloads in the queue. Does nothing if another call is already
+    /// notifying them.
     pub(super) fn deliver(&self) {
         if std::mem::replace(&mut self.queue.lock().is_delivering, true) {
             return;
@@ -283,8 +285,8 @@ impl Notices {
         }
     }
 
-    /// If the queue is empty, resets `is_delivering` under the same lock, so a thread that adds a
-    /// reload afterwards notifies the listeners itself.
+    /// Returns the next reload in the queue. If the queue is empty, resets `is_delivering` under
+    /// the same lock, so a thread that adds a reload afterwards notifies the listeners itself.
     fn next(&self) -> Option<(Reload, Arc<Snapshot>)> {
         let mut queue = self.queue.lock();
         let next = queue.waiting.pop_front();
@@ -293,7 +295,8 @@ impl Notices {
     }
 }
 
-/// The level is `warn` if a version was not published, or if the live version has errors.
+/// Logs a reload. The level is `warn` if a version was not published, or if the live version has
+/// errors.
 #[cfg(feature = "tracing")]
 fn trace(reload: &Reload, snapshot: &Snapshot) {
     let (is_warning, hint) = match &reload.outcome {
@@ -372,7 +375,7 @@ impl Attribution {
     }
 }
 
-/// At most [`MAX_HISTORY`] entries, the newest last.
+/// The history of a site: at most [`MAX_HISTORY`] entries, the newest last.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct History(VecDeque<HistoryEntry>);
 
@@ -402,7 +405,8 @@ impl History {
     }
 }
 
-/// Converts a value to a string and cuts it to [`MAX_TEXT`] characters.
+/// Converts a value to a string. A string of more than [`MAX_TEXT`] characters is cut, and `…` is
+/// appended.
 pub(crate) fn bounded(text: &impl ToString) -> String {
     let mut text = text.to_string();
     if let Some((at, _)) = text.char_indices().nth(MAX_TEXT) {
@@ -412,8 +416,8 @@ pub(crate) fn bounded(text: &impl ToString) -> String {
     text
 }
 
-/// A reload in progress. A caller without an async runtime can call [`Reloading::wait`] instead of
-/// awaiting the future.
+/// A future that resolves when a reload is done. A caller without an async runtime can call
+/// [`Reloading::wait`] instead of awaiting it.
 #[derive(Debug)]
 #[must_use = "the reload continues if this future is dropped, but only the future returns the outcome"]
 pub(crate) struct Reloading(Arc<ReloadResult>);

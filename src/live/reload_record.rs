@@ -42,7 +42,8 @@ impl ReloadRecord {
         self.before = publisher.versions.before().map(AcceptedVersion::hash);
     }
 
-    /// If several polls find the same broken file, listeners are notified only once.
+    /// Reports whether listeners are notified of a reload. If several polls find the same broken
+    /// file, listeners are notified only once.
     pub(super) fn is_news(&self, reload: &Reload) -> bool {
         let is_explicit = matches!(reload.cause, Cause::Request | Cause::Publish);
         match (&reload.outcome, &self.last.outcome) {
@@ -62,7 +63,8 @@ impl ReloadRecord {
     }
 }
 
-/// `before` is the robots.txt that was live before the reload.
+/// Creates the history entry of a reload. `before` is the robots.txt that was live before the
+/// reload.
 pub(super) fn history_entry(
     publisher: &mut Publisher,
     reload: &Reload,
@@ -95,7 +97,8 @@ pub(super) fn history_entry(
     }
 }
 
-/// Returns `None` if the two files are equal or too large to be compared.
+/// Returns the effect on crawlers if `now` replaces `before`; `None` if the two files are equal or
+/// too large to be compared.
 pub(super) fn effect(before: Option<RobotsTxt>, now: Option<RobotsTxt>, registry: &Arc<Registry>) -> Option<Diff> {
     let (before, now) = before.zip(now)?;
     let is_worth_it = before.bytes() != now.bytes() && before.bytes().len() + now.bytes().len() <= MAX_COMPARED;

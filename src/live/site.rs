@@ -57,8 +57,8 @@ pub(crate) struct Site {
 }
 
 impl Site {
-    /// `source` must create the site's source from a weak reference to the site. `origin` is the
-    /// path or URL that the robots.txt comes from.
+    /// Creates a site that has published nothing yet. `source` must create the site's source from a
+    /// weak reference to the site. `origin` is the path or URL that the robots.txt comes from.
     pub(crate) fn new<S: Source + 'static>(
         settings: SiteSettings,
         origin: &Arc<str>,
@@ -198,7 +198,7 @@ impl Site {
         self.publisher.lock().versions.current().is_some()
     }
 
-    /// Blocks until the source has responded.
+    /// Returns the current content of the source. Blocks until the source has responded.
     pub(crate) fn load(&self) -> Loaded {
         self.source.load()
     }
@@ -222,8 +222,8 @@ impl Site {
         reload
     }
 
-    /// If the reload panics, the caller gets a rejection of the kind
-    /// [`RejectionKind::Interrupted`].
+    /// Runs a reload on a new thread, for a caller that waits for the result. If the reload panics,
+    /// the caller gets a rejection of the kind [`RejectionKind::Interrupted`].
     pub(crate) fn reload_apart(
         site: Arc<Self>,
         completion: Arc<Completion>,
@@ -248,13 +248,14 @@ impl Site {
         }
     }
 
+    /// Publishes a candidate if it can go live. Otherwise, keeps the live version and records why.
     pub(crate) fn offer(&self, cause: Cause, candidate: Candidate) -> Reload {
         let reload = self.consider(cause, candidate);
         self.notices.deliver();
         reload
     }
 
-    /// Rejects the text if the site's source is not inline text.
+    /// Publishes a caller's text. Rejects the text if the site's source is not inline text.
     pub(super) fn offer_text(&self, text: &[u8]) -> Reload {
         let Some(held) = self.source.text() else {
             let rejection = Rejection::new(RejectionKind::NotInline, &self.origin);
@@ -274,7 +275,8 @@ impl Site {
         reload
     }
 
-    /// The caller must notify the listeners after it has released its locks.
+    /// Publishes a candidate like [`Site::offer`], but does not notify the listeners. The caller
+    /// must notify them after it has released its locks.
     pub(super) fn consider(&self, cause: Cause, candidate: Candidate) -> Reload {
         let step = |publisher: &mut Publisher, now| -> Result<_, Infallible> {
             let candidate = self.appended(publisher, candidate);
@@ -284,9 +286,9 @@ impl Site {
         reload
     }
 
-    /// Appends the lists of the site's [`Appendix`]. The caller must hold the publisher's lock
-    /// until the candidate is published. Otherwise, a list could change in between, and that change
-    /// would be lost.
+    /// Appends the lists of the site's [`Appendix`] to a candidate. The caller must hold the
+    /// publisher's lock until the candidate is published. Otherwise, a list could change in
+    /// between, and that change would be lost.
     fn appended(&self, publisher: &Publisher, candidate: Candidate) -> Candidate {
         let Some(appending) = &self.appending else { return candidate };
         appending.append(candidate, publisher.before())
@@ -296,7 +298,8 @@ impl Site {
         self.current.load().content.as_ref().map(|content| content.hash())
     }
 
-    /// Returns the hash of the source's content, before lists were appended to it.
+    /// Returns the hash of the live version before the lists of the site's [`Appendix`] were
+    /// appended, that is, of the source's content.
     pub(crate) fn live_source(&self) -> Option<VersionHash> {
         let live = self.live();
         match &self.appending {
@@ -344,7 +347,8 @@ impl Site {
         Ok(reload)
     }
 
-    /// The caller must hold the publisher's lock, so that snapshots are stored in order.
+    /// Replaces the live content if `is_changed`. The caller must hold the publisher's lock, so
+    /// that snapshots are stored in order.
     pub(super) fn store(&self, publisher: &Publisher, is_changed: bool) {
         if is_changed {
             let over = self.clock.elapsed().saturating_add(publisher.grace.rest(self.clock.now()));
@@ -361,7 +365,8 @@ impl Site {
         }
     }
 
-    /// Calls `change` again if another thread has replaced the snapshot in the meantime.
+    /// Replaces the snapshot with a changed copy. Calls `change` again if another thread has
+    /// replaced the snapshot in the meantime.
     pub(super) fn change(&self, change: impl Fn(&mut Snapshot)) {
         self.current.rcu(|current| {
             let mut next = Snapshot::clone(current);
@@ -432,8 +437,8 @@ impl Switched for Site {
         self.change(|next| next.switches.set_shared(place, enforcement));
     }
 
-    /// Does not wait for a reload. Waits for the disk only after the entry was added to the
-    /// history.
+    /// Adds the change of the kill switch to the history. Does not wait for a reload. Waits for the
+    /// disk only after the entry was added to the history.
     fn record_switch(&self, enforcement: Enforcement, of: &str, why: Option<&str>) {
         self.note_switch(enforcement, of, why).into_iter().for_each(SiteState::write);
     }
@@ -446,8 +451,8 @@ impl AppendsParts for Site {
             let candidate = self.appended(publisher, Candidate::Version(source));
             Ok(publisher.consider(candidate, now))
         };
-        // The step fails if the source has not provided any content yet. When it does, the lists
-        // are appended to that content.
+        // The step fails if the source has not provided any content yet. The lists are then
+        // appended to the first content from the source.
         let _: Result<Reload, ()> = self.publish(Cause::Append, &Attribution::default(), step);
         self.notices.deliver();
     }
@@ -474,7 +479,7 @@ fn inherit(to: &mut Remembered, before: Remembered, state: Option<&SiteState>) {
 pub(super) const DEFAULT_MAX_AGE: Duration = Duration::from_secs(3600);
 pub(super) const MAX_AGE_LIMIT: Duration = Duration::from_secs(24 * 3600);
 
-/// Only this type defines the defaults.
+/// The settings of a site, for every kind of source. Only this type defines the defaults.
 pub(crate) struct SiteSettings {
     pub(crate) policy: Policy,
     /// The mode that replaces the policy's mode, if any.
@@ -490,6 +495,7 @@ pub(crate) struct SiteSettings {
     pub(crate) is_one_of_many: bool,
     pub(crate) opened_by: Cause,
     pub(crate) listeners: Vec<ReloadListener>,
+    /// The state directory, and the name of the site in it.
     pub(crate) state: Option<(StateDir, String)>,
     /// The initial state of this site, inherited from a site with another name.
     pub(crate) inherited: Option<Remembered>,

@@ -17,6 +17,7 @@ use crate::rules::{
 /// while.
 pub struct Grace {
     length: Duration,
+    /// Time when the present version went live.
     since: SystemTime,
     earlier: Vec<(SystemTime, Arc<RuleSet>)>,
 }
@@ -104,7 +105,8 @@ impl Grace {
     }
 }
 
-/// The name `*` stands for a crawler that no group names.
+/// Returns the groups that the crawler `name` obeys. The name `*` stands for a crawler that no
+/// group names.
 fn select<'r>(rules: &'r RuleSet, name: Name<'_>) -> Selection<'r> {
     rules.select(ProductToken::from_name(name.value()).as_slice(), Fallback::Star)
 }

@@ -219,6 +219,8 @@ pub(super) fn called(name: &str) -> Result<ProductToken, ValueError> {
     }
 }
 
+/// Creates the error for a string that is not a crawler's name. `meant` is the name that the
+/// message suggests.
 fn no_name(name: &str, meant: Option<&str>) -> ValueError {
     let right = meant.map_or("one such as \"GPTBot\"".to_owned(), |meant| format!("{meant:?}"));
     ValueError::new(name, format_args!("is not a crawler's name: write {right}"))

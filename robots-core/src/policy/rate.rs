@@ -53,9 +53,10 @@ pub(super) struct RateRules {
 pub struct RateLimit<'r> {
     /// The `Crawl-delay` line and its value.
     pub delay: CrawlDelay<'r>,
-    /// Interval that is enforced, usually the delay's
-    /// [`enforced_interval`](CrawlDelay::enforced_interval). If the delay was increased, this is
-    /// the interval of an earlier version of the file until the grace period ends.
+    /// Interval that is enforced: usually the delay's
+    /// [`enforced_interval`](CrawlDelay::enforced_interval). If a new version of the file has
+    /// increased the delay, the shorter interval of an earlier version is enforced until the grace
+    /// period ends.
     pub interval: Duration,
     /// Action for a request that comes before the delay has passed, as limited by the site's mode.
     /// Never [`RateMode::Off`].
@@ -154,7 +155,8 @@ impl RateLimit<'_> {
     }
 }
 
-/// Requests from browsers or apps, and requests without a `User-Agent`, may be made by people.
+/// Reports whether an agent's class shows that the request is automated. Requests from browsers or
+/// apps, and requests without a `User-Agent`, may be made by people.
 const fn is_automation(agent: &Agent) -> bool {
     matches!(agent.class(), Class::Declared | Class::Headless | Class::Library)
 }

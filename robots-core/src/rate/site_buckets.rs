@@ -22,7 +22,8 @@ use crate::rules::ProductToken;
 
 /// Finds the bucket of a sender. Cloning is cheap, and clones share the buckets.
 ///
-/// If there are already [`SiteBuckets::MAX_NAMES`] names, other names use the [`NetworkBuckets`].
+/// If [`SiteBuckets::MAX_NAMES`] crawler names already have buckets, requests with other names use
+/// the [`NetworkBuckets`].
 #[derive(Clone)]
 pub struct SiteBuckets {
     pub(super) shared: Arc<SharedBuckets>,
@@ -133,7 +134,8 @@ impl NameBuckets {
     /// Maximum number of names. There are fewer registered crawlers.
     pub(super) const CAPACITY: usize = 4096;
 
-    /// Returns `None` if the name is new and the maximum number of names is reached.
+    /// Returns the buckets of a name, and creates them if necessary. `None` if the name is new and
+    /// the maximum number of names is reached.
     pub(super) fn of(&self, token: &ProductToken) -> Option<&TokenBuckets> {
         let list = self.hasher.hash_one(token) as usize % LISTS;
         let mut link = &self.lists.get_or_init(|| Box::new([const { EntryLink::new() }; LISTS]))[list];
@@ -232,6 +234,7 @@ impl NetworkBuckets {
         taken
     }
 
+    /// Reports whether a request would pass, without counting it.
     fn look(&self, key: u64, quota: Quota, now: Duration) -> Result<(), Duration> {
         let (shard, set) = place(key);
         let Some(shard) = self.shards[shard].get() else { return Ok(()) };
@@ -241,6 +244,7 @@ impl NetworkBuckets {
     }
 }
 
+/// Returns the index of a key's shard, and the index of its set in this shard.
 const fn place(key: u64) -> (usize, usize) {
     (key as usize % SHARDS, (key >> 16) as usize % SETS)
 }

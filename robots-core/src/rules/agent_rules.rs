@@ -156,7 +156,8 @@ pub(crate) fn product_tokens(agent: &[u8]) -> Option<Vec<ProductToken>> {
     (!is_header).then(|| names.into_iter().flatten().map(ProductToken::new).collect())
 }
 
-/// The result is used only if no group matches the name with the version.
+/// Returns the product name without its version, such as `OurBot` for `OurBot 2.0`; `None` if it
+/// has no version. The result is used only if no group matches the name with the version.
 fn without_version(product: &[u8]) -> Option<&[u8]> {
     let blank = memchr::memrchr(b' ', product)?;
     let is_version = matches!(&product[blank + 1..], [b'v' | b'V', digit, ..] | [digit, ..] if digit.is_ascii_digit());

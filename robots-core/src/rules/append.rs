@@ -260,7 +260,7 @@ fn select<'f>(
 ) -> (MergedGroups<'f>, Vec<Name<'f>>) {
     let mut left_out = Vec::new();
     let mut left_keys = HashSet::new();
-    // Each name with the indexes of its groups.
+    // The names that are not in `named`, each with the indexes of its groups.
     let mut names: Vec<(Name<'f>, Vec<usize>)> = Vec::new();
     let mut known: HashMap<NameKey, usize> = HashMap::new();
     for (index, group) in robots.groups().enumerate() {
@@ -289,7 +289,7 @@ fn select<'f>(
     (merge(names, lines), left_out)
 }
 
-/// Names with the same groups share a merged group.
+/// Merges the groups of each name. Names with the same groups share a merged group.
 fn merge<'f>(names: Vec<(Name<'f>, Vec<usize>)>, lines: &[Vec<GroupLine>]) -> MergedGroups<'f> {
     let sizes: Vec<usize> = lines.iter().map(|lines| lines.iter().map(|line| line.content.len() + 1).sum()).collect();
     let mut groups: MergedGroups<'f> = Vec::new();
@@ -310,6 +310,7 @@ fn merge<'f>(names: Vec<(Name<'f>, Vec<usize>)>, lines: &[Vec<GroupLine>]) -> Me
     groups
 }
 
+/// Returns every group once, unmerged, with its names.
 fn as_written<'f>(names: &[(Name<'f>, Vec<usize>)], count: usize) -> MergedGroups<'f> {
     let mut groups: MergedGroups<'f> = (0..count).map(|index| (vec![index], Vec::new())).collect();
     for (name, of) in names {

@@ -124,15 +124,16 @@ impl<'r> CrawlDelay<'r> {
 #[derive(Clone, Copy)]
 pub(super) struct SetDelay {
     pub(super) record: DelayRecord,
-    /// Index, within the set, of the group that contains the delay. [`RuleSet`](super::RuleSet)
-    /// stores the matching names in the order of the groups, so the name has the same index.
+    /// Index of the delay's group within the set. [`RuleSet`](super::RuleSet) stores the names of a
+    /// set in the order of its groups, so this is also the index of the name that matches the
+    /// agent.
     pub(super) place: usize,
 }
 
 crate::debug_as!(|it| CrawlDelay::<'_> { interval: it.interval(), line: it.line() });
 
-/// Returns an empty list if the file has no delays. Ignores lines that end after the first `limit`
-/// bytes.
+/// Returns the shortest delay in each set of groups, or an empty list if the file has no delays.
+/// Ignores lines that end after the first `limit` bytes.
 pub(super) fn by_set(document: &RobotsTxt, limit: usize, sets: &[Vec<usize>]) -> Vec<Option<SetDelay>> {
     let lines = document.delays();
     if lines.is_empty() {

@@ -81,7 +81,7 @@ impl<'t> Rest<'t> {
         }
     }
 
-    /// The inner `Option` is `None` unless the value is a token.
+    /// Parses a value. The inner `Option` is `None` unless the value is a token.
     fn bare_item(&mut self) -> Option<Option<&'t str>> {
         let first = self.0.chars().next()?;
         if first.is_ascii_alphabetic() || first == '*' {
@@ -111,14 +111,14 @@ impl<'t> Rest<'t> {
         ((1..=12).contains(&whole) && (1..=3).contains(&decimals)).then_some(decimals)
     }
 
-    /// Parses a byte sequence after its first colon.
+    /// Parses a byte sequence after its first colon, and reports whether it is valid.
     fn base64(&mut self) -> bool {
         let content = self.run(|char| char.is_ascii_alphanumeric() || "+/=".contains(char));
         let digits = content.trim_end_matches('=');
         self.take(':') && !digits.contains('=') && digits.len() % 4 != 1 && content.len() - digits.len() <= 2
     }
 
-    /// Parses a string after its first quote.
+    /// Parses a string after its first quote, and reports whether it is valid.
     fn string(&mut self) -> bool {
         loop {
             self.run(|char| matches!(char, ' '..='~') && !matches!(char, '"' | '\\'));

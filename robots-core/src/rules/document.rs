@@ -44,7 +44,7 @@ impl From<Arc<[u8]>> for RobotsTxt {
     }
 }
 
-/// Ranges of indexes into the document's names and rules.
+/// The names and the rules of a group, as ranges of indexes into the document's names and rules.
 #[derive(Debug)]
 struct GroupRecord {
     names: Range<usize>,
@@ -193,6 +193,8 @@ impl RobotsTxt {
         })
     }
 
+    /// Returns the paths of the sitemaps and licences that the file names. On first use, calls
+    /// `find` to find them.
     pub(super) fn referred(&self, find: impl FnOnce() -> Vec<Vec<u8>>) -> &[Vec<u8>] {
         self.0.referred.get_or_init(find)
     }
@@ -204,10 +206,13 @@ impl RobotsTxt {
         &self.0.notes
     }
 
+    /// Returns the crawl-delay lines that are inside groups and have a delay above zero, in the
+    /// order of the file.
     pub(super) fn delays(&self) -> &[DelayRecord] {
         &self.0.delays
     }
 
+    /// Returns the content-usage, content-signal and license lines, in the order of the file.
     pub(super) fn usage(&self) -> &[UsageRecord] {
         &self.0.usage
     }
@@ -322,8 +327,9 @@ impl fmt::Debug for Rule<'_> {
     }
 }
 
-/// Successive user-agent lines name the crawlers of one group, even if lines other than rules are
-/// between them. The first user-agent line after a rule begins another group.
+/// Parses a file line by line. Successive user-agent lines name the crawlers of one group, even if
+/// lines other than rules are between them. The first user-agent line after a rule begins another
+/// group.
 impl Document {
     fn parse(mut self) -> RobotsTxt {
         let bytes = self.bytes.clone();
@@ -374,7 +380,7 @@ impl Document {
         }
     }
 
-    /// Only the first valid host line is used.
+    /// Handles a host line. Only the first valid host line is used.
     fn host(&mut self, line: usize, value: &[u8]) {
         match Host::parse(value) {
             None => self.note(line, NoteKind::InvalidHost),

@@ -136,6 +136,7 @@ impl Directive {
         ("License", Self::License),
     ];
 
+    /// Returns every name that stands for a directive, including misspellings.
     pub(crate) fn names() -> impl Iterator<Item = (&'static str, Self)> {
         Self::SPELLINGS.into_iter().chain(NAMES)
     }
@@ -256,12 +257,14 @@ impl<'a> Iterator for Lines<'a> {
     }
 }
 
+/// Reports whether `text` starts with `start`, ignoring case.
 #[inline]
 pub(crate) fn starts_with(text: &[u8], start: &[u8]) -> bool {
     text.get(..start.len()).is_some_and(|text| text.eq_ignore_ascii_case(start))
 }
 
-/// As in the reference parser, the byte order mark may be incomplete.
+/// Returns the length of the byte order mark at the start of the file, in bytes. As in the
+/// reference parser, the mark may be incomplete.
 pub(super) fn bom_length(file: &[u8]) -> usize {
     file.iter().zip([0xEF, 0xBB, 0xBF]).take_while(|(have, want)| **have == *want).count()
 }

@@ -1,5 +1,5 @@
-//! Parses robots.txt files and decides on paths. This module is for programs that read, write or
-//! obey a robots.txt, including crawlers and editors.
+//! Parses robots.txt files, and decides which paths they disallow. This module is for programs that
+//! read, write or obey a robots.txt, including crawlers and editors.
 //!
 //! [`RobotsTxt`] is the parsed document: its lines and groups, and the reasons why crawlers ignore
 //! certain lines. Parsing never fails, because crawlers ignore invalid lines and read all other
@@ -136,6 +136,7 @@ impl Reading {
     /// requires at least 500 KiB.
     pub const STANDARD_LIMIT: usize = 512_000;
 
+    /// Returns the maximum number of bytes of a file that this reading compiles.
     pub(super) const fn limit(self) -> usize {
         match self {
             Self::Reference => index::MAX_READ,
@@ -148,8 +149,8 @@ impl Reading {
         self.path_with(target.as_ref(), PathForms::ALL)
     }
 
-    /// Like [`Reading::path`], but limits the path's additional forms to `forms`. `Reference` never
-    /// has additional forms.
+    /// Like [`Reading::path`], but limits the path's additional forms to `forms`. Under
+    /// `Reference`, a path never has additional forms.
     pub(crate) fn path_with(self, target: &[u8], forms: PathForms) -> RequestPath<'_> {
         match self {
             Self::Reference => RequestPath::verbatim(target),

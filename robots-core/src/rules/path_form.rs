@@ -89,12 +89,14 @@ pub(super) fn of(target: &[u8], sent: &[u8], forms: PathForms) -> Vec<(PathForm,
     found
 }
 
-/// Compares the last bytes first, because forms may be long and usually differ at the end.
+/// Reports whether two forms are equal. Compares the last bytes first, because forms may be long
+/// and usually differ at the end.
 fn are_equal(one: &[u8], other: &[u8]) -> bool {
     one.len() == other.len() && one.last_chunk::<16>() == other.last_chunk() && one == other
 }
 
-/// The scan has no early exit, so that the compiler can vectorise it.
+/// Reports whether a path contains these two bytes one after the other. The scan has no early exit,
+/// so that the compiler can vectorise it.
 fn holds_pair(path: &[u8], [one, other]: [u8; 2]) -> bool {
     let pairs = path.iter().zip(path.get(1..).unwrap_or_default());
     pairs.fold(false, |any, (octet, next)| any | (*octet == one) & (*next == other))
@@ -188,6 +190,7 @@ fn before_others(path: &[u8], step: impl Fn(Segments<'_>) -> Segments<'_>) -> Op
     (*changed != *path && finds.iter().any(|find| find(&changed).is_some())).then(|| changed.into_owned())
 }
 
+/// Replaces the escapes of the given separators with `/`.
 fn decode(path: &[u8], separators: &[u8]) -> Option<Vec<u8>> {
     let is_separator = |at: &usize| escaped(&path[*at..]).is_some_and(|octet| separators.contains(&octet));
     let mut found = memchr_iter(b'%', path).filter(is_separator).peekable();
@@ -228,7 +231,7 @@ enum Slash {
 }
 
 impl Segments<'_> {
-    /// Unchanged paths are borrowed.
+    /// Reports whether a step has changed the path. Unchanged paths are borrowed.
     const fn is_changed(&self) -> bool {
         matches!(self.path, Cow::Owned(_))
     }

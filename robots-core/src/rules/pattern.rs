@@ -87,7 +87,7 @@ impl PathPattern {
         self.texts.iter().any(|text| text::matches(text, path))
     }
 
-    /// Reports whether both are spellings of the same pattern, so they match the same paths.
+    /// Reports whether two patterns are spellings of the same pattern, and so match the same paths.
     pub(crate) fn is_spelling_of(&self, other: &Self) -> bool {
         self.texts == other.texts
     }
@@ -279,8 +279,8 @@ mod tests {
         // The literal after `*` may match in the path or in the query. In paths, the standard form
         // of `%3A` is `:`, so the pattern also matches a `:` in the query.
         assert!(matches("/*%3A", "/a?:", Reading::Standard));
-        // A pattern has several encoded forms only if it contains an escape after a `*` that is
-        // decoded in paths but not in queries.
+        // A pattern has several encoded forms only if an escape after a `*` is decoded in paths but
+        // not in queries.
         let cases = [("/a%3A*b%2F%20", 1), ("/*?x=%3A", 1), ("/*%3A", 2), ("/*%3A*%3A*%3A", text::MAX_TEXTS)];
         for (pattern, texts) in cases {
             assert_eq!(PathPattern::new(pattern.as_bytes(), Reading::Standard).texts.len(), texts, "{pattern}");

@@ -21,8 +21,8 @@ pub struct RuleSet {
     index: RuleIndex,
     /// For each section, the indexes of its groups in the document.
     sets: Vec<Vec<usize>>,
-    /// For each token, the names that match it, as indexes into the document's names: one name per
-    /// group of the token's section.
+    /// Names that match the tokens, as indexes into the document's names. Each token has one name
+    /// for each group of its section.
     names: Vec<usize>,
     named: HashMap<ProductToken, Section, Folding>,
     star: Option<Section>,
@@ -30,16 +30,16 @@ pub struct RuleSet {
     costly: Vec<Costly>,
     /// The delay of each section; empty if the file has no delays.
     delays: Vec<Option<SetDelay>>,
-    /// `None` if the file has neither usage preferences nor licences.
+    /// The usage preferences and licences; `None` if the file has neither.
     pub(super) usage: Option<Box<UsageLines>>,
 }
 
-/// The groups that apply together to a token or to `*`.
+/// The groups that apply to one token, or to `*`.
 #[derive(Clone, Copy)]
 struct Section {
-    /// Number of the section; tokens with the same groups have the same number.
+    /// Number of the set of groups. Tokens with the same groups have the same number.
     number: usize,
-    /// Start of the section's names in `RuleSet::names`.
+    /// Start of the token's names in `RuleSet::names`.
     names: usize,
 }
 
@@ -89,8 +89,8 @@ impl RobotsTxt {
         self.compiled(reading, &mut stands_for)
     }
 
-    /// `stands_for` is a trait object so that the program contains this code only once, not once
-    /// per closure type.
+    /// Compiles the document. `stands_for` is a trait object so that the program contains this code
+    /// only once, not once per closure type.
     fn compiled(&self, reading: Reading, stands_for: &mut dyn FnMut(Name<'_>) -> Vec<ProductToken>) -> RuleSet {
         let limit = reading.limit();
         let (named, star) = groups_by_token(self, reading, limit, stands_for);
@@ -160,8 +160,8 @@ impl RuleSet {
         &self.sets[section]
     }
 
-    /// Do not call [`Verdict::name`] on verdicts of the returned selection, because it does not
-    /// contain the names that matched.
+    /// Returns a selection with the groups of one section. Do not call [`Verdict::name`] on its
+    /// verdicts, because the selection does not contain the names that matched.
     pub(super) const fn selection(&self, number: usize) -> Selection<'_> {
         Selection { rules: self, section: Some(Section { number, names: 0 }), star: false }
     }
@@ -307,6 +307,7 @@ impl<'r> Verdict<'r> {
 
 crate::debug_as!(|it| Verdict::<'_> { access: it.access(), rule: it.rule(), form: it.form });
 
+/// Returns the groups of every token in the file, and the groups of `*`, in the order of the file.
 /// Ignores a name that extends past the first `limit` bytes, because it may be incomplete.
 fn groups_by_token(
     document: &RobotsTxt,
@@ -338,7 +339,8 @@ fn groups_by_token(
     (named, star)
 }
 
-/// Groups are added in ascending order, so it is enough to compare with the last one.
+/// Adds a group unless it is already in the list. Groups are added in ascending order, so it is
+/// enough to compare with the last one.
 fn push_once(groups: &mut Groups, group: Group<'_>, name: Name<'_>) {
     if groups.last().is_none_or(|(last, _)| *last != group.index) {
         groups.push((group.index, name.index));

@@ -105,7 +105,7 @@ pub(super) fn split_prefix(text: &[u8]) -> (&[u8], &[u8]) {
     text.split_at(text.iter().position(|octet| is_mark(*octet)).unwrap_or(text.len()))
 }
 
-/// Returns all literals except the literal prefix.
+/// Returns the literals of an encoded pattern, except its literal prefix.
 pub(super) fn literals(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     text.split(|octet| is_mark(*octet)).skip(1).filter(|literal| !literal.is_empty())
 }
@@ -119,6 +119,7 @@ pub(super) enum Tail {
     Wild,
 }
 
+/// Returns the kind of `rest`, the second value that [`split_prefix`] returns.
 pub(super) fn tail(rest: &[u8]) -> Tail {
     match rest {
         [] => Tail::Open,
@@ -127,8 +128,8 @@ pub(super) fn tail(rest: &[u8]) -> Tail {
     }
 }
 
-/// Replaces each wildcard with the byte `any`. Adds another `any` at the end unless the pattern is
-/// anchored there.
+/// Replaces each wildcard of an encoded pattern with the byte `any`. Adds another `any` at the end
+/// unless the pattern is anchored there.
 pub(super) fn with_runs(text: &[u8], any: u8) -> Vec<u8> {
     let (body, end) = match text {
         [body @ .., END] => (body, None),
@@ -141,8 +142,8 @@ pub(super) fn is_anchored(text: &[u8]) -> bool {
     text.ends_with(&[END])
 }
 
-/// A literal that does not occur in the last `end` bytes of the path. It need not be searched there
-/// again for another pattern.
+/// A literal that does not occur in the last `end` bytes of the path. If another pattern contains
+/// the same literal, these bytes need not be searched again.
 #[derive(Default)]
 pub(super) struct Missing<'t> {
     literal: &'t [u8],
@@ -205,7 +206,7 @@ fn find(path: &[u8], literal: &[u8], rare: usize) -> Option<usize> {
     memmem::find(&path[start..], literal).map(|at| start + at)
 }
 
-/// Rarer bytes have higher numbers.
+/// Returns how rare a byte is in paths. Rarer bytes have higher numbers.
 pub(super) const fn rarity(octet: u8) -> u8 {
     const RARITY: [u8; 256] = {
         let mut rarity = [USUAL.len() as u8; 256];
@@ -219,7 +220,8 @@ pub(super) const fn rarity(octet: u8) -> u8 {
     RARITY[octet as usize]
 }
 
-/// Considers only positions that fit into a marker other than [`END`].
+/// Returns the position of the rarest byte of a literal. Considers only positions that fit into a
+/// marker other than [`END`].
 fn rarest(literal: &[u8]) -> u8 {
     let within = (0u8..END ^ STAR).zip(literal);
     within.max_by_key(|(at, octet)| (rarity(**octet), u8::MAX - at)).map_or(0, |(at, _)| at)
@@ -229,7 +231,8 @@ const fn is_mark(octet: u8) -> bool {
     octet >= STAR
 }
 
-/// Sets `in_query` if the literal contains a `?`.
+/// Appends a literal in the form that is compared with paths. Sets `in_query` if the literal
+/// contains a `?`.
 fn write_literal(out: &mut Vec<u8>, literal: &[u8], reading: Reading, in_query: &mut bool) {
     if reading == Reading::Reference {
         return write_reference(out, literal);

@@ -44,7 +44,8 @@ impl<'r> Selection<'r> {
         Trace { groups: self.groups().collect(), forms: path.forms().map(form).collect(), verdict: self.verdict(path) }
     }
 
-    /// The deciding rule comes first. Rules with an empty pattern are left out.
+    /// Returns the rules that match a path, the deciding rule first. Leaves out rules with an empty
+    /// pattern.
     fn matching(self, path: &[u8]) -> Vec<Rule<'r>> {
         let reading = self.rules.reading();
         let counts = |rule: &Rule<'_>| rule.range().end <= reading.limit();
@@ -79,7 +80,7 @@ impl<'r> FormTrace<'r> {
     }
 }
 
-/// Returns `None` if the rule does not match the path.
+/// Returns the priority of a rule; `None` if the rule does not match the path.
 fn strength(rule: Rule<'_>, reading: Reading, path: &[u8]) -> Option<usize> {
     let whole = PathPattern::new(rule.pattern(), reading);
     if whole.matches(path) {

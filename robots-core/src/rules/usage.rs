@@ -30,8 +30,8 @@ pub(super) struct UsageLines {
     /// The content-usage lines without duplicates.
     pub(super) lines: Vec<UsageLine>,
     pub(super) sections: Vec<SectionUsage>,
-    /// The numbers of all sections. Sections with equal content-usage lines are in the same
-    /// element; the section of `*`, if any, is in the first element.
+    /// The numbers of all sections. Each element contains the sections that have the same
+    /// content-usage lines. The section of `*`, if any, is in the first element.
     pub(super) classes: Vec<Vec<usize>>,
     /// The licences of the site, for crawlers whose groups have no licence.
     pub(super) licenses: Vec<Box<str>>,
@@ -83,7 +83,7 @@ impl UsagePreferences {
         Self::of(last.into_iter().filter_map(|(label, token)| Some((label, known(token)?))))
     }
 
-    /// The pairs must be sorted by label.
+    /// Creates preferences from labels and values. The pairs must be sorted by label.
     fn of<'l>(pairs: impl Iterator<Item = (&'l str, &'l str)>) -> Self {
         let text = pairs.map(|(label, value)| format!("{label}={value}")).collect::<Vec<_>>().join(", ");
         if text.len() > MAX_PREFERENCES { Self("".into()) } else { Self(text.into()) }
@@ -94,7 +94,8 @@ impl UsagePreferences {
         &self.0
     }
 
-    /// If the preferences differ in the value of a label, `n` wins over `y`.
+    /// Combines preferences that apply together. If they differ in the value of a label, `n` wins
+    /// over `y`.
     fn and(&self, other: &Self) -> Self {
         let mut all = BTreeMap::new();
         let pairs = self.0.split(", ").chain(other.0.split(", "));
@@ -113,8 +114,8 @@ impl fmt::Display for UsagePreferences {
 }
 
 impl UsageLines {
-    /// Returns `None` if the file has no content-usage or license line. `star` is the section of
-    /// `*`.
+    /// Compiles the content-usage and license lines of a file; `None` if the file has no such
+    /// lines. `star` is the section of `*`.
     pub(super) fn new(
         document: &RobotsTxt,
         reading: Reading,
@@ -167,8 +168,8 @@ impl UsageLines {
         Some(Box::new(Self { lines, sections, classes, licenses_differ, licenses: site }))
     }
 
-    /// Returns the preferences, and the number of the first line that states them; `None` if there
-    /// are no preferences, or if the work budget is used up.
+    /// Returns the preferences of a section for a path, and the number of the first line that
+    /// states them. `None` if there are no preferences, or if the work budget is used up.
     pub(super) fn at(
         &self,
         section: usize,
@@ -209,7 +210,7 @@ fn licenses<'r>(document: &RobotsTxt, records: impl Iterator<Item = &'r &'r Usag
     licenses.filter_map(|record| license(&document.bytes()[record.value.clone()])).take(MAX_LICENSES).collect()
 }
 
-/// The default path is `/`.
+/// Splits the value of a content-usage line into path and preferences. The default path is `/`.
 pub(super) fn path_and_preferences(value: &[u8]) -> (&[u8], &[u8]) {
     if value.starts_with(b"/") { first_word(value) } else { (b"/", value) }
 }

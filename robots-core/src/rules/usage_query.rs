@@ -96,7 +96,8 @@ impl<'r> Selection<'r> {
         self.usage_values(Directive::ContentUsage).map(|value| path_and_preferences(value).0)
     }
 
-    /// `directive` is `ContentUsage`, `ContentSignal` or `License`.
+    /// Returns the values, as written, of all lines in these groups that have the given directive:
+    /// `ContentUsage`, `ContentSignal` or `License`.
     #[cfg(feature = "check")]
     pub(crate) fn usage_values(self, directive: Directive) -> impl Iterator<Item = &'r [u8]> {
         let groups = self.section_number().map_or(&[][..], |number| self.rules.groups_of(number));

@@ -41,7 +41,7 @@ const BLANK: &str = "begins or ends with white space, which crawlers drop: escap
 
 const NO_CRAWLER: &str = "is not the name of a crawler: write its product token, or \"*\" for every crawler";
 
-/// RFC 9309, section 2.2.2.
+/// Error for a pattern that matches no path (RFC 9309, section 2.2.2).
 const NO_PATH: &str = "matches no path: begin the pattern with \"/\" or \"*\"";
 
 const NO_URL: &str = "is not an absolute URL: begin with \"https://\" and the host";
@@ -185,7 +185,8 @@ impl RobotsTxtBuilder {
         self
     }
 
-    /// Stores the first error, which [`build`](Self::build) returns.
+    /// Reports whether `checked` is `Ok`. Stores the first error, which [`build`](Self::build)
+    /// returns.
     fn accepts(&mut self, checked: Result<(), &'static str>, text: &[u8]) -> bool {
         if let Err(fault) = checked {
             self.unwritable.get_or_insert_with(|| ValueError::new(String::from_utf8_lossy(text), fault));
@@ -194,6 +195,7 @@ impl RobotsTxtBuilder {
     }
 }
 
+/// Checks that a value contains none of the `refused` bytes, and that its line is not too long.
 /// `before` is the number of bytes in the line before the value.
 fn check(text: &[u8], refused: &[u8], before: usize) -> Result<(), &'static str> {
     if text.iter().any(|octet| refused.contains(octet)) {

@@ -99,7 +99,8 @@ impl<'c> IndexBuilder<'c> {
         self.roots.len() as u32 - 1
     }
 
-    /// Returns `None` if a better candidate of the same search root has the same pattern.
+    /// Returns the [`Wildcard`] for the candidate with this rank. `None` if a better candidate of
+    /// the same search root has the same pattern.
     fn first_of_its_pattern(&mut self, rank: Rank) -> Option<Wildcard> {
         let pattern = &mut self.patterns[rank.index()];
         if *pattern == UNKNOWN {

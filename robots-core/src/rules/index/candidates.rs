@@ -61,8 +61,9 @@ struct CandidateRule {
 }
 
 impl Candidates {
-    /// `limit` must not exceed [`MAX_READ`](super::MAX_READ), so that 32 bits are enough for every
-    /// index and offset.
+    /// Creates the candidates of the rules that end within the first `limit` bytes. `limit` must
+    /// not exceed [`MAX_READ`](super::MAX_READ), so that 32 bits are enough for every index and
+    /// offset.
     pub(super) fn read(document: &RobotsTxt, reading: Reading, limit: usize) -> Self {
         let mut texts = Vec::with_capacity(document.bytes().len().min(limit));
         let mut rules: Vec<CandidateRule> = Vec::new();
@@ -95,6 +96,7 @@ impl Candidates {
         self.rules.len()
     }
 
+    /// Returns the ranks of a group's candidates, best first.
     pub(super) fn of_group(&self, group: usize) -> &[Rank] {
         &self.ranks[self.starts[group]..self.starts[group + 1]]
     }
@@ -151,8 +153,8 @@ const COPIES: usize = 2;
 /// the number of copies is limited.
 ///
 /// If a set of groups would exceed the limit, its groups are searched one after the other. Merging
-/// saves the most time for sets with many groups, so they are merged first. In real files, almost
-/// every token has only one group.
+/// saves the most time for sets with many groups, so these sets are merged first. In real files,
+/// almost every token has only one group.
 pub(super) fn merged(sets: &[Vec<usize>], candidates: &Candidates) -> Vec<bool> {
     let mut merged = vec![false; sets.len()];
     let mut left = COPIES * candidates.len();
@@ -172,7 +174,8 @@ mod tests {
     use super::*;
     use crate::rules::{Reading, RobotsTxt};
 
-    /// Each element of `sizes` is the number of rules in a group.
+    /// Returns the candidates of a file with one group per element of `sizes`, which is the number
+    /// of rules in the group.
     fn candidates(sizes: &[usize]) -> Candidates {
         let rules = |size: usize| (0..size).map(|rule| format!("Disallow: /{rule}\n")).collect::<String>();
         let file: String = sizes.iter().map(|size| format!("User-agent: a\n{}", rules(*size))).collect();

@@ -45,7 +45,7 @@ struct Filed {
 }
 
 impl Grams {
-    /// `wildcards` must be in the order of their ranks.
+    /// Stores patterns, which must be in the order of their ranks.
     pub(super) fn new(wildcards: Vec<Wildcard>, patterns: &Patterns) -> Self {
         let usage = Usage::count(&wildcards, patterns);
         let (mut filed, mut single) = (Vec::new(), Vec::new());
@@ -167,6 +167,7 @@ impl Usage {
         usage
     }
 
+    /// Returns the rarest gram of a pattern or, if it has no grams, its rarest byte.
     fn rarest(&self, behind_prefix: &[u8]) -> FiledUnder {
         let gram = literals(behind_prefix).flat_map(grams).min_by_key(|gram| {
             let [a, b, c, _] = gram.to_le_bytes();

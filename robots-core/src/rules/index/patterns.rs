@@ -50,7 +50,7 @@ pub(super) struct Tried<'p, 'w> {
     work: &'w mut MatchBudget,
 }
 
-/// Stores equal patterns only once.
+/// Stores encoded patterns. Equal patterns are stored once.
 #[derive(Default)]
 pub(super) struct Interner<'t> {
     pub(super) patterns: Patterns,
@@ -125,13 +125,15 @@ impl<'p, 'w> Tried<'p, 'w> {
         Self { path, octets: None, missing: Missing::default(), work }
     }
 
-    /// Returns `false` if the budget was not enough for a walk along a trie.
+    /// Subtracts the cost of a walk along a trie from the budget. Returns `false` if the budget was
+    /// not enough.
     pub(super) const fn take_walk(&mut self) -> bool {
         self.work.take(WALK + self.path.len() / 8)
     }
 
-    /// Returns `false` if the budget was not enough for a scan of the path. A scan looks up three
-    /// bytes at each position of the path, and each lookup takes up to 8 ns.
+    /// Subtracts the cost of a scan of the path from the budget. Returns `false` if the budget was
+    /// not enough. A scan looks up three bytes at each position of the path, and each lookup takes
+    /// up to 8 ns.
     pub(super) const fn take_scan(&mut self) -> bool {
         self.work.take(24 * self.path.len())
     }
@@ -225,7 +227,8 @@ impl MatchBudget {
         Self { left: Self::MAX_WORK }
     }
 
-    /// Returns `false` if the budget was not enough to compare this many bytes.
+    /// Subtracts the cost of comparing this many bytes. Returns `false` if the budget was not
+    /// enough.
     pub(in crate::rules) const fn take(&mut self, octets: usize) -> bool {
         let enough = self.left >= octets;
         self.left = self.left.saturating_sub(octets);

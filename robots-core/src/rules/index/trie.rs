@@ -46,7 +46,8 @@ pub(super) struct Trie {
     jumps: u32,
 }
 
-/// Two nodes fit in a cache line, because cache misses dominate the cost of a walk in a large file.
+/// A node of a trie. Two nodes fit in a cache line, because cache misses dominate the cost of a
+/// walk in a large file.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(32))]
 struct Node {
@@ -74,8 +75,8 @@ struct Node {
 pub(super) struct NodeEnd {
     /// Best rank for a path that ends at this node.
     pub(super) rank: Rank,
-    /// Index of the list of wildcards at this node or, if it has no list, at the nearest node above
-    /// with a list.
+    /// Index of this node's list of wildcards. If the node has no list, this is the index of the
+    /// list at the nearest node above that has one.
     pub(super) list: u32,
 }
 
@@ -94,8 +95,8 @@ pub(super) enum KeyKind {
     List(u32),
 }
 
-/// A node that has an index but no content yet: the range of its keys, the number of bytes before
-/// the node in these keys, and the index of its parent.
+/// A node that is already stored, but still empty. `start..end` is the range of its keys, `depth`
+/// is the number of bytes of these keys above the node, and `above` is the index of its parent.
 struct PendingNode {
     start: usize,
     end: usize,
@@ -104,7 +105,8 @@ struct PendingNode {
 }
 
 impl Tries {
-    /// Calls `found` with the index of each list and the index of the nearest list above it.
+    /// Adds a trie. Calls `found` with the index of each list and the index of the nearest list
+    /// above it.
     pub(super) fn add(&mut self, mut keys: Vec<Key<'_>>, mut found: impl FnMut(u32, u32)) -> Trie {
         keys.sort_unstable_by(|one, other| one.octets.cmp(other.octets));
         let (root, mut jumps) = (self.nodes.len(), Vec::new());
@@ -152,8 +154,8 @@ impl Tries {
         Trie { root: root as u32, jumps }
     }
 
-    /// Stores the [`NodeEnd`] only if it is not empty and differs from the parent's, whose index is
-    /// `above`.
+    /// Returns the index of a [`NodeEnd`]. Stores the [`NodeEnd`] only if it is not empty and
+    /// differs from the parent's, whose index is `above`.
     fn end(&mut self, end: NodeEnd, above: u32) -> u32 {
         let known = [above, 0].into_iter().find(|known| self.ends[*known as usize] == end);
         known.unwrap_or_else(|| {
@@ -234,7 +236,8 @@ impl Tries {
         Some(&self.nodes[(node.children + equal.trailing_zeros() / 8) as usize])
     }
 
-    /// The end of the path is padded with zero bytes, which no label contains.
+    /// Reports whether the label of a node occurs at this offset of a path. The end of the path is
+    /// padded with zero bytes, which no label contains.
     fn label_follows(&self, node: &Node, path: &[u8], at: usize) -> bool {
         let (differing, length) = (word_at(path, at) ^ node.label, usize::from(node.label_length));
         if length <= INLINE {
@@ -303,8 +306,8 @@ struct Jump {
 /// The jumps of a trie: a hash table from the first eight bytes of a path to a node. A jump skips
 /// the upper part of a large trie in one step.
 ///
-/// If two jumps need the same slot, only one of them is stored, and walks begin at the root
-/// instead.
+/// If two jumps need the same slot, only one of them is stored. Without a jump, a walk begins at
+/// the root.
 #[derive(Debug, Default)]
 struct Jumps {
     slots: Box<[Jump]>,
@@ -312,8 +315,8 @@ struct Jumps {
 }
 
 impl Jumps {
-    /// Returns `None` if there are too few jumps to be useful. No two jumps may have the same
-    /// bytes, and no byte may be zero.
+    /// Creates the hash table. `None` if there are too few jumps to be useful. No two jumps may
+    /// have the same bytes, and no byte may be zero.
     fn new(jumps: &[Jump]) -> Option<Self> {
         if jumps.len() < FEW_LINKS {
             return None;
