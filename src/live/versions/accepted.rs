@@ -64,7 +64,8 @@ impl AcceptedVersions {
         self.0.iter().any(|version| version.hash() == hash && version.standing == AcceptedState::RolledBack)
     }
 
-    /// An earlier version keeps the date of its first acceptance.
+    /// Adds a version, or makes an earlier version current again. An earlier version keeps the date
+    /// of its first acceptance.
     pub(in crate::live) fn accept(&mut self, mut version: AcceptedVersion, grace: Duration, now: SystemTime) {
         if let Some(at) = self.0.iter().position(|known| known.hash() == version.hash()) {
             version.since = self.0.remove(at).since.min(version.since);
@@ -82,6 +83,7 @@ impl AcceptedVersions {
     }
 
     /// Allows rolled-back versions to go live again, because the content of the source has changed.
+    /// Returns whether there were any rolled-back versions.
     pub(in crate::live) fn supersede(&mut self) -> bool {
         let held = self.0.iter_mut().filter(|version| version.standing == AcceptedState::RolledBack);
         held.fold(false, |_, version| {
@@ -110,7 +112,7 @@ impl AcceptedVersions {
     }
 
     /// Changes dates in the future to `now`. Versions have such dates if the clock was set back,
-    /// and the dates would prolong the grace period.
+    /// and the dates would prolong the grace period. Returns whether any date was changed.
     pub(in crate::live) fn date_until(&mut self, now: SystemTime) -> bool {
         let mut ahead = self.0.iter_mut().filter(|version| version.since > now).peekable();
         let are_there = ahead.peek().is_some();
