@@ -180,7 +180,7 @@ pub(crate) fn run() -> ExitCode {
 }
 
 /// Parses the command line. Unprintable characters are escaped in errors, because errors contain
-/// the arguments, and other people may have chosen the names of the files in the arguments.
+/// the arguments, and an argument may be a file name that someone else has chosen.
 fn parsed(words: impl Iterator<Item = OsString>) -> Result<Cli, clap::Error> {
     let words: Vec<OsString> = words.collect();
     Cli::try_parse_from(&words).map_err(|error| {

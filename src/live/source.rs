@@ -21,9 +21,9 @@ pub(crate) enum Candidate {
     Absent { status: u16 },
 }
 
-/// The source of a site's robots.txt. It passes a [`Candidate`] to the site whenever its content
-/// changes, until it is dropped. It holds only a weak reference to the site, because the site owns
-/// the source.
+/// The source of a site's robots.txt. Until the source is dropped, it passes a [`Candidate`] to the
+/// site whenever its content changes. It holds only a weak reference to the site, because the site
+/// owns the source.
 pub(crate) trait Source: fmt::Debug + Send + Sync {
     /// Loads the current content. Blocks until the source has responded.
     fn load(&self) -> Loaded;

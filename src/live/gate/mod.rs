@@ -78,8 +78,8 @@ pub struct Gate {
 const A_NAME: &str = "the name of one crawler, such as \"Googlebot\"";
 
 /// Reports whether a name is empty or selects several crawlers, as `category:search` does in a
-/// config of robotsd. A `User-Agent` header may also contain a colon, but only after its first
-/// space.
+/// config of robotsd. A name can also be a `User-Agent` header, which contains a colon only after
+/// its first space, if at all.
 fn is_selection(name: &str) -> bool {
     name.split_whitespace().next().is_none_or(|first| first.contains(':'))
 }

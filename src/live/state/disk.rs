@@ -216,6 +216,7 @@ impl Disk {
         }
     }
 
+    /// Returns the length of a file in bytes, if it exists.
     pub(super) fn length(&self, path: &Path) -> Option<u64> {
         self.reach(Access::Look, path).and_then(|()| fs::symlink_metadata(path)).ok().map(|metadata| metadata.len())
     }

@@ -91,7 +91,7 @@ const DIGEST: usize = 16;
 /// The file has two slots, which are written alternately, each with its own digest. If one slot is
 /// truncated, it is ignored, and the other one remains valid. Each slot has a stamp. A stamp
 /// greater than that of `state.json` means that the slot was written, but the following write of
-/// `state.json` was not.
+/// `state.json` failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct LiveRecord {
     pub(super) live: Option<VersionHash>,
@@ -138,6 +138,7 @@ pub(super) fn newest(bytes: &[u8], now: SystemTime) -> Option<(u64, LiveRecord)>
     slots(bytes, now).into_iter().flatten().max_by_key(|(stamp, _)| *stamp)
 }
 
+/// Returns the offset of the older slot in the file, in bytes.
 pub(super) fn older(bytes: &[u8], now: SystemTime) -> u64 {
     let [first, second] = slots(bytes, now).map(|slot| slot.map(|(stamp, _)| stamp));
     if first <= second { 0 } else { SLOT as u64 }

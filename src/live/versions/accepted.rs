@@ -92,6 +92,7 @@ impl AcceptedVersions {
         })
     }
 
+    /// Marks the versions with these hashes as rolled back, and all others as not rolled back.
     pub(in crate::live) fn set_rolled_back(&mut self, hashes: &[VersionHash]) {
         for version in &mut self.0 {
             match (hashes.contains(&version.hash()), version.standing) {
@@ -102,6 +103,7 @@ impl AcceptedVersions {
         }
     }
 
+    /// Makes an earlier version the current one. Returns whether the version was found.
     pub(in crate::live) fn bring_back(&mut self, hash: VersionHash) -> bool {
         let Some(at) = self.0.iter().position(|version| version.hash() == hash) else { return false };
         if self.current().is_none_or(|current| current.hash() != hash) {
