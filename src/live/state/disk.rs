@@ -26,7 +26,7 @@ const OURS: [&str; 5] = ["state.json", "history.jsonl", "live", SWITCH, PROBE];
 /// this type.
 #[derive(Clone, Default)]
 pub(in crate::live) struct Disk {
-    /// If this is set, every write is skipped and reported as successful.
+    /// Whether this is a read-only view. If so, every write is skipped and reported as successful.
     pub(in crate::live) is_read_only: bool,
     pub(in crate::live) clock: Clock,
     /// How long to wait for the lock of a folder that another handle has locked.

@@ -252,7 +252,7 @@ impl FetcherBuilder {
         std::thread::Builder::new().name("robots-fetch".into()).spawn(move || {
             // Nothing is ever sent, so this waits until the channel is closed.
             let _ = runtime.block_on(stopped);
-            // Does not wait for host names that are still being resolved.
+            // This shutdown does not wait for host names that are still being resolved.
             runtime.shutdown_background();
         })?;
         Ok(Fetcher { handle, client: Arc::new(self.client), _stop: Arc::new(stop) })
