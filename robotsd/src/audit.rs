@@ -86,7 +86,7 @@ pub(crate) fn machine() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
-/// Syncs the file to the disk. Blocks.
+/// Appends a record, and syncs the file to the disk. Blocks.
 pub(crate) fn append(path: &Path, record: &AuditRecord) -> Result<(), String> {
     let written = || {
         let mut line = serde_json::to_vec(record)?;
@@ -126,7 +126,7 @@ fn open(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Returns only the last record of each ID, and the number of invalid lines.
+/// Reads an audit file. Returns the last record of each ID, and the number of invalid lines.
 pub(crate) fn read(path: &Path) -> io::Result<(Vec<AuditRecord>, usize)> {
     let (file, _) = files::open(path)?;
     let (mut records, mut broken) = (Vec::<AuditRecord>::new(), 0);

@@ -18,7 +18,7 @@ pub(crate) struct Authorities {
 }
 
 impl Authorities {
-    /// The error is a message for the operator.
+    /// Reads the certificates of a PEM file. The error is a message for the operator.
     pub(crate) fn read(path: &Path) -> Result<Self, String> {
         let shown = path.display();
         let pem = files::read(path).map_err(|error| format!("{shown} cannot be read: {error}"))?;

@@ -18,7 +18,7 @@ pub struct CountingBench {
 }
 
 impl CountingBench {
-    /// `layer` must have no observers.
+    /// Creates the benchmark. `layer` must have no observers.
     pub fn new(layer: &RobotsLayer) -> Self {
         let counts = Arc::<OutcomeCounts>::default();
         let counting = layer.clone().count_agent_lookups(Arc::clone(counts.agent_lookups())).with_crawler_records();

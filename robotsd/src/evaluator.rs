@@ -110,13 +110,14 @@ impl Evaluator {
         self.rules.document()
     }
 
-    /// Returns the path of a URL in all forms that the policy checks. [`Reading::Reference`] uses
-    /// only one form.
+    /// Returns the path of a URL in all forms that the policy checks. With [`Reading::Reference`],
+    /// there is only one form.
     pub(crate) fn path<'u>(&self, url: &'u [u8]) -> RequestPath<'u> {
         self.settings.policy.path_read_as(self.reading, url)
     }
 
-    /// An empty field counts as a missing field.
+    /// Returns the agents that a `User-Agent` field identifies. An empty field counts as a missing
+    /// field.
     pub(crate) fn agents(&self, field: &[u8]) -> Agents {
         if field.is_empty() { Agent::empty().into() } else { self.recognizer.agents(field) }
     }
@@ -217,7 +218,8 @@ impl Evaluator {
         self.check().findings.iter().filter(|finding| codes.contains(&finding.code))
     }
 
-    /// This is slower than [`check`](Self::check), which computes no fixes.
+    /// Returns the findings together with their fixes. This is slower than [`check`](Self::check),
+    /// which computes no fixes.
     pub(crate) fn check_with_fixes(&self) -> Report {
         self.check().clone().with_fixes(self.robots(), &self.settings.checks)
     }
@@ -256,7 +258,8 @@ impl EvaluatorSettings {
         Ok(Self { registry, policy, checks, refusals, checks_senders: config.identity.is_some() })
     }
 
-    /// The messages of the checks contain `host`.
+    /// Returns the same settings for the robots.txt of `host`. Messages of the checks contain the
+    /// host.
     pub(crate) fn for_host(&self, host: &str) -> Self {
         Self { checks: self.checks.clone().site_host(host), ..self.clone() }
     }

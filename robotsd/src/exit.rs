@@ -23,7 +23,8 @@ pub(crate) fn answer(is_positive: bool) -> ExitCode {
     ExitCode::from(if is_positive { 0 } else { NEGATIVE })
 }
 
-/// A closed pipe is not an error, because the reader, such as `head`, needed no more output.
+/// Returns the exit code of a command that has written to standard output. A closed pipe is not an
+/// error, because the reader, such as `head`, needed no more output.
 pub(crate) fn written(result: io::Result<ExitCode>) -> ExitCode {
     match result {
         Ok(code) => code,

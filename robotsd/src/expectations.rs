@@ -83,7 +83,8 @@ impl ExpectationsFile {
         of.iter().find(|written| written.text == path).map_or((1, 1), |written| written.place)
     }
 
-    /// The error contains the file's path, and the line and column of every problem.
+    /// Reads a file of expectations. The error contains the file's path, and the line and column of
+    /// every problem.
     pub(crate) fn read(path: &Path, read: ReadInput, registry: &Arc<Registry>) -> Result<Self, ConfigError> {
         let octets = read(path).map_err(ConfigError::without_place)?;
         if octets.len() > MAX_BYTES {

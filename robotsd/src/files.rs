@@ -9,7 +9,7 @@ use std::path::Path;
 
 use tower_robots::internals;
 
-/// The file need not exist.
+/// Returns the folder that contains a file. The file need not exist.
 pub(crate) fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }

@@ -25,7 +25,8 @@ impl InputSource {
         if path == Path::new("-") { Self::Stdin } else { Self::File(path.to_owned()) }
     }
 
-    /// The caller must escape the name, because it may contain any character.
+    /// Returns the name of the source for messages. The caller must escape the name, because it may
+    /// contain any character.
     pub(crate) fn name(&self) -> String {
         match self {
             Self::Stdin => "<stdin>".to_owned(),
@@ -67,7 +68,8 @@ pub(crate) fn open(path: &Path) -> io::Result<File> {
     File::open(path)
 }
 
-/// Rejects FIFOs in the same way as [`open`].
+/// Reads a whole file that was given on the command line. Rejects FIFOs in the same way as
+/// [`open`].
 pub(crate) fn read_whole(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     open(path)?.read_to_end(&mut bytes)?;
@@ -119,7 +121,7 @@ pub(crate) fn read_configured(path: &Path) -> io::Result<Vec<u8>> {
     read_found(path, LiveRobots::MAX_FILE)
 }
 
-/// Errors contain the path of the file.
+/// Reads a regular file of at most `most` bytes. Errors contain the path of the file.
 pub(crate) fn read_found(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let octets = files::open(path).and_then(|(file, _)| read_bounded(file, most));
     octets.map_err(|error| named(path, &error))
@@ -178,7 +180,7 @@ impl<R: Read, E: std::error::Error + Send + Sync + 'static, F: Fn(io::Error) -> 
     }
 }
 
-/// Like [`Places::at`], for a single byte position.
+/// Returns the line and column of a byte position in `text`, like [`Places::at`].
 pub(crate) fn place(text: &str, at: usize) -> (usize, usize) {
     Places::of(text).at(at)
 }

@@ -55,7 +55,8 @@ pub(crate) struct UnknownName<'n> {
 }
 
 impl<'n> UnknownName<'n> {
-    /// Returns `None` for the names of crawlers and groups, for `*`, and for headers.
+    /// Looks up a name that a person has written. Returns `None` for the names of crawlers and
+    /// groups, for `*`, and for `User-Agent` headers.
     pub(crate) fn of(name: &'n str, recognizer: &Recognizer, files: &[&RobotsTxt]) -> Option<Self> {
         let (named_as, agents) = recognizer.resolve(name);
         let token = agents.first().tokens().first().filter(|_| named_as == NamedAs::Unregistered)?;

@@ -45,8 +45,8 @@ pub(crate) struct RefusalPage {
 }
 
 impl RefusalPage {
-    /// Clients that accept only JSON get problem details, and gRPC calls get a gRPC status, even if
-    /// there is a template.
+    /// Returns the response to a refused request. Clients that accept only JSON get problem
+    /// details, and gRPC calls get a gRPC status, even if there is a template.
     pub(crate) fn respond(&self, event: &Event<'_>) -> Response<Bytes> {
         // The template shows the rule that disallows the request, so the template is used only if
         // there is such a rule. Requests of impostors may be refused without a rule.
@@ -75,7 +75,7 @@ pub(crate) const MAX_TEMPLATE: usize = 64 * 1024;
 /// control the lengths of the values.
 const MAX_PLACEHOLDERS: usize = 32;
 
-/// The format determines how values are escaped.
+/// The format of a template. It determines how values are escaped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TemplateFormat {
     Html,
@@ -125,8 +125,8 @@ impl TemplateFormat {
         }
     }
 
-    /// Control characters are replaced, because they could be used to forge lines or to send
-    /// commands to a terminal.
+    /// Appends a character of a value, escaped for this format. Control characters are replaced,
+    /// because they could be used to forge lines or to send commands to a terminal.
     fn push_escaped(self, out: &mut String, char: char) {
         match (self, char) {
             (_, char) if char.is_control() => out.push(char::REPLACEMENT_CHARACTER),
@@ -141,7 +141,7 @@ impl TemplateFormat {
 }
 
 impl Template {
-    /// `{{{{` stands for two literal braces.
+    /// Parses a template. `{{{{` produces two literal braces.
     pub(crate) fn parse(text: &str, format: TemplateFormat, contact: Contact) -> Result<Self, TemplateError> {
         if text.trim().is_empty() {
             return Err(TemplateError::new(0..0, "the template is empty: write the page for refused clients"));
@@ -204,7 +204,8 @@ impl TemplateError {
     }
 }
 
-/// Returns the placeholder and the byte offset of its end.
+/// Parses the placeholder that begins at byte `start`. Returns the placeholder and the byte offset
+/// of its end.
 fn placeholder_at(text: &str, start: usize) -> Result<(Placeholder, usize), TemplateError> {
     let line = text[start..].split('\n').next().unwrap_or_default();
     let Some(length) = line.find("}}") else {
@@ -271,7 +272,8 @@ impl Placeholder {
         matches!(self, Self::Contact | Self::Line | Self::Status | Self::Title)
     }
 
-    /// The value is truncated, but not escaped.
+    /// Returns the value of the placeholder for a refused request. The value is truncated, but not
+    /// escaped.
     fn value<'e>(self, event: &Event<'e>, status: StatusCode, contact: &'e str) -> Cow<'e, str> {
         let record = event.record;
         let value = match self {

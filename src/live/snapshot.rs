@@ -38,7 +38,8 @@ pub struct Snapshot {
     pub(super) grace_over: Duration,
     pub(super) switches: Switches,
     pub(super) clock: Clock,
-    /// All snapshots of a site share these buckets, so a reload does not reset rate limits.
+    /// Rate limit buckets. All snapshots of a site share them, so a reload does not reset the
+    /// limits.
     pub(super) buckets: SiteBuckets,
     /// Maximum age of `/robots.txt` in caches.
     pub max_age: Duration,
@@ -88,8 +89,8 @@ pub struct Content {
     derived: OnceLock<Box<dyn Any + Send + Sync>>,
 }
 
-/// Sites share one compiled file if their settings and the bytes of their files are equal, even if
-/// the dates of the files differ.
+/// A compiled robots.txt. Sites share one value if their settings and the bytes of their files are
+/// equal, even if the dates of the files differ.
 #[derive(Debug)]
 pub(super) struct Compiled {
     pub(super) robots: RobotsTxt,
@@ -224,7 +225,7 @@ impl Snapshot {
         self.buckets.take(key, quota, self.clock.elapsed())
     }
 
-    /// Like [`Snapshot::take`], but does not take a token.
+    /// Checks a rate limit bucket like [`Snapshot::take`], but does not take a token.
     pub(crate) fn look(&self, key: &RateKey<'_>, quota: Quota) -> Result<(), Duration> {
         self.buckets.look(key, quota, self.clock.elapsed())
     }
@@ -279,8 +280,8 @@ impl Content {
         (agents.first().is_registered() || self.rules().names(name)).then_some(agents)
     }
 
-    /// `modified` must not be in the future. Otherwise, caches would use the file for too long (RFC
-    /// 9110, section 8.8.2.1).
+    /// Creates the content. `modified` must not be in the future. Otherwise, caches would use the
+    /// file for too long (RFC 9110, section 8.8.2.1).
     pub(super) fn new(compiled: Arc<Compiled>, modified: Option<SystemTime>, places: Option<Arc<LinePlaces>>) -> Self {
         let modified = modified.filter(|modified| clock::http(*modified).is_some());
         Self { compiled, modified, places, derived: OnceLock::new() }
@@ -329,8 +330,8 @@ impl Content {
         &self.compiled.body
     }
 
-    /// The first call stores the result of `make`. Returns `None` if the stored value has another
-    /// type.
+    /// Returns the stored value. The first call stores the result of `make`. `None` if the stored
+    /// value has another type.
     pub(crate) fn derived<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> Option<&T> {
         self.derived.get_or_init(|| Box::new(make())).downcast_ref()
     }

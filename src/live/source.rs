@@ -21,10 +21,11 @@ pub(crate) enum Candidate {
     Absent { status: u16 },
 }
 
-/// A source passes a [`Candidate`] to its site whenever its content changes, until the source is
-/// dropped. The source holds only a weak reference to the site, because the site owns the source.
+/// The source of a site's robots.txt. Until the source is dropped, it passes a [`Candidate`] to the
+/// site whenever its content changes. It holds only a weak reference to the site, because the site
+/// owns the source.
 pub(crate) trait Source: fmt::Debug + Send + Sync {
-    /// Blocks until the source has responded.
+    /// Loads the current content. Blocks until the source has responded.
     fn load(&self) -> Loaded;
 
     /// Loads the content, passes it to the site, and fills `completion` with the result. Does not
@@ -42,7 +43,8 @@ pub(crate) trait Source: fmt::Debug + Send + Sync {
         None
     }
 
-    /// `None` if the source does not fetch from a server. Does not block.
+    /// Returns the status of the fetches; `None` if the source does not fetch from a server. Does
+    /// not block.
     fn fetch_status(&self) -> Option<FetchStatus> {
         None
     }
@@ -189,7 +191,8 @@ impl Appending {
 pub struct Appendix(Arc<AppendixState>);
 
 pub(super) trait AppendsParts: Send + Sync {
-    /// Called after one of the appended parts has changed.
+    /// Appends the parts again to the last content of the source. Called after one of the appended
+    /// parts has changed.
     fn append_again(&self);
 }
 

@@ -22,8 +22,8 @@ pub struct KillSwitch(Arc<Switch>);
 
 #[derive(Debug, Default)]
 struct Switch {
-    /// The lock is never held while the disk is accessed, so readers of the position do not wait
-    /// for the disk.
+    /// The position of the switch, and the sites that use it. The lock is never held while the disk
+    /// is accessed, so readers of the position do not wait for the disk.
     joined: Mutex<JoinedSites>,
     /// This lock is held while the switch is changed and written, so that concurrent changes are
     /// written in order.
@@ -31,11 +31,12 @@ struct Switch {
 }
 
 pub(super) trait Switched: Send + Sync {
-    /// `place` is the index of this switch among the site's shared switches. Does not block.
+    /// Sets the position of a shared switch in this site. `place` is the index of this switch among
+    /// the site's shared switches. Does not block.
     fn set_shared_switch(&self, place: u8, enforcement: Enforcement);
 
-    /// `of` describes which sites the switch affects. `why` is the reason for the change, if no
-    /// operator made it.
+    /// Records a change of a switch in the site's history. `of` describes which sites the switch
+    /// affects. `why` is the reason for the change, if no operator made it.
     fn record_switch(&self, enforcement: Enforcement, of: &str, why: Option<&str>);
 }
 
@@ -130,6 +131,7 @@ pub enum Enforcement {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Switches {
     pub(super) site: Enforcement,
+    /// One bit for each shared switch that is off.
     pub(super) shared_off: u8,
 }
 

@@ -159,9 +159,9 @@ impl<S> LiveBuilder<S> {
         self
     }
 
-    /// Sets the grace period. If a request was disallowed only recently, for less than this time,
-    /// it is only observed. The time begins when the site accepts the oldest saved version that
-    /// disallows the request. Default: zero. A second call replaces the first.
+    /// Sets the grace period. A request that has been disallowed for less than this time is only
+    /// observed. The time begins when the site accepts the oldest saved version that disallows the
+    /// request. Default: zero. A second call replaces the first.
     pub fn grace(self, grace: Duration) -> Self {
         self.with_settings(|settings| settings.grace = grace)
     }
@@ -241,7 +241,7 @@ impl LiveRobots {
 
 #[derive(Debug)]
 struct InlineText {
-    /// The lock is held only briefly.
+    /// The version that was published last. The lock is held only briefly.
     version: Mutex<Version>,
     site: Weak<Site>,
 }

@@ -19,7 +19,8 @@ pub(super) const QUIET: Duration = Duration::from_millis(400);
 /// the future, a program has probably set it.
 const MAX_CLOCK_LEAD: Duration = Duration::from_secs(2);
 
-/// Blocks until the file system responds, but does not wait for the writer of a FIFO.
+/// Reads a whole regular file. Blocks until the file system responds, but does not wait for the
+/// writer of a FIFO.
 pub(super) fn load(path: &Path, origin: &Arc<str>) -> Loaded {
     let failed = |error| Rejection::io(error, origin);
     let mut file = open(reach(path)).map_err(failed)?;
@@ -41,7 +42,8 @@ pub(super) fn load(path: &Path, origin: &Arc<str>) -> Loaded {
     Ok(Version::new(bytes, origin, after.modified().ok()))
 }
 
-/// Blocks until the file system responds, but does not wait for the writer of a FIFO.
+/// Reads the bytes of a regular file. Blocks until the file system responds, but does not wait for
+/// the writer of a FIFO.
 pub(super) fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut file = open(reach(path))?;
     if !file.metadata()?.is_file() {
@@ -52,7 +54,8 @@ pub(super) fn read(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// `None` if a file with this modification time already counts as complete.
+/// Returns the time until a file with this modification time counts as complete; `None` if it
+/// already does.
 pub(super) fn unrest(modified: SystemTime) -> Option<Duration> {
     unrest_at(SystemTime::now(), modified)
 }

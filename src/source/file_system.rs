@@ -11,14 +11,16 @@ use std::path::Path;
 /// Identifies a file system: its device number on Unix; 0 on other systems.
 pub(super) type FileSystemId = u64;
 
-/// Must be called before each operation on the path.
+/// Returns the path unchanged. Must be called before each operation on the path, so that tests can
+/// block the operation.
 pub(super) fn reach(path: &Path) -> &Path {
     #[cfg(test)]
     hanging::wait(path, hanging::Operations::All);
     path
 }
 
-/// Must be called before the folder is registered for events.
+/// Returns the folder unchanged. Must be called before the folder is registered for events, so that
+/// tests can block the registration.
 pub(super) fn reach_to_register(folder: &Path) -> &Path {
     #[cfg(test)]
     hanging::wait(folder, hanging::Operations::Registering);
@@ -114,8 +116,8 @@ pub(super) mod hanging {
         }
     }
 
-    /// Panics if `call` does not return within a minute, because it is then probably waiting for a
-    /// hanging folder.
+    /// Runs `call` on a new thread and returns the result. Panics if `call` does not return within
+    /// a minute, because it is then probably waiting for a hanging folder.
     pub(in crate::source) fn returns<R: Send + 'static>(what: &str, call: impl FnOnce() -> R + Send + 'static) -> R {
         let (sender, receiver) = mpsc::channel();
         std::thread::spawn(move || sender.send(call()));

@@ -64,14 +64,14 @@ pub struct HostMap<T> {
 
 type Names = HashMap<Box<[u8]>, Ports, foldhash::fast::RandomState>;
 
-/// Each value is an index into the list of values.
+/// The values for one host, by port. Each value is an index into the list of values.
 #[derive(Clone, Debug, Default)]
 struct Ports {
     other: Option<usize>,
     ports: Vec<(u16, usize)>,
 }
 
-// An error message consists of the pattern and one of these strings.
+// Problems with a pattern. An error message consists of the pattern and one of these strings.
 const MALFORMED: &str =
     "is not a host: write a name such as \"example.com\", \"*.example.com\" or \"*\", or an address";
 const OTHER_SCRIPT: &str = "is not ASCII: write the host in its ASCII form, which begins with \"xn--\", or turn on the feature \

@@ -57,7 +57,7 @@ pub struct SiteMap {
 }
 
 impl Sites {
-    /// Do not store the guard, and do not hold it across an await.
+    /// Returns the current sites. Do not store the guard, and do not hold it across an await.
     pub(crate) fn load(&self) -> SitesGuard<'_> {
         match &self.0 {
             SiteLookup::One(live) => SitesGuard::One(live),
@@ -74,8 +74,8 @@ pub(crate) enum SitesGuard<'s> {
 }
 
 impl SitesGuard<'_> {
-    /// `host` is not called if one [`LiveRobots`] applies to all hosts. A request without a host
-    /// belongs to the site with the pattern `*`.
+    /// Returns the site of a host. `host` is not called if one [`LiveRobots`] applies to all hosts.
+    /// A request without a host belongs to the site with the pattern `*`.
     pub(crate) fn find<'h>(&self, host: impl FnOnce() -> Option<(&'h [u8], Option<Scheme>)>) -> Option<&LiveRobots> {
         let hosts = match self {
             Self::One(live) => return Some(live),

@@ -77,8 +77,9 @@ pub struct Gate {
 
 const A_NAME: &str = "the name of one crawler, such as \"Googlebot\"";
 
-/// Reports whether a name is empty, or selects several crawlers as in a config of robotsd:
-/// `category:search`. A `User-Agent` may contain a colon, too, but only after its first space.
+/// Reports whether a name is empty or selects several crawlers, as `category:search` does in a
+/// config of robotsd. A name can also be a `User-Agent` header, which contains a colon only after
+/// its first space, if at all.
 fn is_selection(name: &str) -> bool {
     name.split_whitespace().next().is_none_or(|first| first.contains(':'))
 }
@@ -166,8 +167,9 @@ impl Gate {
         if self.compares_effects {
             let mut drastic_changes = DrasticChange::between(accepted, robots, registry);
             if let (Some(accepted), Some(places)) = (accepted, places) {
-                // The site's own part is compared separately. Otherwise, the loss of all its rules
-                // would go unnoticed, because the appended parts still have rules.
+                // The site's own part is compared separately. If this part loses all its rules, a
+                // comparison of the whole files does not show it, because the appended parts still
+                // have rules.
                 let own = places.own_part(robots);
                 let before = RobotsTxt::parse(Fragment::without_parts(accepted.bytes(), own.bytes()));
                 let losses = DrasticChange::losses(&before, &own);

@@ -18,13 +18,15 @@ const PROBE: &str = ".probe";
 
 pub(super) const SWITCH: &str = "enforcement";
 
-/// The files in a state directory, except the files of versions, which are named after their hash.
+/// Names of the files in a state directory, except the files of versions, which are named after
+/// their hash.
 const OURS: [&str; 5] = ["state.json", "history.jsonl", "live", SWITCH, PROBE];
 
-/// All access to the files of a state directory goes through this type.
+/// The file system of the state directory. All access to the files of the directory goes through
+/// this type.
 #[derive(Clone, Default)]
 pub(in crate::live) struct Disk {
-    /// If this is set, every write is skipped and reported as successful.
+    /// Whether this is a read-only view. If so, every write is skipped and reported as successful.
     pub(in crate::live) is_read_only: bool,
     pub(in crate::live) clock: Clock,
     /// How long to wait for the lock of a folder that another handle has locked.
@@ -53,8 +55,8 @@ impl Disk {
         Self { is_read_only: true, ..Self::default() }
     }
 
-    /// Must be called before every file operation, so that tests can block the operation or let it
-    /// fail.
+    /// Lets tests block a file operation or make it fail. Must be called before every file
+    /// operation.
     pub(super) fn reach(&self, access: Access, path: &Path) -> io::Result<()> {
         #[cfg(test)]
         if let Some(before) = &self.before {
@@ -64,7 +66,8 @@ impl Disk {
         Ok(())
     }
 
-    /// The list is empty if the folder cannot be read.
+    /// Returns the names of the files and folders in a folder. The list is empty if the folder
+    /// cannot be read.
     pub(super) fn names(&self, folder: &Path) -> Vec<String> {
         self.entries(folder).filter_map(|entry| entry.file_name().into_string().ok()).collect()
     }
@@ -111,7 +114,8 @@ impl Disk {
         Ok(())
     }
 
-    /// Removes temporary files of killed processes.
+    /// Removes temporary files of killed processes. `began` is when this process opened the
+    /// directory.
     pub(super) fn clean(&self, folder: &Path, began: SystemTime) {
         if self.is_read_only {
             return;
@@ -156,7 +160,7 @@ impl Disk {
     }
 
     /// Tests whether the folder can be written to, so that a problem is reported before there is
-    /// something to write.
+    /// something to write. Returns the problem, if any.
     pub(super) fn probe(&self, folder: &Path) -> Option<String> {
         if self.is_read_only {
             return None;
@@ -182,9 +186,9 @@ impl Disk {
         file.sync_all()
     }
 
-    /// Opens the lock file for reading. The file is not opened for writing, because this would fail
-    /// on a read-only file system, and because an open file would prevent an operator from
-    /// remounting the file system read-only.
+    /// Opens the lock file for reading. If the file or its folder does not exist, it is created.
+    /// The file is not opened for writing, because this would fail on a read-only file system, and
+    /// because an open file would prevent an operator from remounting the file system read-only.
     pub(super) fn open_lock(&self, path: &Path) -> io::Result<File> {
         self.reach(Access::Look, path)?;
         let open = || at_once(OpenOptions::new()).read(true).open(path);
@@ -204,13 +208,15 @@ impl Disk {
         at_once(for_owner()).write(true).create(true).truncate(false).open(path)
     }
 
-    /// Errors are ignored, because a file that cannot be removed only wastes space.
+    /// Removes a file that is no longer needed. Errors are ignored, because a file that cannot be
+    /// removed only wastes space.
     pub(super) fn remove(&self, path: &Path) {
         if !self.is_read_only {
             let _ = self.reach(Access::Remove, path).and_then(|()| fs::remove_file(path));
         }
     }
 
+    /// Returns the length of a file in bytes, if it exists.
     pub(super) fn length(&self, path: &Path) -> Option<u64> {
         self.reach(Access::Look, path).and_then(|()| fs::symlink_metadata(path)).ok().map(|metadata| metadata.len())
     }
@@ -232,7 +238,7 @@ pub fn is_cut(file: &mut File) -> io::Result<bool> {
     Ok(last != *b"\n")
 }
 
-/// Parses the name of a temporary file, `.NAME.PROCESS.ThreadId(THREAD).tmp`.
+/// Returns the process ID in the name of a temporary file, `.NAME.PROCESS.ThreadId(THREAD).tmp`.
 fn writer_of(name: &str) -> Option<u32> {
     let (rest, thread) = name.strip_prefix('.')?.strip_suffix(").tmp")?.rsplit_once(".ThreadId(")?;
     let (name, process) = rest.rsplit_once('.')?;
@@ -271,7 +277,8 @@ pub(crate) fn open(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
-/// The path is unique, because a thread writes only one file at a time.
+/// Returns the temporary path of a file. The path contains the IDs of the process and the thread.
+/// It is unique, because a thread writes only one file at a time.
 fn aside(path: &Path) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     path.with_file_name(format!(".{name}.{}.{:?}.tmp", std::process::id(), std::thread::current().id()))

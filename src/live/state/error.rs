@@ -100,8 +100,8 @@ pub(crate) type ProblemListener = Box<dyn Fn(&ProblemEvent<'_>) + Send + Sync>;
 pub(super) struct StateListeners(Mutex<Vec<ProblemListener>>);
 
 impl ProblemEvent<'_> {
-    /// If a listener panics, the panic hook reports the panic, and the other listeners are still
-    /// notified.
+    /// Notifies listeners of the event. If a listener panics, the panic hook reports the panic, and
+    /// the other listeners are still notified.
     pub(crate) fn notify(&self, listeners: &[ProblemListener]) {
         for listener in listeners {
             let _ = catch_unwind(AssertUnwindSafe(|| listener(self)));
@@ -187,7 +187,8 @@ impl ProblemKind {
     }
 }
 
-/// There is at most one problem of each kind.
+/// The problems of a state directory or of one site in it. There is at most one problem of each
+/// kind.
 pub(super) struct Problems {
     site: Option<String>,
     listeners: Arc<StateListeners>,
@@ -222,7 +223,8 @@ impl Problems {
         self.current.lock().iter().map(problem).collect()
     }
 
-    /// Notifies the listeners if the problem has changed.
+    /// Stores the current problem of this kind. If `problem` is `None`, removes it. Notifies the
+    /// listeners if the problem has changed.
     pub(super) fn set(&self, kind: ProblemKind, problem: Option<String>) {
         self.set_shown(kind, problem, str::to_owned);
     }

@@ -27,7 +27,8 @@ pub fn folder_name(site: &str) -> String {
     }
 }
 
-/// `None` if the name was cut, or does not belong to a site.
+/// Returns the site with this folder name. `None` if the name was cut, or does not belong to a
+/// site.
 pub(super) fn site_of_folder(name: &str) -> Option<String> {
     // Cut names are recognised first, because the first digits of the hash could also be decoded as
     // an escaped byte.

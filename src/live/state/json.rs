@@ -9,7 +9,8 @@ use crate::live::{
 };
 use serde_json::{Value, json};
 
-/// Increase this number when the format changes so much that older releases would misread it.
+/// Version of the format. Increase this number when the format changes so much that older releases
+/// would misread it.
 const FORMAT: u64 = 1;
 
 pub(super) struct ListedState {
@@ -53,8 +54,9 @@ pub(super) fn write(stamp: u64, versions: &AcceptedVersions, pending: Option<&Pe
     format!("{document:#}\n").into_bytes()
 }
 
-/// `modified` is when `state.json` was written. The modification time of a version is changed to
-/// `now` if it is in the future. The callers must correct `since` in the same way.
+/// Parses `state.json`; `None` if the bytes are not in the format of [`write()`]. `modified` is
+/// when `state.json` was written. If the modification time of a version is in the future, it is
+/// changed to `now`. The callers must correct `since` in the same way.
 pub(super) fn read(bytes: &[u8], modified: Option<SystemTime>, now: SystemTime) -> Option<ListedState> {
     let document: Value = serde_json::from_slice(bytes).ok()?;
     if document["format"].as_u64()? != FORMAT {

@@ -25,7 +25,8 @@ const LOCK: &str = "lock";
 /// Interval between attempts to lock a folder that another handle has locked.
 const TRY_AGAIN: Duration = Duration::from_millis(10);
 
-/// Files in the folder may only be written while a guard from [`FolderLock::writing`] is held.
+/// The lock of a folder. Files in the folder may only be written while a guard from
+/// [`FolderLock::writing`] is held.
 pub(super) struct FolderLock {
     path: PathBuf,
     held: RwLock<LockState>,
@@ -40,8 +41,8 @@ pub(super) enum LockState {
     Released,
 }
 
-/// A [`StateDir`](crate::live::StateDir), its clones and their sites share this value, and the lock
-/// is released when the last of them is dropped.
+/// Releases the lock of a folder when it is dropped. A [`StateDir`](crate::live::StateDir), its
+/// clones and their sites share this value, so the last of them releases the lock.
 pub(super) struct LockHold {
     pub(super) lock: Arc<FolderLock>,
     pub(super) writer: Arc<StateWriter>,
@@ -66,6 +67,8 @@ impl FolderLock {
         Self { path: folder.join(LOCK), held: RwLock::new(LockState::Unlocked) }
     }
 
+    /// Tries again to lock a folder that could not be locked before. Returns the problem if the
+    /// folder still cannot be locked.
     pub(super) fn retry(&self, disk: &Disk, folder: &Path) -> Option<String> {
         if !matches!(*self.read(), LockState::Unlocked) {
             return None;
@@ -142,7 +145,8 @@ impl Drop for LockHold {
     }
 }
 
-/// Waits for up to `Disk::lock_patience` if another handle has locked the folder.
+/// Locks the folder. If another handle has locked it, waits for up to `Disk::lock_patience`. The
+/// string is the problem if the folder cannot be locked for another reason.
 fn acquire(disk: &Disk, folder: &Path, path: &Path) -> Result<(LockState, Option<String>), StateError> {
     let start = Instant::now();
     loop {

@@ -23,7 +23,8 @@ use super::error::StateError;
 use super::json::{millis, time};
 use crate::live::{AcceptedState, AcceptedVersions, Durability, VersionHash};
 
-/// A date after `now` is changed to `now`.
+/// Returns the newest undamaged record and its stamp, if any. A date after `now` is changed to
+/// `now`.
 pub(super) fn read(disk: &Disk, path: &Path, now: SystemTime) -> Result<Option<(u64, LiveRecord)>, String> {
     let bytes = disk.read(path)?.unwrap_or_default();
     Ok(newest(&bytes, now))
@@ -85,6 +86,8 @@ const SLOT: usize = 1024;
 /// Number of hex digits in the digest that each slot begins with.
 const DIGEST: usize = 16;
 
+/// The record of the live version and of the versions that were rolled back.
+///
 /// The file has two slots, which are written alternately, each with its own digest. If one slot is
 /// truncated, it is ignored, and the other one remains valid. Each slot has a stamp. A stamp
 /// greater than that of `state.json` means that the slot was written, but the following write of
@@ -135,6 +138,7 @@ pub(super) fn newest(bytes: &[u8], now: SystemTime) -> Option<(u64, LiveRecord)>
     slots(bytes, now).into_iter().flatten().max_by_key(|(stamp, _)| *stamp)
 }
 
+/// Returns the offset of the older slot in the file, in bytes.
 pub(super) fn older(bytes: &[u8], now: SystemTime) -> u64 {
     let [first, second] = slots(bytes, now).map(|slot| slot.map(|(stamp, _)| stamp));
     if first <= second { 0 } else { SLOT as u64 }

@@ -8,10 +8,11 @@ use std::path::Path;
 
 use crate::live::Durability;
 
-/// Writes a file at `aside`, renames it to `path`, and returns the open file. If the process ends
-/// before the rename, the previous file stays. Creates the folder if it is missing. Only the owner
-/// can access the file, and the folder if it was created. If `path` or `aside` is a symbolic link,
-/// the link is replaced, and its target does not change.
+/// Replaces a file: creates the new file at `aside`, lets `write` write it, and renames it to
+/// `path`. Returns the open file. If the process ends before the rename, the previous file stays.
+/// If the folder does not exist, it is created. Only the owner has access to the file and to a
+/// folder that was created. If `path` or `aside` is a symbolic link, the link is replaced, and its
+/// target does not change.
 pub fn replace(path: &Path, aside: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<File> {
     let mut file = with_folder(aside, || create_or_replace(aside))?;
     let written = write(&mut file).and_then(|()| fs::rename(aside, path));
@@ -35,8 +36,8 @@ pub(crate) fn put(path: &Path, aside: &Path, bytes: &[u8], durability: Durabilit
     if is_durable { sync_folder(folder_of(path)) } else { Ok(()) }
 }
 
-/// If there is a file or symbolic link at the path, for example from a killed process with the same
-/// ID, it is removed first. The target of the link does not change.
+/// Creates a new file. If there is already a file or symbolic link at the path, for example from a
+/// killed process with the same ID, it is removed first. The target of the link does not change.
 pub(super) fn create_or_replace(path: &Path) -> io::Result<File> {
     let create = || for_owner().write(true).create_new(true).open(path);
     match create() {

@@ -25,8 +25,8 @@ const RECORD: &str = "live";
 /// entries.
 const MAX_HISTORY_BYTES: u64 = 128 << 10;
 
-/// All sites share one writer. When this value is dropped, it writes all changes that are not
-/// written yet.
+/// Reads and writes the state of one site. All sites share one writer. When this value is dropped,
+/// it writes all changes that are not written yet.
 pub(in crate::live) struct SiteState {
     pub(super) store: Arc<SiteStore>,
     pub(super) writer: Arc<StateWriter>,
@@ -42,12 +42,12 @@ pub(super) struct SiteStore {
     folder: PathBuf,
     /// When the directory was opened. Temporary files that are older are from another process.
     began: SystemTime,
-    /// If the history cannot be written, the stored message is only the cause of the error, because
-    /// the number of unwritten entries changes often. [`SiteStore::waiting`] adds this number to
-    /// the message.
+    /// The problems of the site. If the history cannot be written, the stored message is only the
+    /// cause of the error, because the number of unwritten entries changes often.
+    /// [`SiteStore::waiting`] adds this number to the message.
     pub(super) problems: Problems,
     place: Mutex<QueuePlace>,
-    /// The lock is never held while the disk is accessed.
+    /// The changes that are not written yet. The lock is never held while the disk is accessed.
     unwritten: Mutex<Unwritten>,
     /// What this process has read from the files in the folder or written to them. The lock is held
     /// while files of the site are written.
@@ -94,7 +94,7 @@ impl SiteState {
         remembered
     }
 
-    /// Does not block: the writer's thread writes the versions later.
+    /// Stores the versions in memory. Does not block: the writer's thread writes them later.
     pub(in crate::live) fn save(&self, versions: AcceptedVersions, pending: Option<Pending>, durability: Durability) {
         let before = {
             let mut unwritten = self.store.unwritten.lock();
@@ -108,7 +108,8 @@ impl SiteState {
         drop(before);
     }
 
-    /// Does not block: the writer's thread writes the entry later.
+    /// Stores a history entry in memory. Does not block: the writer's thread writes the entry
+    /// later.
     pub(in crate::live) fn append(&self, entry: HistoryEntry) {
         let mut unwritten = self.store.unwritten.lock();
         unwritten.entries.push_back(entry);
@@ -129,7 +130,7 @@ impl SiteState {
         }
     }
 
-    /// If the write fails, it is retried later.
+    /// Writes the kill switch. If the write fails, it is retried later.
     pub(in crate::live) fn set_enforcement(&self, enforcement: Enforcement) -> Result<(), StateError> {
         let written = self.store.switch.set(enforcement, &self.store.lock, &self.store.problems);
         if written.is_err() {
@@ -148,7 +149,7 @@ impl SiteState {
         self.store.problems.set(ProblemKind::Behind, problem);
     }
 
-    /// Does not wait for the disk.
+    /// Returns the problems. Does not wait for the disk.
     pub(in crate::live) fn problems(&self) -> Vec<Problem> {
         let mut problems = self.store.problems.all();
         for problem in problems.iter_mut().filter(|problem| problem.kind == ProblemKind::History) {
@@ -176,7 +177,7 @@ impl StateJob for SiteStore {
         &self.place
     }
 
-    /// Changes that could not be written are kept.
+    /// Writes all changes that are not written yet. Changes that could not be written are kept.
     fn write(&self) -> bool {
         let Some(_writing) = self.lock.writing() else { return true };
         // `written` is locked before the changes are copied. Otherwise, if two writes run
@@ -266,9 +267,9 @@ impl SiteStore {
         self.unwritten.lock().is_empty() && self.switch.unwritten().is_none()
     }
 
-    /// Writes the record of the live version first, because this usually needs no free disk space.
-    /// Returns two results: whether the list of versions was written, and whether the record was
-    /// written.
+    /// Saves the versions of the site. Writes the record of the live version first, because this
+    /// usually needs no free disk space. Returns two results: whether the list of versions was
+    /// written, and whether the record was written.
     fn save(&self, written: &mut Written, state: &SavedState) -> (Result<(), StateError>, Result<(), StateError>) {
         let SavedState { versions, pending, durability } = state;
         let kept = versions.iter().map(|accepted| &accepted.version);
@@ -329,8 +330,8 @@ impl SiteStore {
         Ok(())
     }
 
-    /// Returns the number of added entries. A file that is too large is rewritten with only its
-    /// last entries.
+    /// Appends entries to the history on disk, and returns the number of added entries. A file that
+    /// is too large is rewritten with only its last entries.
     fn append(&self, entries: &VecDeque<HistoryEntry>) -> (usize, Result<(), StateError>) {
         let path = self.folder.join(HISTORY);
         let is_grown = self.disk.length(&path).is_some_and(|length| length >= MAX_HISTORY_BYTES);

@@ -289,9 +289,9 @@ impl StateDir {
         writer.call(folder.clone());
     }
 
-    /// Returns the reason if the kill switch of all sites counts as [`Enforcement::Off`], although
-    /// no operator has switched it off: its file is damaged or could not be read. `None` if there
-    /// is no such problem, or if the switch was set afterwards.
+    /// Returns the problem if the file of the kill switch for all sites is damaged or could not be
+    /// read. The switch then counts as [`Enforcement::Off`], although no operator has switched it
+    /// off. `None` if there is no such problem, or if the switch was set afterwards.
     pub fn switch_problem(&self) -> Option<String> {
         self.root.folder.problems.get(ProblemKind::UnreadSwitch)
     }

@@ -17,7 +17,8 @@ pub(super) struct SwitchFile {
     /// is full. The lock is held while the file is written, so that concurrent changes are written
     /// in order.
     is_made: Mutex<bool>,
-    /// The lock is never held while the disk is accessed.
+    /// The new position of the switch, if it is not written yet. The lock is never held while the
+    /// disk is accessed.
     unwritten: Mutex<Option<Enforcement>>,
 }
 
@@ -30,7 +31,8 @@ impl SwitchFile {
         *self.unwritten.lock()
     }
 
-    /// A position that cannot be written now is kept and written later.
+    /// Writes a new position of the switch. A position that cannot be written now is kept and
+    /// written later.
     pub(super) fn set(
         &self,
         enforcement: Enforcement,
@@ -49,7 +51,7 @@ impl SwitchFile {
     }
 
     /// Writes the position that could not be written before, if any. Otherwise creates the file if
-    /// it does not exist yet.
+    /// it does not exist yet. Returns whether everything is written.
     pub(super) fn write(&self, problems: &Problems) -> bool {
         let mut is_made = self.is_made.lock();
         let Some(enforcement) = self.unwritten() else {
@@ -73,10 +75,11 @@ impl SwitchFile {
 }
 
 impl Disk {
-    /// A file that contains neither `on` nor `off` was probably edited by an operator. It counts as
-    /// `off`, so that no client is refused by mistake. An empty file counts as `on`. Every change
-    /// of the switch is synced to the disk, so a file can be empty only after a power failure
-    /// before the first change.
+    /// Reads the kill switch in a folder. Also returns a problem if the file is unreadable or
+    /// invalid. A file that contains neither `on` nor `off` was probably edited by an operator. It
+    /// counts as `off`, so that no client is refused by mistake. An empty file counts as `on`.
+    /// Every change of the switch is synced to the disk, so a file can be empty only after a power
+    /// failure before the first change.
     pub(super) fn read_switch(&self, folder: &Path) -> (Enforcement, Option<String>) {
         let path = folder.join(SWITCH);
         match self.read(&path) {
@@ -99,6 +102,8 @@ impl Disk {
         }
     }
 
+    /// Writes the file of a kill switch: `on` or `off`.
+    ///
     /// The file is written under a temporary name and renamed. If this fails, for example on a full
     /// disk, the existing file is overwritten in place. If the machine crashes while the file is
     /// overwritten, the file may contain an invalid value, which counts as `off`.
@@ -110,7 +115,8 @@ impl Disk {
     }
 
     /// Creates the file of a switch that was never used, so that it can later be overwritten even
-    /// on a full disk. The file contains `on`, which is equivalent to a missing file.
+    /// on a full disk. The file contains `on`, which is equivalent to a missing file. Returns
+    /// whether the file now exists and is not empty.
     pub(super) fn make_switch(&self, folder: &Path) -> bool {
         let path = folder.join(SWITCH);
         match self.read(&path) {
@@ -130,7 +136,8 @@ fn is_blank(octets: &[u8]) -> bool {
     octets.iter().all(|octet| *octet == 0)
 }
 
-/// The length is the same for `on` and `off`, so that the file can be overwritten in place.
+/// Returns the content of the file. Its length is the same for `on` and `off`, so that the file can
+/// be overwritten in place.
 fn in_place(enforcement: Enforcement) -> [u8; 4] {
     match enforcement {
         Enforcement::On => *b"on \n",

@@ -26,18 +26,19 @@ const TRIED_AT_ONCE: usize = 8;
 pub(super) trait StateJob: Send + Sync {
     fn place(&self) -> &Mutex<QueuePlace>;
 
-    /// Returns whether all writes succeeded.
+    /// Writes all unwritten changes. Returns whether all writes succeeded.
     fn write(&self) -> bool;
 }
 
-/// Each of the queues `jobs` and `later` contains a job at most once.
+/// Whether a job is in the queues `jobs` and `later`. Each queue contains a job at most once.
 #[derive(Debug, Default)]
 pub(super) struct QueuePlace {
     is_called: bool,
     is_later: bool,
 }
 
-/// The writer's thread ends when everything is written, or when all sites are dropped.
+/// Writes the files of one state directory. The writer's thread ends when everything is written, or
+/// when all sites are dropped.
 #[derive(Default)]
 pub(in crate::live) struct StateWriter {
     #[cfg(test)]
@@ -154,7 +155,8 @@ impl StateWriter {
         queue.is_running = false;
     }
 
-    /// If one of them succeeds, retries all others immediately, because they may succeed, too.
+    /// Retries the first few failed jobs. If one of them succeeds, retries all others immediately,
+    /// because they may succeed, too.
     fn retry_some<'q>(&'q self, mut queue: MutexGuard<'q, Queue>) -> MutexGuard<'q, Queue> {
         let (few, wait) = (TRIED_AT_ONCE.min(queue.later.len()), queue.wait.max(RETRY_FIRST));
         let tried: Vec<_> = queue.later.drain(..few).collect();

@@ -64,7 +64,8 @@ impl AcceptedVersions {
         self.0.iter().any(|version| version.hash() == hash && version.standing == AcceptedState::RolledBack)
     }
 
-    /// An earlier version keeps the date of its first acceptance.
+    /// Adds a version, or makes an earlier version current again. An earlier version keeps the date
+    /// of its first acceptance.
     pub(in crate::live) fn accept(&mut self, mut version: AcceptedVersion, grace: Duration, now: SystemTime) {
         if let Some(at) = self.0.iter().position(|known| known.hash() == version.hash()) {
             version.since = self.0.remove(at).since.min(version.since);
@@ -82,6 +83,7 @@ impl AcceptedVersions {
     }
 
     /// Allows rolled-back versions to go live again, because the content of the source has changed.
+    /// Returns whether there were any rolled-back versions.
     pub(in crate::live) fn supersede(&mut self) -> bool {
         let held = self.0.iter_mut().filter(|version| version.standing == AcceptedState::RolledBack);
         held.fold(false, |_, version| {
@@ -90,6 +92,7 @@ impl AcceptedVersions {
         })
     }
 
+    /// Marks the versions with these hashes as rolled back, and all others as not rolled back.
     pub(in crate::live) fn set_rolled_back(&mut self, hashes: &[VersionHash]) {
         for version in &mut self.0 {
             match (hashes.contains(&version.hash()), version.standing) {
@@ -100,6 +103,7 @@ impl AcceptedVersions {
         }
     }
 
+    /// Makes an earlier version the current one. Returns whether the version was found.
     pub(in crate::live) fn bring_back(&mut self, hash: VersionHash) -> bool {
         let Some(at) = self.0.iter().position(|version| version.hash() == hash) else { return false };
         if self.current().is_none_or(|current| current.hash() != hash) {
@@ -110,7 +114,7 @@ impl AcceptedVersions {
     }
 
     /// Changes dates in the future to `now`. Versions have such dates if the clock was set back,
-    /// and the dates would prolong the grace period.
+    /// and the dates would prolong the grace period. Returns whether any date was changed.
     pub(in crate::live) fn date_until(&mut self, now: SystemTime) -> bool {
         let mut ahead = self.0.iter_mut().filter(|version| version.since > now).peekable();
         let are_there = ahead.peek().is_some();

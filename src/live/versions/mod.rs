@@ -24,7 +24,8 @@ pub(crate) struct Version {
 }
 
 impl Version {
-    /// `modified` is the time when the bytes were last changed at the source, if known.
+    /// Creates a version from bytes. `modified` is the time when the bytes were last changed at the
+    /// source, if known.
     pub(crate) fn new(bytes: impl Into<Arc<[u8]>>, origin: &Arc<str>, modified: Option<SystemTime>) -> Self {
         let bytes = bytes.into();
         Self { hash: VersionHash::of(&bytes), bytes, origin: origin.clone(), modified, places: None }

@@ -91,13 +91,13 @@ type EachSite = Box<dyn Fn(&str, LiveBuilder<FileSource>) -> LiveBuilder<FileSou
 pub(super) struct DirectoryState {
     pub(super) settings: DirectorySettings,
     pub(super) sites: SiteMap,
-    /// Only scans change this map. The lock is held only briefly.
+    /// The open sites, by host. Only scans change this map. The lock is held only briefly.
     pub(super) open: Mutex<BTreeMap<String, DirectorySite>>,
     /// The file names that the last listing ignored, with the reasons. The lock is held only
     /// briefly.
     pub(super) ignored: Mutex<BTreeMap<String, String>>,
-    /// The lock is held while the folder is listed and sites are opened, so that only one scan runs
-    /// at a time.
+    /// State of the scans. The lock is held while the folder is listed and sites are opened, so
+    /// that only one scan runs at a time.
     scan: Mutex<ScanRecord>,
     pub(super) watched: std::sync::OnceLock<Watched>,
 }
@@ -150,8 +150,8 @@ impl DirectoryState {
         }
     }
 
-    /// Must be called before the folder is listed. Otherwise, a file that is created in between
-    /// could be missed.
+    /// Starts to watch the folder. Must be called before the folder is listed. Otherwise, a file
+    /// that is created in between could be missed.
     pub(super) fn watch(self: &Arc<Self>) {
         let directory = Arc::downgrade(self);
         let look = move || {
@@ -257,7 +257,7 @@ impl DirectoryState {
         Some(DirectorySite { name, live })
     }
 
-    /// Closes the sites whose file was removed and was never usable.
+    /// Closes the sites whose file was removed and was never usable. Returns these sites.
     fn close_sites_without_file(&self, listed: &BTreeMap<String, String>) -> Vec<(String, DirectorySite)> {
         let mut open = self.open.lock();
         let without = |(host, site): (&String, &DirectorySite)| {
@@ -305,6 +305,7 @@ impl DirectoryState {
     }
 }
 
+/// Returns the time until a recently modified file may be read; `None` if it may be read now.
 fn rest(path: &Path) -> Option<Duration> {
     file::unrest(fs::metadata(reach(path)).ok()?.modified().ok()?)
 }
@@ -322,7 +323,7 @@ fn is_site_file(name: &str) -> bool {
     name.ends_with(ENDING) && !name.starts_with('.')
 }
 
-/// Blocks until the file system responds.
+/// Lists the files in the folder. Blocks until the file system responds.
 pub(super) fn list(path: &Path, fallback: &str) -> io::Result<FolderListing> {
     let mut names = BTreeSet::new();
     let mut listing = FolderListing::default();

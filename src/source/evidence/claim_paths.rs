@@ -56,8 +56,8 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 const SHARDS: usize = 16;
 
-/// Breakers count clients, not requests. A verified client is counted only once per minute, so most
-/// of its requests need no lock.
+/// The breakers of all crawlers on all claim paths. Breakers count clients, not requests. A
+/// verified client is counted only once per minute, so most of its requests need no lock.
 #[derive(Debug, Default)]
 pub(super) struct ClaimPaths {
     shards: [Mutex<PathTable>; SHARDS],
@@ -108,8 +108,8 @@ impl ClaimPaths {
         CrawlerPath { path, crawler, key: self.hasher.hash_one((path, crawler)) }
     }
 
-    /// Counts the result of checking a claim. If failed checks on this path are unreliable
-    /// ([`SuspectPath`]), a refuted claim becomes undecided.
+    /// Counts the result of checking a claim, and returns the identity to use. If failed checks on
+    /// this path are unreliable ([`SuspectPath`]), a refuted claim becomes undecided.
     pub(super) fn judge(
         &self,
         claims: CrawlerPath<'_>,
@@ -178,8 +178,8 @@ impl ClaimPaths {
         verified
     }
 
-    /// Ignores times that are more than a day old, and times in the future, which come from a wrong
-    /// clock.
+    /// Loads the results of an earlier process. Ignores times that are more than a day old, and
+    /// times in the future, which come from a wrong clock.
     pub(super) fn restore(&self, verified: Vec<VerifiedPath>, now: SystemTime) {
         let time = |seconds: Option<u64>| SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(seconds?));
         for VerifiedPath { site, listener, crawler, verified, signed } in verified.into_iter().take(MAX_PATHS) {
@@ -196,16 +196,17 @@ impl ClaimPaths {
     }
 
     /// Returns the hash that identifies a verified client in [`RecentMarks`] for one minute, so
-    /// that the client is counted only once in this minute. Only a few integers are hashed, because
-    /// this function runs for every request of a crawler.
+    /// that the client is counted only once in this minute. `path` is a [`CrawlerPath::key`]. Only
+    /// a few integers are hashed, because this function runs for every request of a crawler.
     fn mark(&self, path: u64, method: IdentityMethod, address: Option<PublicAddress>, now: SystemTime) -> u64 {
         let client = address.map_or(0, |address| bits(address.get()));
         self.hasher.hash_one((path, client, minute(now) << 2 | method as u64))
     }
 
-    /// Reports whether a breaker can be added. If there are too many breakers, first removes the
-    /// least recently used one in `paths` whose crawler was not verified within the last day.
-    /// Clients with invented claims therefore cannot displace the breakers of verified crawlers.
+    /// Reports whether a breaker can be added. If there are already [`MAX_PATHS`] breakers, first
+    /// removes a breaker in `paths` whose crawler was not verified within the last day: the one
+    /// that was used least recently. Clients with invented claims therefore cannot displace the
+    /// breakers of verified crawlers.
     fn has_room(&self, paths: &mut PathTable, now: SystemTime) -> bool {
         if self.known.fetch_add(1, Ordering::Relaxed) < MAX_PATHS {
             return true;
@@ -313,7 +314,7 @@ impl SavedPaths {
         Ok(learned)
     }
 
-    /// The result is empty if the file does not exist.
+    /// Reads the file. The result is empty if the file does not exist.
     fn read(&self) -> Result<Learned, String> {
         let Some(value) = read_json(&self.0)? else { return Ok(Learned::default()) };
         let paths = value.get("paths").and_then(Value::as_array);
@@ -347,14 +348,15 @@ impl SavedPaths {
 }
 
 impl Learned {
-    /// The string is empty if there are no results. An existing file then stays unchanged.
+    /// Returns the JSON to write. The string is empty if there are no results. An existing file
+    /// then stays unchanged.
     fn written(&self) -> String {
         let is_empty = self.paths.is_empty() && self.proofs.is_empty();
         if is_empty { String::new() } else { serde_json::to_string(self).unwrap_or_default() }
     }
 }
 
-/// Skips invalid values.
+/// Parses the values. Skips invalid values.
 fn each<'v, T: Deserialize<'v>>(values: impl IntoIterator<Item = &'v Value>) -> Vec<T> {
     values.into_iter().filter_map(|value| T::deserialize(value).ok()).collect()
 }

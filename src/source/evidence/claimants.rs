@@ -39,6 +39,8 @@ impl Default for FirstSeen {
 }
 
 impl FirstSeen {
+    /// Returns when an address was first seen. If the address is new, stores `now` and returns
+    /// `None`.
     pub(super) fn time(&self, address: PublicAddress, now: SystemTime) -> Option<SystemTime> {
         let known = self.times.get(&address);
         if known.is_none() {

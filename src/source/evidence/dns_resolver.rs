@@ -32,7 +32,7 @@ pub(super) const PACE: Duration = Duration::from_millis(20);
 /// Maximum number of times that a query is sent if no response arrives.
 const ATTEMPTS: u32 = 2;
 
-/// This resolver uses neither search domains nor a hosts file.
+/// A resolver for absolute names. It uses neither search domains nor a hosts file.
 #[derive(Debug)]
 pub(super) struct DnsResolver {
     resolver: TokioResolver,
@@ -41,7 +41,8 @@ pub(super) struct DnsResolver {
 }
 
 impl DnsResolver {
-    /// Queries the servers of the system if `servers` is empty.
+    /// Creates a resolver that queries these servers. If `servers` is empty, it queries the servers
+    /// of the system.
     pub(super) fn new(servers: &[SocketAddr], pace: Duration, timeout: Duration) -> io::Result<Self> {
         let mut builder = if servers.is_empty() {
             TokioResolver::builder_tokio().map_err(io::Error::other)?
@@ -54,8 +55,8 @@ impl DnsResolver {
         Ok(Self { resolver, gate: question_gate(pace), timeout })
     }
 
-    /// Returns the result, and how long the DNS records that it depends on are valid. Calls `note`
-    /// for every response.
+    /// Sends the queries that a check needs. Returns the result, and how long the DNS records that
+    /// it depends on are valid. Calls `note` for every response.
     pub(super) async fn check(
         &self,
         mut check: RdnsCheck,

@@ -158,7 +158,8 @@ impl ListCopy {
         [saved, own.map(Self::of_file), Self::embedded(url).map(Ok)].into_iter().flatten().collect()
     }
 
-    /// Returns `None` if no copy was saved or if the folder does not exist.
+    /// Reads the copy of a list that a [`Verifier`](super::Verifier) saved in a folder. Returns
+    /// `None` if no copy was saved or if the folder does not exist.
     fn saved(folder: &Path, url: &str) -> Result<Option<Self>, FollowError> {
         let url: FetchUrl = url.parse().map_err(|error| FollowError::new(format!("list {url:?}: {error}")))?;
         let Some(saved) = SavedDocuments::new(folder.to_owned()).read(&url.to_string())? else { return Ok(None) };
@@ -208,8 +209,8 @@ const BROWSERS: &[&str] = &[
     "Mozilla/5.0 (Android 15; Mobile; rv:145.0) Gecko/145.0 Firefox/145.0",
 ];
 
-/// Rejects a registry that is not UTF-8, or that is an HTML or XML page. An operator's own file is
-/// not checked in this way.
+/// Converts a fetched registry to a string. Rejects a registry that is not UTF-8, or that is an
+/// HTML or XML page. An operator's own file is not checked in this way.
 fn check_text(octets: &[u8]) -> Result<&str, String> {
     let text = std::str::from_utf8(octets).map_err(|error| {
         let before = &octets[..error.valid_up_to()];

@@ -56,7 +56,7 @@ struct Waiting<T> {
 #[derive(Clone, Copy, Debug)]
 struct Networks([Network; 2]);
 
-/// When this guard is dropped, the lookup counts as finished.
+/// A guard for a lookup in progress. When it is dropped, the lookup counts as finished.
 #[derive(Debug)]
 pub(super) struct InFlight<T> {
     queue: Arc<LookupQueue<T>>,

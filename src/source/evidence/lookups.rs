@@ -66,8 +66,8 @@ pub(super) struct Lookup {
 }
 
 impl OperatorNames {
-    /// `proof` is an address that an earlier process verified by the operator's names, and that
-    /// this process has not looked up yet.
+    /// Creates an entry for an operator. `proof` is an address that an earlier process verified by
+    /// the operator's names, and that this process has not looked up yet.
     pub(super) fn new(number: u32, patterns: Arc<[NamePattern]>, proof: Option<PublicAddress>) -> Self {
         Self { number, patterns, proof: Mutex::new(proof), ..Self::default() }
     }
@@ -106,7 +106,8 @@ impl Lookups {
         Arc::new(Self { known, queue, ended, answered, failed, clock, version })
     }
 
-    /// Returns whether the reverse DNS names of an address belong to this operator.
+    /// Returns whether the reverse DNS names of an address belong to this operator. If this is not
+    /// known yet, adds the address to the lookup queue.
     pub(super) fn outcome(&self, address: PublicAddress, names: &Arc<OperatorNames>, now: SystemTime) -> MethodOutcome {
         let key = (address, names.number);
         let known = self.known.get(&key).filter(|known| holds(known.until, now));
@@ -137,8 +138,8 @@ impl Lookups {
         MethodOutcome::Undecided(if has_room { UndecidedReason::Pending } else { UndecidedReason::Busy })
     }
 
-    /// If the queue is full, this address or another one is dropped. Reports whether this address
-    /// is in the queue.
+    /// Adds an address to the queue. If the queue is full, this address or another one is dropped.
+    /// Reports whether this address is in the queue.
     fn enqueue(&self, address: PublicAddress, names: &Arc<OperatorNames>) -> bool {
         let Some(left_out) = self.queue.push(address, Lookup { address, names: names.clone() }) else { return true };
         let key = (left_out.address, left_out.names.number);
@@ -154,7 +155,8 @@ impl Lookups {
         key != (address, names.number)
     }
 
-    /// Never returns. If the future is dropped, the waiting addresses are not looked up.
+    /// Runs the queued lookups. Never returns. If the future is dropped, the waiting addresses are
+    /// not looked up.
     pub(super) async fn run(self: Arc<Self>, resolver: DnsResolver) {
         let resolver = Arc::new(resolver);
         loop {
@@ -175,8 +177,8 @@ impl Lookups {
         last.store(second(self.clock.now()), Ordering::Relaxed);
     }
 
-    /// `None` if no query was sent. A failure soon after an answer is ignored, because a single
-    /// response may be lost.
+    /// Reports whether the resolver answers queries; `None` if no query was sent. A failure soon
+    /// after an answer is ignored, because a single response may be lost.
     pub(super) fn is_answered(&self) -> Option<bool> {
         let [answered, failed] = [&self.answered, &self.failed].map(|at| at.load(Ordering::Relaxed));
         let answers = || answered > 0 && failed.saturating_sub(answered) <= ANSWERS.as_secs();
@@ -204,7 +206,7 @@ impl Lookups {
     }
 }
 
-/// A result is not valid any more if the clock was set back.
+/// Reports whether a result is still valid. It is not valid any more if the clock was set back.
 fn holds(until: SystemTime, now: SystemTime) -> bool {
     until.duration_since(now).is_ok_and(|rest| rest <= VERIFIED_MOST)
 }
@@ -217,10 +219,11 @@ const PARTS: usize = 256;
 
 type NameKey = (PublicAddress, u32);
 
-/// Verified addresses are stored separately. Only operators can assign the reverse DNS names that
-/// verify an address, so other clients cannot displace verified addresses. All other addresses are
-/// divided into 256 shards by their network (/24 or /48). So many addresses of one network displace
-/// only addresses of networks in the same shard.
+/// The results of checks by reverse DNS names. Verified addresses are stored separately. Only
+/// operators can assign the reverse DNS names that verify an address, so other clients cannot
+/// displace verified addresses. All other addresses are divided into 256 shards by their network
+/// (/24 or /48). The addresses of one network can therefore displace only addresses in the same
+/// shard, even if there are many of them.
 #[derive(Debug)]
 pub(super) struct KnownNames {
     verified: Generations<NameKey, Known>,

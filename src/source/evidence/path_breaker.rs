@@ -60,14 +60,15 @@ struct MethodBreaker {
 }
 
 impl PathBreaker {
-    /// The parameters are the times when an earlier process last verified the crawler on this path
-    /// by its address and by a signature.
+    /// Creates a breaker without counts. `last_verified` and `last_signed` are the times when an
+    /// earlier process last verified the crawler on this path by its address and by a signature.
     pub(super) fn new(last_verified: Option<SystemTime>, last_signed: Option<SystemTime>) -> Self {
         let of_time = |last_verified| MethodBreaker { last_verified, ..MethodBreaker::default() };
         Self { methods: [last_verified, last_signed].map(of_time), current: 0 }
     }
 
-    /// Call this function before [`applied_to`](Self::applied_to).
+    /// Counts the result of checking the sender of a request. Call this function before
+    /// [`applied_to`](Self::applied_to).
     pub(super) fn record(&mut self, identity: Identity, address: Option<PublicAddress>, now: SystemTime) {
         let Some(method) = identity.method() else { return };
         self.turn_to(now);
@@ -95,7 +96,7 @@ impl PathBreaker {
         !is_verified || counts.open_since.is_some()
     }
 
-    /// A refuted identity becomes undecided while the path is suspect.
+    /// Returns the identity to use. A refuted identity becomes undecided while the path is suspect.
     pub(super) fn applied_to(&self, identity: Identity, now: SystemTime) -> Identity {
         match identity {
             Identity::Refuted(refutation) if self.is_suspect(refutation.method(), now) => {
@@ -135,7 +136,8 @@ impl PathBreaker {
     }
 }
 
-/// Lists and reverse DNS names have the same counts, because both check addresses.
+/// Returns the index of a method's counts. Lists and reverse DNS names have the same counts,
+/// because both check addresses.
 fn place(method: IdentityMethod) -> usize {
     usize::from(method == IdentityMethod::Signature)
 }
@@ -207,8 +209,8 @@ struct SeenSlots(u128);
 const HOUR: u128 = (1 << SLOTS_OF_AN_HOUR) - 1;
 
 impl RecentAddresses {
-    /// A new address is ignored if the maximum number of addresses were already seen in the last
-    /// hour.
+    /// Records that an address was seen in the current slot. A new address is ignored if the
+    /// maximum number of addresses were already seen in the last hour.
     fn see(&mut self, address: IpAddr) {
         if let Some(slots) = self.seen.get_mut(&address) {
             self.in_hour += usize::from(!slots.is_in_hour());
@@ -258,7 +260,7 @@ impl SeenSlots {
         self.0.trailing_zeros()
     }
 
-    /// Reports whether the address was seen within the last day.
+    /// Moves the bits to older slots. Reports whether the address was seen within the last day.
     fn advance(&mut self, slots: u32) -> bool {
         const MASK: u128 = (1 << SLOTS_OF_A_DAY) - 1;
         self.0 = self.0.checked_shl(slots).unwrap_or_default() & MASK;
@@ -279,7 +281,7 @@ mod tests {
         SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000 / SLOT.as_secs() * SLOT.as_secs() + minutes * 60)
     }
 
-    /// Each number is in another network.
+    /// Returns the address with this number. Each number is in another network.
     fn address(number: u32) -> Option<PublicAddress> {
         let address = IpAddr::from((0x0808_0000 + (number << 8)).to_be_bytes());
         Some(PublicAddress::of(Some(address), |_| false).expect("public"))

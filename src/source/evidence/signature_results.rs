@@ -100,6 +100,7 @@ impl SignatureResults {
         checks
     }
 
+    /// Returns how many checks of a client have failed in this second.
     fn failed(&self, client: IpAddr, now: SystemTime) -> u32 {
         let counted = self.failing.get(&client).filter(|(counted, _)| *counted == second(now));
         counted.map_or(0, |(_, failed)| failed)

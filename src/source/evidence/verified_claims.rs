@@ -55,12 +55,12 @@ struct Slot {
 }
 
 impl EvidenceVersion {
-    /// Call this function before you read the evidence.
+    /// Returns the current version number. Call this function before you read the evidence.
     pub(super) fn current(&self) -> u64 {
         self.0.load(Ordering::Acquire)
     }
 
-    /// Call this function after you change the evidence.
+    /// Changes the version number. Call this function after you change the evidence.
     pub(super) fn change(&self) {
         self.0.fetch_add(1, Ordering::AcqRel);
     }
@@ -88,8 +88,8 @@ impl VerifiedClaims {
         [IdentityMethod::Range, IdentityMethod::Rdns].into_iter().find(|method| found == key.words(*method))
     }
 
-    /// A claim that was verified by a signature is not stored, because a signature applies only to
-    /// one request.
+    /// Stores a claim that was verified by its address. A claim that was verified by a signature is
+    /// not stored, because a signature applies only to one request.
     pub(super) fn note(&self, key: &ClaimKey, method: IdentityMethod) {
         if method != IdentityMethod::Signature
             && let Some(slot) = self.slot(key)

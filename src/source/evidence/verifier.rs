@@ -365,13 +365,13 @@ pub struct VerifierStatus {
     /// Messages about configured copies of lists that the registry does not contain. Such copies
     /// have no effect. Each message suggests the URL that was probably meant.
     pub unnamed_lists: Vec<String>,
-    /// Whether claims can be refuted: by a list that its server has confirmed within a day, or by a
-    /// resolver that answers. During the first minute after the start, this is `None` instead of
-    /// `false` until every list was requested.
+    /// Whether claims can be refuted. This needs a list that its server has confirmed within a day,
+    /// or a DNS resolver that answers. In the first minute after the start, this is `None` instead
+    /// of `false` if a list has not been requested yet.
     pub can_refute: Option<bool>,
     /// Whether at least one list was confirmed by its server within a day. `None` if there are no
-    /// lists. During the first minute after the start, it is also `None` instead of `false` until
-    /// every list was requested.
+    /// lists. In the first minute after the start, this is also `None` instead of `false` if a list
+    /// has not been requested yet.
     pub is_list_fresh: Option<bool>,
     /// Whether the DNS resolver answers. This becomes true when the resolver answers a query, and
     /// false when a query fails more than an hour after the last response. `None` if no query was
@@ -408,8 +408,8 @@ impl VerifierStatus {
         problems.remove(NOTHING).or_else(|| problems.remove(NO_LIST))
     }
 
-    /// The cause is the beginning of a message, up to the first colon. So if the network is down,
-    /// there is only one problem for all lists.
+    /// Returns the problems by cause. The cause is the beginning of a message, up to the first
+    /// colon. So if the network is down, there is only one problem for all lists.
     pub(super) fn by_cause(&self) -> BTreeMap<String, String> {
         let lists = self.lists.iter().filter_map(|list| Some((&list.url, list.problem.as_deref()?, true)));
         let directories = self.directories.iter().filter_map(|one| Some((&one.url, one.problem.as_deref()?, false)));

@@ -92,7 +92,7 @@ impl Client {
         }
     }
 
-    /// Does not follow redirects.
+    /// Sends one request and returns the response. Does not follow redirects.
     pub(super) async fn exchange(&self, request: &FetchRequest) -> Result<FetchAnswer, FetchError> {
         let mut address = None;
         let answering = async {
@@ -105,8 +105,8 @@ impl Client {
         self.in_time(answering).await.map_err(|error| FetchError { address, ..error })
     }
 
-    /// Sends the head of the response to `answered`, and then the parts of the body to `parts` as
-    /// they arrive.
+    /// Sends one request. Sends the head of the response to `answered`, and then the parts of the
+    /// body to `parts` as they arrive.
     pub(super) async fn stream(
         &self,
         request: &FetchRequest,
@@ -197,7 +197,7 @@ impl Client {
         request.head(&self.user_agent)
     }
 
-    /// First tries the upstream that `turn` selects.
+    /// Connects to the first reachable upstream. First tries the upstream that `turn` selects.
     async fn connect_upstream(&self, target: &FetchTarget) -> Result<Box<dyn Stream>, FetchError> {
         let FetchTarget { via, server_name, turn, .. } = target;
         let mut last = FetchError::new(FetchErrorKind::Connect);
@@ -215,8 +215,8 @@ impl Client {
         Err(last)
     }
 
-    /// Stores the server's address as soon as the connection is established, so that the address is
-    /// known even if the TLS handshake fails.
+    /// Connects to a server, with TLS for an `https` URL. Stores the server's address as soon as
+    /// the connection is established, so that the address is known even if the TLS handshake fails.
     async fn connect_to(
         &self,
         server: &FetchUrl,
@@ -319,7 +319,8 @@ impl FetchRequest {
 }
 
 impl FetchAnswer {
-    /// `response` may contain one byte more than the limit, which shows that the body is too long.
+    /// Creates the answer. The body of `response` may contain one byte more than the limit `most`,
+    /// which shows that the body is too long. The body is then truncated.
     fn new(response: Response<Vec<u8>>, most: u64, address: Option<SocketAddr>) -> Self {
         let (head, mut body) = response.into_parts();
         let most = usize::try_from(most).unwrap_or(usize::MAX);

@@ -76,8 +76,8 @@ pub struct CrawlerCache {
     /// The rules of the copy, compiled for the agent that was passed to `allows` first.
     rules: OnceLock<Arc<(Box<[u8]>, AgentRules)>>,
     /// Whether the rules of the last copy apply while fetches fail, which RFC 9309 permits (section
-    /// 2.4). By default, this is `false`, and everything is disallowed while fetches fail, but for
-    /// at most 30 days (section 2.3.1.4).
+    /// 2.4). If this is `false`, which is the default, everything is disallowed during the first 30
+    /// days of failures (section 2.3.1.4).
     pub goes_by_last_copy: bool,
 }
 

@@ -135,8 +135,8 @@ impl Fetcher {
         (exchanged(answer), FetchBody(body))
     }
 
-    /// The task starts as soon as fewer than the maximum number of fetches are running, and
-    /// continues even if its result is not awaited.
+    /// Runs a task with the client on the fetcher's thread. The task starts as soon as fewer than
+    /// the maximum number of fetches are running, and continues even if its result is not awaited.
     fn spawn<T, W>(&self, work: impl FnOnce(Arc<Client>) -> W + Send + 'static) -> oneshot::Receiver<T>
     where
         T: Send + 'static,
@@ -152,7 +152,8 @@ impl Fetcher {
     }
 }
 
-/// While the task runs, the thread does not end. If this value is dropped, the task stops.
+/// A task on a fetcher's thread. While the task runs, the thread does not end. If this value is
+/// dropped, the task stops.
 #[derive(Debug)]
 pub(in crate::source) struct FetcherTask {
     task: AbortHandle,
@@ -251,7 +252,7 @@ impl FetcherBuilder {
         std::thread::Builder::new().name("robots-fetch".into()).spawn(move || {
             // Nothing is ever sent, so this waits until the channel is closed.
             let _ = runtime.block_on(stopped);
-            // Does not wait for host names that are still being resolved.
+            // This shutdown does not wait for host names that are still being resolved.
             runtime.shutdown_background();
         })?;
         Ok(Fetcher { handle, client: Arc::new(self.client), _stop: Arc::new(stop) })

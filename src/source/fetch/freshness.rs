@@ -108,7 +108,7 @@ pub(super) fn seconds(text: &[u8]) -> Option<Duration> {
     Some(Duration::from_secs(text.parse().map_or(MAX_SECONDS, |seconds: u64| seconds.min(MAX_SECONDS))))
 }
 
-/// Commas in quotes are not separators.
+/// Splits a comma-separated list. Commas in quotes are not separators.
 fn directives(list: &[u8]) -> impl Iterator<Item = &[u8]> {
     let (mut is_quoted, mut is_escaped) = (false, false);
     let parts = move |octet: &u8| {
@@ -137,7 +137,7 @@ fn jittered(pause: Duration, roll: u32) -> Duration {
     half.saturating_add(half.mul_f64(f64::from(roll) / f64::from(u32::MAX))).min(pause)
 }
 
-/// The pause is limited to a hundred years, to avoid an overflow.
+/// Returns `now` plus a pause. The pause is limited to a hundred years, to avoid an overflow.
 pub(in crate::source) fn later(now: SystemTime, pause: Duration) -> SystemTime {
     let century = Duration::from_secs(100 * 365 * 24 * 3600);
     now.checked_add(pause.min(century)).unwrap_or(now)

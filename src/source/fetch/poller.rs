@@ -17,7 +17,7 @@ use crate::live::{
 /// Maximum time between two fetches of the same site, even if its schedule has a longer interval.
 const MAX_SLEEP: Duration = Duration::from_secs(30 * 24 * 3600);
 
-/// If this value is dropped, the task stops.
+/// The task that polls a site. If this value is dropped, the task stops.
 #[derive(Debug)]
 pub(super) struct SitePoller {
     /// Sends requests for an immediate fetch to the task. A request is the [`Completion`] that
@@ -115,7 +115,7 @@ impl PollTask {
         }
     }
 
-    /// `None` if the site was dropped.
+    /// Applies the response to the site. Returns `None` if the site was dropped.
     async fn conclude(&mut self, answer: FetchOutcome, cause: Cause) -> Option<Reload> {
         let live = self.site.upgrade()?.live();
         self.state.observe(live);

@@ -66,7 +66,7 @@ pub(super) enum Peer {
     Unix(PathBuf),
 }
 
-// An error message consists of the upstream and one of these strings.
+// Problems with an upstream. An error message consists of the upstream and one of these strings.
 const SOCKET: &str = "is not a valid socket on this system: write it as \"unix:/run/app.sock\"";
 const PATH: &str = "has a path: write the upstream without it, because the file is always at /robots.txt";
 
@@ -141,6 +141,7 @@ pub(super) fn leads_nowhere() -> FetchError {
     FetchError::with_cause(FetchErrorKind::Redirect, "it has no target, or there are too many redirects")
 }
 
+/// Returns the error for a redirect to `url`, whose `address` has the forbidden class `class`.
 /// `from` is the class of the redirecting server's address.
 pub(super) fn wrong_class(url: &FetchUrl, from: AddressClass, address: IpAddr, class: AddressClass) -> FetchError {
     let cause = format!(

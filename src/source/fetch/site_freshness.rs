@@ -81,7 +81,8 @@ impl SiteFreshness {
         };
     }
 
-    /// `roll` is a random number that varies the times of retries.
+    /// Returns what to do after a response. `roll` is a random number that varies the times of
+    /// retries.
     pub(super) fn take(&mut self, answer: FetchOutcome, now: SystemTime, roll: u32) -> Step {
         match answer {
             FetchOutcome::Found { status: StatusCode::PARTIAL_CONTENT, .. } => self.fail(
@@ -120,8 +121,8 @@ impl SiteFreshness {
         self.succeed(interval, now);
     }
 
-    /// Removes the validators, so the next response contains the whole file. Otherwise, a 304 would
-    /// confirm the wrong version.
+    /// Records that the fetched version is not live. Removes the validators, so the next response
+    /// contains the whole file. Otherwise, a 304 would confirm the wrong version.
     pub(super) fn refused(&mut self) {
         self.validators = Validators::default();
     }

@@ -161,7 +161,7 @@ impl fmt::Debug for FetchUrl {
     }
 }
 
-// An error message consists of the URL and one of these strings.
+// Problems with a URL. An error message consists of the URL and one of these strings.
 const NO_SCHEME: &str = "has no scheme: write it as \"https://example.com/robots.txt\"";
 const FTP: &str = "cannot be fetched: ftp is not supported; use http or https";
 const OTHER_SCHEME: &str = "cannot be fetched: use http or https";

@@ -120,8 +120,9 @@ pub async fn exchange(
     send(stream, request, read).await
 }
 
-/// Passes the head of the response to `hand_over`, and then sends the parts of the body to `parts`
-/// as they arrive. Waits while the channel is full, and stops if its receiver was dropped.
+/// Sends a request. Passes the head of the response to `hand_over`, and then sends the parts of the
+/// body to `parts` as they arrive. Waits while the channel is full, and stops if its receiver was
+/// dropped.
 pub(super) async fn stream(
     stream: Box<dyn Stream>,
     request: Request<Empty<Bytes>>,

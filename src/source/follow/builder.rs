@@ -51,9 +51,9 @@ impl<F> FollowBuilder<F> {
 }
 
 impl FollowedDocument<Fragment> {
-    /// Returns a builder for keeping the fragment at a URL up to date, such as a list of AI
-    /// crawlers. `title` is the name of the fragment in the comments of the served robots.txt. A
-    /// file without rules for crawlers is rejected.
+    /// Returns a builder for a fragment that is fetched from a URL and kept up to date, such as a
+    /// list of AI crawlers. `title` is the name of the fragment in the comments of the served
+    /// robots.txt. A fetched file without rules for crawlers is rejected.
     pub fn builder(url: FetchUrl, title: &str) -> FollowBuilder<DocumentSettings<Fragment>> {
         FollowBuilder::of(url, title.into())
     }

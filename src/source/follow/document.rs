@@ -49,8 +49,8 @@ pub trait Document: Sized + Send + Sync + 'static {
         Ok(())
     }
 
-    /// Returns the reason why the document may replace the previous version only after someone has
-    /// accepted it. Returns `None` if the document can be used immediately.
+    /// Returns the reason why the document needs someone's acceptance before it replaces the
+    /// previous version. Returns `None` if the document can be used immediately.
     fn objection(&self, _before: Option<&Self>) -> Option<String> {
         None
     }

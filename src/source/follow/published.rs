@@ -346,7 +346,8 @@ impl<D: Document> Followed<D> {
         }
     }
 
-    /// `None` if the document is only fetched on request and no request needs it.
+    /// Returns the time of the next fetch; `None` if the document is only fetched on request and no
+    /// request needs it.
     fn due(&self) -> Option<SystemTime> {
         let progress = self.progress.lock();
         let earliest = progress.asked.map_or(progress.next, |asked| later(asked, D::GAP));
@@ -359,8 +360,8 @@ impl<D: Document> Followed<D> {
         }
     }
 
-    /// If the current copy was not fetched, returns no validators, because a 304 response could not
-    /// confirm this copy.
+    /// Returns the validators for the next request. If the current copy was not fetched, returns no
+    /// validators, because a 304 response could not confirm this copy.
     fn validators(&self) -> Validators {
         let held = self.held.load();
         let is_fetched = |held: &Held<D>| matches!(held.origin, FETCHED | SAVED);
@@ -441,8 +442,8 @@ impl<D: Document> Followed<D> {
         }
     }
 
-    /// The document becomes the current version, or the pending version if it must be accepted
-    /// first.
+    /// Parses a document. It becomes the current version, or the pending version if it must be
+    /// accepted first.
     fn read(&self, octets: &[u8], now: SystemTime, interval: Duration) -> Result<(), String> {
         let document = D::read(&self.reading, octets)?;
         let held = self.held.load_full();

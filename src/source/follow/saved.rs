@@ -60,7 +60,7 @@ impl SavedDocuments {
         write_json(&self.path_of(url), &written.to_string())
     }
 
-    /// `None` if the document was never saved.
+    /// Reads a document; `None` if the document was never saved.
     pub(in crate::source) fn read(&self, url: &str) -> Result<Option<SavedDocument>, FollowError> {
         let path = self.path_of(url);
         let failed = |why: &str| FollowError::new(format!("{}: {why}", path.display()));

@@ -82,7 +82,8 @@ impl Debounce {
         }
     }
 
-    /// `None` if the target is waiting for a worker or being processed.
+    /// Returns when to process the target next; `None` if it is waiting for a worker or being
+    /// processed.
     pub(super) fn wake(&self) -> Option<Instant> {
         if self.work != Activity::None {
             return None;
@@ -94,8 +95,8 @@ impl Debounce {
         })
     }
 
-    /// The last event counts: if the file is modified again after it was closed, it is not
-    /// complete.
+    /// Records an event. The last event counts: if the file is modified again after it was closed,
+    /// it is not complete.
     pub(super) fn notify(&mut self, urgency: Urgency, now: Instant) {
         if self.work == Activity::Running || self.settling.is_some() {
             if urgency == Urgency::Gone {
@@ -122,7 +123,7 @@ impl Debounce {
         self.work = Activity::Queued;
     }
 
-    /// The caller must call [`Debounce::finish`] afterwards.
+    /// Returns what to do now, if anything. The caller must call [`Debounce::finish`] afterwards.
     pub(super) fn begin(&mut self, now: Instant) -> Option<DueWork> {
         self.work = Activity::None;
         let job = if let Some((settled, held)) = self.settling.take() {

@@ -38,7 +38,8 @@ pub(super) struct Folders {
     sources: Mutex<Option<HashMap<Option<FileSystemId>, Arc<SystemEvents>>>>,
 }
 
-/// It is called on the thread of the event source.
+/// A callback that receives the targets that an event affects. It is called on the thread of the
+/// event source.
 type ConcernedHandler = dyn Fn(Vec<(WatchId, Urgency)>) + Send + Sync;
 
 struct SystemEvents {
@@ -62,8 +63,8 @@ impl Folders {
         Self { open, handler: Arc::new(handler), sources: Mutex::new(Some(HashMap::new())) }
     }
 
-    /// Does not wait for a file system that hangs: if another thread is still using a source, that
-    /// thread closes it.
+    /// Closes the event sources. Does not wait for a file system that hangs: if another thread is
+    /// still using a source, that thread closes it.
     pub(super) fn stop(&self) {
         let sources = self.sources.lock().take();
         drop(sources);

@@ -71,8 +71,8 @@ impl FolderId {
 }
 
 impl Routes {
-    /// Reports whether the folder at this path is already watched and is still the folder with the
-    /// identity `folder`.
+    /// Adds a target to a folder. Reports whether the folder at this path is already watched and is
+    /// still the folder with the identity `folder`.
     pub(super) fn add(&mut self, id: WatchId, name: &WatchedName, folder: &FolderId) -> bool {
         let listeners = self.folders.entry(name.folder.clone()).or_default();
         let ids = listeners.targets.entry(name.name.clone()).or_default();
@@ -82,7 +82,8 @@ impl Routes {
         listeners.folder.as_ref() == Some(folder) && !listeners.is_gone
     }
 
-    /// If the folder has no other targets, it is removed, too, and the result is true.
+    /// Removes a target from a folder. If the folder has no other targets, it is removed, too, and
+    /// the result is true.
     pub(super) fn remove(&mut self, id: WatchId, name: &WatchedName) -> bool {
         let Some(listeners) = self.folders.get_mut(&name.folder) else { return false };
         if let Some(ids) = listeners.targets.get_mut(&name.name) {
@@ -99,7 +100,8 @@ impl Routes {
         is_unused
     }
 
-    /// Returns the previous watched path of the folder, if any.
+    /// Records that a folder is now watched under this path. Returns the previous watched path of
+    /// the folder, if any.
     pub(super) fn watch(&mut self, folder: &FolderId, path: &Path) -> Option<PathBuf> {
         self.forget(path);
         let before = self.paths.get(folder).cloned();
@@ -110,7 +112,7 @@ impl Routes {
         before
     }
 
-    /// Keeps the targets in the folder.
+    /// Records that this path is not watched any more. Keeps the targets in the folder.
     pub(super) fn forget(&mut self, path: &Path) {
         if let Some(folder) = self.folders.get_mut(path).and_then(|listeners| listeners.folder.take()) {
             self.paths.remove(&folder);

@@ -35,7 +35,7 @@ const IDLE: Duration = Duration::from_secs(10);
 const TICK: Duration = Duration::from_millis(50);
 
 pub(super) struct Scheduler {
-    /// The lock is held only briefly.
+    /// The timers and the jobs. The lock is held only briefly.
     queues: Mutex<Queues>,
     /// Wakes the clock thread, because a timer was set that ends before its sleep.
     earlier: Condvar,
@@ -69,18 +69,18 @@ enum Job {
     Leave(WatchId, Arc<WatchedTarget>),
 }
 
-/// The times when the target is read are in [`Scheduled`].
+/// A target and its registrations. The times when the target is read are in [`Scheduled`].
 struct WatchedTarget {
     path: PathBuf,
     listing: Listing,
     target: Box<dyn Target>,
-    /// Jobs are queued separately for each file system.
+    /// File system of the target. Jobs are queued separately for each file system.
     system: AtomicU64,
     /// The registered path and symbolic links of the target. Only workers use this lock. They hold
     /// it while they look up folders, which blocks if the file system does not respond.
     registered: Mutex<BTreeSet<WatchedName>>,
-    /// Why the file system does not report events for the target; `None` if it does. The lock is
-    /// held only briefly.
+    /// The reason why the file system does not report events for the target; `None` if it reports
+    /// events. The lock is held only briefly.
     problem: Mutex<Option<String>>,
 }
 
@@ -115,8 +115,9 @@ impl Scheduler {
         })
     }
 
-    /// Events are recorded from now on, but the target is read only after [`Scheduler::begin`].
-    /// Blocks until the file system of the path responds.
+    /// Starts to watch the folders of a path and of the symbolic links on it. Events are recorded
+    /// from now on, but the target is read only after [`Scheduler::begin`]. Blocks until the file
+    /// system of the path responds.
     pub(super) fn add<T: Target + 'static>(
         self: &Arc<Self>,
         path: PathBuf,
@@ -156,7 +157,8 @@ impl Scheduler {
         self.schedule(&mut queues, id, now);
     }
 
-    /// Does not wait for the file system, or for a worker that is reading the target.
+    /// Stops watching a target. Does not wait for the file system, or for a worker that is reading
+    /// the target.
     pub(super) fn remove(self: &Arc<Self>, id: WatchId) {
         let mut queues = self.queues.lock();
         if let Some(Scheduled { target, .. }) = queues.watched.remove(&id) {
@@ -404,7 +406,8 @@ impl ReadyJobs {
         self.systems.entry(system).or_default().due.push_back(job);
     }
 
-    /// After running it, the caller must call [`ReadyJobs::finish`].
+    /// Returns the next job that may run. After running it, the caller must call
+    /// [`ReadyJobs::finish`].
     fn pop(&mut self) -> Option<(FileSystemId, Job)> {
         let mut free = self.systems.iter_mut().filter(|(_, ready)| ready.running < MAX_WORKERS);
         free.find_map(|(system, ready)| {

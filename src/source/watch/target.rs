@@ -15,7 +15,7 @@ pub(super) type ReadResult = Loaded;
 pub(super) type Fingerprint = Result<VersionHash, RejectionKind>;
 
 pub(super) trait Target: Send + Sync {
-    /// Blocks until the file system responds.
+    /// Reads the target. Blocks until the file system responds.
     fn read(&self) -> ReadResult;
 
     /// Returns the fingerprint of the result that was processed last; `None` if the result must be
@@ -56,7 +56,7 @@ pub(super) struct CallbackTarget {
 }
 
 impl CallbackTarget {
-    /// The current content is not reported as a change.
+    /// Creates a target. The current content is not reported as a change.
     pub(super) fn new(
         read: impl Fn() -> ReadResult + Send + Sync + 'static,
         changed: impl Fn() -> Option<Duration> + Send + Sync + 'static,

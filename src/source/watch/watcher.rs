@@ -105,7 +105,8 @@ impl Watcher {
         })
     }
 
-    /// Like [`Watcher::names`]. If the callback returns a time, it is called again after that time.
+    /// Watches the names in a folder, like [`Watcher::names`]. If the callback returns a time, it
+    /// is called again after that time.
     pub(in crate::source) fn folder(
         &self,
         path: PathBuf,
@@ -119,7 +120,7 @@ impl Watcher {
         watched
     }
 
-    /// The file is read only after [`Watched::begin`].
+    /// Starts to record changes of a robots.txt. The file is read only after [`Watched::begin`].
     pub(in crate::source) fn robots(&self, path: PathBuf, poll: Duration, site: Weak<Site>) -> Watched {
         self.add(path, Listing::Contents, poll, || SiteTarget(site))
     }

@@ -84,9 +84,10 @@ impl SiteStore {
         self.load_record(written, stamp, damaged, remembered, now)
     }
 
-    /// Applies the changes in the record that `state.json` lacks: versions that went live or were
-    /// rolled back while `state.json` could not be written. `damaged` is the current version in
-    /// `state.json` if its bytes could not be read, and otherwise [`WasLive::Unknown`].
+    /// Loads the record of the live version. Applies the changes in the record that `state.json`
+    /// lacks: versions that went live or were rolled back while `state.json` could not be written.
+    /// `damaged` is the version that is current in `state.json`, if its bytes could not be read.
+    /// Otherwise, it is [`WasLive::Unknown`].
     fn load_record(
         &self,
         written: &mut Written,
@@ -172,7 +173,8 @@ impl SiteStore {
         history
     }
 
-    /// Returns the version if the bytes match its hash. Otherwise, reports the damage as a problem.
+    /// Reads the bytes of a version. Returns the version if the bytes match its hash. Otherwise,
+    /// reports the damage as a problem.
     fn version<T>(&self, written: &mut Written, listed: &json::Listed<T>) -> Option<Version> {
         let path = self.path_of(listed.hash);
         let bytes = self.whole(self.disk.read(&path))?;
@@ -184,7 +186,8 @@ impl SiteStore {
         Some(version)
     }
 
-    /// If the file could not be read, records the error as a problem and returns `None`.
+    /// Returns the content of a file. If the file could not be read, records the error as a problem
+    /// and returns `None`.
     fn whole<T>(&self, read: Result<T, String>) -> Option<T> {
         read.inspect_err(|damage| self.problems.set(ProblemKind::Damaged, Some(damage.clone()))).ok()
     }
