@@ -248,7 +248,8 @@ pub(crate) struct WaitingRegistryReport {
 pub(crate) struct IdentityReport {
     pub(crate) lists: Vec<ListReport>,
     pub(crate) directories: Vec<DirectoryReport>,
-    /// Number of client addresses whose reverse DNS names are known.
+    /// Number of client addresses whose reverse DNS names are known. `names_waiting` is the number
+    /// of addresses whose names are still to be looked up.
     pub(crate) names_known: usize,
     pub(crate) names_waiting: usize,
     pub(crate) suspects: Vec<SuspectReport>,

@@ -73,7 +73,7 @@ pub(crate) struct PlaceFile {
 
 impl PlaceFile {
     /// Writes the place files of this process: one in the runtime folder, and one in the state
-    /// directory if there is one.
+    /// directory if there is one. `config` is the path of the config that the process uses.
     ///
     /// # Errors
     ///

@@ -379,8 +379,8 @@ impl ConfigState {
         Self(Mutex::new((now, report)))
     }
 
-    /// Records that the config file is in force. `is_new` is true if the file differs from the
-    /// previous config.
+    /// Records that the config file is in force. The settings in `next_start` take effect at the
+    /// next start. `is_new` is true if the file differs from the previous config.
     pub(crate) fn accept(&self, is_new: bool, next_start: Vec<SettingChange>, refused: &[RefusedFile]) {
         let mut state = self.0.lock();
         let (accepted, report) = &mut *state;

@@ -148,7 +148,7 @@ impl DayRows {
         }
     }
 
-    /// Reports whether the values are valid. If not, the file is damaged.
+    /// Reports whether the values in these rows are valid. If not, the file is damaged.
     pub(super) fn is_sound(&self) -> bool {
         let are_hours = self.rows.iter().all(|(key, row)| is_sound(key, row, HOUR));
         are_hours && self.days.iter().all(|(key, row)| is_sound(key, row, DAY))

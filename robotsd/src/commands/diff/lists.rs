@@ -24,7 +24,8 @@ const SHOWN: usize = 10;
 /// Phrase for the pages of all sitemaps. In output, it follows the word "pages".
 pub(super) const OF_SITEMAPS: &str = "of the sitemaps";
 
-/// Phrase for the pages that any search engine requested. In output, it follows the word "pages".
+/// Phrase for the pages that any search engine requested according to the logs. In output, it
+/// follows the word "pages".
 const REQUESTED: &str = "that search engines requested in the log";
 
 #[derive(Args, Debug)]
