@@ -44,7 +44,8 @@ pub(crate) struct StatusReport {
     /// State of the fleet, as last read from the store.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) fleet: Option<FleetReport>,
-    /// `None` before the sites are opened, as for `connections`.
+    /// Traffic of the listeners; `None` before the sites are opened. The same applies to
+    /// `connections`.
     pub(crate) traffic: Option<TrafficReport>,
     pub(crate) connections: Option<usize>,
     /// `off` if nothing is enforced for any site, otherwise `on`. Empty while robotsd starts.
@@ -74,7 +75,8 @@ pub(crate) struct StatusReport {
 impl StatusReport {
     /// Warns that crawlers may see the pending version before it is accepted: a proxy that asks
     /// robotsd for decisions may serve its own copy of the robots.txt while robotsd does not
-    /// respond.
+    /// respond. Returns `None` if no version is pending, or if no listener accepts decision
+    /// requests.
     pub(crate) fn shown_meanwhile(&self, site: &SiteReport) -> Option<String> {
         let pending = site.pending.as_ref()?;
         let is_asked = self.listeners.iter().any(|listener| listener.kind == "decision");
@@ -246,13 +248,15 @@ pub(crate) struct WaitingRegistryReport {
 pub(crate) struct IdentityReport {
     pub(crate) lists: Vec<ListReport>,
     pub(crate) directories: Vec<DirectoryReport>,
-    /// Number of client addresses whose reverse DNS names are known.
+    /// Number of client addresses whose reverse DNS names are known. `names_waiting` is the number
+    /// of addresses whose names are still to be looked up.
     pub(crate) names_known: usize,
     pub(crate) names_waiting: usize,
     pub(crate) suspects: Vec<SuspectReport>,
     /// Messages about missing evidence, the same as in the log: one message per cause.
     pub(crate) problems: Vec<String>,
-    /// Why the data about network paths is not saved and will be lost when the process ends.
+    /// Why the data about network paths is not saved and will be lost when the process ends; `None`
+    /// if it is saved.
     pub(crate) paths_problem: Option<String>,
 }
 
@@ -534,7 +538,7 @@ impl ChangeReport {
     }
 
     /// Warns that the change will be lost when the process ends, or that some replicas have not
-    /// received it.
+    /// received it. Returns `None` if there is no reason for a warning.
     pub(crate) fn end(&self) -> Option<String> {
         let why = match (&self.problem, self.kept) {
             (Some(problem), true) => {

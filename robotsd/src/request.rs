@@ -17,7 +17,7 @@ use tower_robots::policy::{RateLimit, RateMode};
 use crate::counting::{CountedRequest, OutcomeCounts, SendingServices};
 use crate::shared_rate::{SharedBucket, SharedKey, SharedRate, SharedVerdict};
 
-/// Each worker has its own `SiteJudge` for a site.
+/// Decides about the requests to one site. Each worker has its own `SiteJudge` for a site.
 #[derive(Clone, Debug)]
 pub(crate) struct SiteJudge {
     /// Name of the site in the access log.
@@ -85,8 +85,8 @@ pub(crate) struct PaceStore {
 }
 
 impl PaceStore {
-    /// Asks the store how long the request would have to wait. `None` if the store does not
-    /// respond.
+    /// Asks the store how long the request would have to wait. Returns zero if the request is
+    /// allowed, and `None` if the store does not respond.
     async fn ask(&self, rate_limited: &RateLimitedRequest) -> Option<Duration> {
         // The key contains the name of the robots.txt file without its folder, because the folder
         // may differ between machines.

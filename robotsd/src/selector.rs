@@ -9,7 +9,7 @@ use tower_robots::rules::ValueError;
 
 use crate::names::did_you_mean;
 
-/// Without a key, the value is the name of a crawler, or `index`.
+/// A selection of crawlers. A value without a key is the name of a crawler, or `index`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Selector {
     Agent(String),

@@ -24,7 +24,8 @@ pub(crate) enum Socket {
 }
 
 impl Socket {
-    /// Returns `None` if TLS negotiated no protocol, or if the socket does not use TLS.
+    /// Returns the protocol that TLS negotiated; `None` if it negotiated none, or if the socket
+    /// does not use TLS.
     pub(crate) fn protocol(&self) -> Option<&[u8]> {
         match self {
             Self::Tls(stream) => stream.get_ref().1.alpn_protocol(),
@@ -98,7 +99,8 @@ impl LingeringClose {
     }
 }
 
-/// Writes a single slice with a plain write, which is faster than a vectored write.
+/// Writes slices of bytes. A single slice is written with a plain write, which is faster than a
+/// vectored write.
 pub(crate) fn poll_write_slices<W: AsyncWrite + Unpin>(
     socket: &mut W,
     cx: &mut Context<'_>,

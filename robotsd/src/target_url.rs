@@ -93,8 +93,9 @@ impl<'a> TargetUrl<'a> {
     }
 }
 
-/// Returns the path or URL on a line of a list, without a comment that begins with a `#` at the
-/// start of the line or after white space.
+/// Returns the path or URL on a line of a list, without the comment. A comment begins with a `#` at
+/// the start of the line or after white space. `None` if the line is empty or contains only a
+/// comment.
 pub(crate) fn listed(line: &[u8]) -> Option<&[u8]> {
     let line = line.trim_ascii();
     let is_comment = |at: &usize| *at == 0 || line[*at - 1].is_ascii_whitespace();

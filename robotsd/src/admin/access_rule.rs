@@ -30,7 +30,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Version};
 use super::reply::AdminReply;
 use crate::config::{AdminAccess, AdminListenerConfig, AdminProxy};
 
-/// Changes over TCP must have this field, with the value `1`.
+/// Header field that changes over TCP must have, with the value `1`.
 pub(super) const ADMIN: HeaderName = HeaderName::from_static("robotsd-admin");
 
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
@@ -47,7 +47,7 @@ const FETCHER: &[u8] = b"robotsd/";
 #[derive(Clone, Debug)]
 pub(super) enum AccessRule {
     Address(TcpPeer, Arc<AddressTerms>),
-    /// Browsers cannot reach a Unix socket directly.
+    /// A Unix socket, which browsers cannot reach directly.
     Socket(SocketPeer),
 }
 
@@ -55,7 +55,7 @@ pub(super) enum AccessRule {
 pub(super) struct SocketPeer {
     pub(super) uid: u32,
     pub(super) group: u32,
-    /// Whether this is the owner of the socket, the user of this process, or root.
+    /// Whether the user is the owner of the socket, the user of this process, or root.
     pub(super) is_owner: bool,
     /// Whether a supervisor such as systemd created the socket. The mode of the socket file then
     /// determines who may connect. If robotsd created the socket, a user without an entry in the
@@ -146,8 +146,8 @@ impl AccessRule {
         }
     }
 
-    /// Schemes of this listener's own pages. Behind a proxy, these include `https`, because the
-    /// proxy may use TLS.
+    /// Returns the schemes that `Origin` may have in requests from this listener's own pages.
+    /// Behind a proxy, these include `https`, because the proxy may use TLS.
     fn schemes(&self) -> &'static [&'static str] {
         match self {
             Self::Address(_, terms) if terms.config.proxy.is_some() => &["http://", "https://"],
@@ -158,7 +158,7 @@ impl AccessRule {
 }
 
 /// Returns an error message if a web page of another site seems to have sent the request. Without a
-/// `Host`, every `Origin` counts as another site.
+/// `Host`, every `Origin` counts as the origin of another site.
 fn foreign_page(fields: &HeaderMap, schemes: &[&str]) -> Option<&'static str> {
     let host = fields.get(HOST).and_then(authority);
     let is_own = |origin: &HeaderValue| {

@@ -12,10 +12,11 @@ use tokio::time::timeout;
 use crate::audit::{AuditRecord, append};
 use crate::log::{Log, LogEntry, LogEvent, LogLevel};
 
-/// Maximum time to wait for the disk.
+/// Maximum time to wait until a record is written to the disk.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Maximum number of recorded refusals per hour. Without it, an unknown client could fill the disk.
+/// Maximum number of recorded refusals per hour. Without this limit, an unknown client could fill
+/// the disk.
 const REFUSALS: u32 = 120;
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -24,18 +25,18 @@ pub(crate) struct AuditWriter {
     /// The audit file, if any, and the name of this replica.
     place: OnceLock<(Option<PathBuf>, String)>,
     log: Log,
-    /// Why the last record could not be written to the audit file.
+    /// Why the last record could not be written to the audit file; `None` if it was written.
     problem: Mutex<Option<String>>,
     refusals: Mutex<Refusals>,
-    /// Writes the records of the latest config change. This task first waits for the tasks of
-    /// earlier changes.
+    /// Task that writes the records of the latest config change, after the records of earlier
+    /// changes.
     pub(super) config_lines: Mutex<Option<JoinHandle<()>>>,
 }
 
 #[derive(Debug, Default)]
 struct Refusals {
-    /// Beginning of the current hour. `left_out` counts the refusals that were not recorded since
-    /// the last recorded one.
+    /// Time of the first refusal in the current hour. `left_out` counts the refusals that were not
+    /// recorded since the last recorded one.
     since: Option<Instant>,
     count: u32,
     left_out: usize,
@@ -71,8 +72,8 @@ impl AuditWriter {
         written
     }
 
-    /// Returns why the audit file cannot be written. Until it can be written again, robotsd refuses
-    /// `accept`, `rollback` and `enforce on`.
+    /// Returns why the last record could not be written, and `None` if it was written. Until a
+    /// record can be written again, robotsd refuses `accept`, `rollback` and `enforce on`.
     pub(super) fn problem(&self) -> Option<String> {
         let why = self.problem.lock().clone()?;
         Some(format!("{why}; robotsd refuses `accept`, `rollback` and `enforce on` until it can write the audit file"))
@@ -103,14 +104,14 @@ impl AuditWriter {
         }
     }
 
-    /// Waits at most [`PATIENCE`] for the records of config changes.
+    /// Waits until the records of config changes are written, but at most [`PATIENCE`].
     pub(crate) async fn finish(&self) {
         let last = self.config_lines.lock().take();
         let _ = timeout(PATIENCE, OptionFuture::from(last)).await;
     }
 
-    /// Returns the number of refusals that were not recorded since the last recorded one, or `None`
-    /// if the limit for this hour is reached.
+    /// Decides whether a refusal is recorded. Returns the number of unrecorded refusals since the
+    /// last recorded one, or `None` if the limit for this hour is reached.
     pub(super) fn admit_refusal(&self) -> Option<usize> {
         let mut refusals = self.refusals.lock();
         if refusals.since.is_none_or(|since| since.elapsed() >= HOUR) {

@@ -34,7 +34,7 @@ pub(super) struct AdminClient {
 type Identified = Result<AdminClient, AdminReply>;
 
 impl AccessRule {
-    /// Returns `None` on a Unix socket.
+    /// Returns the remote address of a request; `None` on a Unix socket.
     pub(super) fn from(&self) -> Option<String> {
         match self {
             Self::Address(peer, _) => Some(peer.remote.to_canonical().to_string()),
@@ -67,7 +67,7 @@ impl AccessRule {
         Ok(client)
     }
 
-    /// Refuses a client that is not identified if the listener requires a token for changes.
+    /// Refuses an unidentified client if the listener requires a token for changes.
     pub(super) fn admit_author(&self, client: &AdminClient, rights: &AdminRights) -> Result<(), AdminReply> {
         match self {
             Self::Address(_, terms)

@@ -26,7 +26,7 @@ use crate::config::{AdminRole, Grant};
 use crate::log::{LogEvent, LogLevel};
 use crate::report::SettingChange;
 
-/// Maximum time that a response waits for its audit record.
+/// Maximum time that a response waits until its audit record is written.
 const WITHOUT_HOLDING_UP: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
@@ -134,7 +134,8 @@ async fn change(state: Arc<ServerState>, route: &Route, asked: Asked, record: Au
     answer
 }
 
-/// Delays the response by at most [`WITHOUT_HOLDING_UP`], because the disk may hang.
+/// Writes an audit record. Delays the response by at most [`WITHOUT_HOLDING_UP`], because the disk
+/// may hang.
 async fn note(state: Arc<ServerState>, record: AuditRecord) {
     let noting = tokio::spawn(async move { state.audit.note(record).await });
     let _ = timeout(WITHOUT_HOLDING_UP, noting).await;

@@ -82,13 +82,14 @@ pub(crate) enum AskError {
     Broken(AdminPlace, String),
 }
 
-/// Prints that the command is waiting for a response.
+/// Function that prints that the command is waiting for a response.
 pub(crate) type Announce = fn(&dyn fmt::Display);
 
-/// Method, and path with query.
+/// A request: its method, and its path with query.
 pub(crate) type AdminQuestion<'q> = (&'q Method, &'q str);
 
-/// Calls `announce` if no response arrives within [`SILENT`].
+/// Sends a request to a running robotsd and parses the JSON response. Calls `announce` if no
+/// response arrives within [`SILENT`].
 pub(crate) fn ask<T: DeserializeOwned>(
     place: &AdminPlace,
     of: AdminQuestion<'_>,
@@ -108,13 +109,14 @@ pub(crate) fn ask_one_of_many<T: DeserializeOwned>(place: &AdminPlace, of: Admin
     ask_within((deadline, deadline), place, of, &|_| {})
 }
 
-/// Returns the maximum time until the response is complete.
+/// Returns the timeout for a request: the maximum time until its response is complete.
 fn whole_for(target: &str) -> Duration {
     let opens_files = matches!(target.split('?').next(), Some("/reload" | "/upgrade"));
     if opens_files { RELOADED } else { WHOLE }
 }
 
-/// Calls `announce` after the duration `silent`, and fails after the duration `whole`.
+/// Sends a request. Calls `announce` if no response arrives within `silent`. Returns an error if
+/// the response is not complete within `whole`.
 fn ask_within<T: DeserializeOwned>(
     (silent, whole): (Duration, Duration),
     place: &AdminPlace,
@@ -227,8 +229,8 @@ fn authorities() -> Result<Option<Authorities>, String> {
 struct Connection {
     socket: Socket,
     host: String,
-    /// A token may be sent only over TLS or to a loopback address, where nobody else can read it.
-    /// On a Unix socket, the kernel identifies the user.
+    /// Whether a token may be sent: only over TLS or to a loopback address, where nobody else can
+    /// read it. On a Unix socket, no token is needed, because the kernel identifies the user.
     takes_token: bool,
     /// The remote address if it is a loopback address, otherwise `None`.
     local: Option<SocketAddr>,

@@ -21,8 +21,8 @@ use tokio::sync::oneshot;
 
 const MAX_CONNECTIONS: usize = 24;
 
-/// Additional slots for the owner of the Unix socket, if requests are in progress in all other
-/// slots.
+/// Number of additional slots for the owner of the Unix socket. They are used if requests are in
+/// progress in all other slots.
 const OWNERS: usize = 8;
 
 /// Returns the maximum number of connections over one Unix socket and `addresses` TCP listeners.
@@ -30,10 +30,11 @@ pub(crate) const fn most_connections(addresses: usize) -> usize {
     MAX_CONNECTIONS + OWNERS + addresses.saturating_mul(MAX_CONNECTIONS)
 }
 
-/// Slots reserved for urgent requests.
+/// Number of slots reserved for urgent requests.
 const RESERVED: usize = 2;
 
-/// If all slots are in use, connections of clients with a lower role are closed first.
+/// Role of a client. If all slots are in use, connections of clients with a lower role are closed
+/// first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum PeerRole {
     /// Any client over TCP, or another user on the Unix socket.
@@ -42,7 +43,8 @@ pub(super) enum PeerRole {
     Owner,
 }
 
-/// If all slots are in use, connections in an earlier stage are closed first.
+/// Progress of a connection. If all slots are in use, connections in an earlier stage are closed
+/// first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum ConnectionStage {
     /// The client has not sent a complete request.
@@ -56,7 +58,7 @@ enum ConnectionStage {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Urgency {
     Usual,
-    /// A request to the kill switch is urgent.
+    /// The request may use the reserved slots. A request to the kill switch is urgent.
     Urgent,
 }
 
@@ -101,7 +103,8 @@ pub(super) struct ConnectionSlot {
 pub(super) type Closing = oneshot::Receiver<Infallible>;
 
 impl ConnectionSlots {
-    /// Returns `None` if no slot is free and no connection can be closed.
+    /// Returns a slot for a new connection; `None` if no slot is free and no connection can be
+    /// closed.
     pub(super) fn take(self: &Arc<Self>, peer: PeerRole) -> Option<(Arc<ConnectionSlot>, Closing)> {
         let mut table = self.table.lock();
         if table.is_closed {
@@ -126,8 +129,8 @@ impl ConnectionSlots {
         Some((Arc::new(ConnectionSlot { number, peer, slots: Arc::clone(self) }), closing))
     }
 
-    /// Connections without a complete request are closed, because a later request would be checked
-    /// against the settings of the ended listener.
+    /// Closes the slots when the listener ends. Connections without a complete request are closed,
+    /// because a later request would be checked against the settings of the ended listener.
     pub(crate) fn close(&self) {
         let mut table = self.table.lock();
         table.is_closed = true;

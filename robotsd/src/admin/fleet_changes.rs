@@ -109,7 +109,8 @@ pub(super) async fn enforce(
     }))
 }
 
-/// Accepts the version before the live one if `hash` is `None`.
+/// Accepts the version `hash` for the fleet, or the version before the live one if `hash` is
+/// `None`.
 pub(super) async fn accept(serving: Arc<Serving>, site: &str, hash: Option<String>, by: &Attribution) -> Answer {
     let fleet = fleet_of(&serving)?;
     let conflict = |message: &str| AdminReply::error(StatusCode::CONFLICT, message);

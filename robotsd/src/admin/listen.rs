@@ -55,8 +55,8 @@ pub(crate) struct CommandPlace {
 }
 
 impl CommandPlace {
-    /// Uses a passed socket instead of binding its address or path again. Must be called in a Tokio
-    /// runtime.
+    /// Opens the configured sockets. Uses a passed socket instead of binding its address or path
+    /// again. Must be called in a Tokio runtime.
     pub(crate) fn open(settings: &AdminSettings, passed: Vec<InheritedSocket>) -> Result<Self, String> {
         let (mut tcp, mut unix) = (None, None);
         for socket in passed {
@@ -95,7 +95,8 @@ impl CommandPlace {
         Ok(Self { address, socket: socket.transpose()? })
     }
 
-    /// Prefers the Unix socket, because no other user can listen on its path.
+    /// Returns the address that commands use. Prefers the Unix socket, because no other user can
+    /// listen on its path.
     pub(crate) fn place(&self) -> Option<AdminPlace> {
         let socket = self.socket.as_ref().map(|socket| AdminPlace::Socket(socket.path.clone()));
         socket.or_else(|| self.address.as_ref().map(|address| AdminPlace::Address(address.local)))
@@ -115,7 +116,7 @@ fn bound(address: SocketAddr) -> Result<TcpListener, String> {
     Ok(listener)
 }
 
-/// Each new config creates a new listener on the same socket.
+/// A bound TCP address. Each new config creates a new listener on the same socket.
 #[derive(Debug)]
 pub(crate) struct AddressSocket {
     socket: TcpListener,
@@ -137,7 +138,8 @@ impl AddressSocket {
         Ok(Self { socket, local })
     }
 
-    /// Accepts `names` in the `Host` field. Must be called in a Tokio runtime.
+    /// Creates a listener that accepts `names` in the `Host` field. Must be called in a Tokio
+    /// runtime.
     pub(crate) fn listen(
         &self,
         names: &[String],
@@ -178,7 +180,7 @@ impl AddressSocket {
     }
 }
 
-/// Each new config creates a new listener on the same socket.
+/// The open Unix socket for commands. Each new config creates a new listener on the same socket.
 #[derive(Debug)]
 pub(crate) struct CommandSocket {
     listener: UnixListener,
@@ -221,7 +223,7 @@ impl CommandSocket {
         Ok((self.listener.try_clone()?, self.path.clone(), !self.is_of_supervisor))
     }
 
-    /// Does nothing if a supervisor or another process created the socket file.
+    /// Removes the socket file, unless a supervisor or another process created it.
     pub(crate) fn remove_file(&self) {
         if self.is_there() {
             // If this fails, the next start replaces the stale file.
@@ -236,7 +238,8 @@ impl CommandSocket {
 
 /// Creates a socket file that only its owner can open. The file is created in a private folder and
 /// then moved to its path, because no other user may open it before its mode is set. Replaces a
-/// socket file that a killed process has left behind.
+/// socket file that a killed process has left behind. Returns an error if another process still
+/// accepts connections on the existing socket file.
 fn bind_file(path: &Path) -> io::Result<(UnixListener, (u64, u64))> {
     use io::{Error, ErrorKind};
     use std::os::unix::fs::{DirBuilderExt, FileTypeExt, PermissionsExt};
@@ -279,8 +282,8 @@ pub(super) fn prepare_runtime_folder(folder: &Path) -> io::Result<()> {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
         _ => {}
     }
-    // Symbolic links are followed: with `DynamicUser=`, the runtime folder of systemd is a link in
-    // a folder that only root can write to.
+    // Symbolic links are followed: with `DynamicUser=`, systemd creates the runtime folder as a
+    // link in a folder that only root can write to.
     let found = fs::metadata(folder)?;
     let refused =
         |why: &str| Err(io::Error::new(io::ErrorKind::PermissionDenied, format!("{}: {why}", folder.display())));

@@ -17,8 +17,8 @@ use crate::fleet::Fleet;
 use crate::metrics::{Exposition, ExpositionFormat, accepts_gzip, family};
 use crate::report::ReplicaState;
 
-/// Builds the metrics on a blocking thread, because this takes a while with tens of thousands of
-/// sites.
+/// Returns the metrics. They are built on a blocking thread, because this takes a while with tens
+/// of thousands of sites.
 pub(super) async fn answer(state: Arc<ServerState>, fields: HeaderMap) -> Answer {
     let (format, is_packed) = (ExpositionFormat::accepted(&fields), accepts_gzip(&fields));
     let made = spawn_blocking(move || {
@@ -70,11 +70,11 @@ fn gzip(text: &str) -> std::io::Result<Vec<u8>> {
     packer.finish()
 }
 
-/// Times in `/proc/self/stat` are measured in clock ticks. All kernels that can run this program
-/// use 100 ticks per second.
+/// Number of clock ticks per second. Times in `/proc/self/stat` are measured in clock ticks. All
+/// kernels that can run this program use 100.
 const TICKS_PER_SECOND: f64 = 100.0;
 
-/// Leaves out metrics that the system does not provide.
+/// Writes the metrics of this process. Leaves out metrics that the system does not provide.
 fn write_process(exposition: &mut Exposition, started: SystemTime) {
     exposition.moment(&family::PROCESS_START, &[], started);
     for (family, resource) in

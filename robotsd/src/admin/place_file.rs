@@ -23,7 +23,8 @@ use super::listen::prepare_runtime_folder;
 use crate::config::{AdminPlace, StatePlace, TokenFile, config_if_any, instance_name, runtime_folders};
 use crate::files;
 
-/// The name is fixed, because only one process uses a state directory at a time.
+/// Name of the place file in a state directory. The name is fixed, because only one process uses a
+/// state directory at a time.
 const IN_STATE: &str = "admin.place";
 
 /// Maximum size of a place file, in bytes.
@@ -42,8 +43,8 @@ pub(crate) struct CommandAccess<'a> {
 struct Content {
     /// Address or socket path, in the form that `--admin` accepts.
     place: String,
-    /// There is one token file per folder, because a command may be able to read only one of the
-    /// folders.
+    /// Path of the token file in the same folder as this place file. Each folder has its own token
+    /// file, because a command may be able to read only one of the folders.
     token: Option<String>,
     addresses: Vec<SocketAddr>,
 }
@@ -61,7 +62,8 @@ impl CommandAccess<'_> {
     }
 }
 
-/// Dropping this removes the file, unless another process has replaced it.
+/// The place file of a running process. Dropping this removes the file, unless another process has
+/// replaced it.
 #[derive(Debug)]
 pub(crate) struct PlaceFile {
     path: PathBuf,
@@ -71,7 +73,7 @@ pub(crate) struct PlaceFile {
 
 impl PlaceFile {
     /// Writes the place files of this process: one in the runtime folder, and one in the state
-    /// directory if there is one.
+    /// directory if there is one. `config` is the path of the config that the process uses.
     ///
     /// # Errors
     ///
@@ -178,7 +180,7 @@ fn in_runtime(config: &Path) -> String {
     format!("{}.place", instance_name(config))
 }
 
-/// Returns `None` if there is no file, or if its process has ended.
+/// Reads a place file. Returns `None` if there is no file, or if its process has ended.
 fn read(path: &Path) -> Result<Option<Left>, String> {
     let failed = |why: &dyn std::fmt::Display| format!("{}: {why}", path.display());
     let (file, found) = match files::open(path) {

@@ -24,7 +24,7 @@ use crate::config::{AdminPlace, ConfigError, replicas};
 use crate::report::ReplicaAnswer;
 use crate::sites::in_parallel;
 
-/// Returns the responses in the order of `places`. Blocks.
+/// Sends a request to all replicas, and returns the responses in the order of `places`. Blocks.
 pub(crate) fn ask_all<T: Send>(
     places: &[AdminPlace],
     ask: impl Fn(&AdminPlace) -> Result<T, AskError> + Sync,
@@ -56,8 +56,8 @@ pub(super) fn own_rows(state: &ServerState, board: &Board, query: &BoardQuery) -
 /// Maximum time for querying all replicas, including the time until an earlier query has ended.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Requests to the replicas use the token in the environment of this process, like requests of
-/// commands.
+/// Returns the board of all configured replicas, including this one. Requests to the replicas use
+/// the token in the environment of this process, like requests of commands.
 pub(super) async fn board_of_all(state: &ServerState, query: BoardQuery) -> Result<BoardReport, AdminReply> {
     let config = PathBuf::from(state.config.report().path);
     let asking = async {
@@ -80,7 +80,8 @@ pub(super) async fn board_of_all(state: &ServerState, query: BoardQuery) -> Resu
     asked.map_err(|why: ConfigError| AdminReply::error(StatusCode::CONFLICT, &why.to_string()))
 }
 
-/// Replaces a host name by its IP addresses, one place for each.
+/// Returns one place for each IP address of a host name. A place without a host name is returned
+/// unchanged.
 pub(crate) fn single(place: &AdminPlace) -> Result<Vec<AdminPlace>, String> {
     let AdminPlace::Name(name, port) = place else { return Ok(vec![place.clone()]) };
     let found = (&**name, *port).to_socket_addrs().map_err(|error| error.to_string())?;

@@ -17,7 +17,7 @@ use crate::report::ChangeReport;
 #[derive(Debug)]
 pub(super) struct AdminReply {
     response: Box<Response<Full<Bytes>>>,
-    /// Why the request failed, completely or in part.
+    /// Why the request failed, completely or in part; `None` if it succeeded.
     pub(super) error: Option<String>,
     pub(super) outcome: ChangeRecord,
 }
@@ -29,10 +29,11 @@ pub(super) struct ChangeRecord {
     pub(super) after: Option<String>,
 }
 
-/// `Err` contains the response that refuses a request.
+/// Response to a request. `Err` contains the response that refuses a request.
 pub(super) type Answer = Result<AdminReply, AdminReply>;
 
-/// Allows only the page's own styles and images, and neither scripts nor frames.
+/// Content-Security-Policy of pages. It allows only the page's own styles and images, and neither
+/// scripts nor frames.
 const PAGE_POLICY: &str = "default-src 'none'; style-src 'self'; img-src 'self' data:; form-action 'self'; \
                            frame-ancestors 'none'; base-uri 'none'";
 
@@ -57,8 +58,9 @@ impl AdminReply {
         Self { outcome: ChangeRecord { before, after }, ..reply }
     }
 
-    /// Makes the browser reload the page after `reload` seconds. Only the reload links on the page
-    /// set `reload`, because some people cannot use a page that reloads itself.
+    /// Returns a page for browsers. With `reload`, the browser reloads the page after that many
+    /// seconds. Only the reload links on the page set `reload`, because some people cannot use a
+    /// page that reloads itself.
     pub(super) fn page(body: String, reload: Option<&'static str>) -> Self {
         let page = Self::new(StatusCode::OK, "text/html; charset=utf-8", body).rendered();
         reload.into_iter().fold(page, |page, seconds| page.with(REFRESH, seconds))
@@ -107,7 +109,8 @@ impl AdminReply {
         Self::error(StatusCode::METHOD_NOT_ALLOWED, &format!("this path allows only {allow}")).with(ALLOW, allow)
     }
 
-    /// Returns a response with the content coding `coding`, if any.
+    /// Returns a response with media type `kind`. `coding` is the content coding of the body, if
+    /// any.
     pub(super) fn negotiated(kind: &'static str, body: Vec<u8>, coding: Option<&'static str>) -> Self {
         let reply = Self::new(StatusCode::OK, kind, body).with(VARY, "Accept, Accept-Encoding");
         coding.into_iter().fold(reply, |reply, coding| reply.with(CONTENT_ENCODING, coding))

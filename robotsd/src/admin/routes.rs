@@ -130,8 +130,8 @@ impl Route {
         if starts_all { Need::Site(Admin) } else { self.need }
     }
 
-    /// Reports whether the audit record must be written first. Turning enforcement off never waits
-    /// for the audit.
+    /// Reports whether the audit record must be written before the change. Turning enforcement off
+    /// never waits for the audit.
     pub(super) fn is_written_first(&self, query: &Query) -> bool {
         self.is_written_first && !(self.work == Urgency::Urgent && query.stops())
     }
@@ -232,7 +232,7 @@ fn ready(state: &ServerState, query: &Query) -> Answer {
     Ok(AdminReply::text(status, lines.join("\n") + "\n"))
 }
 
-/// Contains only the sites that the client may read.
+/// Returns the status, with only the sites that the client may read.
 fn status(state: &ServerState, grant: &Grant) -> StatusReport {
     let mut report = state.report(grant.covers(None));
     report.fleet = report.fleet.filter(|_| grant.covers(None));
@@ -298,8 +298,8 @@ async fn accept(state: Arc<ServerState>, Asked { query, by, .. }: Asked) -> Answ
     }
 }
 
-/// Rolls back to the previously accepted version. With `?fleet=`, the query may contain the
-/// `?hash=` of another version.
+/// Rolls `?site=` back to the previously accepted version. With `?fleet=`, rolls back all replicas,
+/// to the version `?hash=` if the query contains it.
 async fn roll_back(state: Arc<ServerState>, Asked { query, by, .. }: Asked) -> Answer {
     query.only(if query.value("fleet").is_some() { &["site", "fleet", "hash"] } else { &["site"] })?;
     let (site, hash) = (query.needed("site", "NAME")?, query.value("hash").map(version).transpose()?);
@@ -319,8 +319,8 @@ fn version(written: &str) -> Result<VersionHashPrefix, AdminReply> {
     written.parse().map_err(|error: ValueError| AdminReply::bad_request(&error.to_string()))
 }
 
-/// Turns enforcement on or off. With `?mark=`, which contains the ID of the off switch, this
-/// affects the whole fleet.
+/// Turns enforcement on or off, for all sites or for `?site=`. With `?mark=`, which contains the ID
+/// of the off switch, this affects the whole fleet.
 async fn enforce(state: Arc<ServerState>, Asked { query, by, .. }: Asked) -> Answer {
     query.only(&["to", "site", "mark"])?;
     let to = match &*query.needed("to", "off or to=on")? {
@@ -341,7 +341,8 @@ async fn enforce(state: Arc<ServerState>, Asked { query, by, .. }: Asked) -> Ans
     fleet_changes::enforce(serving, to, site, mark.to_owned(), by).await
 }
 
-/// Completes the change even if the client disconnects.
+/// Makes or previews a change on a blocking thread. The change is completed even if the client
+/// disconnects.
 async fn change(
     serving: Arc<Serving>,
     make: impl FnOnce(&Sites) -> Result<ChangeReport, ChangeError> + Send + 'static,
@@ -354,7 +355,8 @@ async fn change(
 /// Maximum time that a request to `/fleet` waits for the store.
 const FRESH: Duration = Duration::from_millis(750);
 
-/// Returns the state from the last successful read if the store does not respond in time.
+/// Returns the state of the fleet from the store. If the store does not respond in time, returns
+/// the state from the last successful read.
 async fn fleet(state: Arc<ServerState>) -> Answer {
     let serving = serving(&state)?;
     let fleet = fleet_changes::fleet_of(&serving)?;
@@ -416,7 +418,7 @@ impl Query {
         )
     }
 
-    /// Returns `None` if the value is missing or empty.
+    /// Returns the value of `site`; `None` if it is missing or empty.
     pub(super) fn site(&self) -> Option<&str> {
         self.value("site").filter(|site| !site.is_empty())
     }
@@ -438,7 +440,7 @@ impl Query {
         self.0.iter().filter(move |(known, _)| known == name).map(|(_, value)| &**value)
     }
 
-    /// Describes the value with `what` in the error message.
+    /// Returns the value of a required parameter. `what` describes the value in the error message.
     fn needed(&self, name: &str, what: &str) -> Result<String, AdminReply> {
         match self.value(name) {
             Some(value) if !value.is_empty() => Ok(value.to_owned()),
@@ -487,7 +489,8 @@ async fn board_rows(state: Arc<ServerState>, Asked { query, .. }: Asked) -> Answ
     read_board(state, move |state, board| AdminReply::json(&own_rows(state, board, &wanted))).await
 }
 
-/// Limits the number of concurrent readers, because each blocks a thread while the disk hangs.
+/// Reads the board on a blocking thread. Limits the number of concurrent readers, because each
+/// reader blocks a thread while the disk hangs.
 async fn read_board(
     state: Arc<ServerState>,
     read: impl FnOnce(&ServerState, &Board) -> AdminReply + Send + 'static,
@@ -513,8 +516,8 @@ async fn read_board(
     read.map_err(|error| AdminReply::fault(&error))
 }
 
-/// Seconds until the browser reloads the board. Shorter intervals are useless, because the counts
-/// are up to five seconds old.
+/// Allowed values of `?reload=`: the seconds until the browser reloads the board. Shorter intervals
+/// are useless, because the counts are up to five seconds old.
 const RELOADS: [&str; 2] = ["5", "60"];
 
 async fn board_page(state: Arc<ServerState>, asked: Asked) -> Answer {

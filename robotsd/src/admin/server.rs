@@ -44,7 +44,7 @@ pub(crate) async fn serve(listening: OpenListener, state: Arc<ServerState>) {
     loop {
         match &listening.listener {
             AdminListener::Address(listener, terms) => match listener.accept().await {
-                // Without a local address, the client has already closed the connection.
+                // If a connection has no local address, the client has already closed it.
                 Ok((socket, remote)) => {
                     if let (Ok(local), Some(slot)) = (socket.local_addr(), slots.take(PeerRole::Other)) {
                         let peer = TcpPeer { local: local.ip(), remote: remote.ip(), certificate: None };
@@ -81,8 +81,8 @@ fn peer(socket: &tokio::net::UnixStream, SocketOrigin { owner, is_of_supervisor 
     SocketPeer { uid, group: peer.gid(), is_owner: uid == 0 || uid == own || Some(uid) == owner, is_of_supervisor }
 }
 
-/// Waits after a failed accept. The usual cause is a lack of file descriptors, and a retry without
-/// a pause would fail again.
+/// Logs the error and waits before the next connection is accepted. The usual cause is a lack of
+/// file descriptors, and a retry without a pause would fail again.
 async fn pause(state: &ServerState, error: &std::io::Error) {
     let message = format!("a connection could not be accepted: {error}");
     state.log.say_at(LogLevel::Error, LogEvent::Admin, message);
@@ -169,7 +169,8 @@ async fn reply(
     answer
 }
 
-/// Returns `None` if the connection is being closed to make room for another one.
+/// Returns the route of a request, or the response that refuses it. Returns `None` if the
+/// connection is being closed to make room for another one.
 async fn admit(
     head: &Parts,
     body: Incoming,

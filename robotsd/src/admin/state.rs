@@ -30,7 +30,8 @@ use crate::report::{
 use crate::sites::{ServedSite, Sites, write_responses};
 use crate::word_enum::word_enum;
 
-/// The control thread sets the sites and the phase, and the handlers of routes read them.
+/// State of the process. The control thread sets the sites and the phase, and the handlers of
+/// routes read them.
 #[derive(Debug)]
 pub(crate) struct ServerState {
     pub(super) started: (SystemTime, Instant),
@@ -43,26 +44,26 @@ pub(crate) struct ServerState {
     upgrades: mpsc::Sender<UpgradeWaiter>,
     /// The last upgrade, and the identities of the files that it used.
     last_upgrade: Mutex<Option<(UpgradeReport, UpgradeFiles)>>,
-    /// Prevents changes during an upgrade. It is read-locked during a change by an operator, and
-    /// write-locked while a new process may replace this one.
+    /// Lock that prevents changes during an upgrade. It is read-locked during a change by an
+    /// operator, and write-locked while a new process may replace this one.
     pub(crate) changes: Arc<RwLock<()>>,
-    /// Held during a request to all replicas of the fleet, so that only one such request runs at a
-    /// time.
+    /// Lock that is held during a request to all replicas of the fleet, so that only one such
+    /// request runs at a time.
     pub(super) asking: Arc<RwLock<()>>,
     pub(crate) config: ConfigState,
-    /// Set together with the first sites. Not set if the board is disabled.
+    /// The board, set together with the first sites. Not set if the board is disabled.
     pub(crate) board: OnceLock<Arc<Board>>,
     pub(crate) log: Log,
     /// Users and tokens of the admin interface, from the config in force.
     pub(crate) rights: ArcSwap<AdminRights>,
     pub(crate) audit: AuditWriter,
     pub(crate) watchdog: Arc<Watchdog>,
-    /// `None` if there is no access log.
+    /// Number of lost lines of the access log; `None` if there is no access log.
     lost: Option<Arc<LostLines>>,
 }
 
-/// Device, inode and modification time. A difference shows that the file has changed. `None` if the
-/// file does not exist.
+/// Device, inode and modification time of the program file and of the config file. A difference
+/// shows that a file has changed. `None` if the file does not exist.
 #[derive(Debug, PartialEq, Eq)]
 struct UpgradeFiles {
     program: Option<(u64, u64, SystemTime)>,
@@ -117,7 +118,8 @@ impl ServerState {
         (state, ControlRequests { reloads, upgrades: upgrades_requested })
     }
 
-    /// Records what is in service from now on. Also called after a reload has replaced the sites.
+    /// Records the sites and listeners that are in service from now on. Also called after a reload
+    /// has replaced the sites.
     pub(crate) fn is_serving(&self, serving: Serving) {
         self.began_without.get_or_init(|| {
             let refused = self.config.report().refused.into_iter();
@@ -145,7 +147,7 @@ impl ServerState {
         *self.phase.lock()
     }
 
-    /// Returns `None` if the process is starting.
+    /// Returns the sites and listeners in service; `None` if the process is starting.
     pub(crate) fn serving(&self) -> Option<Arc<Serving>> {
         self.serving.load_full()
     }
@@ -176,7 +178,8 @@ impl ServerState {
         })
     }
 
-    /// Returns `None` if the process is starting or ending.
+    /// Asks the control thread for an upgrade, and waits for the outcome. Returns `None` if the
+    /// process is starting or ending.
     pub(super) async fn upgrade(&self) -> Option<UpgradeReport> {
         let (waiter, outcome) = oneshot::channel();
         self.upgrades.send(waiter).await.ok()?;
@@ -212,8 +215,8 @@ impl ServerState {
         UpgradeFiles { program, config: version(Path::new(&self.config.report().path)) }
     }
 
-    /// Unless the client may read all sites (`is_of_all`), problems whose messages contain names of
-    /// sites are left out.
+    /// Returns the status. Unless the client may read all sites (`is_of_all`), problems whose
+    /// messages contain names of sites are left out.
     pub(crate) fn report(&self, is_of_all: bool) -> StatusReport {
         let serving = self.serving();
         let (notify, unnotified) = serving.as_ref().map(|serving| serving.sites.notify_report()).unwrap_or_default();
@@ -376,8 +379,8 @@ impl ConfigState {
         Self(Mutex::new((now, report)))
     }
 
-    /// Records that the config file is in force. `is_new` is true if the file differs from the
-    /// previous config.
+    /// Records that the config file is in force. The settings in `next_start` take effect at the
+    /// next start. `is_new` is true if the file differs from the previous config.
     pub(crate) fn accept(&self, is_new: bool, next_start: Vec<SettingChange>, refused: &[RefusedFile]) {
         let mut state = self.0.lock();
         let (accepted, report) = &mut *state;
@@ -398,8 +401,9 @@ impl ConfigState {
         (report.state, report.rejected, report.next_start) = ("accepted".to_owned(), None, next_start);
     }
 
-    /// Records that the config file is rejected. `changes` are the settings that it would change.
-    /// Returns whether `why` differs from the reason of the previous rejection.
+    /// Records that the config file is rejected. `changes` are the settings that it would change,
+    /// or `None` if it cannot be parsed. Returns whether `why` differs from the reason of the
+    /// previous rejection.
     pub(crate) fn reject(&self, why: &str, changes: Option<Vec<SettingChange>>) -> bool {
         let report = &mut self.0.lock().1;
         let is_news = report.rejected.as_ref().is_none_or(|before| before.why != why);
@@ -418,7 +422,7 @@ impl ConfigState {
         is_news
     }
 
-    /// Returns `None` if the config file is in force.
+    /// Describes why the config file is rejected; `None` if it is in force.
     pub(crate) fn problem(&self) -> Option<String> {
         let state = self.0.lock();
         let RejectedConfigReport { since, why, .. } = state.1.rejected.as_ref()?;

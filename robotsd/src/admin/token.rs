@@ -23,8 +23,8 @@ const PREFIX: &str = "rbd_";
 const DIGITS: usize = 64;
 const CHECKED: usize = 8;
 
-/// A token cannot be a command-line argument, because every user of the machine could see it in the
-/// process list.
+/// Environment variable with the token. A token cannot be a command-line argument, because every
+/// user of the machine could see it in the process list.
 const TOKEN: &str = "ROBOTSD_TOKEN";
 const TOKEN_FILE: &str = "ROBOTSD_TOKEN_FILE";
 
@@ -40,7 +40,7 @@ pub(crate) fn new_token() -> Result<(String, String), String> {
     Ok((token, hash))
 }
 
-/// Returns `None` if neither variable is set.
+/// Returns the token from the environment of a command; `None` if neither variable is set.
 pub(super) fn token_of_environment() -> Result<Option<String>, String> {
     let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     let (token, at) = match (variable(TOKEN), variable(TOKEN_FILE)) {
@@ -54,7 +54,8 @@ pub(super) fn token_of_environment() -> Result<Option<String>, String> {
     token.map(Some).ok_or_else(|| format!("{at}: the value is not a complete token of robotsd"))
 }
 
-/// Returns `None` as token if the file does not contain exactly one valid token.
+/// Reads a token file and its metadata. The token is `None` if the file does not contain exactly
+/// one valid token.
 fn read_token(path: &Path) -> io::Result<(Option<String>, Metadata)> {
     let (bytes, found) = files::read_at_most(path, MAX_BYTES)?;
     Ok((whole(&String::from_utf8_lossy(&bytes)), found))
@@ -109,7 +110,8 @@ fn write_local_token(path: &Path, token: &str) -> io::Result<()> {
     files::replace(path, format!("{token}\n").as_bytes())
 }
 
-/// Returns `None` if the file does not exist, and an error if other users may know the token.
+/// Reads the local token from a file. Returns `None` if the file does not exist, and an error if
+/// other users may know the token.
 fn local_token(path: &Path) -> Result<Option<String>, String> {
     let (token, found) = match read_token(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
@@ -130,16 +132,17 @@ fn local_token(path: &Path) -> Result<Option<String>, String> {
 }
 
 impl TokenFile {
-    /// Returns `None` if this user cannot read the file, or if its owner differs from the owner of
-    /// the place file: another user could write a place file with the path of somebody else's token
-    /// file, and the command would send that token to the process of the other user.
+    /// Reads the token. Returns `None` if this user cannot read the file, or if its owner differs
+    /// from the owner of the place file: another user could write a place file with the path of
+    /// somebody else's token file, and the command would send that token to the process of the
+    /// other user.
     pub(super) fn read(&self) -> Option<String> {
         let (token, found) = read_token(&self.path).ok()?;
         token.filter(|_| found.uid() == self.owner)
     }
 }
 
-/// Returns `None` if the string is not a valid token.
+/// Removes white space around a token. Returns `None` if the string is not a valid token.
 fn whole(text: &str) -> Option<String> {
     let token = text.trim();
     is_whole(token).then(|| token.to_owned())

@@ -26,8 +26,8 @@ use crate::metrics::{Exposition, family};
 
 const BEAT: Duration = Duration::from_secs(2);
 
-/// Number of tasks in a row that a stalled event loop has not run. Time is not measured, because it
-/// also passes while the process is stopped or the machine sleeps.
+/// An event loop counts as stalled if it has not run this number of tasks in a row. Time is not
+/// measured, because it also passes while the process is stopped or the machine sleeps.
 const MISSED: u64 = 3;
 
 #[derive(Debug, Default)]

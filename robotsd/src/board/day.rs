@@ -31,7 +31,7 @@ const MAX_TIMES: usize = 256;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct DayRows {
-    /// `None` if nothing was recorded for the site.
+    /// Name and settings of the site; `None` if nothing was recorded.
     pub(crate) site: Option<SiteLine>,
     pub(crate) watches: Vec<Watch>,
     pub(crate) lost: Vec<Lost>,
@@ -51,7 +51,7 @@ pub(crate) struct DayRows {
     pub(crate) visitors: SentVisitors,
 }
 
-/// First line of a day's file. It contains the settings that applied on that day.
+/// First line of a day's file: the site, and the settings that applied on that day.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SiteLine {
     pub(crate) name: String,
@@ -148,7 +148,7 @@ impl DayRows {
         }
     }
 
-    /// Reports whether the values are valid. If not, the file is damaged.
+    /// Reports whether the values in these rows are valid. If not, the file is damaged.
     pub(super) fn is_sound(&self) -> bool {
         let are_hours = self.rows.iter().all(|(key, row)| is_sound(key, row, HOUR));
         are_hours && self.days.iter().all(|(key, row)| is_sound(key, row, DAY))
@@ -177,7 +177,7 @@ impl DayRows {
     }
 }
 
-/// The keys of a JSON object must be strings, so a map is written as a list of pairs.
+/// Serializes a map as a list of pairs, because the keys of a JSON object must be strings.
 mod pairs {
     use super::*;
 
@@ -238,7 +238,8 @@ enum Line {
     },
 }
 
-/// Returns the records, whether the file is damaged, and the number of bytes read. Blocks.
+/// Reads the file of a day. Returns the records, whether the file is damaged, and the number of
+/// bytes read. Blocks.
 pub(super) fn read(path: &Path, day: Second) -> io::Result<(DayRows, Damage, u64)> {
     let mut octets = Vec::new();
     let read = File::open(path)?.take(MAX_FILE_BYTES as u64 + 1).read_to_end(&mut octets)?;
@@ -315,8 +316,8 @@ fn hash_of(octets: &[u8]) -> String {
     VersionHash::of(octets).to_string()
 }
 
-/// Writes the file under a temporary name and then renames it, so the path always contains a
-/// complete file. Blocks.
+/// Writes the file of a day under a temporary name and then renames it, so the path always contains
+/// a complete file. Blocks.
 pub(super) fn write(path: &Path, rows: &DayRows) -> io::Result<()> {
     let mut octets = encoded(rows)?;
     if octets.len() > MAX_FILE_BYTES {
@@ -341,7 +342,7 @@ pub(super) fn encoded(rows: &DayRows) -> io::Result<Vec<u8>> {
         octets.push(b'\n');
         io::Result::Ok(())
     };
-    // All records belong to one day.
+    // All records belong to one day, so the map has at most one entry.
     let requested = rows.requested.values().next().cloned().unwrap_or_default();
     let visitors = rows.visitors.clone();
     rows.site.iter().try_for_each(|site| {

@@ -19,8 +19,8 @@ use crate::files;
 
 const FOLDER: &str = "board";
 
-/// File in [`FOLDER`] with a date. Before this date, the rows of every day are already merged into
-/// daily rows.
+/// Name of a file in [`FOLDER`] that contains a date. The hourly rows of all earlier days are
+/// already merged into daily rows.
 const FOLDED: &str = "folded";
 
 /// Maximum number of bytes that a query reads per site. Older days beyond this limit count as lost.
@@ -156,8 +156,8 @@ impl History {
     }
 
     /// Deletes days that are older than the retention, then the oldest days until the total size is
-    /// within the limit. In memory, the limit is `most_rows` rows, and old hours are also folded.
-    /// Blocks.
+    /// within the limit. In memory, the limit is `most_rows` rows, and old hourly rows are also
+    /// merged into daily rows. Blocks.
     pub(crate) fn prune(&mut self, now: Second, retention: Retention, most_rows: usize) -> io::Result<()> {
         let oldest = day_of(now.saturating_sub(retention.days));
         match self {
@@ -241,7 +241,8 @@ pub(super) struct DayFile {
     path: PathBuf,
 }
 
-/// Returns the files of days before `before` whose hours may not be folded yet. Blocks.
+/// Returns the files of days before `before`, except those that are known to contain only daily
+/// rows. Blocks.
 pub(super) fn unfolded(folder: &Path, before: Second) -> io::Result<Vec<DayFile>> {
     // Without a valid date, every file is read. Folding does not change a file that is already
     // folded.
@@ -255,7 +256,8 @@ pub(super) fn unfolded(folder: &Path, before: Second) -> io::Result<Vec<DayFile>
     Ok(files)
 }
 
-/// Excludes the days before `before` from later searches for unfolded files. Blocks.
+/// Records that the hourly rows of all days before `before` are merged into daily rows. The files
+/// of these days are then not read again. Blocks.
 pub(super) fn mark_folded(folder: &Path, before: Second) -> io::Result<()> {
     if !folder.is_dir() {
         return Ok(());
@@ -298,8 +300,8 @@ fn rewrite(path: &Path, day: Second, change: impl FnOnce(&mut DayRows)) -> io::R
     Ok(added)
 }
 
-/// Keeps a copy of a damaged file for the operator, but no second copy. A hard link is tried first,
-/// because it needs no space on a full disk.
+/// Keeps a copy of a damaged file for the operator, unless an earlier copy exists. A hard link is
+/// tried first, because it needs no space on a full disk.
 fn keep_beside(path: &Path) -> io::Result<()> {
     let beside = path.with_extension("jsonl.damaged");
     if beside.exists() || fs::hard_link(path, &beside).is_ok() {
@@ -329,7 +331,8 @@ fn path_of(folder: &Path, site: &str, day: Second) -> PathBuf {
     folder.join(folder_name(site)).join(format!("{}.jsonl", date_of(day)))
 }
 
-/// Returns the name in the newest file with a readable site line.
+/// Returns the name of the site whose files are in `folder`, from the newest file with a readable
+/// site line.
 fn site_of(folder: &Path) -> Option<String> {
     let mut files: Vec<PathBuf> = fs::read_dir(folder).ok()?.flatten().map(|entry| entry.path()).collect();
     files.retain(|path| path.extension().is_some_and(|extension| extension == "jsonl"));

@@ -84,7 +84,8 @@ impl Disallowed<'_> {
     }
 }
 
-/// Overwrites the name at position `written`, to reuse its memory.
+/// Writes a name at position `written` of a list, and increments `written`. Reuses the memory of
+/// the name that was at this position.
 fn rewrite_next(list: &mut Vec<String>, written: &mut usize, name: &str) {
     match list.get_mut(*written) {
         Some(own) => name.clone_into(own),
@@ -181,12 +182,13 @@ pub(crate) fn judge(case: &Case, reads: &[Reading<'_>], gaps: &[Gap]) -> ReadJud
 }
 
 impl Case {
-    /// Reports whether some of the requests may have been sent after one of the fetches.
+    /// Reports whether some of the requests may have been sent after one of the fetches in `read`.
     fn is_after(&self, read: &Reading<'_>) -> bool {
         (read.origin == self.origin || read.origin == ANY_ORIGIN) && read.first <= self.last
     }
 
-    /// Returns the time of the latest fetch that was certainly before the requests.
+    /// Returns the time of the latest fetch in `read` that was certainly before the requests;
+    /// `None` if there is no such fetch.
     const fn moment_before(&self, read: &Reading<'_>) -> Option<Second> {
         if read.last < self.first {
             Some(read.last)

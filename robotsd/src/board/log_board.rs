@@ -1,5 +1,5 @@
-//! Builds a board from an access log. It shows what a live board would have shown if the versions
-//! of robots.txt that were live during the log are known.
+//! Builds a board from an access log. If the versions of robots.txt that were live during the log
+//! are known, the board shows what a live board would have shown.
 //!
 //! If the log has no line for more than an hour, any crawler may have fetched robots.txt in that
 //! hour, as if robotsd had not been running.
@@ -18,7 +18,7 @@ use super::watch::{Lost, Watch};
 /// Maximum number of hourly rows. If there are more, all are merged into daily rows.
 const MAX_HOURLY: usize = MAX_LIVE / 2;
 
-/// Maximum number of hours: a little more than four years.
+/// Maximum number of hours in [`LoggedTimes`]: a little more than four years.
 const MAX_HOURS: usize = 40_000;
 
 /// Maximum number of bars in a trend.
@@ -40,7 +40,8 @@ impl LoggedTimes {
         self.note_span(at, at);
     }
 
-    /// Hours beyond [`MAX_HOURS`] are dropped, and count as gaps in the log.
+    /// Adds the times of the first and last line of an hour. Hours beyond [`MAX_HOURS`] are
+    /// dropped, and count as gaps in the log.
     fn note_span(&mut self, first: Second, last: Second) {
         let hour = hour_of(first);
         if let Some(known) = self.0.get_mut(&hour) {
@@ -81,7 +82,7 @@ impl LogBoard {
             if self.rows.count() < MAX_LIVE || self.rows.rows.contains_key(&key) {
                 self.rows.rows.entry(key).or_default().merge(&row);
             } else {
-                // Fetches of robots.txt may now be missing.
+                // This row is dropped, so fetches of robots.txt may now be missing.
                 is_lost = true;
             }
         }

@@ -87,7 +87,7 @@ impl Sums {
     }
 }
 
-/// Title, reasons, and the commands that complete the task.
+/// A task for the operator: title, reasons, and the commands that complete the task.
 type Task<'a> = (String, Vec<String>, &'a [NextStep]);
 
 impl<'a> BoardPage<'a> {
@@ -204,7 +204,7 @@ impl<'a> BoardPage<'a> {
         rows
     }
 
-    /// Returns one report per host if each host has its own robots.txt.
+    /// Returns the status reports of a site: one per host if each host has its own robots.txt.
     fn reports_of(&self, site: &SiteBoard) -> Vec<&SiteReport> {
         self.status.sites.iter().filter(|report| is_of(&site.site, &report.name)).collect()
     }
@@ -214,7 +214,7 @@ impl<'a> BoardPage<'a> {
         sites.find(|traffic| is_of(&site.site, &traffic.name)).map(|traffic| &traffic.requests)
     }
 
-    /// Returns `None` if there were no reloads.
+    /// Returns the history of a site's reloads; `None` if there were no reloads.
     fn history_of(&self, site: &SiteBoard) -> Option<&HistoryReport> {
         self.histories.iter().find(|history| history.site == site.site && !history.entries.is_empty())
     }
@@ -302,7 +302,8 @@ fn badges(reports: &[&SiteReport]) -> Vec<(&'static str, String)> {
     states.into_iter().map(badge).chain(mode).collect()
 }
 
-/// Returns the numbers of forwarded disallowed requests: of other crawlers, and of search engines.
+/// Returns the numbers of disallowed requests that were forwarded: first those of crawlers other
+/// than search engines, then those of search engines.
 fn let_through(crawlers: &[CrawlerBoard]) -> (u64, u64) {
     let through = |is_engine: bool| {
         let of_kind = crawlers.iter().filter(move |of| (group(of) == CrawlerGroup::SearchEngines) == is_engine);
@@ -320,7 +321,7 @@ fn is_live(line: &LineBoard, reports: &[&SiteReport]) -> bool {
     live.is_some_and(|live| short_hash(live) == short_hash(&line.version))
 }
 
-/// Draws a bar. The line with the most hits has the longest bar.
+/// Draws a bar for the hits of a robots.txt line. The line with the most hits has the longest bar.
 fn bar_of(line: &LineBoard, site: &SiteBoard) -> Markup {
     bar(&[("disallowed", line.hits)], site.lines.iter().take(LINES).map(|line| line.hits).max().unwrap_or(0))
 }

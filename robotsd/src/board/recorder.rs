@@ -29,13 +29,13 @@ const MAX_ROWS: usize = 4096;
 /// name. Applies to the counts of each worker, and to each hour of a site on the board.
 pub(super) const MAX_UNKNOWN: usize = 64;
 
-/// Row name for all unregistered crawlers beyond [`MAX_UNKNOWN`].
+/// Name of the row for all unregistered crawlers beyond [`MAX_UNKNOWN`].
 pub(super) const UNKNOWN: &str = "other crawlers";
 
 /// Maximum length of a stored name or host, in bytes. Longer ones are truncated.
 pub(super) const MAX_NAME_LENGTH: usize = 128;
 
-/// Scheme of the original request, in a decision request from another proxy.
+/// Header field with the scheme of the original request, in a decision request from another proxy.
 const SCHEME: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
 /// The live version of a site's robots.txt, and each earlier version for [`GONE_BY`] seconds after
@@ -47,7 +47,7 @@ pub(crate) struct KnownVersions {
     versions: Vec<KnownVersion>,
 }
 
-/// A crawler may rely on this version until `until`.
+/// A version that a crawler may rely on until `until`.
 #[derive(Clone, Debug)]
 struct KnownVersion {
     content: Arc<Content>,
@@ -56,16 +56,16 @@ struct KnownVersion {
     until: Second,
 }
 
-/// One recorder per worker. They are kept when the config is reloaded.
+/// The recorders of one site, one per worker. They are kept when the config is reloaded.
 #[derive(Debug, Default)]
 pub(crate) struct SiteRecorders {
     versions: Arc<ArcSwap<KnownVersions>>,
     recorders: Mutex<Vec<Arc<Recorder>>>,
     /// Set if crawlers were not recognised for some time, for example because enforcement was off.
-    /// The control thread clears it.
+    /// The control thread clears this flag.
     pub(crate) has_missed: AtomicBool,
     /// Set if the hosts of the site have changed: another site may have served another version of
-    /// robots.txt on the new hosts before. The control thread clears it.
+    /// robots.txt on the new hosts before. The control thread clears this flag.
     pub(crate) has_new_hosts: AtomicBool,
     /// Services that refer visitors to the site.
     pub(crate) services: Arc<SendingServices>,
@@ -77,19 +77,20 @@ pub(crate) struct Recorder {
     counted: Mutex<Counted>,
 }
 
-/// Counts since the control thread last took them.
+/// The counts of a worker since the control thread last took them.
 #[derive(Debug, Default)]
 pub(crate) struct Counted {
     pub(super) rows: HashMap<RowKey, Row, RandomState>,
     pub(super) unknown: usize,
     /// Allowed paths that verified search engines requested.
     pub(super) requested: RequestedPaths,
-    /// Requests that were not counted, because [`MAX_ROWS`] was reached.
+    /// Number of requests that were not counted, because [`MAX_ROWS`] was reached.
     pub(super) lost: u64,
     pub(super) scratch: RowScratch,
 }
 
-/// Reused, so that a request for an existing row allocates no memory.
+/// Buffers for the row key and the request data. They are reused, so a request for an existing row
+/// allocates no memory.
 #[derive(Debug, Default)]
 pub(crate) struct RowScratch {
     key: RowKey,
@@ -109,8 +110,8 @@ impl SiteRecorders {
         let mut recorders = self.recorders.lock();
         let mut taken = Vec::new();
         recorders.retain(|recorder| {
-            // This must be computed first. Otherwise, the worker could count a last request and
-            // drop the recorder between the two steps, and this request would be lost.
+            // `is_used` must be computed first. Otherwise, the worker could count a last request
+            // and drop the recorder between the two steps, and this request would be lost.
             let is_used = Arc::strong_count(recorder) > 1;
             taken.push(recorder.take());
             is_used
@@ -119,7 +120,8 @@ impl SiteRecorders {
         taken
     }
 
-    /// Follows the live version. The previous version is kept as long as crawlers may rely on it.
+    /// Records the live version of a robots.txt. The previous version is kept as long as crawlers
+    /// may rely on it.
     pub(crate) fn follow(&self, robots: &LiveRobots, now: Second) {
         let (live, policy) = robots.with(|snapshot| (snapshot.content.clone(), Arc::clone(&snapshot.policy)));
         let Some(live) = live else { return };
@@ -265,7 +267,8 @@ impl Counted {
         count(row, &self.scratch);
     }
 
-    /// Returns [`UNKNOWN`] if there are already too many names.
+    /// Returns the row name of an unregistered crawler: its own name, or [`UNKNOWN`] if there are
+    /// already too many names.
     fn unknown_name<'n>(&mut self, name: &'n str) -> &'n str {
         let name = cut(name);
         let is_known = self.rows.keys().any(|key| key.crawler == name);
@@ -278,7 +281,7 @@ impl Counted {
 }
 
 impl KnownVersions {
-    /// Returns nothing if the policy is not known yet.
+    /// Returns the versions that a crawler may rely on; none if the policy is not known yet.
     fn gone_by(&self) -> impl Iterator<Item = GoneBy<'_>> + Clone {
         let versions = self.versions.iter().filter(|_| self.policy.is_some());
         versions.map(|KnownVersion { content, name, .. }| GoneBy { hash: content.hash(), name, rules: content.rules() })
@@ -305,7 +308,8 @@ fn served(event: &Event<'_>) -> Option<bool> {
     }
 }
 
-/// Treats every crawler as `Claimed` if identities are not verified.
+/// Converts the result of identity verification for a row key. If identities are not verified,
+/// every crawler is `Claimed`.
 pub(crate) const fn standing(identity: Option<Identity>) -> ClaimResult {
     match identity {
         Some(Identity::Verified(_)) => ClaimResult::Verified,

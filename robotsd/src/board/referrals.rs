@@ -28,7 +28,7 @@ pub(crate) struct OperatorBalance {
     pub(crate) services: Vec<ServiceVisitors>,
 }
 
-/// Pages that impostors fetched are not counted.
+/// The pages that a crawler fetched. Pages that impostors fetched are not counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct TakenPages {
     pub(crate) crawler: String,
@@ -101,7 +101,7 @@ impl OperatorBalance {
         )
     }
 
-    /// Returns `None` if there are no pages or no visitors.
+    /// Formats the pages per visitor; `None` if there are no pages or no visitors.
     pub(crate) fn ratio(&self) -> Option<String> {
         Some(match self.pages_per_visitor.filter(|_| self.pages > 0)? {
             ratio if ratio < 0.995 => format!("{ratio:.2}"),
@@ -112,7 +112,8 @@ impl OperatorBalance {
 }
 
 impl ServiceVisitors {
-    /// Removes a leading dot, which in the registry means that subdomains count, too.
+    /// Returns the host without a leading dot. In the registry, a leading dot means that subdomains
+    /// count, too.
     pub(crate) fn name(&self) -> &str {
         self.host.trim_start_matches('.')
     }

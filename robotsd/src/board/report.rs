@@ -24,7 +24,7 @@ pub(crate) struct BoardReport {
     /// whose counts the report contains.
     pub(crate) replicas: usize,
     pub(crate) counted_replicas: usize,
-    /// Counts that may be missing from the report, as sentences.
+    /// Sentences about counts that may be missing from the report.
     #[serde(default)]
     pub(crate) notes: Vec<String>,
     #[serde(default)]
@@ -83,7 +83,7 @@ pub(crate) struct RecentTraffic {
     /// Share of refused requests, from 0 to 1.
     pub(crate) refused_share: f64,
     /// 99th percentile of the decision time since the process started. Only one in 64 decisions is
-    /// measured.
+    /// measured. `None` if none has been measured yet.
     pub(crate) decision_p99_seconds: Option<f64>,
 }
 
@@ -133,8 +133,8 @@ pub(crate) struct LineBoard {
     /// Pattern as written in robots.txt.
     pub(crate) pattern: String,
     pub(crate) hits: u64,
-    /// Crawlers, the one with the most hits first. Empty if this value is the worst line of one
-    /// crawler.
+    /// Crawlers whose requests the line disallowed, the one with the most hits first. Empty if this
+    /// value is the worst line of one crawler.
     #[serde(default)]
     pub(crate) crawlers: Vec<LineCrawler>,
 }
@@ -164,8 +164,9 @@ impl JudgedCounts {
         self.ignored.saturating_add(self.not_newest).saturating_add(self.unread).saturating_add(self.undecided)
     }
 
-    /// Returns a list that follows the words "disallowed requests" in a sentence, for example `10
-    /// sent although the crawler had read the rules that disallow them`.
+    /// Describes the counts as a list that follows the words "disallowed requests" in a sentence,
+    /// for example `10 sent although the crawler had read the rules that disallow them`. Returns
+    /// `None` if all counts are 0.
     pub(crate) fn in_words(self) -> Option<String> {
         let parts = [
             (self.ignored, "sent although the crawler had read the rules that disallow them"),
@@ -222,7 +223,7 @@ impl NeverHit {
 /// Time between two stored totals, in seconds.
 const EVERY: Second = 5;
 
-/// Totals since the process started.
+/// Totals of a site's traffic since the process started.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct TrafficTotals {
     pub(crate) requests: u64,
@@ -254,7 +255,8 @@ impl TrafficWindow {
         }
     }
 
-    /// Returns `None` unless there are at least two totals.
+    /// Returns the traffic between the oldest and the newest stored total; `None` unless there are
+    /// at least two totals.
     pub(super) fn traffic(&self) -> Option<RecentTraffic> {
         let ((since, first), (until, last)) = (self.totals.front()?, self.totals.back()?);
         let seconds = until - since;
@@ -281,7 +283,7 @@ fn columns(site: &SiteBoard, crawler: &CrawlerBoard) -> [(&'static str, String);
     let number = |number: u64| number.to_string();
     let CrawlerBoard { judged, done, .. } = crawler;
     let read = crawler.last_read.as_ref();
-    // Visitors are known only per operator, so each of its crawlers has the same number.
+    // Visitors are known only per operator, so all crawlers of an operator have the same number.
     let is_of = |balance: &&OperatorBalance| balance.operator == crawler.operator && !crawler.operator.is_empty();
     let balance = site.given_back.iter().find(is_of);
     let ratio = balance.and_then(|balance| balance.pages_per_visitor);

@@ -18,7 +18,7 @@ const MAX_PATHS: usize = 256;
 /// Maximum length of a stored path, in bytes. A request for a longer path increases only the total.
 const MAX_PATH_LENGTH: usize = 512;
 
-/// A path counts as requested much if its share of the requests is more than 1 / `SHARE`.
+/// A path is one of the most requested paths if its share of the requests is more than 1 / `SHARE`.
 const SHARE: u64 = 100;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

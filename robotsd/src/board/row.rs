@@ -25,7 +25,7 @@ word_enum! {
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
     #[serde(rename_all = "lowercase")]
     pub(crate) enum ClaimResult {
-        /// A verification method confirmed the crawler.
+        /// A verification method confirmed that the client is the crawler.
         Verified = "verified",
         /// No method confirmed or disproved that the client is the crawler.
         #[default]
@@ -66,8 +66,8 @@ pub(crate) struct Row {
     pub(crate) lines: Vec<LineHits>,
 }
 
-/// Counts disallowed requests, requests of impostors, and requests that came before the crawl delay
-/// had passed.
+/// Numbers of requests, by the action that was taken. Counts disallowed requests, requests of
+/// impostors, and requests that came before the crawl delay had passed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Done {
@@ -135,8 +135,8 @@ impl Row {
         other.lines.iter().for_each(|line| self.hit(line));
     }
 
-    /// Fetches beyond [`MAX_SPANS`] are merged into one span with an unknown version and
-    /// [`ANY_ORIGIN`]. This span cannot be evidence against a crawler.
+    /// Adds fetches of robots.txt. Fetches beyond [`MAX_SPANS`] are merged into one span with an
+    /// unknown version and [`ANY_ORIGIN`]. This span cannot be evidence against a crawler.
     pub(crate) fn read(&mut self, read: &ReadSpan) {
         let is_full = self.reads.len() >= MAX_SPANS;
         let parted = |own: &ReadSpan| {
@@ -247,7 +247,7 @@ pub(crate) const MINUTE: Second = 60;
 pub(crate) const HOUR: Second = 60 * MINUTE;
 pub(crate) const DAY: Second = 24 * HOUR;
 
-/// Returns 0 if the clock is set before 1970.
+/// Returns the Unix time; 0 if the clock is set before 1970.
 pub(crate) fn seconds(time: SystemTime) -> Second {
     time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }

@@ -21,7 +21,7 @@ use super::watch::gaps;
 /// Maximum number of robots.txt lines in the report of a site.
 const MAX_LINES: usize = 50;
 
-/// Whole hours or whole days, including the current one.
+/// The period of a report: whole hours or whole days, including the current one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Period {
     pub(crate) from: Second,
@@ -29,11 +29,12 @@ pub(crate) struct Period {
     pub(crate) step: Second,
 }
 
-/// If fetches of robots.txt may be missing, no crawler is reported as ignoring robots.txt.
+/// Whether the rows contain every fetch of robots.txt. If not, no crawler is reported as ignoring
+/// robots.txt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Evidence {
     Complete,
-    /// A cache or another replica may also serve the robots.txt.
+    /// Fetches may be missing, because a cache or another replica may also serve the robots.txt.
     Partial,
 }
 
@@ -70,7 +71,7 @@ pub(crate) fn sum_up(
 ) -> SiteBoard {
     let rows = SiteRows::of(processes, period);
     // With partial evidence, no crawler is reported as ignoring robots.txt, so the unseen periods
-    // need not protect it. A recorded fetch can still excuse a crawler.
+    // are not needed to excuse a crawler. A recorded fetch can still excuse it.
     let is_complete = evidence == Evidence::Complete;
     let gaps = |process: &DayRows| {
         let unseen = process.unseen.iter().filter(|_| is_complete);
@@ -92,7 +93,8 @@ pub(crate) fn sum_up(
     SiteBoard { site: site.to_owned(), crawlers: boards, lines: lines(&rows), ..SiteBoard::default() }
 }
 
-/// Pages that impostors fetched are not counted.
+/// Adds the comparison of fetched pages with referred visitors. Pages that impostors fetched are
+/// not counted.
 pub(crate) fn with_balance(site: SiteBoard, processes: &[DayRows], period: Period, registry: &Registry) -> SiteBoard {
     let own = site.crawlers.iter().filter(|crawler| crawler.identity != ClaimResult::Impostor.as_str());
     let taken = own.map(|crawler| {
@@ -252,7 +254,7 @@ impl<'r> Crawler<'r> {
     }
 }
 
-/// Returns the verdict, or the reason why there is none.
+/// Returns the verdict about a crawler, or the reason why there is none.
 fn word(
     identity: ClaimResult,
     board: &CrawlerBoard,

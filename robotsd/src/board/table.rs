@@ -75,9 +75,10 @@ struct Table {
 #[derive(Debug, Default)]
 struct SiteTable {
     counted: DayRows,
-    /// Totals per service at the last call of `add_visitors`, which adds only the difference.
+    /// Totals per service at the last call of `add_visitors`. The next call adds only the
+    /// difference.
     visitors_before: VisitorTotals,
-    /// Totals per crawler at the last call of `add_pages`, which adds only the difference.
+    /// Totals per crawler at the last call of `add_pages`. The next call adds only the difference.
     pages_before: PageTotals,
     unregistered: UnregisteredNames,
     watches: Watches,
@@ -180,13 +181,14 @@ pub(crate) struct SiteMoment {
     /// `None` if there is no live version, or if each host has its own version.
     pub(crate) version: Option<String>,
     pub(crate) content: Option<Arc<Content>>,
-    /// Stored only every few seconds, and `None` at other times.
+    /// Totals of the traffic. They are stored only every few seconds, and are `None` at other
+    /// times.
     pub(crate) traffic: Option<TrafficTotals>,
     /// Visitors that services referred since the process started.
     pub(crate) visitors: VisitorTotals,
     /// Pages that crawlers received since the process started.
     pub(crate) pages: PageTotals,
-    /// If the registry is missing, visitors are not counted.
+    /// Registry of the site. If it is missing, visitors are not counted.
     pub(crate) registry: Option<Arc<Registry>>,
     /// Whether fetches of robots.txt are recorded. While enforcement is off, they are not, because
     /// crawlers are not recognised.
@@ -209,7 +211,7 @@ impl SiteMoment {
         Self { site: site.to_owned(), counted, version, content, sight, ..Self::default() }
     }
 
-    /// Does nothing at times when totals are not stored.
+    /// Adds the totals of the site's traffic. Does nothing at times when totals are not stored.
     pub(crate) fn with_traffic(self, now: Second, totals: impl FnOnce() -> TrafficTotals) -> Self {
         Self { traffic: TrafficWindow::is_due(now).then(totals), ..self }
     }
@@ -233,7 +235,8 @@ impl Board {
         }
     }
 
-    /// Returns whether the table should be written to files. Never waits for a file.
+    /// Adds the counts since the last call. Returns whether the table should be written to files.
+    /// Never waits for a file.
     pub(crate) fn add(&self, now: Second, moments: impl IntoIterator<Item = SiteMoment>) -> bool {
         let mut table = self.table.lock();
         let mut served = HashSet::new();
@@ -244,9 +247,9 @@ impl Board {
         for (site, held) in &mut table.sites {
             let was_gone = std::mem::replace(&mut held.is_gone, !served.contains(site));
             if held.is_gone && !was_gone {
-                // The entry is removed when its counts are written. The last watch must end before
-                // the current second, because another server may already respond to requests for
-                // this site.
+                // The site is no longer served. Its entry is removed when its counts are written.
+                // The last watch must end before the current second, because another server may
+                // already respond to requests for this site.
                 held.watches.interrupt(now);
             }
         }
@@ -358,8 +361,8 @@ impl Board {
         outcome.and_then(|()| mark_folded(folder, before).map_err(failed))
     }
 
-    /// Makes the process leave the removal and folding of old files to the next process. It still
-    /// writes counts.
+    /// Records that the process is ending. It still writes counts, but leaves the removal and
+    /// folding of old files to the next process.
     pub(crate) fn end(&self) {
         self.is_ending.store(true, Ordering::Release);
     }
@@ -422,8 +425,8 @@ impl Board {
         self.folder.is_some()
     }
 
-    /// Waits until fewer than [`MAX_READERS`] callers read the history. The caller must hold the
-    /// permit while it reads the history.
+    /// Waits until fewer than [`MAX_READERS`] callers read the history, and returns a permit. The
+    /// caller must hold the permit while it reads the history.
     pub(crate) async fn reader(&self) -> Option<OwnedSemaphorePermit> {
         // The semaphore is never closed.
         Arc::clone(&self.readers).acquire_owned().await.ok()
@@ -468,7 +471,7 @@ impl Table {
         self.is_urgent |= self.rows > MAX_LIVE / 2;
     }
 
-    /// Returns the sites, and whether to remove old files.
+    /// Returns the sites to write now, and whether to remove old files.
     fn begin_to_write(&mut self, now: Second) -> (Vec<String>, bool) {
         self.written = now;
         let must_prune = self.of_old_files.is_some() || now >= self.pruned + HOUR || now < self.pruned;

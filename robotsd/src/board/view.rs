@@ -46,8 +46,8 @@ impl BoardQuery {
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct ReplicaRows {
     pub(crate) replica: String,
-    /// A host name may resolve to several addresses of the same process, which must be counted only
-    /// once.
+    /// Unique ID of the process. A host name may resolve to several addresses of the same process,
+    /// which must be counted only once.
     pub(crate) process: String,
     /// The replicas that this replica knows from the store of the fleet.
     pub(crate) heard: Vec<String>,
@@ -79,7 +79,7 @@ impl BoardSpan {
 }
 
 impl Board {
-    /// Blocks while it reads files.
+    /// Builds the report of the board at `now`. Blocks while it reads files.
     pub(crate) fn report(&self, query: &BoardQuery, now: Second) -> BoardReport {
         let settings = self.settings;
         let period = query.span.ending(now);
@@ -144,7 +144,7 @@ pub(crate) fn join(answers: Vec<ReplicaAnswer<ReplicaRows>>, query: &BoardQuery,
         missing.extend(error.map(|why| format!("{replica}: {why}")));
         match answer {
             Some(of) if !of.sites.values().all(DayRows::is_sound) => missing.push(format!("{replica}: damaged rows")),
-            // Another address of a process that is already counted.
+            // The response comes from another address of a process that is already counted.
             Some(of) if counted.iter().any(|known| known.process == of.process) => {}
             of => counted.extend(of),
         }
@@ -227,8 +227,8 @@ fn summed(
         let live = processes.iter().flat_map(|process| &process.watches).max_by_key(|watch| watch.to);
         let live = live.and_then(|watch| watch.version.clone());
         let board = sum_up(&site, &processes, period, evidence, live.as_deref());
-        // The rows do not contain a registry. A service that is not in the built-in registry is
-        // included only if it referred visitors.
+        // The rows do not contain a registry, so the built-in one is used. A service that is not in
+        // it is included only if it referred visitors.
         report.sites.push(with_balance(board, &processes, period, Registry::builtin()));
     }
     report

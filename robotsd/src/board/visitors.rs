@@ -18,7 +18,7 @@ const MAX_COUNTS: usize = 24 * 512;
 #[serde(from = "Vec<HourCount>", into = "Vec<HourCount>")]
 pub(crate) struct SentVisitors(BTreeMap<(Second, Service), u64>);
 
-/// The operator and host that the registry contained when the visitor was counted.
+/// A service, with the operator and host that the registry contained when the visitor was counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub(crate) struct Service {
     pub(crate) operator: String,

@@ -21,8 +21,8 @@ use super::row::Second;
 /// was suspended or the clock was changed.
 const MAX_TICK: Second = 30;
 
-/// Maximum number of watches of a site that are kept in memory while writing fails. The oldest are
-/// dropped, and their time becomes a gap.
+/// Maximum number of watches of a site that are kept in memory while writing fails. If there are
+/// more, the oldest are dropped, and their time becomes a gap.
 const MAX_QUEUED: usize = 256;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,7 +52,7 @@ pub(crate) struct Lost {
 pub(crate) enum Sight {
     #[default]
     Clear,
-    /// Enforcement is off, or counts were lost.
+    /// Fetches are not recorded, because enforcement is off or counts were lost.
     Blind,
 }
 
@@ -75,7 +75,7 @@ impl Lost {
 }
 
 impl Watches {
-    /// Creates an empty list. At `process`, the process began to serve the site.
+    /// Creates an empty list. `process` is the time when this process began to serve the site.
     pub(super) fn of(process: Second) -> Self {
         Self { process, ..Self::default() }
     }
@@ -105,7 +105,8 @@ impl Watches {
         }
     }
 
-    /// Extends the last watch, or begins a new one. Returns whether the live version has changed.
+    /// Records the version that is live at `now`: extends the last watch, or begins a new one.
+    /// Returns whether the live version has changed.
     pub(super) fn add(&mut self, now: Second, version: Option<&str>, sight: Sight) -> bool {
         let was_blind = std::mem::replace(&mut self.is_blind, sight == Sight::Blind);
         let (mut is_other, mut from, mut live_since) = (true, now, None);
@@ -176,8 +177,8 @@ impl Watches {
     }
 }
 
-/// Adds watches. A new watch that begins during or at the end of a watch of the same process and
-/// version is joined with it.
+/// Adds the watches in `others`. A new watch that begins during or at the end of a watch of the
+/// same process and version is joined with it.
 pub(super) fn merge(watches: &mut Vec<Watch>, others: &[Watch]) {
     for other in others {
         let goes_on = |own: &&mut Watch| {
@@ -191,7 +192,8 @@ pub(super) fn merge(watches: &mut Vec<Watch>, others: &[Watch]) {
     }
 }
 
-/// Returns the lost periods of one process, and the times before, between and after its watches.
+/// Returns the gaps of one process: its lost periods, and the times before, between and after its
+/// watches.
 pub(super) fn gaps(watches: &[Watch], lost: &[Lost]) -> Vec<Gap> {
     let mut watches: Vec<&Watch> = watches.iter().collect();
     watches.sort_by_key(|watch| (watch.from, watch.to));
@@ -216,7 +218,7 @@ pub(super) fn gaps(watches: &[Watch], lost: &[Lost]) -> Vec<Gap> {
     gaps
 }
 
-/// Returns `None` if `watch` begins at the end of `before`.
+/// Returns the gap between two watches; `None` if `watch` begins at the end of `before`.
 fn gap_between(before: &Watch, watch: &Watch) -> Option<Gap> {
     // Between two processes, another server may have served another version, even within one
     // second.

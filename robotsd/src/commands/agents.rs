@@ -124,7 +124,8 @@ struct HeaderListing<'a> {
 }
 
 impl AgentsArgs {
-    /// Extends the built-in registry with the file that `--registry` names.
+    /// Selects the site. With `--registry`, its settings contain the built-in registry, extended by
+    /// the given file.
     fn select(&self) -> io::Result<SelectedSite> {
         let mut selected = self.site.select()?;
         if let Some(path) = &self.registry {
@@ -203,7 +204,7 @@ fn verify(out: &mut impl Write, args: &AgentsArgs, address: IpAddr, name: &str) 
     })
 }
 
-/// Returns the number of crawlers that match all words.
+/// Prints the crawlers that match all words, and returns their number.
 fn list(out: &mut impl Write, registry: &Registry, words: &[String], format: AgentsFormat) -> io::Result<usize> {
     let (chosen, words): (Vec<_>, Vec<_>) = words.iter().partition(|word| is_selector(word));
     let words: Vec<_> = words.iter().map(|word| word.to_lowercase()).collect();
@@ -251,12 +252,13 @@ impl CrawlersText<'_> {
     }
 }
 
-/// Lists the tokens in order of precedence.
+/// Lists the product tokens that a crawler obeys, in order of precedence.
 fn tokens(crawler: &Crawler) -> String {
     crawler.tokens.iter().map(ToString::to_string).collect::<Vec<_>>().join(", then ")
 }
 
-/// Suggests known words that are similar to the words that were searched for.
+/// Returns the error message for a search that found no crawler. It suggests known words that are
+/// similar to the words that were searched for.
 fn no_crawler(words: &[String], registry: &Registry) -> String {
     let is_known = |word: &String| registry.crawlers().any(|crawler| mentions(crawler, &word.to_lowercase()));
     let unknown: Vec<_> = words.iter().filter(|word| !is_selector(word) && !is_known(word)).collect();

@@ -33,8 +33,9 @@ pub(super) enum Names {
     Leave,
 }
 
-/// Address lists are not fetched. Each list is read from the copy that a running robotsd saved,
-/// otherwise from the file in the config, otherwise from the built-in copy.
+/// Checks whether a request from an address comes from one of `agents`. Address lists are not
+/// fetched. Each list is read from the copy that a running robotsd saved, otherwise from the file
+/// in the config, otherwise from the built-in copy.
 pub(super) fn check(
     agents: &[Agent],
     address: IpAddr,
@@ -82,7 +83,8 @@ pub(super) fn check(
     Ok(CheckedClaim { identity, steps })
 }
 
-/// Calls `note` with a description of each piece of evidence that the check examines.
+/// The evidence for a check. Calls `note` with a description of each piece of evidence that the
+/// check examines.
 struct NotedEvidence<'a> {
     places: &'a EvidencePlaces,
     resolver: Option<(Runtime, NameResolver)>,
@@ -152,7 +154,8 @@ impl ClaimEvidence for NotedEvidence<'_> {
     }
 }
 
-/// Returns `None` if the operator of the crawler does not publish any patterns.
+/// Returns the patterns that the reverse DNS names of a crawler's addresses match. Returns `None`
+/// if the operator of the crawler does not publish any patterns.
 pub(super) fn name_patterns(crawler: &Crawler) -> Option<Arc<[NamePattern]>> {
     let patterns: Arc<[NamePattern]> = crawler.reverse_dns.iter().filter_map(|text| text.parse().ok()).collect();
     Some(patterns).filter(|patterns| !patterns.is_empty())

@@ -31,11 +31,12 @@ use crate::render::{shell_line, short_hash};
 use crate::report::{ChangeReport, SiteReport, StatusReport};
 use crate::sites::{ChangeError, accept_at_rest, is_settled, roll_back_at_rest, unknown};
 
-/// Applies a decision if robotsd is not running: gets the path of the config, and writes to the
-/// state directory.
+/// Function that applies a decision if robotsd is not running. It gets the path of the config, and
+/// writes the decision to the state directory.
 type AtRest<'a> = &'a dyn Fn(&Path) -> Result<ChangeReport, String>;
 
-/// The path and the query parameters of the request to robotsd, and the operator's reason.
+/// A decision of an operator: the path and the query parameters of the request to robotsd, and the
+/// operator's reason.
 struct OperatorDecision<'a> {
     path: &'a str,
     pairs: Vec<(&'a str, &'a str)>,
@@ -76,13 +77,13 @@ fn send(running: &Running, decision: &OperatorDecision<'_>, at_rest: AtRest<'_>)
         Ok(Ok(report)) => return conclude(&report, None, running),
         Ok(Err(error @ AskError::NotRunning(_))) => error.to_string(),
         Ok(Err(error)) => return Err(refusal(error)),
-        // Without an admin address, the decision may still be written: the lock of the state
-        // directory shows whether a process is using it.
+        // Without an admin address, the decision may still be written to the state directory: the
+        // lock of the directory shows whether a process is using it.
         Err(unreachable) => unreachable.clone(),
     };
     let rested = audited(running, decision, at_rest);
     // A robotsd may have started in the meantime. It may have read the old state, or locked the
-    // state directory, so it gets the decision, too.
+    // state directory, so the decision is also sent to it.
     if let Ok(Ok(report)) = place.as_ref().map(asking) {
         return conclude(&report, None, running);
     }

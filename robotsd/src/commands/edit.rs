@@ -64,7 +64,8 @@ pub(crate) struct EditArgs {
     site: SiteArgs,
 }
 
-/// Refuses a path, because `--disallow` and `--allow` apply to the whole site.
+/// Parses a value of `--disallow` or `--allow`. Refuses a path, because these options apply to the
+/// whole site.
 fn whom(text: &str) -> Result<Selector, String> {
     text.parse().map_err(|forms: String| match text.split_once(":/") {
         Some((_, path)) => format!(
@@ -75,7 +76,8 @@ fn whom(text: &str) -> Result<Selector, String> {
     })
 }
 
-/// Refuses an unknown name, because a misspelled name would not block any crawler.
+/// Returns the crawler with this name. Refuses an unknown name, because a misspelled name would not
+/// block any crawler.
 fn named(name: &str, evaluator: &Evaluator) -> Result<Agent, String> {
     let (named_as, agents) = evaluator.resolve(name);
     if let Some(unknown) = evaluator.unknown_name(name, None) {

@@ -61,16 +61,16 @@ impl<T> ReplicaAnswer<T> {
 /// Maximum time to wait until the other replicas have made a change that was sent to one replica.
 const FOLLOWED: Duration = Duration::from_secs(3);
 
-/// For a replica of a named fleet that has not confirmed a change.
+/// Note about a replica of a named fleet that has not confirmed a change.
 const FOLLOWS: &str = "; this replica makes the change when it next reads the store";
 
-/// For a replica that is in the document of the fleet, but cannot be reached at any address in
-/// `fleet.replicas`.
+/// Note about a replica that is in the document of the fleet, but cannot be reached at any address
+/// in `fleet.replicas`.
 const UNASKED: &str =
     "fleet.replicas contains no address of this replica, so `enforce off --fleet` reaches it only through the store";
 
-/// Gives all replicas the same switch ID, because a single command must be able to remove the
-/// switch from all replicas later.
+/// Switches enforcement off or on, on every replica. All replicas get the same switch ID, because a
+/// single command must be able to remove the switch from all replicas later.
 pub(super) fn enforce(running: &Running, target: &str) -> io::Result<ExitCode> {
     let target = format!("{target}&mark={}", random());
     let (is_named, places) = places(running)?;
@@ -93,8 +93,8 @@ pub(super) fn enforce(running: &Running, target: &str) -> io::Result<ExitCode> {
     say_report(&(&answers, followed.as_ref().ok()), running.json, text, answer(is_done))
 }
 
-/// Sends a decision to one replica, which makes it for the whole fleet. Returns `None` if the fleet
-/// has no name.
+/// Sends a decision about a site to one replica, which makes it for the whole fleet. Returns `None`
+/// if the fleet has no name.
 fn decide_by_store(running: &Running, target: &str, site: &str) -> io::Result<Option<ExitCode>> {
     let (is_named, places) = places(running)?;
     if !is_named {
@@ -167,7 +167,7 @@ pub(crate) fn run(command: &FleetCommand) -> io::Result<ExitCode> {
     say_report(&change, running.json, |page| page.title(&change.message), ExitCode::SUCCESS)
 }
 
-/// Includes each replica's own response, if requested.
+/// The document and the state of every replica. Includes each replica's own response, if requested.
 #[derive(Serialize, Template)]
 #[template(path = "commands/fleet.txt", whitespace = "preserve")]
 struct FleetStatus<'a> {
@@ -263,7 +263,8 @@ fn wait_until_synced(running: &Running, places: &[AdminPlace], wait: Duration) -
     }
 }
 
-/// Returns no addresses if the config cannot be read. The command then queries the local robotsd.
+/// Returns the addresses of the replicas in the config. If the config cannot be read, returns no
+/// addresses, and the command queries the local robotsd.
 fn known_places(running: &Running) -> Vec<AdminPlace> {
     places(running).map(|(_, places)| places).unwrap_or_default()
 }
@@ -337,7 +338,7 @@ pub(super) fn roll_back(running: &Running, target: &str, site: &str) -> io::Resu
     by_store.map_or_else(|| report(running, (&Method::POST, target), judge_change), Ok)
 }
 
-/// Returns whether a response is free of problems, and a line of text about it.
+/// Function that returns whether a response is free of problems, and a line of text about it.
 type Judge<T> = fn(&T) -> (bool, String);
 
 pub(super) fn report<T>(running: &Running, of: AdminQuestion<'_>, judge: Judge<T>) -> io::Result<ExitCode>
@@ -370,7 +371,8 @@ fn judge_change(change: &ChangeReport) -> (bool, String) {
     (change.problem.is_none(), format!("{}{end}", change.message))
 }
 
-/// Appends `unanswered` to the line of each replica that did not respond.
+/// Prints one line per replica. Appends `unanswered` to the line of each replica that did not
+/// respond.
 fn say_each<T>(page: &mut Page, answers: &[ReplicaAnswer<T>], judge: Judge<T>, unanswered: &str) {
     for of in answers {
         page.title(&format!("{}{}", of.said(judge), if of.answer.is_none() { unanswered } else { "" }));
@@ -441,7 +443,8 @@ fn ask_every<T: DeserializeOwned + Send>(running: &Running, of: AdminQuestion<'_
     Ok(ask_all(&some_places(running)?, |replica| ask_one_of_many(replica, of)))
 }
 
-/// Returns the address of the robotsd that runs with the config if the config lists no replicas.
+/// Returns the addresses of the replicas that the config lists. If it lists none, returns the
+/// address of the robotsd that runs with the config.
 fn some_places(running: &Running) -> io::Result<Vec<AdminPlace>> {
     let (_, mut places) = places(running)?;
     if places.is_empty() {

@@ -93,13 +93,14 @@ impl Page {
     }
 }
 
-/// Ignores a closed pipe.
+/// Writes text to standard output. Ignores a closed pipe.
 pub(in crate::commands) fn say(text: &str) {
     let mut out = stdout();
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 
-/// Returns an error if the report cannot be serialized.
+/// Writes a report as JSON if `json` is set, otherwise as text. Returns `code`, or an error if the
+/// report cannot be serialized.
 pub(in crate::commands) fn say_report(
     report: &impl serde::Serialize,
     json: bool,

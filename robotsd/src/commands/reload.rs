@@ -71,7 +71,8 @@ fn is_accepted(report: &ReloadReport) -> bool {
     outcomes(report).all(|outcome| is_taken(&outcome))
 }
 
-/// Lists only the files that were not accepted, if any.
+/// Lists the files that were not accepted. If all files were accepted, states the number of
+/// reloaded sites.
 fn reload_line(report: &ReloadReport) -> String {
     let refused: Vec<_> = outcomes(report).filter(|of| !is_taken(of)).map(|(_, line)| line).collect();
     if refused.is_empty() { format!("reloaded {}", plural(report.sites.len(), "site")) } else { refused.join("; ") }

@@ -55,15 +55,15 @@ impl Running {
         find_place(&self.config_path().unwrap_or_else(|| USUAL_CONFIG.into()))
     }
 
-    /// Returns the path from an option or the environment, otherwise the default path if a file
-    /// exists there.
+    /// Returns the path of the config from an option or the environment, otherwise the default path
+    /// if a file exists there.
     pub(in crate::commands) fn config_path(&self) -> Option<PathBuf> {
         // The robotsd at the address of `--admin` may use another config than the default.
         if self.admin.is_some() { None } else { config_if_any(self.config.as_deref()) }
     }
 
-    /// Adds `--config` and `--admin` of this command, so that the returned command queries the same
-    /// process.
+    /// Returns a robotsd command with the options `--config` and `--admin` of this command, so that
+    /// it queries the same process.
     pub(in crate::commands) fn command<'a>(
         &self,
         words: impl IntoIterator<Item = &'a (impl AsRef<str> + ?Sized + 'a)>,
@@ -79,7 +79,8 @@ impl Running {
         command
     }
 
-    /// Adds the options that select the same robotsd if the command acts on it.
+    /// Returns the command for a next step. If it acts on a running robotsd, adds the options that
+    /// select the same one.
     pub(in crate::commands) fn step(&self, step: &NextStep) -> Vec<String> {
         if step.is_for_running() { self.command(&step.command) } else { step.command.clone() }
     }
@@ -95,7 +96,8 @@ pub(in crate::commands) fn asked<T: DeserializeOwned>(running: &Running, of: Adm
     ask(&place, of, complain).map_err(refusal)
 }
 
-/// Escapes the reason, because it may quote configs and files, which can contain any character.
+/// Returns an error with the reason why a command failed. Escapes the reason, because it may quote
+/// configs and files, which can contain any character.
 pub(in crate::commands) fn refusal(reason: impl Display) -> io::Error {
     io::Error::other(printable(reason.to_string()))
 }

@@ -171,7 +171,7 @@ impl<'a> StatusText<'a> {
         shell_line(self.running.step(step))
     }
 
-    /// Reports whether this is the first site whose gate does not check any pages. Only this one
+    /// Reports whether this is the first site whose gate does not check any pages. Only this site
     /// gets the advice to configure pages, because the advice is the same for every site.
     fn explains_pages(&self, site: &SiteReport) -> bool {
         let first = self.described.iter().find(|site| site.watched_pages.as_ref().is_some_and(Vec::is_empty));
@@ -185,8 +185,8 @@ impl<'a> StatusText<'a> {
     }
 }
 
-/// Returns the traffic of a site. If the site has a directory of files, it is shown with the first
-/// file.
+/// Returns the traffic of a site. If the site has a directory of files, the traffic is shown with
+/// the first file.
 fn traffic_of<'r>(report: &'r StatusReport, site: &SiteReport) -> Option<&'r SiteTraffic> {
     let traffic = report.traffic.as_ref()?.sites.iter().find(|traffic| is_of(&traffic.name, &site.name))?;
     let first = report.sites.iter().find(|other| is_of(&traffic.name, &other.name))?;

@@ -22,7 +22,7 @@ use crate::fetch::is_url;
 use crate::input::{self, ReadInput, stdin_once};
 use crate::render::{printable, printable_path, stdout, write_json};
 
-/// Used if the command line names no file and no site.
+/// Default file of expectations, if the command line names no file and no site.
 const USUAL_FILE: &str = "robots.test.toml";
 
 /// Test a robots.txt against a file of expectations
@@ -138,7 +138,8 @@ pub(crate) fn run(args: &TestArgs) -> io::Result<ExitCode> {
     Ok(if has_slips { ExitCode::from(FAILED) } else { exit::answer(outcome.is_met()) })
 }
 
-/// The `Display` form lists the unmet expectations.
+/// Result of testing a robots.txt against a file of expectations. The `Display` form lists the
+/// unmet expectations.
 #[derive(Debug, Template)]
 #[template(path = "commands/unmet.txt", whitespace = "preserve")]
 pub(in crate::commands) struct EvaluatedExpectations<'a> {
@@ -170,7 +171,7 @@ impl EvaluatedExpectations<'_> {
             }
         }
         if !has_slips {
-            // A misspelled name may be only a part of a header.
+            // The loop above does not find a misspelled name that is only a part of a header.
             for misspelled in &self.outcome.misspelled {
                 complain(&format_args!("{path}: error: {}", printable(misspelled)));
                 has_slips = true;

@@ -15,12 +15,12 @@ use crate::report::is_of;
 
 pub(super) mod site;
 
-/// Contains the internal files of version control, including credentials.
+/// Folder with the internal files of version control, including credentials.
 const VERSION_CONTROL: &str = ".git";
 
-// For commands that read files that strangers wrote. A symbolic link among these files may point to
-// a secret file of this machine, and an error message would show a line of that file. A URL may
-// point to a server in the network of this machine.
+// Limits which files a command reads. This is for commands that read files that strangers wrote. A
+// symbolic link among these files may point to a secret file of this machine, and an error message
+// would show a line of that file. A URL may point to a server in the network of this machine.
 #[derive(Debug, Default, clap::Args)]
 pub(in crate::commands) struct WithinArgs {
     /// Read only files in this folder: no link that leads out of it, nothing in its .git, and no

@@ -31,7 +31,7 @@ use crate::render::{finding_line, printable, printable_path};
 use crate::sites;
 use crate::target_url::TargetUrl;
 
-/// Used if the command line contains neither a file nor a config.
+/// Default file, if the command line contains neither a file nor a config.
 pub(in crate::commands) const USUAL_FILE: &str = "robots.txt";
 
 /// Hint for the error that the default file is missing.
@@ -79,9 +79,9 @@ pub(in crate::commands) struct EvidencePlaces {
     saved: Option<PathBuf>,
     /// Files in the config that replace published lists, by URL of the list.
     files: HashMap<String, PathBuf>,
-    /// If the list is empty, the system's resolvers are used.
+    /// Resolvers for name look-ups. If the list is empty, the system's resolvers are used.
     pub(in crate::commands) resolvers: Vec<SocketAddr>,
-    /// Their addresses are not addresses of clients.
+    /// Trusted proxies. Their addresses are not addresses of clients.
     pub(in crate::commands) trusted_proxies: Vec<Network>,
 }
 
@@ -104,8 +104,8 @@ pub(in crate::commands) struct RobotsFile {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::commands) enum OtherFiles {
     Refuse,
-    /// `diff` can compare the file with one that replaces it, and `explain --batch` can show how it
-    /// is read.
+    /// Accept the file. `diff` can compare it with a file that replaces it, and `explain --batch`
+    /// can show how it is read.
     Take,
 }
 
@@ -119,7 +119,8 @@ impl SiteArgs {
         let (path, origin) = match (config_of_environment(), &self.site) {
             (Some(path), _) => (path, CONFIG_VARIABLE),
             (None, None) => return Ok(None),
-            // Otherwise, the command would check or edit a file that does not belong to the site.
+            // `--site` without a config is an error. Otherwise, the command would check or edit a
+            // file that does not belong to the site.
             (None, Some(site)) => match config_if_any(None) {
                 Some(path) => (path, "the default"),
                 None => {
@@ -213,7 +214,8 @@ impl SelectedSite {
         self.configured.is_some()
     }
 
-    /// Returns `None` if there is no config. A site without hosts serves every host.
+    /// Returns the name and the hosts of the site; `None` if there is no config. A site without
+    /// hosts serves every host.
     pub(in crate::commands) fn hosts(&self) -> Option<(&str, &[String])> {
         self.configured.as_ref().map(|configured| {
             let hosts = configured.host.as_ref().map_or(configured.site.hosts.as_slice(), slice::from_ref);
@@ -228,7 +230,7 @@ impl SelectedSite {
         hosts.is_empty() || map.get_for(if is_https { 443 } else { 80 }, host).is_some()
     }
 
-    /// Reads a file, a URL, or standard input (`-`).
+    /// Reads the robots.txt in a file, at a URL, or on standard input (`-`).
     pub(in crate::commands) fn named(&self, name: &Path) -> io::Result<RobotsFile> {
         match name.to_str().filter(|word| is_url(word)) {
             Some(url) => RobotsFile::retrieve(url, &self.retriever()?),
@@ -236,7 +238,7 @@ impl SelectedSite {
         }
     }
 
-    /// Returns `None` if there is no config.
+    /// Returns the hosts of the site according to its config; `None` if there is no config.
     pub(in crate::commands) fn own_hosts(&self) -> io::Result<Option<SiteHosts>> {
         let Some(configured) = &self.configured else { return Ok(None) };
         let hosts = configured.hosts.clone();
@@ -400,7 +402,8 @@ impl RobotsFile {
     }
 }
 
-/// Suggests the file that the user may have meant. Empty if the file is not missing.
+/// Returns a hint for the error: the file that the user may have meant. Empty if the file is not
+/// missing.
 pub(in crate::commands) fn missing_hint(path: &Path, error: &io::Error) -> String {
     let usual = || (path == Path::new(USUAL_FILE)).then(|| WHAT_TO_NAME.to_owned());
     let of_git = || {
@@ -452,8 +455,8 @@ impl ConfiguredSite {
         }
     }
 
-    /// Opens the folder in the same way as `serve`, because each file name must stand for the same
-    /// host as on the server.
+    /// Reads the file for a host. Opens the folder in the same way as `serve`, because each file
+    /// name must stand for the same host as on the server.
     fn robots_of_host(&self, path: &Path, fallback: &str) -> io::Result<RobotsFile> {
         let name = &self.site.name;
         let directory = open_folder(path, fallback)?;
@@ -486,7 +489,7 @@ fn open_folder(path: &Path, fallback: &str) -> io::Result<Directory> {
     opened.map_err(|error| io::Error::other(format!("{}: {error}", printable_path(path))))
 }
 
-/// Returns `None` unless all URLs have the same host.
+/// Returns the host of the URLs; `None` unless all URLs have the same host.
 fn host_of<'u>(words: impl Iterator<Item = &'u str>) -> Option<String> {
     let mut hosts = words.filter_map(|word| TargetUrl::parse(word.as_bytes()).ok()?.host());
     let host = hosts.next()?;

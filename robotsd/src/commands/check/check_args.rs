@@ -153,7 +153,7 @@ impl FixArgs {
     }
 }
 
-/// Returns an error with a suggestion if the code is unknown.
+/// Parses the code of a lint. Returns an error with a suggestion if the code is unknown.
 fn known_code(code: &str) -> Result<&'static str, String> {
     let known = codes().find(|known| *known == code);
     known.ok_or_else(|| format!("no lint has this code: {hint}", hint = hint(code)))

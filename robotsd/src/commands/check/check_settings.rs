@@ -65,8 +65,8 @@ impl CheckFile {
         schema_of::<RawCheckFile>(NAME)
     }
 
-    /// Searches in the folder of the file. For standard input, this is the folder of
-    /// `stdin_filename`.
+    /// Finds the settings for a file: searches its folder and the folders above it. For standard
+    /// input, the search begins in the folder of `stdin_filename`.
     pub(in crate::commands) fn find(
         source: &InputSource,
         stdin_filename: Option<&Path>,
@@ -110,7 +110,8 @@ impl CheckFile {
         if faults.is_empty() { Ok(Self { select, ignore, deny: raw.deny }) } else { Err(at(faults)) }
     }
 
-    /// Turns lints off. `--select` and `--ignore` take precedence over the keys of the file.
+    /// Returns `settings` without the lints that the settings file turns off. `--select` and
+    /// `--ignore` take precedence over the keys of the file.
     pub(in crate::commands) fn settings(
         &self,
         settings: &EvaluatorSettings,
@@ -142,8 +143,8 @@ impl Deny {
     }
 }
 
-/// Settings files can contain neither unknown codes nor the codes of lints about servers'
-/// responses. Returns the error and the hint.
+/// Returns the error and the hint for a code that settings files cannot contain: an unknown code,
+/// or the code of a lint about servers' responses.
 fn unknown(code: &str) -> (String, String) {
     if answer_lint(code).is_some() {
         let message = format!("the lint {code:?} checks answers of servers, but these settings apply only to files");
@@ -154,7 +155,7 @@ fn unknown(code: &str) -> (String, String) {
     (format!("no lint has the code {code:?}"), hint)
 }
 
-/// Searches the folder, and then the folders above it.
+/// Finds the nearest settings file: searches the folder, and then the folders above it.
 fn nearest(folder: &Path) -> Option<PathBuf> {
     for folder in folder.ancestors().take(MAX_FOLDERS) {
         let file = folder.join(NAME);

@@ -63,8 +63,8 @@ impl<'a> FixRun<'a> {
         self.args.fixing.fix && has_stdin(&self.args.paths)
     }
 
-    /// Returns the bytes to check for remaining findings, or `None` with `--diff`, which only shows
-    /// the differences.
+    /// Corrects a file. Returns the bytes to check for remaining findings, or `None` with `--diff`,
+    /// which only shows the differences.
     pub(super) fn correct(
         &mut self,
         out: &mut impl Write,
@@ -106,7 +106,7 @@ impl<'a> FixRun<'a> {
         Ok((!self.args.fixing.diff).then(|| after.to_vec()))
     }
 
-    /// Returns `true` if the command should write no more output.
+    /// Writes the number of corrections. Returns `true` if the command should write no more output.
     pub(super) fn finish(&self, out: &mut impl Write) -> io::Result<bool> {
         let fixing = &self.args.fixing;
         if !fixing.is_on() {
@@ -199,8 +199,9 @@ fn write_hunk(out: &mut impl Write, lines: &InternedInput<&[u8]>, changes: &[Hun
     write_lines(out, b' ', lines, &lines.before, at..old.end)
 }
 
-/// Formats the number of the first line (counted from 1), and the count of lines unless it is 1.
-/// For an empty range, the number is that of the line before the range.
+/// Formats a range of lines for a unified diff: the number of the first line (counted from 1), and
+/// the count of lines unless it is 1. For an empty range, the number is that of the line before the
+/// range.
 fn unified_range(lines: &Range<u32>) -> String {
     match lines.len() {
         0 => format!("{},0", lines.start),

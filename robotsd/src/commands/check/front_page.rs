@@ -44,8 +44,8 @@ impl FrontPage {
         Self { rows: FrontPageAccess::without_rules(&settings.registry, access), has_rules: false }
     }
 
-    /// Writes nothing in formats other than text and Markdown. `name` is the URL of the page, or a
-    /// phrase that names the robots.txt.
+    /// Writes which crawlers may fetch the front page. Writes nothing in formats other than text
+    /// and Markdown. `name` is the URL of the page, or a phrase that names the robots.txt.
     pub(super) fn write(&self, out: &mut impl Write, format: FindingFormat, name: &str) -> io::Result<()> {
         match format {
             _ if self.rows.is_empty() => Ok(()),

@@ -51,7 +51,8 @@ pub(in crate::commands) use self::fixing::{replace, write_difference};
 /// Maximum number of findings per lint with `--verbose`. No file that a person wrote has so many.
 const MAX_SHOWN: usize = 100_000;
 
-/// Printed after a check without a config: the settings of a site can lead to more findings.
+/// Note that is printed after a check without a config: the settings of a site can lead to more
+/// findings.
 const WITHOUT_SITE: &str =
     "checked without --config, so the mode, overrides, exemptions and crawlers of a site were not considered";
 
@@ -180,7 +181,7 @@ fn write(args: &CheckArgs, site: &SelectedSite, out: &mut impl Write, summary: &
     if site.is_configured() || !args.verbose { Ok(()) } else { writeln!(out, "{WITHOUT_SITE}") }
 }
 
-/// Collects the totals that are written after the last file.
+/// Writes the findings of each file, and collects the totals that are written after the last file.
 struct CheckOutput<'a> {
     form: FindingFormat,
     detail: Detail,
@@ -189,7 +190,8 @@ struct CheckOutput<'a> {
     settings: &'a EvaluatorSettings,
     summary: &'a mut CheckSummary,
     sarif: SarifLog,
-    /// Each error is printed only once, because one settings file may apply to many checked files.
+    /// Errors of settings files that have been printed. Each error is printed only once, because
+    /// one settings file may apply to many checked files.
     faults: BTreeSet<String>,
 }
 
@@ -258,13 +260,14 @@ impl CheckOutput<'_> {
         self.front_page(out, name, &evaluator)
     }
 
-    /// Writes nothing if several files are checked.
+    /// Writes the usage preferences, content signals and licences in the file. Writes nothing if
+    /// several files are checked.
     fn usage(&self, out: &mut impl Write, name: &str, evaluator: &Evaluator) -> io::Result<()> {
         let usage = usage_line(evaluator).filter(|_| self.is_only_file && self.form == FindingFormat::Text);
         usage.map_or(Ok(()), |line| writeln!(out, "{}: {line}\n", printable(name)))
     }
 
-    /// Writes nothing if several files are checked.
+    /// Writes which crawlers may fetch the front page. Writes nothing if several files are checked.
     fn front_page(&self, out: &mut impl Write, name: &str, evaluator: &Evaluator) -> io::Result<()> {
         if !self.is_only_file {
             return Ok(());
@@ -317,7 +320,7 @@ impl CheckArgs {
         }
     }
 
-    /// Returns `None` if no finding fails the check.
+    /// Returns the lowest severity that fails the check; `None` if no finding fails it.
     fn threshold(&self) -> Option<Severity> {
         match (self.deny, self.format) {
             _ if self.exit_zero => None,

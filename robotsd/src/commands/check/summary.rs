@@ -22,7 +22,7 @@ pub(super) struct CheckSummary {
     /// Whether the check fails because of `--diff`, or because of `deny` in a settings file.
     pub(super) is_denied: bool,
     pub(super) is_cut: bool,
-    /// Findings with a safe fix, and with an unsafe fix.
+    /// Number of findings with a safe fix, and number of findings with an unsafe fix.
     fixable: [usize; 2],
     /// Whether some findings were only counted, so that it is unknown whether they can be fixed.
     has_omitted: bool,
@@ -70,7 +70,7 @@ impl CheckSummary {
     }
 
     pub(super) fn write(&self, out: &mut impl Write, notes: ShownNotes) -> io::Result<()> {
-        // The most severe findings come first.
+        // The files with the most severe findings come first.
         let mut rows: Vec<&FileSummary> = self.rows.iter().collect();
         rows.sort_by_key(|row| std::cmp::Reverse(row.found));
         rows.truncate(LISTED);
@@ -79,7 +79,7 @@ impl CheckSummary {
         writeln!(out, "{}", SummaryText { summary: self, rows, width, notes })
     }
 
-    /// Writes a line such as `**Fails**: 1 error, 2 notes`.
+    /// Writes the verdict, such as `**Fails**: 1 error, 2 notes`.
     pub(super) fn write_verdict(&self, out: &mut impl Write, is_denied: bool) -> io::Result<()> {
         let verdict = if is_denied || self.unread > 0 || self.is_cut { "Fails" } else { "Passes" };
         let unread = match self.unread {
@@ -117,7 +117,8 @@ pub(super) enum ShownNotes {
     Each,
 }
 
-/// Errors come first, and groups of equal severity are sorted by position.
+/// The findings of a file, grouped by code. Errors come first, and groups of equal severity are
+/// sorted by position.
 #[derive(Debug)]
 pub(super) struct FindingGroups<'r>(Vec<FindingGroup<'r>>);
 
@@ -222,7 +223,8 @@ impl FindingGroup<'_> {
         if self.count == 1 { "at" } else { "first at" }
     }
 
-    /// Describes the other findings, such as `427 more, in lines 13, 14 and others`.
+    /// Describes the findings that are not shown in full, such as `427 more, in lines 13, 14 and
+    /// others`.
     fn further(&self) -> String {
         let mut lines: Vec<usize> = self.others.iter().map(|finding| finding.line).collect();
         lines.dedup();

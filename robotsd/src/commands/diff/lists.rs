@@ -21,10 +21,11 @@ use crate::sites::open_sitemap;
 /// Maximum number of lost pages that are shown per list and group of crawlers.
 const SHOWN: usize = 10;
 
-/// In output, this phrase follows the word "pages".
+/// Phrase for the pages of all sitemaps. In output, it follows the word "pages".
 pub(super) const OF_SITEMAPS: &str = "of the sitemaps";
 
-/// In output, this phrase follows the word "pages".
+/// Phrase for the pages that any search engine requested according to the logs. In output, it
+/// follows the word "pages".
 const REQUESTED: &str = "that search engines requested in the log";
 
 #[derive(Args, Debug)]
@@ -96,7 +97,7 @@ struct ListRead {
 /// same groups of the file.
 #[derive(Debug, Serialize)]
 pub(super) struct ListLoss {
-    /// In output, this description of the list follows the word "pages".
+    /// Description of the list. In output, it follows the word "pages".
     pub(super) of: String,
     pub(super) crawlers: Vec<String>,
     /// Pages that the old file allows, but the new file disallows. `allowed` counts all pages that

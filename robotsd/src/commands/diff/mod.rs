@@ -163,7 +163,7 @@ pub(crate) fn run(args: &DiffArgs) -> io::Result<ExitCode> {
     for forbidden in &args.forbid {
         guards.extend(guards_of(forbidden, &site.settings.registry).map_err(io::Error::other)?);
     }
-    // An unknown name could never detect a change.
+    // A `--forbid` with an unknown name could never detect a change.
     for guard in &guards {
         if let Some(unknown) = old.unknown_name(&guard.crawler, Some(&new)) {
             return Err(io::Error::other(unknown_crawler(guard, &unknown)));

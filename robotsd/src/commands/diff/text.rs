@@ -23,7 +23,7 @@ const SHOWN: usize = 4;
 /// Maximum number of rules that are shown for a loss.
 const RULES: usize = 10;
 
-/// Formats a name or a path from a file, so that it can be printed.
+/// Function that formats a name or a path from a file, so that it can be printed.
 type NameStyle = fn(&str) -> String;
 
 fn plain(name: &str) -> String {
@@ -41,7 +41,7 @@ impl DiffNames {
     }
 }
 
-/// Empty if no list is given.
+/// Text about the pages that search engines lose. Empty if no list is given.
 #[derive(Template)]
 #[template(path = "commands/diff/losses.txt", whitespace = "preserve")]
 pub(super) struct LossesText<'a> {
@@ -151,8 +151,8 @@ fn summary(diff: &Diff, style: NameStyle) -> String {
     totals.join("; ")
 }
 
-/// Leaves out changes that another change includes. For example, a change that disallows the whole
-/// site includes changes that disallow parts of it.
+/// Returns the changes of an effect without those that another change includes. For example, a
+/// change that disallows the whole site includes changes that disallow parts of it.
 fn shown(effect: &Effect) -> impl Iterator<Item = &Change> {
     let is_held = |change: &Change| {
         let holds = |other: &Change| other.access == change.access && other.breadth != Breadth::Part;
@@ -170,7 +170,8 @@ fn what(change: &Change, style: NameStyle) -> String {
     }
 }
 
-/// Lists search engines first, then other crawlers that a file names, then all others.
+/// Lists the crawlers of an effect: search engines first, then other crawlers that a file names,
+/// then all others.
 fn crawlers(crawlers: &[Subject], style: NameStyle) -> String {
     let is_search = |crawler: &&Subject| crawler.is_index_engine;
     let search: Vec<_> = crawlers.iter().filter(is_search).collect();

@@ -31,11 +31,11 @@ use crate::input::InputSource;
 use crate::render::write_json;
 use crate::target_url::TargetUrl;
 
-/// Maximum total size of the cached files, in bytes. If the next file would exceed the limit, the
-/// cache is emptied first.
+/// Maximum total size of the cached robots.txt files, in bytes. If the next file would exceed the
+/// limit, the cache is emptied first.
 const KEPT: usize = 64 << 20;
 
-/// Estimated memory for a compiled file in addition to its text, in bytes.
+/// Estimated memory that a compiled file needs in addition to its text, in bytes.
 const OVERHEAD: usize = 16 << 10;
 
 #[derive(Deserialize)]
@@ -87,7 +87,7 @@ struct BatchFailure<'a> {
     error: &'a str,
 }
 
-/// Returns the number of questions that could not be answered.
+/// Answers the question in every line. Returns the number of questions that could not be answered.
 pub(super) fn run(site: &SelectedSite, questions: impl Read, mut answers: impl Write) -> io::Result<usize> {
     let mut questions = BufReader::new(questions);
     let signers = Signers::of(&site.settings.registry);
@@ -174,14 +174,15 @@ impl BatchQuestion {
         self.headers.as_deref().unwrap_or_default()
     }
 
-    /// Removes the white space around a value, which is not part of it (RFC 9110, section 5.5).
+    /// Returns the values of a header field, without the white space around each value, which is
+    /// not part of it (RFC 9110, section 5.5).
     fn lines<'q>(&'q self, wanted: &'static str) -> impl Iterator<Item = &'q str> {
         let lines = self.fields().iter().filter(move |(name, _)| name.eq_ignore_ascii_case(wanted));
         lines.map(|(_, value)| value.trim_matches([' ', '\t']))
     }
 
-    /// Reads the evidence that a person sent the request, as `RobotsLayer` does. `Referer` is left
-    /// out, because no decision depends on it.
+    /// Returns the evidence that a person sent the request, as `RobotsLayer` reads it. `Referer` is
+    /// left out, because no decision depends on it.
     fn human_evidence(&self) -> HumanEvidence<'_> {
         let first = |name| self.lines(name).next().unwrap_or_default().as_bytes();
         let cookies = self.lines("cookie").map(str::as_bytes);
@@ -209,7 +210,7 @@ impl BatchQuestion {
         let fields = self.fields();
         let authority = url.host().and_then(|host| std::str::from_utf8(host).ok());
         let authority = authority.or(self.lines("host").next());
-        // A path has no scheme. Most sites use https.
+        // A path has no scheme, so https is assumed, because most sites use it.
         let scheme = if url.host().is_none() || url.is_https() { "https" } else { "http" };
         let target = String::from_utf8_lossy(url.path());
         let message = MessageHead::new(&self.method, scheme, authority, &target, &fields);
@@ -219,7 +220,8 @@ impl BatchQuestion {
         Some((IdentitySummary { identity: found.identity, crawler: found.crawler.map(str::to_owned) }, signer))
     }
 
-    /// Checks the URL, unless it is for the reference parser, which accepts arbitrary bytes.
+    /// Returns the URL, or an error if it is invalid. A URL for the reference parser is not
+    /// checked, because that parser accepts arbitrary bytes.
     fn checked_url(&self) -> Result<Vec<u8>, String> {
         let url = match (&self.url, &self.url_base64) {
             (Some(url), None) => url.clone().into_bytes(),
@@ -251,7 +253,7 @@ impl<'a> BatchAnswer<'a> {
     }
 }
 
-/// Compiled files from earlier questions, by source and [`Reading`].
+/// Compiled robots.txt files from earlier questions, by source and [`Reading`].
 struct EvaluatorCache<'s> {
     site: &'s SelectedSite,
     evaluators: HashMap<(Option<String>, Option<String>, Reading), Evaluator>,
@@ -320,7 +322,7 @@ struct IdentitySummary {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct OfflineEvidence {
-    /// `None` stands for a directory that cannot be fetched.
+    /// Directories by URL; `None` stands for a directory that cannot be fetched.
     #[serde(deserialize_with = "directories")]
     directories: HashMap<DirectoryUrl, Option<KeySet>>,
     #[serde(deserialize_with = "ranges")]
@@ -351,13 +353,13 @@ fn ranges<'de, D: Deserializer<'de>>(deserializer: D) -> Result<HashMap<String, 
     entries.into_iter().map(read).collect()
 }
 
-/// Comparisons must ignore case and a final dot.
+/// Normalizes a DNS name, because comparisons must ignore case and a final dot.
 fn in_one_form(name: &str) -> String {
     name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase()
 }
 
-/// Without evidence in the question, the built-in copies of lists are used. They can confirm that
-/// the client is the crawler, but can never refute it.
+/// Uses the evidence in the question. Without such evidence, the built-in copies of lists are used.
+/// They can confirm that the client is the crawler, but can never refute it.
 impl ClaimEvidence for BatchQuestion {
     fn range(&self, crawler: &Crawler, address: PublicAddress, now: SystemTime) -> Option<MethodOutcome> {
         let list = |url: &String| match &self.evidence {

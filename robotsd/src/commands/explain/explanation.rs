@@ -51,15 +51,15 @@ impl Requester {
         Self::Agents { agents: agents.to_vec(), is_star: named_as == NamedAs::Star }
     }
 
-    /// Takes `User-Agent` lines as a server reads them: a field that contains only the name of a
-    /// crawler does not always identify the crawler.
+    /// Returns the requester for the `User-Agent` lines of a request, as a server reads them: a
+    /// field that contains only the name of a crawler does not always identify the crawler.
     pub(super) fn of_lines<'l>(evaluator: &Evaluator, lines: impl Iterator<Item = &'l str>) -> Self {
         let agents: Vec<_> = lines.flat_map(|line| evaluator.agents(line.as_bytes()).to_vec()).collect();
         let agents = if agents.is_empty() { vec![Agent::empty()] } else { agents };
         Self::Agents { agents, is_star: false }
     }
 
-    /// Returns no agents for a token.
+    /// Returns the agents that the request names; empty for a token.
     pub(super) fn agents(&self) -> &[Agent] {
         match self {
             Self::Token { .. } => &[],
@@ -108,7 +108,7 @@ impl ExplainedSender {
 #[derive(Debug)]
 pub(super) struct ExplainedRequest<'a> {
     pub(super) file: &'a str,
-    /// Without a config, only the file is explained, and no policy is shown.
+    /// The selected site. Without a config, only the file is explained, and no policy is shown.
     pub(super) site: &'a SelectedSite,
     /// The live version and its verdict about the request; `None` if the explained file is live.
     pub(super) live: Option<String>,
@@ -148,7 +148,8 @@ impl ExplainedRequest<'_> {
         fields.map(|(name, value)| format!("{name}: {}", printable(value.as_bytes()))).collect()
     }
 
-    /// Returns `None` unless the host of the URL belongs to another site.
+    /// Returns the name and the hosts of the site if the host of the URL belongs to another site,
+    /// and `None` otherwise.
     pub(super) fn other_site(&self) -> Option<(&str, String)> {
         let (name, hosts) = self.site.hosts()?;
         let is_own = |host| self.site.serves(self.url.is_https(), host);
@@ -163,7 +164,7 @@ pub(super) struct Explanation<'e> {
     pub(super) form: PathForm,
     pub(super) verdict: Option<Verdict<'e>>,
     pub(super) reason: Reason,
-    /// `None` for a token, because there is no request.
+    /// Action of the policy; `None` for a token, because there is no request.
     pub(super) action: Option<Action>,
     /// Until this time, the request is not refused or tagged, because the deciding rule is in its
     /// grace period.
@@ -181,7 +182,7 @@ pub(super) struct Explanation<'e> {
 }
 
 impl<'e> Explanation<'e> {
-    /// Evaluates a request. `evidence` is the evidence that a person sent it.
+    /// Evaluates a request. `evidence` is the evidence that a person, and not a crawler, sent it.
     pub(super) fn new(
         evaluator: &'e Evaluator,
         requester: &Requester,
@@ -242,7 +243,7 @@ impl<'e> Explanation<'e> {
         Some(grace.count_rules(SystemTime::now(), &self.evaluator.rules))
     }
 
-    /// Returns `None` if the requester is a product token.
+    /// Returns the summary of the agent; `None` if the requester is a product token.
     pub(super) fn agent(&self) -> Option<AgentSummary<'_>> {
         self.agent.as_ref().map(|agent| AgentSummary::new(agent, self.evaluator.holds_to_star(agent)))
     }
@@ -252,7 +253,8 @@ impl<'e> Explanation<'e> {
         self.evaluator.rules.select(&self.tokens, self.fallback).verdict(path)
     }
 
-    /// Returns `None` if no group applies to this request.
+    /// Returns the minimum delay between the agent's requests; `None` if no group applies to this
+    /// request.
     pub(super) fn crawl_delay(&self) -> Option<CrawlDelay<'e>> {
         self.verdict?.group()?;
         self.evaluator.rules.select(&self.tokens, self.fallback).crawl_delay()
@@ -289,8 +291,8 @@ impl<'e> Explanation<'e> {
     pub(super) fn trace(&self, path: &RequestPath<'_>) -> Option<Trace<'e>> {
         let decider = self.verdict?.group()?.line();
         let own = self.tokens.as_slice();
-        // The policy chose the groups with one of these combinations of tokens and fallback: the
-        // one that leads to the deciding group.
+        // The policy chose the groups with one of these combinations of tokens and fallback. The
+        // right one is the combination that leads to the deciding group.
         let first = &own[..own.len().min(1)];
         let choices = [(own, Fallback::Nothing), (first, Fallback::Nothing), (&own[..0], Fallback::Star)];
         let mut selections = choices.into_iter().map(|(tokens, of)| self.evaluator.rules.select(tokens, of));
@@ -298,7 +300,7 @@ impl<'e> Explanation<'e> {
         Some(selection.trace(path))
     }
 
-    /// Returns the token whose groups were chosen, and `None` for the groups for `*`.
+    /// Returns the token whose groups were chosen, or `None` if the groups for `*` were chosen.
     pub(super) fn token_of(&self, trace: &Trace<'_>) -> Option<&ProductToken> {
         let line = |group: &Group<'_>| group.line();
         self.tokens.iter().find(|token| {

@@ -233,7 +233,8 @@ impl ExplainArgs {
         Ok(())
     }
 
-    /// Replaces a selection, such as a category, by the names of its crawlers.
+    /// Returns the values of `--user-agent`. Replaces a selection, such as a category, by the names
+    /// of its crawlers.
     fn user_agents<'a>(&'a self, registry: &'a Registry) -> io::Result<Vec<&'a str>> {
         let mut names = Vec::new();
         for word in &self.user_agent {
@@ -285,8 +286,8 @@ fn refuse_near_names(user_agents: &[&str], evaluator: &Evaluator) -> io::Result<
 /// Maximum length of a line, in bytes. Servers do not accept longer URLs.
 const MAX_LINE_LENGTH: u64 = 1 << 20;
 
-/// Reads a list on standard input, which may be larger than memory. Reports invalid lines on
-/// stderr, and returns their number.
+/// Writes the answer for each URL of a list on standard input, which may be larger than memory.
+/// Reports invalid lines on stderr, and returns their number.
 fn answer_list<W: Write>(out: &mut W, answer: impl Fn(&mut W, TargetUrl<'_>) -> io::Result<()>) -> io::Result<usize> {
     let mut lines = BufReader::new(io::stdin());
     let (mut line, mut number, mut rejected, mut has_urls) = (Vec::new(), 0, 0, false);

@@ -102,7 +102,7 @@ struct ExplanationJson<'a> {
     /// Minimum delay between the agent's requests, according to the file.
     #[serde(skip_serializing_if = "Option::is_none")]
     crawl_delay: Option<ExplainedDelay>,
-    /// Preferences of the file for the agent and the path, with their line.
+    /// Usage preferences of the file for the agent and the path, with their line.
     #[serde(skip_serializing_if = "Option::is_none")]
     usage: Option<Value>,
     /// URLs of the licences for the agent.
@@ -117,14 +117,14 @@ struct ExplanationJson<'a> {
     /// grace period.
     #[serde(skip_serializing_if = "Option::is_none")]
     grace_end: Option<String>,
-    /// Rules in the file that are not enforced until `grace_end`.
+    /// Number of rules in the file that are not enforced until `grace_end`.
     #[serde(skip_serializing_if = "Option::is_none")]
     grace_rules: Option<usize>,
     /// Status of the refusal, and the number of the refusal case in the config. The status is
     /// `null` if the case names an upstream, which then sends the response.
     #[serde(skip_serializing_if = "Option::is_none")]
     refusal: Option<ExpectedRefusal>,
-    /// `None` if no address was given.
+    /// Result of checking the sender; `None` if no address was given.
     #[serde(skip_serializing_if = "Option::is_none")]
     identity: Option<&'a CheckedClaim>,
 }

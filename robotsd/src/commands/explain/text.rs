@@ -44,7 +44,7 @@ impl ExplainedRequest<'_> {
         }
     }
 
-    /// Returns `None` if no override of the site's mode applies.
+    /// Describes the override of the site's mode for the request; `None` if no override applies.
     fn exception(&self) -> Option<String> {
         let Self { explanation, sender, .. } = self;
         let rule = explanation.verdict.and_then(|verdict| verdict.rule()).map(Rule::pattern);
@@ -75,7 +75,8 @@ impl ExplainedRequest<'_> {
         format!("{}:{number}: {text}", printable(self.file))
     }
 
-    /// Capitalizes phrases such as "any crawler", but not names.
+    /// Returns the subject of the sentence. Capitalizes phrases such as "any crawler", but not
+    /// names.
     fn subject(&self) -> String {
         let name = self.requester.name();
         match ["a ", "this ", "any "].iter().any(|class| name.starts_with(class)) {
@@ -98,7 +99,8 @@ impl ExplainedRequest<'_> {
         }
     }
 
-    /// Returns `None` if the group for `*` allows the path.
+    /// Returns the rule in the group for `*` that disallows the path; `None` if that group allows
+    /// the path.
     fn rule_of_star(&self) -> Option<Rule<'_>> {
         let star = self.explanation.evaluator.rules.select(&[], Fallback::Star);
         star.verdict(self.path).rule().filter(|rule| rule.access() == Access::Disallow && !rule.pattern().is_empty())
@@ -146,7 +148,8 @@ impl ExplainedRequest<'_> {
         }
     }
 
-    /// Includes the rule that would disallow the request, if any.
+    /// Explains why a request is exempt from the policy. Includes the rule that would disallow the
+    /// request, if any.
     fn exempt(&self) -> String {
         let Self { explanation, path, .. } = self;
         if path.is_robots_txt() {
@@ -167,7 +170,7 @@ impl ExplainedRequest<'_> {
     }
 }
 
-/// Sets the flag for the deciding form.
+/// Returns the forms of the path that are shown. The flag is set for the deciding form.
 fn shown_forms<'t, 'a>(trace: &'t Trace<'a>) -> impl Iterator<Item = (&'t FormTrace<'a>, bool)> {
     let deciding = trace.deciding();
     let forms = trace.forms.iter().map(move |form| {
@@ -217,7 +220,7 @@ fn names(group: Group<'_>, token: Option<&ProductToken>) -> String {
     first_few(group.names().map(|name| printable(name.value())), NAMES)
 }
 
-/// Returns an empty string if the rule matches the form in the request.
+/// Describes the form of the path that the rule matches. Empty if this is the form in the request.
 fn read_as(form: PathForm, trace: Option<&Trace<'_>>) -> String {
     if matches!(form, PathForm::Standard | PathForm::Verbatim) {
         return String::new();

@@ -12,8 +12,8 @@ use super::protocol::{Position, Range};
 const KEYWORD: u8 = 14;
 const VALUE: u8 = 12;
 
-/// Returns names after `User-agent:`, and directives at the start of a line. A completion replaces
-/// the whole word, including the part after the cursor.
+/// Returns the completions at a position: names after `User-agent:`, and directives at the start of
+/// a line. A completion replaces the whole word, including the part after the cursor.
 pub(super) fn completions(document: &Document, position: Position) -> Vec<Value> {
     let text = document.buffer.text();
     let cursor = document.buffer.offset(position);
@@ -42,7 +42,8 @@ pub(super) fn completions(document: &Document, position: Position) -> Vec<Value>
     [star].into_iter().chain(crawlers.filter_map(|crawler| of_crawler(crawler, range))).collect()
 }
 
-/// Includes the colon and one space after the colon.
+/// Returns the length of the part of a directive that follows the cursor, including the colon and
+/// one space after the colon.
 fn rest_of_directive(after: &str) -> usize {
     let word = after.find([' ', '\t', '#', ':']).unwrap_or(after.len());
     let value = after[word..].strip_prefix(':').map(|value| value.strip_prefix(' ').unwrap_or(value));
@@ -64,8 +65,8 @@ fn of_directive(spelling: &str, directive: Directive, range: Range) -> Value {
     item(spelling, KEYWORD, detail, &format!("{spelling}: "), range)
 }
 
-/// Inserts the token for the crawler's group. `None` if the registry contains no token for the
-/// crawler.
+/// Returns the completion item for a crawler, which inserts the token for the crawler's group.
+/// `None` if the registry contains no token for the crawler.
 fn of_crawler(crawler: &Crawler, range: Range) -> Option<Value> {
     let token = crawler.tokens.first()?.to_string();
     // Case does not matter in tokens, and the name is more readable.

@@ -24,7 +24,8 @@ pub(super) fn meaning(kind: AnswerKind) -> String {
     format!("{reading}{others}")
 }
 
-/// Returns `None` for 200, and if this machine cannot reach the server.
+/// Returns the finding about the final status; `None` for 200, and if this machine cannot reach the
+/// server.
 pub(super) fn of_status(chain: &RetrievalChain) -> Option<FoundProblem> {
     let kind = AnswerKind::of(chain);
     let (lint, help) = lint_of(kind)?;
@@ -103,8 +104,8 @@ pub(super) fn of_redirects(chain: &RetrievalChain) -> Vec<FoundProblem> {
     findings
 }
 
-/// Removes `www.`, because a host with `www.` and the same host without it almost always belong to
-/// the same site.
+/// Returns the host of the URL without `www.`, because a host with `www.` and the same host without
+/// it almost always belong to the same site.
 fn name(url: &FetchUrl) -> &str {
     let host = url.host().trim_end_matches('.');
     host.strip_prefix("www.").unwrap_or(host)
@@ -163,8 +164,9 @@ pub(super) fn of_unasked_coding(plain: &RetrievalChain) -> Option<FoundProblem> 
     Some(finding.help("compress the file only if Accept-Encoding of the request contains that coding"))
 }
 
-/// Judges a charset. In a file that contains only ASCII characters, a wrong charset is harmless,
-/// because nearly every charset encodes these characters in the same way.
+/// Returns the severity and the message of the finding about a charset; `None` if the charset is
+/// right. In a file that contains only ASCII characters, a wrong charset is harmless, because
+/// nearly every charset encodes these characters in the same way.
 fn of_charset(charset: &str, body: &[u8]) -> Option<(Severity, String)> {
     let is_harmless = body.is_ascii() && !charset.starts_with("utf-16") && !charset.starts_with("utf-32");
     let message = format!("the Content-Type has the charset {charset:?}, but crawlers read the file as UTF-8");

@@ -108,8 +108,8 @@ impl LiveCheck<'_> {
         Ok(LiveReport { name: chain.url().to_string(), answers, findings, evaluator, sitemaps, front_page, unreached })
     }
 
-    /// Sends a second request that accepts no content coding. `None` if only the first response is
-    /// encoded.
+    /// If the response in `chain` is encoded, sends a second request that accepts no content
+    /// coding. Returns a finding if the second response is encoded, too.
     fn unasked_coding(&self, chain: &RetrievalChain) -> Option<FoundProblem> {
         if codings(chain.headers()?).is_empty() {
             return None;
@@ -119,8 +119,8 @@ impl LiveCheck<'_> {
     }
 }
 
-/// Returns `None` if crawlers get the same rules under both names, or if the other name has no
-/// address.
+/// Returns a finding if crawlers get different rules under another name of the site. `None` if they
+/// get the same rules under both names, or if the other name has no address.
 fn other_rules(other: &RetrievalChain, same: SameFile, named: &RetrievalChain) -> Option<FoundProblem> {
     let SameFile::Differs = same else { return None };
     let (kind, named_kind) = (AnswerKind::of(other), AnswerKind::of(named));

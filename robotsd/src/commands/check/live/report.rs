@@ -60,8 +60,8 @@ pub(super) struct RedirectSummary {
     pub(super) to: String,
 }
 
-/// Compares the robots.txt under one name of the site with the robots.txt under the name in the
-/// argument.
+/// Result of comparing the robots.txt under one name of the site with the robots.txt under the name
+/// in the argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum SameFile {
