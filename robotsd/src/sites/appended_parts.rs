@@ -366,7 +366,8 @@ impl FollowedRegistry {
         self.0.current().unwrap_or_else(|| Registry::builtin().clone())
     }
 
-    /// Returns the reason why the fetched version is not used; `None` if it is used.
+    /// Fetches the registry again. Returns the reason why the fetched version is not used; `None`
+    /// if it is used.
     pub(super) async fn fetch_again(&self) -> Option<String> {
         self.0.fetch_again().await;
         self.problem()

@@ -79,6 +79,7 @@ impl GateSettings {
         self.pages.note(NoteAbout::Expectations, Some(format!("{why}; the gate still uses the previous expectations")));
     }
 
+    /// Returns the files among `changed` that the gate reads.
     pub(super) fn read_of(&self, changed: &BTreeSet<PathBuf>) -> Vec<&Path> {
         let files = self.expectations.iter().map(|path| &**path).chain(self.basis.paths());
         files.filter(|path| self.gate.is_some() && changed.contains(*path)).collect()

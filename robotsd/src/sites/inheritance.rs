@@ -128,6 +128,8 @@ impl Inheritance {
         self.0.get(site).is_some_and(|former| former.iter().any(was_off))
     }
 
+    /// Describes a new site: which versions it inherits, and whether its enforcement is off because
+    /// of a previous site.
     pub(super) fn arrival(&self, made: &ServedSite) -> String {
         let name = &*made.name;
         let Some(from) = self.predecessor(name) else { return format!("site {name:?} is new") };

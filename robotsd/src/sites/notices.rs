@@ -86,6 +86,7 @@ fn waits(name: &str, pending: &Pending, flags: CommandFlags) -> Notice {
     Notice { mark: format!("{hash} {times}"), ..notice }
 }
 
+/// Adds notices about the fleet's kill switches, and about missing replicas.
 fn of_fleet(fleet: &Fleet, mut scopes: BTreeSet<String>, notices: &mut Vec<Notice>) {
     let FleetReport { name: of, marks, .. } = fleet.report();
     scopes.extend(marks.iter().map(|mark| mark.scope.clone()));

@@ -308,6 +308,7 @@ fn roll_back(name: &str, live: &LiveRobots, by: &Attribution) -> Result<ChangeRe
     Ok(changed(name, live, &before, message))
 }
 
+/// Formats the effect of a rollback for the end of a message.
 fn changes(effect: Option<String>) -> String {
     effect.map(|effect| format!("; effect on crawlers: {effect}")).unwrap_or_default()
 }

@@ -35,7 +35,7 @@ pub(super) struct RobotsOpener {
     pub(super) publish: Option<PublishListener>,
     /// Parts to append to the robots.txt that is being opened.
     parts: Option<AppendedParts>,
-    /// Time until which the opener of a site waits for parts that were never fetched.
+    /// Deadline of the wait for parts that were never fetched, when a site is opened.
     parts_until: Instant,
     gate: Option<Gate>,
     inheritance: Weak<Inheritance>,
@@ -97,6 +97,7 @@ impl RobotsOpener {
         }
     }
 
+    /// Returns an opener for a new config with the watcher, caches and state of this opener.
     pub(super) fn with(&self, registry: Arc<Registry>, followed: Option<FollowedRegistry>, gate: Option<Gate>) -> Self {
         let parts_until = Instant::now() + FIRST_FETCH;
         let publish = self.publish.as_ref().map(|publish| PublishListener::new(publish.hooks.clone()));

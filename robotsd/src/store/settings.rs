@@ -25,7 +25,7 @@ pub struct StoreSettings {
 pub enum StoreNodes {
     #[default]
     One,
-    /// The server in the URL is one of the nodes.
+    /// A cluster. The server in the URL is one of its nodes.
     Cluster,
 }
 
@@ -83,7 +83,7 @@ impl StoreUrl {
     }
 }
 
-/// The output contains only scheme, host and port, which are not secret.
+/// Formats only scheme, host and port, which are not secret.
 impl fmt::Display for StoreUrl {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (scheme, rest) = self.0.split_once("://").unwrap_or_default();

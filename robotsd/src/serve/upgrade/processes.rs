@@ -217,6 +217,7 @@ impl Drop for Successor {
     }
 }
 
+/// Sends the sockets to the new process, and then forwards its messages until it serves or ends.
 fn converse(channel: &UpgradeChannel, sockets: HandedSockets, say: &mpsc::UnboundedSender<UpgradeMessage>) {
     for (place, socket) in sockets {
         if channel.send(&UpgradeMessage::Socket { place }, Some(socket.as_fd())).is_err() {
