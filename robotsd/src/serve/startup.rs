@@ -215,8 +215,8 @@ impl Start<'_> {
         if let Err(message) = admin.leave_place(self.path, sites.state.directory.as_ref()) {
             self.log.say_at(LogLevel::Warn, LogEvent::AdminListening, message);
         }
-        // The board is set first: otherwise, the admin interface would report for a moment that the
-        // board is disabled.
+        // The board is set before the sites: otherwise, the admin interface would report for a
+        // moment that the board is disabled.
         if let Some(keeper) = board {
             let _ = state.board.set(Arc::clone(&keeper.board));
         }
@@ -277,7 +277,8 @@ pub(super) fn problem(log: Log, privacy: LogPrivacy) -> impl Fn(&ConnectionError
     }
 }
 
-/// Problems that affect only the client that causes them have the level `Info`.
+/// Returns the log level of a problem. Problems that affect only the client that causes them have
+/// the level `Info`.
 const fn level(kind: ConnectionErrorKind) -> LogLevel {
     use ConnectionErrorKind::{
         Aborted, Accept, Broken, Flood, Full, Handshake, Protocol, ProxyHeader, Recycled, Slow, Untrusted,

@@ -98,13 +98,14 @@ impl UpgradeKeeper {
         }
     }
 
-    /// While an upgrade is in progress, this process must not open or close sites and listeners.
+    /// Reports whether an upgrade is in progress. During an upgrade, this process must not open or
+    /// close sites and listeners.
     pub(super) const fn is_under_way(&self) -> bool {
         self.under_way.is_some()
     }
 
-    /// Reports whether a reload must wait for the end of an upgrade, and records that the reload is
-    /// due.
+    /// Reports whether a reload must wait for the end of an upgrade. If so, records that the reload
+    /// is due.
     pub(super) fn puts_reload_off(&mut self) -> bool {
         if let Some(upgrade) = &mut self.under_way {
             upgrade.is_reload_due = true;

@@ -35,7 +35,8 @@ pub(super) struct FileWatch {
 }
 
 impl WatchedFiles {
-    /// Blocks while a file system hangs.
+    /// Watches the config file at `path`, and the files that the config names. Blocks while a file
+    /// system hangs.
     pub(super) fn of(path: &Path, config: &Config, watcher: &Watcher) -> Self {
         let notify = Arc::new(Notify::new());
         let changed = Arc::clone(&notify);
@@ -45,8 +46,8 @@ impl WatchedFiles {
         Self { watch, config: notify, _config, others }
     }
 
-    /// `added` contains the watches for files that were not watched before; watches for files that
-    /// the new config does not name are dropped.
+    /// Watches the files of a new config. `added` contains the watches for files that were not
+    /// watched before; watches for files that the new config does not name are dropped.
     pub(super) fn follow(&mut self, config: &Config, added: Vec<(PathBuf, Watched)>) {
         let named = files(config);
         self.others.retain(|(path, _)| named.contains(path));
@@ -57,13 +58,15 @@ impl WatchedFiles {
         self.others.iter().map(|(path, _)| path.clone()).collect()
     }
 
+    /// Returns the files that have changed since the last call, except the config file.
     pub(super) fn changed(&self) -> BTreeSet<PathBuf> {
         std::mem::take(&mut self.watch.changed.lock())
     }
 }
 
 impl FileWatch {
-    /// Blocks while a file system hangs.
+    /// Starts to watch the files of a config, except those in `watched`. Blocks while a file system
+    /// hangs.
     pub(super) fn files_of(&self, config: &Config, watched: &BTreeSet<PathBuf>) -> Vec<(PathBuf, Watched)> {
         files(config).into_iter().filter(|path| !watched.contains(path)).map(|path| self.path(path, config)).collect()
     }
@@ -93,13 +96,14 @@ fn files(config: &Config) -> BTreeSet<PathBuf> {
 }
 
 /// Returns the files whose content becomes part of the config: templates for refusals and included
-/// files. Each pattern for included files also counts as a path.
+/// files. Each pattern for included files is also returned, as a path.
 fn of_config(config: &Config) -> impl Iterator<Item = PathBuf> {
     let templates = config.sites.iter().filter_map(|site| site.refusal.as_deref()).flat_map(SiteRefusals::files);
     let included = config.included.paths.iter().cloned();
     templates.chain(included).chain(config.included.patterns.iter().map(IncludePattern::path))
 }
 
+/// Reports whether the content of a changed file is part of the config.
 pub(super) fn are_of_config(changed: &BTreeSet<PathBuf>, config: &Config) -> bool {
     of_config(config).any(|path| changed.contains(&path))
 }

@@ -38,11 +38,13 @@ use crate::sites::{ServedSite, Sites};
 /// Maximum number of threads that read files, for all workers together.
 const FILE_THREADS: usize = 256;
 
-/// Dropping this value ends the workers, even if they are serving requests.
+/// All workers of the process. Dropping this value ends the workers, even if they are serving
+/// requests.
 #[derive(Debug)]
 pub(super) struct Workers {
     workers: Vec<Worker>,
-    /// A task ends once its listener is closed and the listener's last connection has ended.
+    /// One task per listener and worker. A task ends once its listener is closed and the listener's
+    /// last connection has ended.
     serving: JoinSet<()>,
 }
 
@@ -68,9 +70,9 @@ impl Workers {
         NonZeroUsize::new(self.workers.len()).unwrap_or(NonZeroUsize::MIN)
     }
 
-    /// `sockets` must contain one socket per worker. `label` identifies the listener in metrics.
-    /// Dropping the returned guard closes the listener on every worker; requests in progress may
-    /// finish within the drain time of the edge.
+    /// Opens a listener on every worker. `sockets` must contain one socket per worker. `label`
+    /// identifies the listener in metrics. Dropping the returned guard closes the listener on every
+    /// worker; requests in progress may finish within the drain time of the edge.
     pub(super) fn open<S: EdgeService>(
         &mut self,
         sockets: Vec<TcpListener>,
@@ -98,7 +100,7 @@ impl Workers {
         Ok(closing.drop_guard())
     }
 
-    /// The sites are replaced from the next request on, even on open connections.
+    /// Makes every worker serve these sites, from the next request on, even on open connections.
     pub(super) fn replace(&mut self, sites: &Sites) {
         let count = self.count();
         for worker in &mut self.workers {
@@ -156,7 +158,8 @@ fn thread_name(number: usize) -> String {
     format!("robotsd-{number}")
 }
 
-/// Sites that the worker already serves keep their counters.
+/// Returns one worker's outcome counters for these sites. Sites that the worker already serves keep
+/// their counters.
 fn outcomes(sites: &Sites, before: &WorkerOutcomes, agent_lookups: &Arc<AgentLookups>) -> WorkerOutcomes {
     let of = |site: &ServedSite| before.get(&site.name).cloned().unwrap_or_else(|| site.outcome_counts(agent_lookups));
     sites.iter().map(|site| (site.name.clone(), of(site))).collect()

@@ -21,7 +21,8 @@ pub struct SharedBucket {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SharedVerdict {
     Allow,
-    /// Earlier requests to any replica have used up the bucket.
+    /// The request must be refused, because earlier requests to any replica have used up the
+    /// bucket.
     Deny {
         /// Time until the next request is allowed; at most one interval.
         wait: Duration,
@@ -30,15 +31,17 @@ pub enum SharedVerdict {
     Unknown,
 }
 
-/// This script uses only one key, so it also works in a cluster.
+/// The script that updates a bucket. It uses only one key, so it also works in a cluster.
 pub(super) const SCRIPT: &str = include_str!("gcra.lua");
 
 impl SharedBucket {
-    /// [`new`](Self::new) reduces longer intervals to this value.
+    /// Maximum interval. [`new`](Self::new) reduces longer intervals to this value.
     pub const MAX_INTERVAL: Duration = Duration::from_secs(3600);
-    /// [`new`](Self::new) reduces larger bursts to this value.
+    /// Maximum burst. [`new`](Self::new) reduces larger bursts to this value.
     pub const MAX_BURST: u32 = 10_000;
 
+    /// Creates a bucket for one request per interval on average, and up to `burst` requests at
+    /// once.
     pub fn new(interval: Duration, burst: u32) -> Self {
         let interval = interval.clamp(Duration::from_micros(1), Self::MAX_INTERVAL);
         Self { interval, burst: burst.clamp(1, Self::MAX_BURST) }
@@ -61,12 +64,14 @@ impl SharedBucket {
     }
 }
 
-/// The key is a hash, so that the store contains no site names and no addresses in plain text.
+/// Key of a bucket in the store. The key is a hash, so that the store contains no site names and no
+/// addresses in plain text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SharedKey([u8; 16]);
 
 impl SharedKey {
-    /// `parts` identify a bucket, such as the site, the crawler and the client's network.
+    /// Creates a key from the strings that identify a bucket, such as the site, the crawler and the
+    /// client's network.
     pub fn new(parts: &[&[u8]]) -> Self {
         let mut hash = hmac_sha256::Hash::new();
         for part in parts {

@@ -20,7 +20,8 @@ pub(super) struct StoreDenials(Mutex<HashMap<SharedKey, Denial>>);
 
 #[derive(Debug)]
 struct Denial {
-    /// If the config changes the rate of a bucket, earlier denials no longer apply.
+    /// The bucket that was denied. If the config changes the bucket's rate, the denial no longer
+    /// applies.
     bucket: SharedBucket,
     until: Instant,
 }

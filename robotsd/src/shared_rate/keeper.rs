@@ -28,7 +28,7 @@ pub(super) struct PendingQuestion {
     pub(super) answer: Option<oneshot::Sender<SharedVerdict>>,
 }
 
-/// The thread calls this function when requests start or stop using the store.
+/// Function that the thread calls when requests start or stop using the store.
 pub(super) type ChangeObserver = Box<dyn Fn(StoreReport) + Send>;
 
 struct StoreKeeper {
@@ -36,7 +36,9 @@ struct StoreKeeper {
     script: StoreScript,
     changed: ChangeObserver,
     under_way: Cell<usize>,
+    /// Whether the store has replied to anything since the last tick of the timer.
     heard: Cell<bool>,
+    /// The usage that the [`ChangeObserver`] received last.
     said: Cell<Option<StoreUsage>>,
 }
 

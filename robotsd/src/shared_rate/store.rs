@@ -19,7 +19,8 @@ use crate::store::{StoreSettings, of_system};
 /// Maximum number of queries in the queue. If the queue is full, the bucket of the process decides.
 const QUEUE: usize = 1024;
 
-/// Clones share the store and the thread, which ends when the last clone is dropped.
+/// A handle to the buckets that replicas share. Clones use the same store and the same thread,
+/// which ends when the last clone is dropped.
 #[derive(Clone, Debug)]
 pub struct SharedRate {
     shared: Arc<StoreState>,
@@ -72,8 +73,8 @@ impl SharedRate {
         verdict
     }
 
-    /// Makes the store count a request that is allowed in any case, without waiting. Returns an
-    /// earlier denial if it is still in force.
+    /// Makes the store count a request that is allowed in any case. Does not wait for the store.
+    /// Returns an earlier denial if it is still in force.
     pub fn note(&self, key: SharedKey, bucket: SharedBucket) -> SharedVerdict {
         self.known(key, bucket).unwrap_or_else(|| {
             self.ask(key, bucket, None);
@@ -91,7 +92,8 @@ impl SharedRate {
         Some(SharedVerdict::Deny { wait })
     }
 
-    /// If the queue is full, `answer` is dropped, so that the caller does not wait.
+    /// Sends a query to the thread. If the queue is full, `answer` is dropped, so that the caller
+    /// does not wait.
     fn ask(&self, key: SharedKey, bucket: SharedBucket, answer: Option<oneshot::Sender<SharedVerdict>>) {
         let _ = self.questions.try_send(PendingQuestion { key, bucket, answer });
     }

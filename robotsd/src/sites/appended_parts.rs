@@ -1,5 +1,5 @@
 //! Reads the lists (parts) that are appended to a site's robots.txt, watches their files, and polls
-//! their URLs. The published registry is polled in the same way, so this module also does that.
+//! their URLs. The published registry is polled in the same way, so this module polls it, too.
 //!
 //! If a part cannot be read or is not a valid list, its last good version stays in use.
 
@@ -33,7 +33,8 @@ use crate::report::{AppendReport, PublishedRegistryReport, WaitingRegistryReport
 /// missing, crawlers may fetch pages that only this part disallows.
 pub(super) const FIRST_FETCH: Duration = Duration::from_secs(3);
 
-/// Files are watched and URLs are polled until the last clone is dropped.
+/// The appended parts of a site's robots.txt. Their files are watched, and their URLs are polled,
+/// until the last clone is dropped.
 #[derive(Clone, Debug)]
 pub(super) struct AppendedParts {
     pub(super) appendix: Appendix,
@@ -64,8 +65,8 @@ struct PartState {
     problem: Option<String>,
 }
 
-/// Returns the fetcher that all sites share, unless `ca` names the only trusted certificate
-/// authorities.
+/// Returns a fetcher that trusts only the certificate authorities `ca`. Without `ca`, returns the
+/// fetcher that all sites share.
 pub(super) fn fetcher_trusting(
     ca: Option<&Authorities>,
     shared: impl FnOnce() -> std::io::Result<Fetcher>,
@@ -160,7 +161,7 @@ impl AppendedParts {
         Ok(Self { appendix, parts: parts.into() })
     }
 
-    /// Must run on a blocking thread of the runtime.
+    /// Reads all parts again, from files and URLs. Must run on a blocking thread of the runtime.
     pub(super) fn read_again(&self) {
         self.parts.iter().for_each(|part| part.reader.read_file());
         let fetching = self.parts.iter().filter_map(|part| part.followed.as_ref()).map(FollowedDocument::fetch_again);
@@ -228,7 +229,8 @@ impl PartReader {
         }
     }
 
-    /// Applies a part, or logs why it cannot be used, unless it has already logged the same reason.
+    /// Applies a part that was read, or logs why it cannot be used. The same reason is not logged
+    /// twice in a row.
     fn take(&self, read: Result<(Fragment, Option<SystemTime>), String>) {
         match read {
             Ok((fragment, modified)) => {
@@ -314,7 +316,7 @@ fn read(path: &Path, title: &str) -> Result<(Fragment, Option<SystemTime>), Stri
     Ok((fragment, found.modified().ok()))
 }
 
-/// The URL is polled until the last clone is dropped.
+/// A crawler registry that is polled from a URL until the last clone is dropped.
 #[derive(Clone, Debug)]
 pub(super) struct FollowedRegistry(FollowedDocument<Registry>);
 
@@ -359,12 +361,13 @@ impl FollowedRegistry {
         Ok(Self(registry))
     }
 
-    /// Returns the built-in registry until a registry has been fetched.
+    /// Returns the current registry, or the built-in registry if no registry has been fetched yet.
     pub(super) fn registry(&self) -> Arc<Registry> {
         self.0.current().unwrap_or_else(|| Registry::builtin().clone())
     }
 
-    /// Returns the reason why the fetched version is not used; `None` if it is used.
+    /// Fetches the registry again. Returns the reason why the fetched version is not used; `None`
+    /// if it is used.
     pub(super) async fn fetch_again(&self) -> Option<String> {
         self.0.fetch_again().await;
         self.problem()
@@ -376,6 +379,7 @@ impl FollowedRegistry {
         waiting.map(|waiting| waiting.why).or(problem)
     }
 
+    /// Sets the versions that are accepted even if they differ a lot from the current version.
     pub(super) fn accept(&self, hashes: &[VersionHashPrefix]) {
         self.0.accept(hashes.iter().cloned());
     }

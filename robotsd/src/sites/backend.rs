@@ -45,7 +45,8 @@ pub(super) enum BackendSource {
 }
 
 impl BackendSource {
-    /// If `before` has the same upstreams, the new backend shares their state.
+    /// Opens the backend of a site from its settings. If `before` has the same upstreams, the new
+    /// backend shares their state.
     pub(super) fn open(
         site: &SiteName,
         settings: &Backend,
@@ -72,8 +73,9 @@ impl BackendSource {
         Ok(Self::Upstreams { origins, opened_with: Arc::new((settings.clone(), limits.clone())) })
     }
 
-    /// All workers share the state of the servers. `before` is this worker's backend in the
-    /// previous config: if it has the same servers, it is reused with its open connections.
+    /// Returns the backend for one worker. All workers share the state of the servers. `before` is
+    /// this worker's backend in the previous config: if it has the same servers, it is reused with
+    /// its open connections.
     pub(super) fn backend(&self, workers: NonZeroUsize, before: Option<&SiteBackend>) -> SiteBackend {
         match (self, before) {
             (Self::Upstreams { origins, .. }, Some(SiteBackend::Upstream(upstream))) if upstream.leads_to(origins) => {
@@ -91,6 +93,7 @@ impl BackendSource {
         }
     }
 
+    /// Reports whether both backends have the same upstream servers or the same files.
     pub(super) fn is(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Upstreams { origins, .. }, Self::Upstreams { origins: others, .. }) => origins.are(others),

@@ -40,7 +40,7 @@ pub(crate) enum Problem {
     Waits(FoundProblem, Vec<String>),
 }
 
-/// What a dry run compares new versions with.
+/// The versions of robots.txt that a dry run compares new versions with.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum DryRun<'a> {
     /// The versions in the state directory, which the next start would also use.
@@ -141,8 +141,8 @@ impl DrySite<'_> {
         found
     }
 
-    /// An unreadable list of URLs is an error. An unreadable baseline is only a warning, because
-    /// the file may not exist yet.
+    /// Returns a problem for each file that the gate cannot read. An unreadable list of URLs is an
+    /// error. An unreadable baseline is only a warning, because the file may not exist yet.
     fn unread(&self, settings: &GateSettings) -> Vec<Problem> {
         let urls = self.site.gate_basis.urls.as_ref().zip(settings.pages.note_about(NoteAbout::Urls));
         let urls = urls.map(|(file, note)| self.at_span(&file.span(), note));
@@ -150,7 +150,8 @@ impl DrySite<'_> {
         urls.into_iter().chain(baseline.map(|note| self.warning(note))).collect()
     }
 
-    /// The sitemaps on the upstreams are not read, because a CI machine cannot reach the upstreams.
+    /// Reads the given sitemaps for the gate of the site. The sitemaps on the upstreams are not
+    /// read, because a CI machine cannot reach the upstreams.
     fn read_for_gate(&self, settings: &GateSettings, sitemaps: &[SitemapSource]) -> Vec<Problem> {
         if !settings.is_on() {
             return vec![self.warning("the gate of this site is off, so every version would go live")];
@@ -188,6 +189,8 @@ impl DrySite<'_> {
         found
     }
 
+    /// Returns the gate's objections to the version in the source; `None` if the gate would let it
+    /// pass.
     fn waits(&self, live: &LiveSite, gate: &Gate) -> Option<Problem> {
         let content = live.robots.with(|snapshot| snapshot.content.clone())?;
         let (report, places) = (content.report(), content.places.as_deref());
@@ -197,6 +200,7 @@ impl DrySite<'_> {
         Some(Problem::Waits(self.at(&live.name, first), texts.collect()))
     }
 
+    /// Returns the problem if enforcement is switched off for this robots.txt.
     fn switch_of(&self, live: &LiveSite) -> Option<Problem> {
         let (name, status) = (&live.name, live.robots.status());
         if status.switch == Enforcement::On {

@@ -79,6 +79,7 @@ impl GateSettings {
         self.pages.note(NoteAbout::Expectations, Some(format!("{why}; the gate still uses the previous expectations")));
     }
 
+    /// Returns the files among `changed` that the gate reads.
     pub(super) fn read_of(&self, changed: &BTreeSet<PathBuf>) -> Vec<&Path> {
         let files = self.expectations.iter().map(|path| &**path).chain(self.basis.paths());
         files.filter(|path| self.gate.is_some() && changed.contains(*path)).collect()
@@ -115,7 +116,8 @@ impl GateSettings {
         }
     }
 
-    /// If the file cannot be read, returns the last readable baseline.
+    /// Reads the baseline from its file. If the file cannot be read, returns the last readable
+    /// baseline.
     fn baseline(&self) -> Option<RobotsTxt> {
         let mut held = self.baseline.lock();
         let Some(file) = &self.basis.baseline else {
@@ -145,7 +147,7 @@ impl GateSettings {
     }
 }
 
-/// Rejects a file that would be rejected as a site's robots.txt.
+/// Reads a baseline. Rejects a file that would be rejected as a site's robots.txt.
 fn read_baseline(path: &Path, watcher: &Watcher) -> Result<RobotsTxt, String> {
     let opened = LiveRobots::file(path).watcher(watcher).when_missing(WhenMissing::Fail).open();
     let live = opened.map_err(|rejection| match rejection.kind {

@@ -13,8 +13,8 @@
 //!    site's hosts. If the state of enforcement is uncertain, requests are not refused.
 //!
 //! At a reload, the previous sites are the open sites. At a start and in commands, their states and
-//! hosts are read from the state directory. The serving process writes the hosts; if none serves,
-//! `accept` and `rollback` do.
+//! hosts are read from the state directory. The serving process writes the hosts. If no process
+//! serves, `accept` and `rollback` write them.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -34,7 +34,8 @@ const KEPT: &str = "hosts.json";
 
 pub(super) type HostsBySite = BTreeMap<String, HostsOfSite>;
 
-/// `robots` is the file or URL of the robots.txt, or `None` if each host has its own robots.txt.
+/// The hosts of a site, and the file or URL of their robots.txt. `robots` is `None` if each host
+/// has its own robots.txt.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(super) struct HostsOfSite {
     pub(super) hosts: Vec<String>,
@@ -56,8 +57,8 @@ impl HostsOfSite {
 pub(super) struct Inheritance(HashMap<String, Vec<(String, FormerSite)>>);
 
 impl Inheritance {
-    /// `before` contains the hosts of the previous sites, and `find` returns the state of a
-    /// previous site by its name.
+    /// Determines what new sites inherit. `before` contains the hosts of the previous sites, and
+    /// `find` returns the state of a previous site by its name.
     pub(super) fn new(config: &Config, before: &HostsBySite, find: impl Fn(&str) -> FormerSite) -> Self {
         let named: HashMap<&str, &String> = patterns(before).collect();
         let answered = owners(patterns(before));
@@ -102,8 +103,8 @@ impl Inheritance {
         self.0.values().flatten().any(|(site, _)| is_of(site, name))
     }
 
-    /// Switches enforcement off for each robots.txt of a new site if it was off for the
-    /// robots.txt's predecessor. Blocks while it writes to the state directory.
+    /// Switches enforcement off for each robots.txt of a new site whose predecessor was switched
+    /// off. Blocks while it writes to the state directory.
     pub(super) fn turn_off(&self, site: &str, robots: &SiteRobots) {
         for live in robots.lives("", &[]) {
             if self.was_off(site, &live.name) {
@@ -127,6 +128,8 @@ impl Inheritance {
         self.0.get(site).is_some_and(|former| former.iter().any(was_off))
     }
 
+    /// Describes a new site: which versions it inherits, and whether its enforcement is off because
+    /// of a previous site.
     pub(super) fn arrival(&self, made: &ServedSite) -> String {
         let name = &*made.name;
         let Some(from) = self.predecessor(name) else { return format!("site {name:?} is new") };
@@ -157,7 +160,8 @@ fn kept_hosts(state: &StateDir) -> HostsBySite {
     serde_json::from_slice(&hosts).unwrap_or_default()
 }
 
-/// Blocks while it writes to the state directory.
+/// Saves the hosts of the served sites for the next start. Blocks while it writes to the state
+/// directory.
 pub(super) fn keep(state: &StateDir, hosts: &HostsBySite) {
     // The result is ignored, because `StateDir` reports that the directory is not writable.
     let _ = serde_json::to_vec(hosts).map(|hosts| files::replace(&state.path().join(KEPT), &hosts));

@@ -98,7 +98,8 @@ fn note(event: &Event<'_>, done: Option<&'static str>) {
     note_any(notes, "grpc_status", done.and(event.grpc_status).map(usize::from));
 }
 
-/// Logs only impostors; other allowed requests appear only in the access log.
+/// Logs an allowed request if an impostor sent it. Other allowed requests appear only in the access
+/// log.
 fn allowed(site: &str, log: &Log, privacy: LogPrivacy, event: &Event<'_>) {
     note(event, None);
     let record = event.record;
@@ -110,17 +111,18 @@ fn allowed(site: &str, log: &Log, privacy: LogPrivacy, event: &Event<'_>) {
     });
 }
 
-/// Returns `None` for the standard form of the path.
+/// Returns the [form of the path](PathForm) that the verdict is based on; `None` for the standard
+/// form.
 fn shown_form(record: &Record) -> Option<&'static str> {
     Some(record.form).filter(|form| *form != PathForm::Standard).map(PathForm::as_str)
 }
 
-/// If no rules were applied, the request counts as allowed.
+/// Returns the name of the verdict. If no rules were applied, the request counts as allowed.
 fn decision(record: &Record) -> &'static str {
     record.access.unwrap_or(Access::Allow).as_str()
 }
 
-/// Returns `claimed` if identities are not checked.
+/// Returns the outcome of the identity check for logs; `claimed` if identities are not checked.
 fn identity_outcome(identity: Option<Identity>) -> &'static str {
     identity.map_or("claimed", |identity| identity.outcome())
 }
@@ -161,7 +163,8 @@ fn of_request<'e>(
     }
 }
 
-/// Logs each reload and, for a newly published version, the errors and warnings found in the file.
+/// Returns a listener that logs each reload and, for a newly published version, the errors and
+/// warnings found in the file.
 pub(super) fn reload(site: SiteName, log: Log) -> impl Fn(&Reload, &Snapshot) + Send + Sync + 'static {
     move |reload, snapshot| {
         let (event, hash) = match &reload.outcome {
@@ -207,7 +210,8 @@ pub(super) fn reload(site: SiteName, log: Log) -> impl Fn(&Reload, &Snapshot) + 
     }
 }
 
-/// If the line is from an appended part, adds the line number in that part.
+/// Formats a finding with its line number. If the line is from an appended part, adds the line
+/// number in that part.
 pub(super) fn placed_finding(content: &Content, origin: &str, finding: &Finding) -> String {
     let line = finding_line(origin, finding);
     match content.places.as_ref().and_then(|places| places.of(finding.line)) {
@@ -285,7 +289,7 @@ pub(crate) type SiteName = Arc<str>;
 
 const ENDED: &str = "this override has expired and has no effect any more; remove this entry, or write a later day";
 
-/// The most urgent step comes first.
+/// Returns the next steps for an operator, the most urgent one first.
 pub(super) fn for_site(name: &str, snapshot: &Snapshot, status: &Status, flags: [CommandFlags; 2]) -> Vec<NextStep> {
     let [of_decision, of_switch] = flags;
     let mut steps = Vec::new();

@@ -23,8 +23,8 @@ use crate::webhooks::{Notice, NotifyEvent};
 /// Interval between two notices about the same pending version.
 const AGAIN: Duration = Duration::from_secs(4 * 3600);
 
-/// Maximum age of an operator's decision that is reported, unless an earlier notice about the site
-/// is recorded.
+/// Maximum age of an operator's decision to report. An older decision is reported only if an
+/// earlier notice about the site is recorded.
 const NEWS: Duration = Duration::from_secs(3600);
 
 impl Sites {
@@ -86,6 +86,7 @@ fn waits(name: &str, pending: &Pending, flags: CommandFlags) -> Notice {
     Notice { mark: format!("{hash} {times}"), ..notice }
 }
 
+/// Adds notices about the fleet's kill switches, and about missing replicas.
 fn of_fleet(fleet: &Fleet, mut scopes: BTreeSet<String>, notices: &mut Vec<Notice>) {
     let FleetReport { name: of, marks, .. } = fleet.report();
     scopes.extend(marks.iter().map(|mark| mark.scope.clone()));
@@ -112,7 +113,8 @@ fn of_fleet(fleet: &Fleet, mut scopes: BTreeSet<String>, notices: &mut Vec<Notic
     }
 }
 
-/// The notice that enforcement is on is sent only after a notice that it was off.
+/// Returns the notice that enforcement is off or on, for a site or for all sites. A notice that
+/// enforcement is on is sent only after a notice that it was off.
 fn switched(name: &str, to: Enforcement, by: &str, flags: CommandFlags, replica: &str) -> Notice {
     let (of, mut site) = match name {
         "" => ("every site".to_owned(), vec![]),
@@ -125,7 +127,8 @@ fn switched(name: &str, to: Enforcement, by: &str, flags: CommandFlags, replica:
         Enforcement::On => (format!("enforcement is on again for {of}{by}"), &["robotsd", "status"][..]),
     };
     if to == Enforcement::On && !flags.is_empty() {
-        // `robotsd status --fleet` always shows every site, so it has no `--site`.
+        // `robotsd status --fleet` always shows every site, so `--site` is removed from the
+        // command.
         site.clear();
     }
     let next = [next, flags, &site].concat();

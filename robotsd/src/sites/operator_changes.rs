@@ -122,19 +122,21 @@ impl Sites {
         ))
     }
 
-    /// Crawlers are not recognised while enforcement is off, so the counts on the board may be too
-    /// low.
+    /// Records on the board that enforcement was switched off. Crawlers are not recognised while it
+    /// is off, so their counts may be too low.
     pub(crate) fn were_switched_off(&self) {
         self.iter().for_each(ServedSite::was_switched_off);
     }
 
+    /// Returns `Off` if nothing is enforced for any site.
     pub(crate) fn enforcement(&self) -> Enforcement {
         let mut lives = self.lives().peekable();
         if lives.peek().is_some() && lives.all(|live| is_off(&live)) { Enforcement::Off } else { Enforcement::On }
     }
 
-    /// Returns `Off` if enforcement is switched off for this process or for the fleet, or if the
-    /// fleet's switches are unknown. Switches for single sites are not considered.
+    /// Returns the state of the kill switch for all sites: `Off` if enforcement is switched off for
+    /// this process or for the fleet, or if the fleet's switches are unknown. Switches for single
+    /// sites are not considered.
     pub(crate) fn switch(&self) -> Enforcement {
         let is_off = self.state.fleet.as_ref().is_some_and(|fleet| fleet.is_off() || fleet.unknown().is_some());
         if is_off { Enforcement::Off } else { self.state.switch() }
@@ -160,7 +162,8 @@ impl Sites {
         steps.into_iter().flatten().collect()
     }
 
-    /// The name is `SITE`, or `SITE/HOST` if each host has its own robots.txt.
+    /// Returns the robots.txt with this name, and its site. The name is `SITE`, or `SITE/HOST` if
+    /// each host has its own robots.txt.
     pub(super) fn named(&self, name: &str) -> Result<(&ServedSite, LiveSite), ChangeError> {
         self.live(name).ok_or_else(|| ChangeError::Unknown(self.unknown(name)))
     }
@@ -172,16 +175,16 @@ impl Sites {
         }
     }
 
-    /// A string without a dot or colon is not treated as a host, because it is probably a
-    /// misspelled site name.
+    /// Returns the name of the site that serves this host. A string without a dot or colon is not
+    /// treated as a host, because it is probably a misspelled site name.
     fn site_of_host(&self, host: &str) -> Option<String> {
         let lives: Vec<_> = self.lives().filter(|_| host.contains(['.', ':'])).collect();
         let hosts = lives.iter().flat_map(|live| live.hosts.iter().map(|pattern| (pattern.as_str(), &live.name)));
         owners(hosts).get(host).map(|name| (*name).clone())
     }
 
-    /// `enforce on` changes only one switch, so its message names the other switches that are still
-    /// off.
+    /// Adds to the message of `enforce on` where enforcement is still off, because the command
+    /// changes only one switch.
     fn name_what_stays_off(&self, message: &mut String, site: Option<&LiveSite>) {
         let fleet = self.state.fleet.as_deref();
         match site {
@@ -305,6 +308,7 @@ fn roll_back(name: &str, live: &LiveRobots, by: &Attribution) -> Result<ChangeRe
     Ok(changed(name, live, &before, message))
 }
 
+/// Formats the effect of a rollback for the end of a message.
 fn changes(effect: Option<String>) -> String {
     effect.map(|effect| format!("; effect on crawlers: {effect}")).unwrap_or_default()
 }
@@ -321,7 +325,8 @@ fn changed(name: &str, live: &LiveRobots, before: &Status, message: String) -> C
     }
 }
 
-/// If no version is pending, the message contains the live version.
+/// Returns the message about a version that cannot be accepted. If no version is pending, the
+/// message contains the live version.
 fn refused(name: &str, error: &dyn std::fmt::Display, status: &Status) -> String {
     match status.live {
         Some(live) if status.pending.as_ref().is_none() => {

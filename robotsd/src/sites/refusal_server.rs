@@ -23,15 +23,15 @@ use tower_robots::layer::Record;
 use super::backend::SiteBackend;
 use crate::http_common::{ClientRequest, EdgeService, RequestBody};
 
-/// `S` is one worker's client for the server, or the source of these clients. All workers share the
-/// places.
+/// A server that answers refused requests of a site. `S` is one worker's client for the server, or
+/// the source of these clients. All workers share the places.
 #[derive(Clone, Debug)]
 pub(crate) struct RefusalServer<S = SiteBackend> {
     pub(super) server: S,
     pub(super) places: Arc<Semaphore>,
 }
 
-/// Dropping the body frees a place at its server.
+/// A response body that occupies a place at its server until the body is dropped.
 pub(crate) type HeldBody = UnsyncBoxBody<Bytes, BoxError>;
 
 /// One worker's clients for the refusal servers of a site, indexed by refusal case. `None` if the

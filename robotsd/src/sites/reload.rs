@@ -1,8 +1,9 @@
 //! Reads files again when a reload is requested: the registry, the files that gates read, the
 //! appended lists, and every robots.txt.
 //!
-//! Files are read on blocking threads, one per site, so a file system that hangs delays only its
-//! own site. The response to the reload request waits at most [`PATIENCE`] for it.
+//! Files are read on blocking threads, one per site, so a file system that hangs delays only the
+//! site whose files it contains. The response to the reload request waits at most [`PATIENCE`] for
+//! that site.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -36,8 +37,9 @@ const AT_ONCE: usize = 16;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 impl Sites {
-    /// If `only` names a site or one of its hosts, reads only the files of that site, not the
-    /// registry. If the new registry has an error, the previous one stays in force.
+    /// Reads the registry and every robots.txt again, and reports the outcomes. If `only` names a
+    /// site or one of its hosts, reads only the files of that site, not the registry. If the new
+    /// registry has an error, the previous one stays in force.
     pub(crate) async fn reload(self: &Arc<Self>, only: Option<&str>) -> Result<ReloadReport, ChangeError> {
         let chosen: Vec<usize> = match only {
             None => (0..self.iter().len()).collect(),
@@ -98,7 +100,8 @@ impl Sites {
         in_windows(waiting, |(live, order)| reload_live(live, order)).await;
     }
 
-    /// If `only` is the name of a single robots.txt, the others are not read.
+    /// Reads all files of a site again: the files that its gate reads, the appended parts, and
+    /// every robots.txt. If `only` is the name of a single robots.txt, the others are not read.
     async fn reload_site(self: &Arc<Self>, number: usize, only: Option<&str>) -> Vec<SiteReload> {
         let prepared = self.blocking(number, |sites, site| {
             site.gate.pages.renew();
@@ -125,7 +128,8 @@ impl Sites {
         reloads
     }
 
-    /// Returns `None` if the config names neither an additional nor a published registry.
+    /// Reads the additional registry again, and applies it together with the published one. Returns
+    /// `None` if the config names neither.
     pub(crate) async fn reload_registry(self: Arc<Self>) -> Option<ReloadOutcome> {
         let RegistrySources { extra, published } = self.registry.clone();
         if extra.is_none() && published.is_none() {
@@ -206,7 +210,8 @@ impl Sites {
         timeout(PATIENCE, working).await.ok().flatten()
     }
 
-    /// Returns whether the expectations could be used.
+    /// Reads the files of a site's gate again, and applies the new gate. Returns whether the
+    /// expectations could be used.
     fn renew_gate(&self, site: &ServedSite) -> bool {
         let gate = site.gate.gate(&self.opener().registry);
         let gate = gate.inspect_err(|why| site.gate.reject_expectations(why));
@@ -218,7 +223,8 @@ fn late() -> String {
     format!("still being read after {seconds} s", seconds = PATIENCE.as_secs())
 }
 
-/// If `order` is given, first waits for the lock, which an earlier read may hold.
+/// Reads a robots.txt again. If `order` is given, first waits for the lock, which an earlier read
+/// may hold.
 async fn reload_live(live: LiveSite, order: Option<Arc<Mutex<()>>>) -> SiteReload {
     let robots = live.robots.clone();
     // The read is a separate task, so that it continues if nobody waits for its result any more.

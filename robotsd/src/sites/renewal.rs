@@ -58,8 +58,8 @@ struct PlannedSite<'a> {
     backends: SiteBackends,
 }
 
-/// If the new source of a site cannot be used, this is the previous robots.txt, together with the
-/// reason.
+/// The robots.txt of a site. If its new source cannot be used, this is the previous robots.txt,
+/// together with the reason.
 type OpenedSource = Result<(Arc<SiteRobots>, Option<String>), String>;
 
 impl Sites {
@@ -142,7 +142,8 @@ impl Sites {
         })
     }
 
-    /// No thread is started if no source has changed.
+    /// Opens the sources of sites, at most [`AT_ONCE`] at a time. No thread is started if no source
+    /// has changed.
     fn open_sources(&self, opener: &RobotsOpener, planned: &[PlannedSite<'_>]) -> Vec<OpenedSource> {
         let open = |planned: &PlannedSite<'_>| self.source(opener, planned.site, &planned.settings, planned.before);
         let is_kept =
@@ -175,8 +176,9 @@ impl Sites {
         Ok((registry, followed))
     }
 
-    /// If the expectations file can no longer be used and its path has not changed, returns the
-    /// last usable gate, so that the file does not cause the config to be rejected.
+    /// Returns the gate of a site. If the expectations file can no longer be used and its path has
+    /// not changed, this is the last usable gate, so that the file does not cause the config to be
+    /// rejected.
     fn gate(
         &self,
         settings: &GateSettings,
@@ -235,8 +237,8 @@ impl Renewal {
         if let Some(evidence) = &self.sites.evidence {
             evidence.apply(&self.registry);
         }
-        // If the registry was read again meanwhile, the steps above may have replaced it with the
-        // older one.
+        // If the registry was read again meanwhile, the steps above may have replaced it with an
+        // older one, so the current registry is applied until it no longer changes.
         let mut applied = self.registry.clone();
         loop {
             let current = self.sites.opener().registry;
@@ -253,7 +255,8 @@ impl Renewal {
     }
 }
 
-/// The off switch of a removed site stays in the state directory, without effect.
+/// Describes a removed site. If its enforcement was switched off, the switch stays in the state
+/// directory, without effect.
 fn departure(gone: &ServedSite) -> String {
     let switch = if gone.is_off() { "; its off switch has no effect any more" } else { "" };
     format!("site {:?} is removed{switch}", &*gone.name)
@@ -273,6 +276,7 @@ fn difference(before: &ServedSite, site: &ServedSite) -> Option<String> {
     (!parts.is_empty()).then(|| format!("site {:?} has changed: {}", &*site.name, parts.join(", ")))
 }
 
+/// Calls a function for each item, in one thread per item.
 pub(crate) fn in_parallel<T: Sync, R: Send>(work: &[T], each: impl Fn(&T) -> R + Sync) -> Vec<R> {
     std::thread::scope(|scope| {
         let each = &each;

@@ -33,8 +33,9 @@ pub(super) struct RobotsOpener {
     pub(super) state: StateHandle,
     pub(super) watcher: Watcher,
     pub(super) publish: Option<PublishListener>,
+    /// Parts to append to the robots.txt that is being opened.
     parts: Option<AppendedParts>,
-    /// Until this time, opening a site waits for parts that were never fetched.
+    /// Deadline of the wait for parts that were never fetched, when a site is opened.
     parts_until: Instant,
     gate: Option<Gate>,
     inheritance: Weak<Inheritance>,
@@ -96,19 +97,21 @@ impl RobotsOpener {
         }
     }
 
+    /// Returns an opener for a new config with the watcher, caches and state of this opener.
     pub(super) fn with(&self, registry: Arc<Registry>, followed: Option<FollowedRegistry>, gate: Option<Gate>) -> Self {
         let parts_until = Instant::now() + FIRST_FETCH;
         let publish = self.publish.as_ref().map(|publish| PublishListener::new(publish.hooks.clone()));
         Self { registry, followed, gate, parts_until, publish, occasion: OpeningOccasion::OtherConfig, ..self.clone() }
     }
 
-    /// The opener holds only a weak reference. A robots.txt that it opens after `inheritance` was
-    /// dropped, such as a file that is added to a directory later, inherits nothing.
+    /// Returns an opener whose sites inherit state according to `inheritance`. The opener holds
+    /// only a weak reference. A robots.txt that it opens after `inheritance` was dropped, such as a
+    /// file that is added to a directory later, inherits nothing.
     pub(super) fn inheriting(self, inheritance: &Arc<Inheritance>) -> Self {
         Self { inheritance: Arc::downgrade(inheritance), ..self }
     }
 
-    /// The opener of a dry run logs nothing, and `state` must be read-only.
+    /// Returns an opener for a dry run, which logs nothing. `state` must be read-only.
     pub(super) fn for_rehearsal(&self, state: StateHandle) -> Self {
         Self { state, publish: None, log: Log::nowhere(), ..self.clone() }
     }
@@ -119,7 +122,8 @@ impl RobotsOpener {
         FollowedRegistry::start(settings, &config.registry_accept, || self.fetcher(), changed, &self.log).map(Some)
     }
 
-    /// If `before` belongs to the same site, its pages are kept.
+    /// Returns the settings of a site's gate. If `before` belongs to the same site, its pages are
+    /// kept.
     pub(super) fn gate_settings(&self, site: &SiteConfig, before: Option<&GateSettings>) -> GateSettings {
         let pages = match before {
             Some(before) if before.site == site.name => before.pages.clone(),
@@ -150,7 +154,8 @@ impl RobotsOpener {
         }
     }
 
-    /// Blocks while it reads files. If `when_missing` requires a response, also waits for a fetch.
+    /// Opens a site's robots.txt, and connects it to the site's kill switch. Blocks while it reads
+    /// files. If `when_missing` requires a response, also waits for a fetch.
     pub(super) fn open(
         &self,
         site: &SiteConfig,
@@ -176,8 +181,9 @@ impl RobotsOpener {
             }
         }?;
         self.state.join(&site.name, &robots);
-        // At a reload, operators may switch enforcement while sources are opened, so `Sites::renew`
-        // turns it off later.
+        // At a start, enforcement that was off for a previous site is turned off here. At a reload,
+        // operators may switch enforcement while sources are opened, so `Sites::renew` turns it off
+        // later.
         if let Some(all) = self.inheritance.upgrade().filter(|_| self.occasion == OpeningOccasion::Start) {
             all.turn_off(&site.name, &robots);
         }
@@ -303,7 +309,7 @@ const NONE: &str = "none";
 #[derive(Clone, Debug)]
 pub(super) struct PublishListener {
     pub(super) hooks: Arc<PublishHooks>,
-    /// Until the opened sites are served, no version is passed to webhooks.
+    /// Whether the opened sites are served. Until they are, no version is passed to webhooks.
     is_serving: Arc<AtomicBool>,
 }
 
@@ -312,7 +318,8 @@ impl PublishListener {
         Self { hooks, is_serving: Arc::default() }
     }
 
-    /// `name` is the name of the robots.txt: `SITE`, or `SITE/HOST`.
+    /// Returns a listener for the reloads of a robots.txt. `name` is the name of the robots.txt:
+    /// `SITE`, or `SITE/HOST`.
     pub(super) fn listen(&self, site: &str, name: &str) -> impl Fn(&Reload, &Snapshot) + Send + Sync + 'static {
         let (own, site, name) = (self.clone(), site.to_owned(), name.to_owned());
         move |reload, snapshot| {
@@ -330,7 +337,8 @@ impl PublishListener {
         }
     }
 
-    /// Blocks while it reads the state directory.
+    /// Marks the opened sites as served, and passes their live versions to the hooks. Blocks while
+    /// it reads the state directory.
     pub(super) fn serves(&self, lives: impl Iterator<Item = (String, LiveSite)>) {
         self.is_serving.store(true, Ordering::Release);
         for (site, live) in lives {

@@ -26,7 +26,8 @@ pub(super) struct SenderEvidence {
 }
 
 impl SenderEvidence {
-    /// Without `[identity]`, no lists are fetched and no names are resolved.
+    /// Starts to gather evidence. `None` if the config has no `[identity]`; then no lists are
+    /// fetched and no names are resolved.
     pub(super) fn start(config: &Config, registry: &Arc<Registry>, log: &Log) -> Result<Option<Self>, String> {
         let Some(settings) = &config.identity else { return Ok(None) };
         let failed = |error: &dyn std::fmt::Display| format!("[identity]: {error}");
@@ -50,9 +51,9 @@ impl SenderEvidence {
         Ok(Some(Self { verifier, settings: settings.clone() }))
     }
 
-    /// If the sources have not changed, returns the previous evidence. The new registry and
-    /// settings take effect only after [`apply`](Self::apply), because the config may still be
-    /// rejected.
+    /// Returns the evidence for a new config. If the sources have not changed, this is the previous
+    /// evidence. The new registry and settings take effect only after [`apply`](Self::apply),
+    /// because the config may still be rejected.
     pub(super) fn renewed(
         before: Option<&Self>,
         config: &Config,
@@ -74,6 +75,8 @@ impl SenderEvidence {
         self.verifier.set_trusted_proxies(self.settings.trusted_proxies.iter().copied());
     }
 
+    /// Switches to the lists, host names and key directories of another registry.
+    ///
     /// # Errors
     ///
     /// Returns an error if a value in the registry is invalid. The previous evidence then stays in
@@ -135,6 +138,7 @@ impl SenderEvidence {
         }
     }
 
+    /// Reports whether `settings` contains the same sources of evidence as the settings in use.
     /// Settings that concern only the use of evidence may differ.
     fn has_sources_of(&self, settings: &IdentityConfig) -> bool {
         let IdentityConfig { impostors, wait, trusted_proxies, .. } = self.settings.clone();
@@ -142,8 +146,8 @@ impl SenderEvidence {
     }
 }
 
-/// Each worker caches the addresses of listeners as strings, so that workers do not wait for each
-/// other.
+/// Cache of the addresses of listeners as strings. Each worker has its own cache, so that workers
+/// do not wait for each other.
 #[derive(Debug, Default)]
 struct ListenerNames(Mutex<Vec<(SocketAddr, Arc<str>)>>);
 

@@ -27,18 +27,18 @@ use crate::report::{RequestsReport, is_of};
 use crate::request::{PaceStore, SiteJudge};
 use crate::shared_rate::SharedRate;
 
-/// Each worker gets its own layer and backend from this value.
+/// An open site. Each worker gets its own layer and backend from this value.
 #[derive(Debug)]
 pub(crate) struct ServedSite {
     pub(crate) name: SiteName,
     pub(super) hosts: Vec<String>,
     pub(super) robots: Arc<SiteRobots>,
     pub(super) gate: GateSettings,
-    /// If the new source of the site cannot be used, the settings contain the previous source,
-    /// which is still open.
+    /// Settings of the site. If the new source cannot be used, the settings contain the previous
+    /// source, which is still open.
     pub(super) settings: SiteConfig,
     pub(super) evidence: Option<SenderEvidence>,
-    /// The counts are not reset by a new config.
+    /// Request counts of the site, which a new config does not reset.
     pub(super) outcomes: SiteOutcomes,
     /// The recorders are `None` if the config disables the board.
     pub(super) recorders: Option<Arc<SiteRecorders>>,
@@ -55,7 +55,8 @@ impl ServedSite {
         *self.name == *name
     }
 
-    /// The name is `SITE`, or `SITE/HOST` if each host has its own robots.txt.
+    /// Returns the robots.txt with this name, if it belongs to the site. The name is `SITE`, or
+    /// `SITE/HOST` if each host has its own robots.txt.
     pub(super) fn live(&self, name: &str) -> Option<LiveSite> {
         let lives = if is_of(&self.name, name) { self.lives() } else { Vec::new() };
         lives.into_iter().find(|live| live.name == name)
@@ -71,12 +72,13 @@ impl ServedSite {
         self.lives().iter().any(|live| live.robots.status().switch == Enforcement::Off)
     }
 
-    /// Returns `*` if the config lists no hosts.
+    /// Returns the host patterns of the site; `*` if the config lists no hosts.
     pub(crate) fn host_patterns(&self) -> impl Iterator<Item = &str> {
         host_patterns(&self.hosts)
     }
 
-    /// A request waits at most `wait` for evidence about its sender.
+    /// Returns the layer that allows or refuses requests to the site on one worker. A request waits
+    /// at most `wait` for evidence about its sender.
     pub(crate) fn judge(&self, counts: &Arc<OutcomeCounts>, store: Option<&SharedRate>, wait: Duration) -> SiteJudge {
         let layer = self.observed_layer().with_crawler_records();
         let layer = if store.is_some() { layer.counted_in_store() } else { layer };
@@ -138,12 +140,13 @@ impl ServedSite {
         Some(moment.with_traffic(now, || self.outcomes.traffic()))
     }
 
-    /// Crawlers are not recognised while enforcement is off, so the counts on the board may be too
-    /// low.
+    /// Records for the board that enforcement was switched off. Crawlers are not recognised while
+    /// it is off, so their counts may be too low.
     pub(super) fn was_switched_off(&self) {
         self.recorders.iter().for_each(|recorders| recorders.has_missed.store(true, Ordering::Release));
     }
 
+    /// Records for the board that the hosts of the site have changed.
     pub(super) fn has_other_hosts(&self) {
         self.recorders.iter().for_each(|recorders| recorders.has_new_hosts.store(true, Ordering::Release));
     }
@@ -176,8 +179,9 @@ impl ServedSite {
         self.backend.as_ref().map(|source| source.backend(workers, before))
     }
 
-    /// `before` contains the previous clients of this worker, whose connections are kept if the
-    /// servers are unchanged.
+    /// Returns one worker's clients for the servers that answer refused requests. `before` contains
+    /// the previous clients of this worker, whose connections are kept if the servers are
+    /// unchanged.
     pub(crate) fn refusal_servers(&self, workers: NonZeroUsize, before: Option<&RefusalServers>) -> RefusalServers {
         let client = |(at, source): (usize, &Option<RefusalServer<BackendSource>>)| {
             let RefusalServer { server, places } = source.as_ref()?;
@@ -188,15 +192,15 @@ impl ServedSite {
         self.refusals.iter().enumerate().map(client).collect()
     }
 
-    /// The new source cannot be used, so the next config must be compared with the source that is
-    /// open.
+    /// Copies the source of the previous site to the settings. The new source cannot be used, so
+    /// the next config must be compared with the source that is open.
     pub(super) fn keep_source_of(&mut self, before: &Self) {
         let SiteConfig { robots, append, max_age, grace, when_missing, .. } = before.settings.clone();
         self.settings = SiteConfig { robots, append, max_age, grace, when_missing, ..self.settings.clone() };
     }
 
-    /// The check options contain the crawlers that the site refuses, so they depend on the
-    /// registry.
+    /// Applies a registry. The check options contain the crawlers that the site refuses, so they
+    /// depend on the registry.
     pub(super) fn set_registry(&self, registry: &Arc<Registry>) {
         self.robots.set_registry(registry, &self.settings.checks(registry));
     }
@@ -226,7 +230,8 @@ struct OutcomeParts {
 }
 
 impl SiteOutcomes {
-    /// `agent_lookups` counts this worker's lookups of agents for all sites together.
+    /// Creates counters for one worker. `agent_lookups` counts this worker's lookups of agents for
+    /// all sites together.
     pub(crate) fn of_worker(&self, agent_lookups: &Arc<AgentLookups>) -> Arc<OutcomeCounts> {
         let mut parts = self.0.lock();
         let OutcomeParts { workers, ended, combinations } = &mut *parts;

@@ -6,9 +6,9 @@
 //!
 //! The gate protects the pages in the sitemaps, and the pages that search engines request most. A
 //! publication does not wait until the sitemaps are read: the gate uses the pages that are known at
-//! that time. If a sitemap cannot be read, the known pages are kept. If the sitemaps list less than
-//! half of the known pages, the listed pages still replace them. In both cases, a note reports the
-//! problem.
+//! that time. If a sitemap cannot be read, the known pages are kept. If the sitemaps list fewer
+//! than half of the known pages, the listed pages still replace them. In both cases, a note reports
+//! the problem.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
@@ -48,8 +48,8 @@ const REDIRECTS: usize = 3;
 /// Maximum number of servers that are tried per document.
 const SERVERS: usize = 3;
 
-/// The header contains the scheme that visitors of the site use. Without it, an application might
-/// redirect the request to that scheme.
+/// Header with the scheme that visitors of the site use. Without it, an application might redirect
+/// the request to that scheme.
 const SCHEME: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
 /// Reads the documents of one site within a time limit. Blocks the thread.
@@ -68,9 +68,10 @@ enum DocumentPlace {
 }
 
 impl SiteDocuments {
-    /// Creates a reader for the documents of a site. `None` if the site has no backend in this
-    /// process, or if its upstreams cannot be used: a Unix socket, a server with a certificate for
-    /// another name, or a server that is configured for HTTP/2 only.
+    /// Creates a reader for the documents of a site. Returns `None` if the site has no backend in
+    /// this process, or if documents cannot be fetched from its upstreams. This is the case for a
+    /// Unix socket, a server with a certificate for another name, and a server that is configured
+    /// for HTTP/2 only.
     pub(super) fn of(
         site: &SiteConfig,
         fetcher: impl FnOnce() -> io::Result<Fetcher>,
@@ -143,7 +144,7 @@ impl SiteDocuments {
             request.headers.insert(HOST, host.clone());
             request.headers.insert(SCHEME, HeaderValue::from_static(scheme));
             request.headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
-            // The limit is one byte larger than allowed, to detect a document that is too large.
+            // One byte more than the maximum may be read, to detect a document that is too large.
             request.most = MAX_BYTES as u64 + 1;
             let left = self.end.saturating_duration_since(Instant::now());
             let (fetching, body) = fetcher.stream(request);
@@ -231,7 +232,8 @@ fn open_file(files: &StaticFiles, url: &FetchUrl) -> Result<Option<File>, String
     }
 }
 
-/// Returns `None` for a path with dot segments or escapes, which sitemaps do not need.
+/// Returns the relative file path for a URL path. `None` for a path with dot segments or escapes,
+/// which sitemaps do not need.
 fn path_below(path: &str) -> Option<PathBuf> {
     let path = Path::new(path.strip_prefix('/')?);
     let is_plain = path.components().all(|part| matches!(part, Component::Normal(_)));
@@ -242,12 +244,13 @@ fn path_below(path: &str) -> Option<PathBuf> {
 /// Interval between reads of the sitemaps, unless a reload reads them earlier.
 const EVERY: Duration = Duration::from_secs(3600);
 
-/// Maximum time that the other sites wait for one site, which is reached only if a file system
+/// Maximum time that the other sites wait for one site. This time is reached only if a file system
 /// hangs.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 impl Sites {
-    /// Reads one site after another, so that the pages of only one site are in memory twice.
+    /// Reads the pages of all sites whose pages must be read now. Reads one site after another, so
+    /// that the pages of only one site are in memory twice.
     pub(crate) async fn refresh_pages(self: Arc<Self>, board: Option<Arc<Board>>) {
         let is_due = |site: &ServedSite| site.gate.is_on() && !site.has_directory() && site.gate.pages.take_due(EVERY);
         let due: Vec<usize> =
@@ -277,7 +280,7 @@ impl Sites {
         }
     }
 
-    /// Blocks for at most [`WITHIN`], unless a file system hangs.
+    /// Reads the sitemaps of a site. Blocks for at most [`WITHIN`], unless a file system hangs.
     fn refresh_sitemaps(&self, site: &ServedSite, runtime: Handle) {
         let pages = &site.gate.pages;
         if !site.gate.reads_sitemaps() {

@@ -44,10 +44,11 @@ pub(crate) struct Sites {
     pub(super) evidence: Option<SenderEvidence>,
     /// The rate store is `None` if each process counts the requests of crawlers separately.
     pub(crate) rate_store: Option<SharedRate>,
+    /// Reason why the rate store is never used.
     unasked: Option<&'static str>,
     /// Whether `fleet.replicas` in the config lists replicas, which commands with `--fleet` reach.
     has_replicas: bool,
-    /// The lock is held only briefly, and never while a file is read.
+    /// The opener of the sites. The lock is held only briefly, and never while a file is read.
     opener: Mutex<RobotsOpener>,
     successor: Mutex<Weak<Self>>,
     pub(super) log: Log,
@@ -148,13 +149,14 @@ impl Sites {
         self.state.directory.iter().for_each(|state| inheritance::keep(state, &self.hosts()));
     }
 
-    /// Webhooks must not send requests to the admin interface.
+    /// Prevents webhooks from sending requests to these addresses of the admin interface.
     pub(crate) fn keep_hooks_from(&self, admin: Vec<SocketAddr>) {
         self.hooks().iter().for_each(|hooks| hooks.keep_from(admin.clone()));
     }
 
-    /// Another process passes new versions to webhooks from now on. No new config may be applied to
-    /// the sites after this call, because that would set the webhooks again.
+    /// Stops passing new versions to webhooks, because another process does so from now on. No new
+    /// config may be applied to the sites after this call, because that would set the webhooks
+    /// again.
     pub(crate) fn stop_announcing(&self) {
         self.hooks().iter().for_each(|hooks| hooks.set(std::iter::empty()));
     }
@@ -188,7 +190,8 @@ impl Sites {
         })
     }
 
-    /// If the source of a site is a directory, the site has one robots.txt per host.
+    /// Returns every robots.txt, in the order of the config. If the source of a site is a
+    /// directory, the site has one robots.txt per host.
     pub(crate) fn lives(&self) -> impl Iterator<Item = LiveSite> {
         self.iter().flat_map(ServedSite::lives)
     }
@@ -287,8 +290,8 @@ impl Sites {
         self.opener().watcher
     }
 
-    /// Must be called when these sites replace `before`, so that the board knows which sites have
-    /// other hosts.
+    /// Records for the board which of these sites have other hosts than in `before`. Must be called
+    /// when these sites replace `before`.
     pub(crate) fn note_moved_hosts(&self, before: &Self) {
         let changed = changed(&before.hosts(), &self.hosts());
         self.iter().filter(|site| changed.contains(&*site.name)).for_each(ServedSite::has_other_hosts);
@@ -318,8 +321,8 @@ pub(super) fn switch_of_other(name: &str) -> String {
 }
 
 impl Drop for Sites {
-    /// A blocking thread drops the sites, because dropping them writes state, and a file system may
-    /// hang.
+    /// Drops the sites on a blocking thread, because dropping them writes state, and a file system
+    /// may hang.
     fn drop(&mut self) {
         let sites = std::mem::take(&mut self.sites);
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
@@ -338,7 +341,8 @@ fn changed(were: &HostsBySite, are: &HostsBySite) -> HashSet<String> {
     are.iter().filter(is_other).map(|(name, _)| name).chain(next).cloned().collect()
 }
 
-/// If the settings are the same as before, keeps the connection.
+/// Starts to use the rate store of a config. If its settings are the same as before, keeps the
+/// connection.
 pub(super) fn renewed_rate_store(
     before: Option<&SharedRate>,
     config: &Config,
@@ -359,7 +363,8 @@ pub(super) fn renewed_rate_store(
         .map_err(|error| format!("the rate store cannot be used, because a thread cannot be started: {error}"))
 }
 
-/// Returns `None` until the store has responded or failed.
+/// Describes whether the rate store is used, for the log and the status. `None` until the store has
+/// responded or failed.
 fn store_message(report: &StoreReport) -> Option<String> {
     let (place, why) = (&report.place, report.problem.as_ref().map(|(_, why)| why));
     Some(match report.usage {

@@ -26,7 +26,8 @@ const STATES: [&str; 4] =
     [Condition::Live.as_str(), Condition::LastGood.as_str(), Condition::Gated.as_str(), Condition::None.as_str()];
 
 impl Sites {
-    /// `listeners` contains the labels of the listeners, indexed by listener number.
+    /// Writes the metrics of every site, in the order of the config. `listeners` contains the
+    /// labels of the listeners, indexed by listener number.
     pub(crate) fn write_metrics(&self, exposition: &mut Exposition, listeners: &[Arc<str>]) {
         if let Some(RateStoreReport { state, calls, requests, .. }) = self.rate_store_report() {
             exposition.holds(&family::RATE_STORE_UP, &[], state == "used");
@@ -62,7 +63,7 @@ impl Sites {
     }
 }
 
-/// Hooks with the same target host are counted together.
+/// Writes the counts of webhook requests. Hooks with the same target host are counted together.
 fn write_hooks(
     exposition: &mut Exposition,
     family: &Family,
@@ -145,7 +146,7 @@ impl ServedSite {
     }
 }
 
-/// `site` is empty for responses that belong to no site.
+/// Writes the counts of a site's responses. `site` is empty for responses that belong to no site.
 pub(crate) fn write_responses(
     exposition: &mut Exposition,
     site: &str,

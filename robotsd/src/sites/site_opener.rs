@@ -20,9 +20,9 @@ use crate::upstream::{SharedResources, UpstreamLimits};
 
 #[derive(Debug)]
 pub(super) struct SiteBackends {
-    /// The backend is `None` if no listener forwards requests.
+    /// The backend for allowed requests; `None` if no listener forwards requests.
     own: Option<BackendSource>,
-    /// The servers for refused requests are indexed by refusal case.
+    /// The servers for refused requests, indexed by refusal case. `None` if the case has no server.
     refusals: Vec<Option<RefusalServer<BackendSource>>>,
 }
 
@@ -44,8 +44,8 @@ impl<'a> SiteOpener<'a> {
         Self { config, resources: SharedResources::system(), evidence, log, privacy }
     }
 
-    /// The backends are opened before any robots.txt is published, so that an error changes
-    /// nothing. If `before` has the same upstreams, their state is shared.
+    /// Opens the backends of a site. This is done before any robots.txt is published, so that an
+    /// error changes nothing. If `before` has the same upstreams, their state is shared.
     pub(super) fn backends(&self, site: &SiteConfig, before: Option<&ServedSite>) -> Result<SiteBackends, String> {
         let name: SiteName = Arc::from(&*site.name);
         let open = |settings: &Backend, limits: &UpstreamLimits, before: Option<&BackendSource>| {
@@ -72,9 +72,9 @@ impl<'a> SiteOpener<'a> {
         Ok(SiteBackends { own, refusals })
     }
 
-    /// Checks that all sites can be opened, before anything is logged or saved, so that a failed
-    /// start changes nothing. As a consequence, required sources are read twice, and directories
-    /// are listed twice.
+    /// Checks that all sites can be opened. This is done before anything is logged or saved, so
+    /// that a failed start changes nothing. As a consequence, required sources are read twice, and
+    /// directories are listed twice.
     pub(super) fn rehearse(&self, opener: &RobotsOpener, strict: bool) -> Result<(), String> {
         let sites = &self.config.sites;
         let must_be_there = |site: &SiteConfig| strict || site.when_missing == WhenMissing::Fail;
@@ -94,7 +94,8 @@ impl<'a> SiteOpener<'a> {
         })
     }
 
-    /// The site shares the counters of `before`. If the site is new, its problems are logged.
+    /// Creates a site from its open robots.txt and backends. The site shares the counters of
+    /// `before`. If the site is new, its problems are logged.
     pub(super) fn around(
         &self,
         site: &SiteConfig,
@@ -137,6 +138,8 @@ impl<'a> SiteOpener<'a> {
     }
 }
 
+/// Opens the robots.txt and the gate of a site when the process starts. If `strict` is set, an
+/// unusable robots.txt is an error.
 pub(super) fn robots_of(
     site: &SiteConfig,
     opener: &RobotsOpener,

@@ -29,20 +29,23 @@ const OF_SITEMAPS: &str = "of the sitemaps";
 /// "pages".
 const REQUESTED: &str = "that search engines request most";
 
-/// The first read of the sitemaps waits for this time, so that it does not slow the start down.
+/// Delay between a start and the first read of the sitemaps, so that this read does not slow the
+/// start down.
 const FIRST: Duration = Duration::from_secs(10);
 
-/// A reload of the config does not discard these pages and notes.
+/// The pages of one site, and notes about sources that could not be read. A reload of the config
+/// does not discard them.
 #[derive(Debug)]
 pub(super) struct SitePages {
     site: SiteName,
     pub(super) watched: WatchedPages,
+    /// Name of the operator's list of URLs.
     urls: Mutex<Option<String>>,
     notes: Mutex<BTreeMap<NoteAbout, String>>,
     /// Previous number of pages of each list, by the name of the list; not updated while a list has
     /// less than half of this number.
     whole: Mutex<BTreeMap<String, usize>>,
-    /// Memory for the pages of the sitemaps, in bytes.
+    /// Memory that the pages of the sitemaps use, in bytes.
     held: AtomicUsize,
     due: Mutex<Instant>,
     /// The lock is held while the sitemaps are read.
@@ -77,12 +80,13 @@ impl SitePages {
         }
     }
 
+    /// Returns a copy of the pages for a new site that inherits from this site.
     pub(super) fn of_heir(&self, site: &str) -> Self {
         let (watched, urls) = (self.watched.copied(), Mutex::new(self.urls.lock().clone()));
         Self { watched, urls, held: self.held_of_sitemaps().into(), ..Self::new(site, &self.log) }
     }
 
-    /// `file` is the file name of the operator's list.
+    /// Sets the pages from the operator's list of URLs. `file` is the file name of the list.
     pub(super) fn set_urls(&self, file: &str, pages: Vec<Page>) {
         let name = format!("of {file}");
         let before = self.urls.lock().replace(name.clone()).filter(|before| *before != name);
@@ -97,8 +101,8 @@ impl SitePages {
         self.forget([NoteAbout::Urls, NoteAbout::UrlsLost]);
     }
 
-    /// `listed` is the number of pages in the sitemaps, which is larger than the length of `pages`
-    /// if the memory limit was reached.
+    /// Sets the pages of the sitemaps. `listed` is the number of pages in the sitemaps, which is
+    /// larger than the length of `pages` if the memory limit was reached.
     pub(super) fn set_sitemaps(&self, pages: Vec<Page>, listed: usize) {
         self.held.store(held_octets(&pages), Ordering::Relaxed);
         self.compare(NoteAbout::SitemapsLost, OF_SITEMAPS, listed);
@@ -218,8 +222,8 @@ impl SitePages {
         is_due
     }
 
-    /// The caller must hold the returned guard while it reads the sitemaps; `None` if another read
-    /// is in progress.
+    /// Returns a guard that the caller must hold while it reads the sitemaps; `None` if another
+    /// read is in progress.
     pub(super) fn begin_reading(&self) -> Option<OwnedMutexGuard<()>> {
         Arc::clone(&self.reading).try_lock_owned().ok()
     }
@@ -271,14 +275,15 @@ pub(super) struct SavedPages {
 }
 
 impl SavedPages {
-    /// The file name is a hash, because the name of the site may not be a valid file name.
+    /// Returns the file of a site. The file name is a hash, because the name of the site may not be
+    /// a valid file name.
     pub(super) fn of(state_dir: Option<&Path>, site: &str) -> Self {
         let name = || format!("{}.txt", VersionHash::of(site.as_bytes()).short());
         Self { path: state_dir.map(|folder| folder.join(FOLDER).join(name())), site: site.to_owned() }
     }
 
-    /// Returns no pages if the file cannot be read, because the sitemaps are read soon anyway.
-    /// Blocks.
+    /// Returns the saved pages. If the file cannot be read, returns no pages, because the sitemaps
+    /// are read soon anyway. Blocks.
     pub(super) fn load(&self) -> Vec<Page> {
         let mut pages = PageSet::within(MAX_BYTES_OF_SITE);
         let read = |path| -> io::Result<()> {
@@ -299,7 +304,7 @@ impl SavedPages {
         }
     }
 
-    /// If saving fails, the previous file remains. Blocks.
+    /// Saves pages. If this fails, the previous file remains. Blocks.
     pub(super) fn save(&self, pages: &[Page]) -> io::Result<()> {
         let Some(path) = &self.path else { return Ok(()) };
         files::replace_by(path, |file| {

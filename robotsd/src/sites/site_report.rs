@@ -27,7 +27,7 @@ use crate::upstream::{FailureKind, Origins, ServerStatus};
 #[derive(Debug)]
 pub(crate) struct WithoutRobots {
     pub(crate) name: String,
-    /// The reason is a single line.
+    /// Reason why there is no robots.txt, on one line.
     pub(crate) why: String,
 }
 

@@ -39,7 +39,7 @@ pub(super) enum RobotsKind {
 #[derive(Debug, Default)]
 pub(super) struct HostCounts(Mutex<HashMap<String, ReloadCounts>>);
 
-/// A site with a directory has one `LiveSite` per host.
+/// The live robots.txt of a site. A site with a directory has one `LiveSite` per host.
 #[derive(Clone, Debug)]
 pub(crate) struct LiveSite {
     /// Name of the robots.txt: `SITE`, or `SITE/HOST` if the site has a directory.
@@ -89,7 +89,7 @@ impl SiteRobots {
         }
     }
 
-    /// All layers of a site use the same snapshots of robots.txt.
+    /// Returns a layer for one worker. All layers of a site use the same snapshots of robots.txt.
     pub(super) fn layer(&self) -> RobotsLayer {
         match &self.kind {
             RobotsKind::One(live, _) => RobotsLayer::new(live.clone()),
@@ -101,9 +101,9 @@ impl SiteRobots {
         self.lives("", &[]).into_iter().map(|live| (live.name, live.robots.remembered())).collect()
     }
 
-    /// Copies the kill switches, and the times when live versions were published, from the
-    /// robots.txt that this one replaces. For a new host, enforcement is switched off if it is off
-    /// for all previous hosts. Blocks while it writes to the state directory.
+    /// Copies the states of kill switches, and the times when live versions were published, from
+    /// the robots.txt that this one replaces. For a new host, enforcement is switched off if it is
+    /// off for all previous hosts. Blocks while it writes to the state directory.
     pub(super) fn go_on_from(&self, before: &Self) {
         let before: HashMap<_, _> = before
             .lives("", &[])
@@ -149,15 +149,16 @@ impl SiteRobots {
         }
     }
 
-    /// Looks for added and removed files in a directory. Its listener logs errors. Blocks.
+    /// Looks for added and removed files in a directory. The listener of the directory logs errors.
+    /// Blocks.
     pub(super) fn rescan(&self) {
         if let RobotsKind::Directory { directory, .. } = &self.kind {
             let _ = directory.rescan();
         }
     }
 
-    /// If the registry or the check options have changed, blocks while the live version is compiled
-    /// or checked again.
+    /// Applies new settings. If the registry or the check options have changed, blocks while the
+    /// live version is compiled or checked again.
     pub(super) fn apply(&self, settings: &SiteSettings) {
         self.change(
             |held| held.clone_from(settings),
@@ -170,8 +171,8 @@ impl SiteRobots {
         );
     }
 
-    /// The options of the check contain the crawlers that the site refuses, so they depend on the
-    /// registry.
+    /// Applies a registry. The options of the check contain the crawlers that the site refuses, so
+    /// they depend on the registry.
     pub(super) fn set_registry(&self, registry: &Arc<Registry>, check: &check::Options) {
         self.change(
             |held| {
@@ -189,8 +190,8 @@ impl SiteRobots {
         self.change(|held| held.gate.clone_from(gate), |live| live.set_gate(gate.clone()));
     }
 
-    /// In a directory, the settings for files that are added later are changed first, so that no
-    /// file is missed. A file that is added meanwhile is changed twice.
+    /// Changes the settings. In a directory, the settings for files that are added later are
+    /// changed first, so that no file is missed. A file that is added meanwhile is changed twice.
     fn change(&self, settings: impl FnOnce(&mut SiteSettings), live: impl Fn(&LiveRobots)) {
         match &self.kind {
             RobotsKind::One(robots, _) => live(robots),
@@ -203,7 +204,8 @@ impl SiteRobots {
 }
 
 impl HostCounts {
-    /// The counts are kept if the file of the host is removed and added again.
+    /// Returns the counts of a host. The counts are kept if the file of the host is removed and
+    /// added again.
     pub(super) fn of(&self, host: &str) -> ReloadCounts {
         self.0.lock().entry(host.to_owned()).or_default().clone()
     }

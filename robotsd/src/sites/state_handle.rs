@@ -24,10 +24,10 @@ use crate::report::is_of;
 #[derive(Clone, Debug)]
 pub(crate) struct StateHandle {
     pub(crate) directory: Option<StateDir>,
-    /// Kill switch for all sites. The state directory, if there is one, contains the switch
-    /// instead.
+    /// Kill switch for all sites. If there is a state directory, it contains this switch, and `all`
+    /// is unused.
     all: KillSwitch,
-    /// The kill switches of the fleet also disable enforcement.
+    /// The fleet of this process, whose kill switches also disable enforcement.
     pub(crate) fleet: Option<Arc<Fleet>>,
     /// For each site name, every robots.txt that the kill switch of that name affects.
     sites: Arc<Mutex<HashMap<String, Arc<Joined>>>>,
@@ -51,16 +51,18 @@ impl StateHandle {
         }
     }
 
-    /// The state directory is not locked, because this handle is only for a dry run.
+    /// Opens the state directory of a config for a dry run: read-only, and without locking it.
     pub(super) fn read_only(config: &Config) -> Self {
         Self { directory: config.state_dir.as_ref().map(StateDir::read_only), ..Self::in_memory() }
     }
 
-    /// The switches of this handle are lost when the process ends.
+    /// Returns a handle without a state directory. Its switches are lost when the process ends.
     pub(super) fn in_memory() -> Self {
         Self { directory: None, all: KillSwitch::default(), fleet: None, sites: Arc::default() }
     }
 
+    /// Gives the builder of the robots.txt `name` its stored state and the kill switch for all
+    /// sites.
     pub(super) fn attach<S>(&self, builder: LiveBuilder<S>, name: &str) -> LiveBuilder<S> {
         let builder = match &self.directory {
             Some(state) => builder.state(state, name),

@@ -38,8 +38,8 @@ pub(crate) struct OpenFile {
     metadata: std::fs::Metadata,
 }
 
-/// Metadata without a modification time that HTTP cannot express, because `ServeDir` would panic at
-/// such a time.
+/// Metadata of a file. A modification time that HTTP cannot express is left out, because `ServeDir`
+/// would panic at it.
 #[derive(Debug)]
 pub(crate) struct Dated(std::fs::Metadata);
 
@@ -55,8 +55,8 @@ impl ServedFolder {
     }
 }
 
-/// Components with a leading dot, such as `.git` and `.htpasswd`, are hidden, except a top-level
-/// `.well-known`.
+/// Reports whether a path with this component may be served. Components with a leading dot, such as
+/// `.git` and `.htpasswd`, are hidden, except a top-level `.well-known`.
 fn is_plain(part: Component<'_>, depth: usize) -> bool {
     let name = part.as_os_str();
     !name.as_encoded_bytes().starts_with(b".") || depth == 0 && name == WELL_KNOWN
@@ -66,8 +66,8 @@ fn hidden<T>() -> io::Result<T> {
     Err(io::ErrorKind::NotFound.into())
 }
 
-/// Clients can send any path, so the error is "not found" if no regular file can have this path,
-/// for example because it is too long.
+/// Converts an error to "not found" if no regular file can have this path, for example because the
+/// path is too long. Clients can send any path.
 fn or_hidden(error: io::Error) -> io::Error {
     let is_nowhere = matches!(error.raw_os_error(), Some(libc::ENAMETOOLONG | libc::ELOOP));
     if is_nowhere || error.kind() == io::ErrorKind::InvalidInput { io::ErrorKind::NotFound.into() } else { error }

@@ -34,8 +34,8 @@ fn connect_time(settings: &StoreSettings) -> Duration {
     CONNECT.max(settings.deadline)
 }
 
-/// Clones share the connection, and commands are sent without waiting for the replies to earlier
-/// ones.
+/// A connection to a store. Clones share the connection, and commands are sent without waiting for
+/// the replies to earlier ones.
 #[derive(Clone)]
 pub(crate) enum StoreConnection {
     One(MultiplexedConnection),
@@ -86,7 +86,8 @@ impl StoreConnection {
         Err(problems.join("; "))
     }
 
-    /// `address` is an address of the host in the URL.
+    /// Connects through the given servers. `address` is the address to use for the host name in the
+    /// URL.
     async fn open(
         settings: &StoreSettings,
         servers: Vec<ConnectionInfo>,
@@ -148,6 +149,7 @@ impl StoreConnection {
         }
     }
 
+    /// Records for the next connection that the store has replied, and which nodes its cluster has.
     async fn noted(mut self, settings: &StoreSettings, addresses: &mut StoreAddresses) -> Result<Self, String> {
         if matches!(self, Self::Cluster(_)) {
             let ranges = self.query(redis::cmd("CLUSTER").arg("SLOTS")).await;
@@ -209,8 +211,8 @@ fn host(address: &ConnectionAddr) -> (&str, u16) {
     }
 }
 
-/// `ranges` is the reply to `CLUSTER SLOTS`: each range contains its first slot, its last slot, and
-/// its nodes.
+/// Returns the nodes in `ranges`, the reply to `CLUSTER SLOTS`. Each range contains its first slot,
+/// its last slot, and its nodes.
 fn nodes(ranges: Vec<Vec<Value>>, info: &ConnectionInfo) -> Vec<ConnectionInfo> {
     let nodes = ranges.into_iter().flat_map(|range| range.into_iter().skip(2)).filter_map(|node| {
         let mut parts = from_redis_value::<Vec<Value>>(node).ok()?.into_iter();
@@ -234,7 +236,7 @@ const RESOLVE: Duration = Duration::from_millis(250);
 
 const MAX_ADDRESSES: usize = 4;
 
-/// The function may block.
+/// Function that resolves a host and port to addresses. It may block.
 pub(crate) type AddressLookup = Arc<dyn Fn(&str, u16) -> io::Result<Vec<SocketAddr>> + Send + Sync>;
 
 pub(crate) fn of_system(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
@@ -243,7 +245,7 @@ pub(crate) fn of_system(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
 
 pub(crate) struct StoreAddresses {
     lookup: AddressLookup,
-    /// No other lookup is started until this one has finished.
+    /// The lookup in progress. No other lookup is started until it has finished.
     under_way: Option<JoinHandle<io::Result<Vec<SocketAddr>>>>,
     /// The addresses from the last successful lookup.
     known: Vec<SocketAddr>,
@@ -424,7 +426,8 @@ fn describe(error: &RedisError, settings: &StoreSettings) -> String {
     }
 }
 
-/// Secrets are removed, because a server may send a secret back that it has received.
+/// Returns an error message without secrets and control characters, and with a limited length. A
+/// server may send secrets back.
 fn shown(text: &str, settings: &StoreSettings) -> String {
     let mut text: String = text.chars().map(|char| if char.is_control() { ' ' } else { char }).collect();
     for secret in settings.secrets() {

@@ -93,6 +93,7 @@ impl UpstreamState {
         }
     }
 
+    /// Closes one idle connection to each server.
     pub(super) fn give_up(&self) {
         for candidate in &self.candidates.load_full().list {
             candidate.give_up();

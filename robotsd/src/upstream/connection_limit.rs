@@ -70,8 +70,8 @@ pub(super) enum LimitReached {
 /// Pause after a search that found no stalled transfer, in milliseconds.
 const FRUITLESS: u64 = 20;
 
-/// After an invalid response has ended a connection, requests do not share HTTP/2 connections for
-/// this time, in milliseconds.
+/// Time without shared HTTP/2 connections after an invalid response has ended a connection, in
+/// milliseconds.
 pub(super) const SEPARATE: u64 = 60_000;
 
 /// Maximum number of stalled transfers that one search tries to abort; an attempt fails if the
@@ -163,6 +163,7 @@ impl ConnectionLimit {
         Some((stall.lasts(now), Arc::clone(&usage.server)))
     }
 
+    /// Returns the maximum total number of connections to this number of servers.
     pub(super) fn share_out(&self, servers: usize) -> usize {
         self.per_server.saturating_mul(servers.max(1)).min(self.capacity)
     }
@@ -241,7 +242,7 @@ pub(super) struct Demand {
     turn: AtomicUsize,
 }
 
-/// Dropping this value removes the request from the queue.
+/// A waiting request. Dropping this value removes the request from the queue.
 #[derive(Debug)]
 pub(super) struct QueuedRequest<'d> {
     demand: &'d Demand,
@@ -277,6 +278,8 @@ impl Demand {
         waiting
     }
 
+    /// Reports whether a free connection of this worker should be closed, so that another worker
+    /// gets its permit.
     pub(super) fn are_others_first(&self) -> bool {
         let Some(first) = self.limit.waiting.first() else { return false };
         let everywhere = self.limit.waiting.of(first).load(Ordering::SeqCst);
@@ -284,6 +287,7 @@ impl Demand {
         everywhere > here && (here == 0 || self.turn.fetch_add(1, Ordering::Relaxed) % FOR_OTHERS == FOR_OTHERS - 1)
     }
 
+    /// Notifies a waiting request that the pool has a free connection.
     pub(super) fn has_returned(&self) {
         if let Some(first) = self.waiting.first() {
             self.returned.of(first).notify_one();

@@ -60,7 +60,7 @@ impl Endpoint {
         port == listener.port() && is_here
     }
 
-    /// The path of a Unix socket is relative to `folder`.
+    /// Parses an endpoint. The path of a Unix socket is relative to `folder`.
     pub(crate) fn parse(url: &str, folder: &Path) -> Result<Self, String> {
         let wrong = |why: &str| {
             let right = "write an address such as \"http://127.0.0.1:3000\", \"https://app.internal\" or \"unix:/run/app.sock\"";
@@ -133,7 +133,7 @@ impl Endpoint {
     }
 }
 
-/// The output has the syntax of the config.
+/// Formats the endpoint in the syntax of the config.
 impl fmt::Display for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.address {
@@ -147,8 +147,8 @@ impl fmt::Display for Endpoint {
 pub(crate) enum HttpVersions {
     #[default]
     Http1,
-    /// With TLS, the server must agree to HTTP/2 in the handshake. Without TLS, HTTP/2 is used from
-    /// the first byte.
+    /// HTTP/2 only. With TLS, the server must agree to HTTP/2 in the handshake. Without TLS, HTTP/2
+    /// is used from the first byte.
     Http2,
     /// The version that the server prefers in the TLS handshake. Without TLS, no version can be
     /// negotiated, so HTTP/1.1 is used.
@@ -174,13 +174,15 @@ pub(crate) struct UpstreamLimits {
     /// Maximum time until the head of the response arrives, counted from the moment when the
     /// upstream last accepted a part of the request.
     pub(crate) response_header: Duration,
-    /// Maximum time without progress of a response body, whose total time is not limited.
+    /// Maximum time without progress of a response body. The total time is not limited.
     pub(crate) body_idle: Duration,
-    /// Size of the buffer for a response body, in bytes. Also limits the head and the interim
-    /// responses together; a head that is complete after a single read may be twice as large.
+    /// Size of the buffer for a response body, in bytes. Also the limit for the head and the
+    /// interim responses together. If the head is complete after a single read, it may be twice as
+    /// large as the buffer.
     pub(crate) buffer_bytes: usize,
     /// Maximum number of bytes to read ahead for one stalled client. A response is read ahead only
-    /// if all of its remaining bytes fit: otherwise, the connection would not become free.
+    /// if this number covers all of its remaining bytes: otherwise, the connection would not become
+    /// free.
     pub(crate) buffer: usize,
     /// Maximum total number of bytes read ahead in the process.
     pub(crate) buffer_total: usize,

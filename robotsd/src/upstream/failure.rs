@@ -24,7 +24,7 @@ use crate::metrics::EventCounter;
 #[display("{kind:?}: {}", self.detail.escape_debug())]
 pub(crate) struct UpstreamFailure {
     pub(crate) kind: FailureKind,
-    /// The detail is not shown to clients, because it may contain addresses.
+    /// The underlying error message. It is not shown to clients, because it may contain addresses.
     pub(crate) detail: String,
 }
 
@@ -54,7 +54,7 @@ impl UpstreamFailure {
 #[derive(Clone, Debug)]
 pub(crate) struct UpstreamEvent {
     pub(crate) kind: UpstreamEventKind,
-    /// The detail may quote bytes from an upstream.
+    /// The upstream and the underlying error. May quote bytes from an upstream.
     pub(crate) detail: String,
     /// Number of occurrences since the last report of this kind, including this one.
     pub(crate) count: u64,

@@ -51,8 +51,8 @@ impl UpstreamState {
             Ok(lease) => lease,
             Err(first) => {
                 self.start_sweeping();
-                // Without the box, all requests would reserve space for this future, which only a
-                // few requests need.
+                // The future is boxed, because only a few requests have to connect. Without the
+                // box, every request would reserve space for it.
                 Box::pin(self.find(first, Pooled::Allowed, requirement)).await?
             }
         };
@@ -218,10 +218,10 @@ async fn switch(response: Response<UnreadBody>, lease: Lease, wants_websocket: b
     Ok(response)
 }
 
-/// An idempotent request without a response may be sent again if the connection had served other
-/// requests before, because the server may have closed the idle connection. But if an invalid
-/// response has ended the connection, the server has probably processed all requests on it, so only
-/// GET and HEAD are sent again.
+/// Reports whether an idempotent request that got no response may be sent again. This is allowed if
+/// the connection had served other requests before, because the server may have closed the idle
+/// connection. But if an invalid response has ended the connection, the server has probably
+/// processed all requests on the connection, so only GET and HEAD requests are sent again.
 fn may_repeat(request: &Request<RequestBody>, state: ExchangeState, error: &Cause) -> bool {
     if error.ends_connection() { matches!(*request.method(), Method::GET | Method::HEAD) } else { state.is_reused }
 }

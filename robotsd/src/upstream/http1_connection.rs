@@ -129,7 +129,7 @@ impl UpstreamConnection {
         response
     }
 
-    /// Returns `None` if the response is overdue.
+    /// Performs an exchange on the fast path. Returns `None` if the response is overdue.
     async fn exchange_plainly(
         &mut self,
         request: &Request<RequestBody>,
@@ -148,6 +148,7 @@ impl UpstreamConnection {
         .await
     }
 
+    /// Performs an exchange with hyper, to which the connection is handed over if necessary.
     /// `early` contains the bytes of the response that the fast path has read.
     async fn exchange_by_hyper(
         &mut self,
@@ -188,8 +189,8 @@ impl UpstreamConnection {
         let mut timer = pin!(sleep_until(progress.upload.last_taken() + limits.response_header));
         let answer = poll_fn(|cx| {
             let has_ended = connection.poll(cx).is_ready();
-            // The response arrives through the connection that was just polled, so it needs no
-            // wake-up.
+            // The response arrives through the connection that was just polled, so no wake-up is
+            // needed.
             let mut silent = Context::from_waker(Waker::noop());
             if let Poll::Ready(answer) = answer.as_mut().poll(&mut silent) {
                 return Poll::Ready(Some(answer.map_err(Some)));
@@ -282,19 +283,19 @@ impl UpstreamConnection {
     }
 }
 
-/// The driver must not be polled again after it has ended.
+/// hyper's driver of a connection. The driver must not be polled again after it has ended.
 #[derive(Debug)]
 enum HyperDriver {
     Running(Http1Connection<TokioIo<TrackedIo>, OutgoingBody>),
-    /// The connection has been closed, or has switched to another protocol: its socket is then
-    /// still in the driver.
+    /// The connection has been closed, or has switched to another protocol. In the second case, the
+    /// driver still contains the socket.
     Ended(Http1Connection<TokioIo<TrackedIo>, OutgoingBody>),
     Gone,
 }
 
 impl HyperDriver {
-    /// Completes when the connection has ended. An error needs no handling here, because the
-    /// response or the body has already reported it.
+    /// Polls the connection, and completes when it has ended. An error needs no handling here,
+    /// because the response or the body has already reported it.
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let Self::Running(connection) = self else { return Poll::Ready(()) };
         ready!(Pin::new(connection).poll(cx)).ok();
@@ -322,7 +323,8 @@ pub(super) enum Certainty {
     AskKernel,
 }
 
-/// The most recently used connection is last.
+/// The idle HTTP/1.1 connections of one worker to one server. The most recently used connection is
+/// last.
 ///
 /// The last connection is used first, because it is the most likely to be still open. As a result,
 /// connections that are not needed expire.

@@ -1,12 +1,13 @@
 //! The fast path for simple exchanges: a GET or HEAD request, and a response that declares its
 //! length and whose head arrives in one read.
 //!
-//! Nearly all exchanges are of this kind. They need no state machine, so this module writes the
-//! requests and reads the responses, with the parser that hyper uses. A connection is handed over
-//! to hyper if a response is chunked or malformed, is ended by the close of the connection, follows
-//! an interim response, or has a head that arrives in parts. hyper then sends the request once
-//! more, but to a socket that discards it and returns the bytes read so far. The connection stays
-//! with hyper, so there is at most one handover per connection.
+//! Nearly all exchanges are of this kind. They need no state machine: this module writes the
+//! requests itself, and reads the responses with the parser that hyper uses. For other responses,
+//! the connection is handed over to hyper. Such a response is chunked or malformed, ends with the
+//! close of the connection, follows an interim response, or has a head that arrives in parts. hyper
+//! then sends the request once more, but to a socket that discards the request and returns the
+//! bytes of the response read so far. The connection stays with hyper, so there is at most one
+//! handover per connection.
 
 use std::future::Future;
 use std::io;

@@ -82,8 +82,8 @@ impl Upstream {
         Arc::ptr_eq(&self.0.shared, &origins.0)
     }
 
-    /// If robotsd itself has generated the response, its extensions contain an
-    /// [`UpstreamFailure`](failure::UpstreamFailure).
+    /// Forwards a request and returns the response. If robotsd itself has generated the response,
+    /// its extensions contain an [`UpstreamFailure`](failure::UpstreamFailure).
     async fn forward(&self, request: Box<Request<RequestBody>>) -> Response<ResponseBody> {
         let is_grpc_call = OriginalRequest::of(&request).is_grpc_call();
         match self.0.forward(request).await {

@@ -39,7 +39,7 @@ pub(crate) struct OriginsSettings {
     pub(crate) tls: TlsSettings,
 }
 
-/// Clones share the servers.
+/// The servers behind a site. Clones share the servers.
 #[derive(Clone, Debug)]
 pub(crate) struct Origins(pub(super) Arc<OriginsState>);
 
@@ -47,7 +47,7 @@ pub(crate) struct Origins(pub(super) Arc<OriginsState>);
 pub(super) struct OriginsState {
     entries: Vec<OriginEntry>,
     pub(super) has_names: bool,
-    /// The list is empty if no name could be resolved.
+    /// The current servers; empty if no name could be resolved.
     pub(super) servers: ArcSwap<Vec<Arc<Server>>>,
     health: HealthPolicy,
     versions: HttpVersions,
@@ -101,7 +101,7 @@ impl SharedResources {
 impl Origins {
     /// Creates the servers of a site. Does not connect or resolve names.
     ///
-    /// The function `on_event` must not block.
+    /// The function `on_event` is called for each [`UpstreamEvent`], and must not block.
     ///
     /// # Errors
     ///
@@ -155,6 +155,7 @@ impl Origins {
         Ok(Self(Arc::new(shared)))
     }
 
+    /// Reports whether both values are clones of each other.
     pub(crate) fn are(&self, others: &Self) -> bool {
         Arc::ptr_eq(&self.0, &others.0)
     }

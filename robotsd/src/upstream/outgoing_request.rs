@@ -105,7 +105,8 @@ const RESPONSES: usize = 32;
 /// Maximum number of interim responses to accept from the server.
 const MAX_RESPONSES: usize = 1000;
 
-/// `client` is `None` if the client does not accept interim responses.
+/// Forwards interim responses to the client of a request. `client` is `None` if the client does not
+/// accept them.
 #[derive(Debug)]
 pub(super) struct InterimRelay {
     pub(super) client: Option<InterimResponses>,
@@ -118,7 +119,7 @@ impl InterimRelay {
     }
 
     /// Forwards an interim response, unless the maximum has been forwarded. Returns false if the
-    /// server has sent too many.
+    /// server has sent too many interim responses.
     pub(super) fn received(&self, status: StatusCode, fields: &HeaderMap) -> bool {
         let before = self.received.fetch_add(1, Ordering::Relaxed);
         if before >= MAX_RESPONSES {

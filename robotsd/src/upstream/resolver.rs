@@ -38,12 +38,13 @@ struct LookupThreads {
 type LookUp = dyn Fn(&str) -> io::Result<Vec<IpAddr>> + Send + Sync;
 
 impl Resolver {
-    /// Uses the system's hosts file and name servers.
+    /// Creates a resolver that uses the system's hosts file and name servers.
     pub(super) fn system() -> Self {
         // The lookup function requires a port, which is then removed from the results.
         Self::new(FRESH, |name| Ok((name, 0).to_socket_addrs()?.map(|address| address.ip()).collect()))
     }
 
+    /// Creates a resolver with another lookup function. Names are resolved again after `fresh`.
     pub(super) fn new(
         fresh: Duration,
         look_up: impl Fn(&str) -> io::Result<Vec<IpAddr>> + Send + Sync + 'static,
@@ -55,13 +56,13 @@ impl Resolver {
         self.0.fresh
     }
 
-    /// Returns at least one address or an error.
+    /// Resolves a name. Returns at least one address or an error.
     pub(super) async fn resolve(&self, name: &str) -> io::Result<BTreeSet<IpAddr>> {
         let thread = Arc::clone(&self.0.threads).acquire_owned().await.map_err(io::Error::other)?;
         let (sender, answer) = oneshot::channel();
         let (inner, name) = (Arc::clone(&self.0), name.to_owned());
         std::thread::Builder::new().name("robotsd-names".to_owned()).spawn(move || {
-            // Fails if the task that waits for the result has ended.
+            // Sending fails if the task that waits for the result has ended.
             let _ = sender.send((inner.look_up)(&name));
             drop(thread);
         })?;
@@ -86,7 +87,7 @@ pub(super) struct LookupSchedule {
 /// Value of `due` while a lookup is in progress.
 const UNDER_WAY: u64 = u64::MAX;
 
-/// Dropping the permit schedules the next lookup.
+/// Permission to resolve a name now. Dropping the permit schedules the next lookup.
 #[derive(Debug)]
 pub(super) struct LookupPermit {
     schedule: Arc<LookupSchedule>,

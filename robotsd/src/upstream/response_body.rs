@@ -41,7 +41,7 @@ enum Content {
     Http2(Box<Http2Body>),
 }
 
-/// One task polls the connections to the upstream and to the client.
+/// A body that is passed from the upstream to the client. One task polls both connections.
 #[derive(Debug)]
 struct StreamingBody {
     flow: Mutex<StreamState>,
@@ -329,8 +329,8 @@ impl StreamState {
         }
     }
 
-    /// The error is returned only at the next poll: hyper drops unwritten data when a body fails,
-    /// but the client should receive everything that the upstream has sent.
+    /// Ends the body with an error, but only at the next poll: hyper drops unwritten data when a
+    /// body fails, but the client should receive everything that the upstream has sent.
     fn fail<T>(&mut self, error: ResponseBodyError, cx: &mut Context<'_>) -> Poll<T> {
         self.connection = None;
         self.failed = Some(error);

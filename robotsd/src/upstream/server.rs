@@ -40,7 +40,8 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// Without TLS, no version can be negotiated, so `Negotiated` is replaced by HTTP/1.1.
+    /// Creates a server that is used with `versions`. Without TLS, no version can be negotiated, so
+    /// `Negotiated` is replaced by HTTP/1.1.
     pub(super) fn new(address: ServerAddress, tls: Option<TlsClient>, versions: HttpVersions, health: Health) -> Self {
         let versions = match versions {
             HttpVersions::Negotiated if tls.is_none() => HttpVersions::Http1,
@@ -53,7 +54,7 @@ impl Server {
         if self.tls.is_some() { Scheme::HTTPS } else { Scheme::HTTP }
     }
 
-    /// If TLS is configured, the handshake offers `versions`.
+    /// Opens a connection. If TLS is configured, the handshake offers `versions`.
     pub(super) async fn connect(&self, versions: HttpVersions) -> Result<Socket, Unreachable> {
         let socket = match &self.address {
             ServerAddress::Tcp(address) => TcpStream::connect(address).await,
@@ -194,8 +195,8 @@ impl Health {
             return None;
         }
         let mut record = self.record.lock();
-        // When a server goes out of service, many connections to it may break at once, so failures
-        // of requests that were sent before do not count.
+        // When a server goes out of service, many connections to it may break at once, so a failure
+        // does not count if its request was sent before the server went out of service.
         if ticket.ejections != self.ejections() {
             return None;
         }
@@ -274,7 +275,8 @@ impl Health {
         true
     }
 
-    /// Zero means that the server is in service, so one is added to the milliseconds since `start`.
+    /// Returns the milliseconds since `start`, plus one, because zero means that the server is in
+    /// service.
     fn millis(&self, at: Instant) -> u64 {
         at.saturating_duration_since(self.start).as_millis() as u64 + 1
     }

@@ -205,8 +205,8 @@ pub(super) enum Pooled {
     Excluded,
 }
 
-/// The connection that was found. `None` if a server could be tried, but the limits allow no new
-/// connection; an error if no server could be reached.
+/// The connection that a search has found. `None` if a server could be tried, but the limits allow
+/// no new connection; an error if no server could be reached.
 type Found = Result<Option<Lease>, UpstreamFailure>;
 
 /// The result of one attempt: a new connection, or a slot on a shared one. `None` if the limits

@@ -61,7 +61,7 @@ pub(super) struct Shares {
     waiting: ClientCounts,
 }
 
-/// The transfer with the highest rank is aborted first.
+/// Rank of a transfer that may be aborted. The transfer with the highest rank is aborted first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct VictimRank {
     /// 4 if the client exceeds its share by both counts, 2 if by one count, 1 for a tunnel, 0 if

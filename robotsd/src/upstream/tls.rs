@@ -78,7 +78,7 @@ pub(crate) async fn secured(
 }
 
 impl TlsClient {
-    /// Offers `versions`, except on connections that must use HTTP/1.1.
+    /// Creates a client that offers `versions`, except on connections that must use HTTP/1.1.
     pub(super) fn new(client: Arc<ClientConfig>, name: &str, versions: HttpVersions) -> Result<Self, String> {
         check_server_name(name)?;
         let name = ServerName::try_from(name.to_owned()).map_err(|error| format!("{name:?}: {error}"))?;

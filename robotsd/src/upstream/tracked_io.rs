@@ -62,8 +62,8 @@ impl TrackedIo {
         self.has_asked = false;
     }
 
-    /// Checks an idle connection, which can be used if this returns `Pending`: nothing has arrived.
-    /// Returns `Ok` at the end of the stream, and an error if bytes have arrived.
+    /// Checks an idle connection. Returns `Pending` if nothing has arrived, so that the connection
+    /// can be used. Returns `Ok` at the end of the stream, and an error if bytes have arrived.
     ///
     /// The event loop notices that a connection was closed only when it next polls, so this asks
     /// the kernel.
@@ -189,6 +189,7 @@ impl ExchangeProgress {
         self.before_head.load(Ordering::Relaxed) != usize::MAX
     }
 
+    /// Records that the head of the final response has arrived.
     pub(super) fn has_head(&self) {
         self.usage.moved();
         self.before_head.store(usize::MAX, Ordering::Relaxed);

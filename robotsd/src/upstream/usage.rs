@@ -107,6 +107,7 @@ impl Usage {
         self.moved();
     }
 
+    /// Records that the exchange has ended and the connection is idle.
     pub(super) fn rest(&self) {
         self.what.store(ConnectionUse::Idle as u8, Ordering::Relaxed);
         self.moved();
@@ -131,7 +132,7 @@ impl Usage {
         }
     }
 
-    /// The function is not inlined, because clients rarely stall.
+    /// Ends the stall. The function is not inlined, because clients rarely stall.
     #[cold]
     fn end_stall(&self) {
         // This may overwrite `GIVEN_UP`, so a client that resumes late keeps its transfer.

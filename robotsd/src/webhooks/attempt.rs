@@ -28,8 +28,8 @@ use crate::upstream::secured;
 
 const AGENT: &str = concat!("robotsd/", env!("CARGO_PKG_VERSION"));
 
-/// The request is never sent to the addresses in `admin`, which are those of this process's admin
-/// interface.
+/// Sends the request once, within the hook's timeout. The request is never sent to the addresses in
+/// `admin`, which are those of this process's admin interface.
 pub(super) async fn attempt(
     hook: &Arc<HookSettings>,
     notice: &Notice,
@@ -113,8 +113,8 @@ async fn read<T: Send + 'static>(
     blocking(permits, move || read(&path)).await?
 }
 
-/// `work` may hang (reading files, resolving names). The caller may stop waiting; the thread keeps
-/// the permits until the work ends.
+/// Does work that may hang (reading files, resolving names) on a blocking thread. The caller may
+/// stop waiting; the thread keeps the permits until the work ends.
 async fn blocking<T: Send + 'static>(
     permits: &Permits,
     work: impl FnOnce() -> T + Send + 'static,
@@ -174,7 +174,7 @@ pub(super) enum Attempt {
 }
 
 impl Default for RetryPlan {
-    /// The five attempts take at most ten minutes, including their timeouts.
+    /// Returns a plan with five attempts, which take at most ten minutes, including their timeouts.
     fn default() -> Self {
         Self { pauses: [2, 15, 60, 180].map(Duration::from_secs).to_vec() }
     }

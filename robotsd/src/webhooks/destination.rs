@@ -22,7 +22,7 @@ use tower_robots::policy::Network;
 /// The destinations that the hooks of one config file may use.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct HookScope {
-    /// Each config file has its own limit of concurrent requests.
+    /// The config file that defines the hooks. Each file has its own limit of concurrent requests.
     pub(crate) file: PathBuf,
     /// The operator's list of hosts for the hooks of an included file; `None` for the operator's
     /// own file, whose hooks may use any address.
@@ -97,12 +97,12 @@ fn is_numeric(host: &str) -> bool {
     host.contains(':') || last.starts_with(|first: char| first.is_ascii_digit())
 }
 
-/// Resolves a host, which may block.
+/// Resolves a host with the system's resolver. May block.
 pub(super) fn look_up(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
     (host, port).to_socket_addrs().map(Iterator::collect)
 }
 
-/// Fails if a name lookup is needed to resolve the host.
+/// Resolves a host if this needs no name lookup, and fails otherwise.
 fn look_up_numbers(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
     match plain(host) {
         host if host == "localhost" => Ok(vec![(Ipv4Addr::LOCALHOST, port).into()]),
@@ -133,7 +133,8 @@ impl HookScope {
         }
     }
 
-    /// `own` contains the addresses of this process's admin interface.
+    /// Returns the allowed addresses of a host. `own` contains the addresses of this process's
+    /// admin interface.
     pub(super) fn destinations(
         &self,
         (host, port): (&str, u16),
@@ -214,8 +215,9 @@ mod tests {
 
     const OWN: &str = "127.0.0.1:9145";
 
-    /// `listed` are the hosts that the config allows for hooks of the file `team.toml`. A test name
-    /// contains the addresses that it resolves to, for example `10.0.0.5-10.0.0.6.test`.
+    /// Returns what happens to a request to `place`. `listed` are the hosts that the config allows
+    /// for hooks of the file `team.toml`. A test name contains the addresses that it resolves to,
+    /// for example `10.0.0.5-10.0.0.6.test`.
     fn outcome(place: &str, listed: Option<&[&str]>) -> String {
         let listed = listed.map(|listed| listed.iter().map(|host| host.parse().expect(host)).collect());
         let admin = [("10.9.9.9", 9145), ("10.8.8.8.test", 9145), ("none.test", 9999)];

@@ -17,19 +17,20 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::settings::HookSettings;
 
-/// Maximum number of concurrent requests of a lane, of one config file, and to one receiver.
+/// Maximum numbers of concurrent requests: of a lane, of one config file, and to one receiver.
 const AT_ONCE: usize = 64;
 const AT_ONCE_OF_FILE: usize = 8;
 const AT_ONCE_TO_ONE: usize = 2;
 
-/// A receiver gets no requests for a pause after `UNANSWERED` unanswered requests in a row. The
-/// first pause lasts `ALONE`, and a pause lasts at most `MAX_TIME_ALONE`. This is shorter than the
-/// delay before the last attempt to send a notice.
+/// Number of unanswered requests in a row after which a receiver gets no requests for a pause. The
+/// first pause lasts `ALONE`, and the longest pause `MAX_TIME_ALONE`. The longest pause is shorter
+/// than the delay before the last attempt to send a notice.
 const UNANSWERED: u32 = 3;
 const ALONE: Duration = Duration::from_secs(10);
 const MAX_TIME_ALONE: Duration = Duration::from_secs(60);
 
-/// Requests on different lanes do not delay each other.
+/// A thread that sends requests, with its limits. Requests on different lanes do not delay each
+/// other.
 pub(super) struct Lane {
     thread: &'static str,
     of_file: usize,
@@ -57,8 +58,8 @@ impl Lane {
         Self::new("publish-hooks", AT_ONCE_OF_FILE)
     }
 
-    /// Only the operator's own config can contain hooks for urgent notices, so there are few
-    /// receivers.
+    /// Creates the lane for urgent notices. Only the operator's own config can contain hooks for
+    /// urgent notices, so there are few receivers.
     pub(super) fn urgent() -> Self {
         Self::new("urgent-notices", AT_ONCE)
     }
@@ -68,7 +69,8 @@ impl Lane {
         Self { thread, of_file, runtime, permits: Arc::new(Semaphore::new(AT_ONCE)), shares, breakers }
     }
 
-    /// The thread starts with the first request, and ends with the process.
+    /// Returns the runtime of the lane's thread. The thread starts with the first request, and ends
+    /// with the process.
     pub(super) fn runtime(&self) -> io::Result<Handle> {
         let mut runtime = self.runtime.lock();
         if let Some(handle) = &*runtime {
@@ -81,8 +83,8 @@ impl Lane {
         Ok(runtime.insert(handle).clone())
     }
 
-    /// The permit for file and receiver comes first, so that requests that wait for a slow receiver
-    /// hold at most two permits of their file.
+    /// Waits for the permits of a request. The permit for file and receiver comes first, so that
+    /// requests that wait for a slow receiver hold at most two permits of their file.
     pub(super) async fn permits(&self, hook: &HookSettings) -> Option<Permits> {
         let (file, receiver) = share(hook);
         let shares = [
@@ -138,9 +140,9 @@ impl Lane {
     }
 }
 
-/// Hooks with the same config file and receiver share their limits. The URLs of another file may
-/// have a different path, so the file is part of the key. For hooks about events, the file name is
-/// empty.
+/// Returns the config file and the receiver of a hook. Hooks with the same pair share their limits.
+/// The pair includes the file, because the URLs of another file may have a different path. For
+/// hooks about events, the file name is empty.
 fn share(hook: &HookSettings) -> Share {
     let file = if hook.on.is_empty() { hook.scope.file.clone() } else { PathBuf::new() };
     (Some(file), Some(hook.target.to_string()))

@@ -23,8 +23,7 @@ use crate::date::rfc3339;
 use crate::files;
 use crate::report::PublishHookReport;
 
-/// If the event of a failed notification still lasts after this time, the notification is sent
-/// again.
+/// Delay before a failed notification is sent again, if its event still lasts.
 const AFTER_FAILING: Duration = Duration::from_secs(3600);
 
 /// Maximum time that shutdown waits for requests in progress.
@@ -32,7 +31,7 @@ const FINISH: Duration = Duration::from_secs(2);
 
 pub(crate) struct PublishHooks {
     pub(crate) replica: String,
-    /// The hooks of `[[notify]]` have an empty site name.
+    /// Hooks of each site, by the name of the site. The hooks of `[[notify]]` have an empty name.
     settings: Mutex<HashMap<String, SiteHooks>>,
     jobs: Mutex<HashMap<JobKey, Job>>,
     lane: Lane,
@@ -97,7 +96,8 @@ pub(crate) struct HookEvent<'a> {
     pub(crate) kind: HookEventKind,
     /// Status of the response, if the request was successful.
     pub(crate) status: Option<u16>,
-    /// The message never contains the path of the URL, because the path may contain a secret.
+    /// Message for operators. It never contains the path of the URL, because the path may contain a
+    /// secret.
     pub(crate) message: String,
 }
 
@@ -134,13 +134,14 @@ impl PublishHooks {
         })
     }
 
-    /// The requests of removed hooks are not retried.
+    /// Replaces the hooks of every site. The requests of removed hooks are not retried.
     pub(crate) fn set(&self, settings: impl IntoIterator<Item = (String, SiteHooks)>) {
         *self.settings.lock() = settings.into_iter().filter(|(_, site)| !site.hooks.is_empty()).collect();
         self.jobs.lock().values().for_each(|job| job.woken.notify_one());
         [&self.lane, &self.urgent].iter().for_each(|lane| lane.tidy());
     }
 
+    /// Sets the listening addresses of this process's admin interface.
     pub(crate) fn keep_from(&self, admin: Vec<SocketAddr>) {
         *self.admin.lock() = admin;
     }
@@ -309,8 +310,8 @@ impl PublishHooks {
         let is_gone = !self.settings.lock().get(&notice.site).is_some_and(|site| site.hooks.iter().any(is_own));
         if is_gone {
             self.update(key, |job| {
-                // The last announcement is forgotten: if the hook is configured again, it must be
-                // sent.
+                // The last announcement is forgotten, so that it is sent if the hook is configured
+                // again.
                 (job.waiting, job.asked) = (None, None);
                 job.status = Job::new(hook).status;
             });
@@ -477,7 +478,7 @@ impl DeliveryRecord {
         Some(String::from_utf8(bytes).ok()?.trim_end().to_owned())
     }
 
-    /// If the process ends while it writes a record, the previous record remains.
+    /// Writes a record. If the process ends meanwhile, the previous record remains.
     fn write(&self, key: &JobKey, version: &str) -> io::Result<()> {
         files::replace(&self.path(key), format!("{version}\n").as_bytes())
     }

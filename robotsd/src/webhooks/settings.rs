@@ -61,7 +61,8 @@ pub(crate) enum HookHeader {
     File(PathBuf),
 }
 
-/// The URL is displayed without its path, because the path may contain a secret.
+/// Absolute URL of a hook. The URL is displayed without its path, because the path may contain a
+/// secret.
 #[derive(Clone, PartialEq, Eq, derive_more::Debug, derive_more::Display)]
 #[debug("{}", self.to_string())]
 #[display("{}://{}", _0.scheme_str().unwrap_or_default(), self.authority())]
@@ -273,9 +274,9 @@ pub(crate) struct BodyTemplate {
     needs_host: bool,
 }
 
-/// The value of `urls` is a JSON array, or one URL per line if the body has the format `text`. The
-/// value of `replica` is the replica's name in the fleet, or the name of the machine. The value of
-/// `next` is the command that the operator should run next.
+/// The names of the placeholders. The value of `urls` is a JSON array, or one URL per line if the
+/// body has the format `text`. The value of `replica` is the replica's name in the fleet, or the
+/// name of the machine. The value of `next` is the command that the operator should run next.
 const PLACEHOLDERS: [&str; 11] =
     ["site", "host", "version", "url", "urls", "event", "id", "time", "replica", "message", "next"];
 

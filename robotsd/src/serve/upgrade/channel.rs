@@ -34,7 +34,7 @@ const MAX_PACKET_BYTES: usize = 16 * 1024;
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "say", rename_all = "kebab-case")]
 pub(super) enum UpgradeMessage {
-    /// From the old process: the attached socket is a listening socket.
+    /// From the old process: one of its listening sockets, which is attached to the message.
     Socket { place: SocketPlace },
     /// From the old process: all sockets have been sent.
     Start,
@@ -55,7 +55,7 @@ pub(super) enum UpgradeMessage {
 pub(super) struct UpgradeChannel(OwnedFd);
 
 impl UpgradeChannel {
-    /// The second end is for the new process.
+    /// Creates both ends of a channel. The second end is for the new process.
     pub(super) fn pair() -> io::Result<(Self, OwnedFd)> {
         let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, CLOSED_ON_EXEC.0, None)?;
         Ok((Self(ours), theirs))
@@ -83,7 +83,8 @@ impl UpgradeChannel {
         Ok(())
     }
 
-    /// Blocks until a message arrives; `None` if the other process has ended.
+    /// Waits for the next message and returns it, with the socket that is attached to it. `None` if
+    /// the other process has ended. Blocks.
     pub(super) fn receive(&self) -> io::Result<Option<(UpgradeMessage, Option<OwnedFd>)>> {
         let mut octets = vec![0; MAX_PACKET_BYTES];
         let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];

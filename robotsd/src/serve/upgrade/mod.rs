@@ -42,9 +42,9 @@ pub(super) use self::processes::{Predecessor, Successor};
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum SocketPlace {
-    /// Contains the address from the config.
+    /// A listener. Contains the address from the config.
     Listener(std::net::SocketAddr),
-    /// Contains the address from the config.
+    /// A TCP listener of the admin interface. Contains the address from the config.
     Admin(std::net::SocketAddr),
     /// The Unix socket of the admin interface. `is_made` is true if robotsd created the socket
     /// file, and false if a supervisor created it.
@@ -57,7 +57,7 @@ pub(super) type HandedSockets = Vec<(SocketPlace, std::os::fd::OwnedFd)>;
 pub(super) enum SuccessorEvent {
     /// The config of the new process is usable.
     Prepared,
-    /// Contains the new process's summary.
+    /// The new process serves. Contains its summary.
     Serves(String),
     /// The new process cannot serve, and has ended. Contains the reason.
     Failed(String),

@@ -52,8 +52,8 @@ impl Predecessor {
     }
 
     /// Asks the old process to release the resources that only one process may have, and waits
-    /// until they are free. Returns `false` if the old process has ended, which frees them, too.
-    /// Blocks.
+    /// until they are free. Returns `false` if the old process has ended; its resources are then
+    /// free, too. Blocks.
     pub(in crate::serve) fn take(&self) -> bool {
         if self.channel.send(&UpgradeMessage::Prepared, None).is_err() {
             return false;
@@ -146,7 +146,8 @@ impl Successor {
 
     pub(in crate::serve) fn take(&mut self) {
         self.deadline = Instant::now() + self.patience;
-        // If sending fails, the new process has ended, which the wait for its next message reports.
+        // Sending fails only if the new process has ended. The wait for its next message then
+        // reports this.
         let _ = self.channel.send(&UpgradeMessage::Take, None);
     }
 
@@ -193,7 +194,7 @@ impl Successor {
         })
     }
 
-    /// Waits until the new process ends by itself, and kills it after [`END`].
+    /// Waits until the new process ends by itself, and kills it if this takes longer than [`END`].
     async fn end(&mut self) -> Option<ExitStatus> {
         let end = Instant::now() + END;
         loop {
@@ -216,6 +217,7 @@ impl Drop for Successor {
     }
 }
 
+/// Sends the sockets to the new process, and then forwards its messages until it serves or ends.
 fn converse(channel: &UpgradeChannel, sockets: HandedSockets, say: &mpsc::UnboundedSender<UpgradeMessage>) {
     for (place, socket) in sockets {
         if channel.send(&UpgradeMessage::Socket { place }, Some(socket.as_fd())).is_err() {

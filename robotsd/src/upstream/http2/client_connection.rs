@@ -41,22 +41,23 @@ pub(super) const STREAMS: usize = 128;
 /// frames that arrive late are not errors. Clients cannot cancel this many requests in a second.
 const REMEMBERED: usize = 4096;
 
-/// At this number of stream errors, h2 treats the server as hostile and ends the connection. An
-/// example is a frame for a reset stream that is no longer remembered.
+/// Number of stream errors at which h2 treats the server as hostile and ends the connection. For
+/// example, a frame for a reset stream is an error if the stream is no longer remembered.
 const STREAM_ERRORS: usize = 8192;
 
-/// A connection with this number of resets gets no more requests. Each stream error resets its
-/// stream, so the other half of [`STREAM_ERRORS`] is left for the requests in progress.
+/// Number of resets, for any reason, after which a connection gets no more requests. Each stream
+/// error resets its stream, so the other half of [`STREAM_ERRORS`] is left for the requests in
+/// progress.
 const RESETS: usize = STREAM_ERRORS / 2;
 
-/// A connection with this number of empty DATA frames gets no more requests. h2 ends the connection
-/// at twice this number.
+/// Number of empty DATA frames after which a connection gets no more requests. h2 ends the
+/// connection at twice this number.
 const EMPTY: usize = 50;
 
-/// h2 ends a connection that receives too many small DATA frames: it charges 256 bytes minus the
-/// length of each unread frame to a budget. This is the size of the budget, per byte of the
-/// connection's window. A window full of frames of 16 bytes needs 15 bytes per byte, so it does not
-/// end the connection.
+/// Size of h2's budget for small unread DATA frames, in bytes per byte of the connection's window.
+/// For each of these frames, h2 charges 256 bytes minus the length of the frame, and it ends the
+/// connection when the budget is used up. Frames of 16 bytes cost 15 bytes per byte of content, so
+/// a window full of them does not end the connection.
 const CHARGE_PER_OCTET: usize = 16;
 
 #[derive(Debug)]
@@ -68,7 +69,8 @@ pub(in crate::upstream) struct Http2ClientConnection {
     /// Number of requests in progress on the connection.
     streams: AtomicUsize,
     pub(in crate::upstream) has_answered: Flag,
-    /// The failure of a connection is counted against the server only once.
+    /// Whether a failure of this connection has been counted against the server. At most one
+    /// failure is counted.
     is_blamed: AtomicBool,
     pub(super) opened: Instant,
     /// Time when the last request ended, in milliseconds since `opened`.
@@ -158,7 +160,7 @@ impl Http2ClientConnection {
         Admission::Stream(sender)
     }
 
-    /// Returns true if the request was the only one on the connection.
+    /// Records that a request has ended. Returns true if it was the only request on the connection.
     pub(super) fn leave(&self) -> bool {
         if self.streams.fetch_sub(1, Ordering::Relaxed) > 1 {
             return false;
@@ -182,6 +184,7 @@ impl Http2ClientConnection {
         (self.is_idle() && now.saturating_duration_since(idle_since) >= timeout) || is_closed()
     }
 
+    /// Records that a response has arrived.
     pub(super) fn answered(&self) {
         if !self.has_answered.is_set() {
             self.has_answered.set(true);

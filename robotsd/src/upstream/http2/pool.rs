@@ -35,7 +35,8 @@ pub(in crate::upstream) struct Http2Pool {
     demand: Arc<Demand>,
 }
 
-/// All requests that waited for the attempt to connect get the same reason.
+/// The reason why connecting to a server failed. All requests that waited for the attempt get the
+/// same reason.
 #[derive(Clone, Debug)]
 pub(in crate::upstream) struct ConnectFailure {
     pub(in crate::upstream) kind: FailureKind,
@@ -55,6 +56,8 @@ pub(in crate::upstream) struct Http2Slot {
 }
 
 impl Http2Pool {
+    /// Creates a pool. If `capacity` is zero, no idle connections are kept; otherwise, they are
+    /// kept for `timeout`.
     pub(in crate::upstream) fn new(capacity: usize, timeout: Duration, demand: Arc<Demand>) -> Self {
         let (connections, connecting, has_refused) = Default::default();
         Self { connections, connecting, has_refused, keeps_idle: capacity > 0, timeout, demand }

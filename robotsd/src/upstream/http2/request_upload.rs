@@ -181,7 +181,8 @@ impl RequestUpload {
         kept.push(data.clone());
     }
 
-    /// The body is no longer kept for another attempt, because the response has arrived.
+    /// Moves the upload to a separate task, because the response has arrived. The body is no longer
+    /// kept for another attempt.
     pub(super) fn spawn(mut self) -> UploadTask {
         self.kept = None;
         let (progress, has_response_moved) = (Arc::clone(&self.progress), Arc::clone(&self.has_response_moved));

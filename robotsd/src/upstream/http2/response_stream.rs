@@ -20,9 +20,9 @@ use crate::upstream::failure_kind::{Cause, ResponseBodyError};
 /// Maximum time to wait for the end of a stream whose declared bytes have all arrived.
 const LAST_FRAME: Duration = Duration::from_secs(1);
 
-/// Dropping this value before the end of the body resets the stream, so that the server notices
-/// that the client has left. If all bytes have arrived and only the end of the stream is missing,
-/// the stream is not reset immediately.
+/// The rest of a response. Dropping this value before the end of the body resets the stream, so
+/// that the server notices that the client has left. If all bytes have arrived and only the end of
+/// the stream is missing, the stream is not reset immediately.
 #[derive(Debug)]
 pub(in crate::upstream) struct Http2Body {
     part: BodyPart,
@@ -63,9 +63,9 @@ enum BodyPart {
     End,
 }
 
-/// A stream whose declared bytes have arrived, but not its end. Nobody polls the complete body any
-/// more, so a task waits for the end. The stream keeps its slot, so the stream limit also limits
-/// the number of these tasks.
+/// A stream whose body is complete according to its declared length, but whose end has not arrived.
+/// Nobody polls the complete body any more, so a task waits for the end. The stream keeps its slot,
+/// so the stream limit also limits the number of these tasks.
 #[derive(Debug)]
 struct EndingStream {
     stream: RecvStream,
@@ -173,8 +173,8 @@ impl Http2Body {
         self.fail(ResponseBodyError::Broken(cause), cx)
     }
 
-    /// The error is returned only at the next poll, so the client first receives everything that
-    /// the server has sent, as on HTTP/1.1.
+    /// Ends the body with an error, but only at the next poll. So the client first receives
+    /// everything that the server has sent, as on HTTP/1.1.
     fn fail<T>(&mut self, error: ResponseBodyError, cx: &mut Context<'_>) -> Poll<T> {
         self.end();
         self.failed = Some(error);
