@@ -1,8 +1,10 @@
 //! Sends hosts and URLs that a client can choose through real servers. None may bypass a rule, and
-//! none may prevent a browser from getting its page.
+//! none may prevent a browser from getting its page. Also tests several sites behind one server.
 
 use super::super::decision_hosts;
+use super::scene::ROBOTS;
 use super::server::{SERVERS, Stage};
+use super::site::OWN_ROBOTS_TXT;
 use super::with_each;
 use crate::harness::*;
 
@@ -18,26 +20,98 @@ fn no_host_or_url_bypasses_a_rule_through_real_servers() {
     let hosts: Vec<_> = decision_hosts::hosts().into_iter().step_by(every()).chain(named.map(str::to_owned)).collect();
     let heads: Vec<_> = hosts
         .iter()
-        .map(|host| format!("GET /drafts/x HTTP/1.1\r\nHost: {host}\r\n"))
+        .map(|host| (host.clone(), format!("GET /drafts/x HTTP/1.1\r\nHost: {host}\r\n")))
         .chain(hosts.iter().zip(["http", "ftp", "HTTPS", "x"].iter().cycle()).map(|(host, scheme)| {
             let host = host.replace(['/', ' '], "");
-            format!("GET {scheme}://{host}/drafts/x HTTP/1.1\r\nHost: h.test\r\n")
+            let head = format!("GET {scheme}://{host}/drafts/x HTTP/1.1\r\nHost: h.test\r\n");
+            // The text before `@` is a user name.
+            (host.rsplit('@').next().unwrap_or_default().to_owned(), head)
         }))
-        .chain(["GET drafts/x HTTP/1.1\r\nHost: h.test\r\n".to_owned(), "GET /drafts/x HTTP/1.0\r\n".to_owned()])
+        .chain([
+            ("h.test".to_owned(), "GET drafts/x HTTP/1.1\r\nHost: h.test\r\n".to_owned()),
+            (String::new(), "GET /drafts/x HTTP/1.0\r\n".to_owned()),
+        ])
         .collect();
     let faults = with_each(|server, program| {
-        let named = |text: String| text.replace("hosts       = []", "hosts = [\"h.test\"]");
+        // nginx uses its server_name for requests without a host.
+        let named = |text: String| {
+            let text = text.replace("hosts       = []", "hosts = [\"h.test\"]");
+            text.replace("server_name example.com", "server_name h.test")
+        };
         let stage = Stage::set(server, program, "", &named);
-        let faults = heads.iter().filter_map(|head| fault(&stage, head));
+        // The file for ingress-nginx names the site. The other files let the host select it. Traefik
+        // and Varnish replace a missing host with an address.
+        let is_anothers = |host: &str| match server.name {
+            "ingress-nginx" => false,
+            "Traefik" | "Varnish" if host.is_empty() => true,
+            _ => decision_hosts::is_anothers(host),
+        };
+        let faults = heads.iter().filter_map(|(host, head)| fault(&stage, head, is_anothers(host)));
         faults.map(|fault| format!("{}: {fault}\n", server.name)).collect::<String>()
     });
     println!("{} requests through {} servers, by a crawler and by a browser", heads.len(), SERVERS.len());
     assert_eq!(faults.concat(), "");
 }
 
-/// Returns what is wrong with the responses to a request, if anything. At first, a server may not
+/// Rules of a second site.
+const TWO: &str = "User-agent: GPTBot\nDisallow: /two/\n";
+
+/// Each file lets the host select the site. No site judges a host that belongs to no site, and the
+/// client then gets the robots.txt that the server itself has for this host.
+#[test]
+fn the_host_selects_the_site() {
+    with_each(|server, program| {
+        if server.name == "ingress-nginx" {
+            return;
+        }
+        let two = format!("\n[[site]]\nname = \"two\"\nhosts = [\"two.test\"]\nrobots.text = {TWO:?}\n");
+        // With trusted_proxies, Caddy keeps the client's X-Forwarded-Host.
+        let trusting = "trusted_proxies 127.0.0.0/8\nheader_up X-Forwarded-Host";
+        let named = |text: String| {
+            let text = text.replace("hosts       = []", "hosts = [\"site.test\"]");
+            text.replace("header_up X-Forwarded-Host", trusting)
+        };
+        let stage = Stage::set(server, program, &two, &named);
+        let get = |host: &str, target: &str, agent: &str| {
+            let fields = format!("Host: {host}\r\nUser-Agent: {agent}\r\nX-Forwarded-Host: two.test\r\n");
+            stage.send(format!("GET {target} HTTP/1.1\r\n{fields}Connection: close\r\n\r\n").as_bytes())
+        };
+        // At first, a server may not know yet that robotsd is available.
+        let comes_to = |host: &str, target: &str, is_right: &dyn Fn(&Answer) -> bool| {
+            wait_for(&format!("{}: the answer for {host}{target}", server.name), || {
+                Some(get(host, target, GPTBOT)).filter(is_right)
+            })
+        };
+        for (host, target, rule) in [
+            ("site.test", "/drafts/x", "Disallow: /drafts/ "),
+            ("two.test", "/two/x", "Disallow: /two/ "),
+            ("TWO.test:8080", "/two/x", "Disallow: /two/ "),
+        ] {
+            comes_to(host, target, &|answer| answer.status == 403 && answer.body.contains(rule));
+            assert_eq!(get(host, target, FIREFOX).status, 200, "{}: {host}{target}", server.name);
+        }
+        for (host, own) in [("site.test", ROBOTS), ("two.test", TWO), ("two.test:80", TWO)] {
+            comes_to(host, "/robots.txt", &|answer| answer.status == 200 && answer.body.contains(own));
+        }
+        for host in ["other.test", "www.two.test", "192.0.2.1:8080"] {
+            let file = get(host, "/robots.txt", GPTBOT);
+            assert_eq!((file.status, &*file.body), (200, OWN_ROBOTS_TXT), "{}: {host}", server.name);
+        }
+        let foreign =
+            [("site.test", "/two/x"), ("two.test", "/drafts/x"), ("other.test", "/drafts/x"), ("other.test", "/two/x")];
+        for (host, target) in foreign {
+            let page = get(host, target, GPTBOT);
+            let is_sites = page.status == 200 && page.field("served-by") == Some("site");
+            assert!(is_sites && !page.body.contains("obots-"), "{}: {host}{target}: {page:?}", server.name);
+            assert!(page.body.starts_with(&format!("GET {target} ")), "{}: {page:?}", server.name);
+        }
+    });
+}
+
+/// Returns what is wrong with the responses to a request, if anything. `is_anothers`: the host may
+/// belong to another site, so a crawler may get the page. At first, a server may not
 /// know yet that robotsd is available, and let the request pass; a real error does not go away.
-fn fault(stage: &Stage, head: &str) -> Option<String> {
+fn fault(stage: &Stage, head: &str, is_anothers: bool) -> Option<String> {
     let is_wrong = |agent: &str, wrong: &dyn Fn(&Answer) -> bool| {
         let request = format!("{head}User-Agent: {agent}\r\nConnection: close\r\n\r\n");
         (0..10).all(|before| {
@@ -45,7 +119,7 @@ fn fault(stage: &Stage, head: &str) -> Option<String> {
             stage.offer(request.as_bytes()).is_some_and(|answer| wrong(&answer))
         })
     };
-    if is_wrong(GPTBOT, &serves_the_page) {
+    if !is_anothers && is_wrong(GPTBOT, &serves_the_page) {
         return Some(format!("a crawler gets the page: {head:?}"));
     }
     // A server's own refusal usually has status 400. Without TLS, Envoy responds with 403.
