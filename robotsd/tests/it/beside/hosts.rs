@@ -108,6 +108,62 @@ fn the_host_selects_the_site() {
     });
 }
 
+/// Changes a shipped file as the handbook describes it for a server behind a CDN: the page, the text
+/// to replace, and the new text. The new text is on the page.
+const BEHIND_A_CDN: &[(&str, &str, &str, &str)] = &[
+    ("nginx", "nginx", "    include nginx/robotsd-http.conf;\n", "real_ip_header CF-Connecting-IP;"),
+    ("HAProxy", "haproxy", "txn.f:src()", "txn.sf:req_hdr(\"CF-Connecting-IP\")"),
+    ("HAProxy, SPOE", "haproxy", "src", "req.hdr_ip(CF-Connecting-IP)"),
+    (
+        "Caddy 2.6",
+        "caddy",
+        "header_up X-Forwarded-Host",
+        "header_up X-Forwarded-For {http.request.header.CF-Connecting-IP}",
+    ),
+    (
+        "Caddy 2.11",
+        "caddy",
+        "header_up X-Forwarded-Host",
+        "header_up X-Forwarded-For {http.request.header.CF-Connecting-IP}",
+    ),
+    ("Varnish", "varnish", "client.ip", "req.http.CF-Connecting-IP"),
+];
+
+#[test]
+fn behind_a_cdn_robotsd_gets_the_address_of_the_client() {
+    with_each(|server, program| {
+        let Some((_, page, shipped, adapted)) = BEHIND_A_CDN.iter().find(|row| row.0 == server.name) else { return };
+        let page = fs::read_to_string(project(&format!("docs/src/howto/{page}.md"))).unwrap();
+        assert_has(&page, &[adapted]);
+        let adapt = |text: String| match server.name {
+            "nginx" => {
+                let lines = format!("set_real_ip_from 127.0.0.0/8;\n{adapted}\n{shipped}");
+                assert_has(&page, &["\nset_real_ip_from "]);
+                text.replace(shipped, &lines)
+            }
+            "HAProxy, SPOE" => {
+                let text = text.replace("address=src ", &format!("address={adapted} "));
+                text.replace("%[src]", &format!("%[{adapted}]"))
+            }
+            name if name.starts_with("Caddy") => text.replace(shipped, &format!("{adapted}\n{shipped}")),
+            _ => text.replace(shipped, adapted),
+        };
+        let stage = Stage::set(server, program, "", &adapt);
+        let get = |fields: &[(&str, &[u8])]| {
+            let fields = [&[("User-Agent", GPTBOT.as_bytes())], fields].concat();
+            stage.ask_from([127, 0, 0, 2], b"/drafts/x", &fields).status
+        };
+        // At first, a server may not know yet that robotsd is available.
+        // The CDN has the exempt address, but this client behind it does not.
+        wait_for("a refusal", || (get(&[("CF-Connecting-IP", b"192.0.2.9")]) == 403).then_some(()));
+        for field in ["X-Forwarded-For", "X-Real-IP"] {
+            let claimed = [("CF-Connecting-IP", &b"192.0.2.9"[..]), (field, b"127.0.0.2")];
+            assert_eq!(get(&claimed), 403, "{}", server.name);
+        }
+        assert_eq!(get(&[("CF-Connecting-IP", b"127.0.0.2")]), 200, "{}", server.name);
+    });
+}
+
 /// Returns what is wrong with the responses to a request, if anything. `is_anothers`: the host may
 /// belong to another site, so a crawler may get the page. At first, a server may not
 /// know yet that robotsd is available, and let the request pass; a real error does not go away.
