@@ -18,8 +18,8 @@ macro_rules! debug_as {
     };
 }
 
-/// Implements `Debug` for an error with the output of `Display`. If `main` returns an error,
-/// operators see the debug form.
+/// Implements `Debug` for an error with the output of `Display`, because Rust uses `Debug` to print
+/// an error that `main` returns.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! debug_as_displayed {
@@ -32,7 +32,7 @@ macro_rules! debug_as_displayed {
     };
 }
 
-// If a feature in the attribute is off, no other module uses some items of this module.
+// Without the features in the attribute, some items of the module are unused.
 #[cfg_attr(not(feature = "check"), allow(dead_code, unused_imports))]
 pub mod rules;
 

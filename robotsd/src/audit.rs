@@ -19,27 +19,24 @@ use crate::date::rfc3339_millis;
 use crate::files;
 use crate::render;
 
-/// Name of the audit file in the state directory.
 pub(crate) const AUDIT_FILE: &str = "audit.jsonl";
 
 /// Maximum length of strings from clients in a record, in characters.
 const MAX_TEXT_LENGTH: usize = 300;
 
-/// A record of the audit file: the requested action, the client that requested it, and the outcome.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct AuditRecord {
     pub(crate) event: String,
     /// Random ID. It is the same in both records of an action.
     pub(crate) id: String,
     pub(crate) ts: String,
-    /// Name of a token or of a user that a proxy authenticated, or a user ID such as `uid 1000`;
+    /// Name of a token, name of a user that a proxy authenticated, or user ID such as `uid 1000`;
     /// `None` if unknown.
     pub(crate) who: Option<String>,
     /// How the client was identified: `socket`, `token`, `certificate`, `proxy`, or `address` (only
     /// the address is known). For actions without a client: `command` (a command while no robotsd
     /// was running) or `file` (a change of the config).
     pub(crate) how: String,
-    /// Address of the client; `None` if unknown.
     pub(crate) from: Option<String>,
     /// Name of this replica, or the host name of this machine.
     pub(crate) replica: String,
@@ -52,11 +49,9 @@ pub(crate) struct AuditRecord {
     /// live version, or the mode. `after` contains the state after the action.
     pub(crate) before: Option<String>,
     pub(crate) after: Option<String>,
-    /// Reason for the action, as given by the client.
     pub(crate) reason: Option<String>,
     /// `started`, `done`, `failed` or `refused`.
     pub(crate) result: String,
-    /// Why the action was refused or failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) message: Option<String>,
     /// Number of earlier refusals that were left out of the file because there were too many.
@@ -65,7 +60,6 @@ pub(crate) struct AuditRecord {
 }
 
 impl AuditRecord {
-    /// Creates a record of an action that begins now.
     pub(crate) fn new(how: &str, action: &str) -> Self {
         let now = SystemTime::now();
         Self {
@@ -78,13 +72,11 @@ impl AuditRecord {
         }
     }
 
-    /// Returns a copy of the record with this `result` and the current time.
     pub(crate) fn with(&self, result: &str) -> Self {
         Self { ts: rfc3339_millis(SystemTime::now()), result: result.to_owned(), ..self.clone() }
     }
 }
 
-/// Truncates a client's string to [`MAX_TEXT_LENGTH`].
 pub(crate) fn cut(text: &str) -> String {
     render::cut(text, MAX_TEXT_LENGTH)
 }
@@ -94,7 +86,7 @@ pub(crate) fn machine() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
-/// Appends a record, and syncs the file to the disk. Blocks.
+/// Syncs the file to the disk. Blocks.
 pub(crate) fn append(path: &Path, record: &AuditRecord) -> Result<(), String> {
     let written = || {
         let mut line = serde_json::to_vec(record)?;
@@ -134,8 +126,7 @@ fn open(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Reads the records of a file. Returns only the last record of each ID, and the number of invalid
-/// lines.
+/// Returns only the last record of each ID, and the number of invalid lines.
 pub(crate) fn read(path: &Path) -> io::Result<(Vec<AuditRecord>, usize)> {
     let (file, _) = files::open(path)?;
     let (mut records, mut broken) = (Vec::<AuditRecord>::new(), 0);
@@ -157,8 +148,6 @@ pub(crate) fn read(path: &Path) -> io::Result<(Vec<AuditRecord>, usize)> {
     Ok((records, broken))
 }
 
-/// Returns the path of the audit file: the configured path, or [`AUDIT_FILE`] in the state
-/// directory. `None` if the config sets neither.
 pub(crate) fn place(of_config: Option<PathBuf>, state_dir: Option<&Path>) -> Option<PathBuf> {
     of_config.or_else(|| state_dir.map(|folder| folder.join(AUDIT_FILE)))
 }

@@ -1,5 +1,5 @@
-//! Certificate authorities that an operator has configured, in a file, for upstreams, for other
-//! servers, or for clients of the admin interface.
+//! Certificate authorities in a PEM file of the operator. They sign the certificates of upstreams,
+//! of other servers, or of clients of the admin interface.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,14 +12,13 @@ use crate::files;
 /// Certificate authorities that are trusted instead of the system's authorities.
 #[derive(Clone, derive_more::Debug)]
 pub(crate) struct Authorities {
-    /// The PEM file, unparsed.
     #[debug(skip)]
     pub(crate) pem: Arc<[u8]>,
     pub(crate) roots: Arc<RootCertStore>,
 }
 
 impl Authorities {
-    /// Reads the certificates of a PEM file. The error is a message for the operator.
+    /// The error is a message for the operator.
     pub(crate) fn read(path: &Path) -> Result<Self, String> {
         let shown = path.display();
         let pem = files::read(path).map_err(|error| format!("{shown} cannot be read: {error}"))?;

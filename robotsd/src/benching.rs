@@ -10,7 +10,6 @@ use tower_robots::parts::{Answer, OriginalRequest};
 
 use crate::counting::OutcomeCounts;
 
-/// Sends requests through two layers of one site. Only one of them counts the requests.
 #[derive(Debug)]
 pub struct CountingBench {
     quiet: RobotsLayer,
@@ -19,14 +18,13 @@ pub struct CountingBench {
 }
 
 impl CountingBench {
-    /// Creates the benchmark. `layer` must have no observers.
+    /// `layer` must have no observers.
     pub fn new(layer: &RobotsLayer) -> Self {
         let counts = Arc::<OutcomeCounts>::default();
         let counting = layer.clone().count_agent_lookups(Arc::clone(counts.agent_lookups())).with_crawler_records();
         Self { quiet: layer.clone(), counting, counts }
     }
 
-    /// Sends a request that is not counted.
     #[inline(never)]
     pub fn quiet(&mut self, request: Request<()>) {
         send(&self.quiet, request, |_| {});
@@ -39,7 +37,6 @@ impl CountingBench {
         send(&self.counting, request, |_| {});
     }
 
-    /// Sends a request and counts it as `robotsd serve` does.
     #[inline(never)]
     pub fn counted(&mut self, request: Request<()>) {
         let mut counted = self.counts.request(request.uri().path().as_bytes(), request.method().into(), 0);
@@ -48,8 +45,6 @@ impl CountingBench {
     }
 }
 
-/// Sends a request through a layer to a service that does nothing. Returns the status of the
-/// response.
 fn send(layer: &RobotsLayer, mut request: Request<()>, decided: impl FnOnce(&Answer)) -> StatusCode {
     let answer = layer.decide(&OriginalRequest::of(&request)).respond(None);
     decided(&answer);

@@ -179,8 +179,8 @@ pub(crate) fn run() -> ExitCode {
     })
 }
 
-/// Parses the command line. Unprintable characters are escaped in errors, because the errors
-/// contain arguments, which may be file names that other people have chosen.
+/// Unprintable characters are escaped in errors, because the errors contain arguments, which may be
+/// file names that other people have chosen.
 fn parsed(words: impl Iterator<Item = OsString>) -> Result<Cli, clap::Error> {
     let words: Vec<OsString> = words.collect();
     Cli::try_parse_from(&words).map_err(|error| {

@@ -39,7 +39,6 @@ pub(crate) fn is_clock_set() -> bool {
     is_sayable(SystemTime::now())
 }
 
-/// Reports whether the formats of this module support a time.
 pub(crate) fn is_sayable(time: SystemTime) -> bool {
     sayable(time) == time
 }

@@ -1,8 +1,8 @@
 //! Judges requests and files without a server, with the same results as a server.
 //!
 //! The commands `check`, `diff`, `test`, `explain` and `replay` share the [`Evaluator`], so their
-//! results agree. With the [`EvaluatorSettings`] of a configured site, which contain its registry,
-//! policy and checks, their results also agree with those of `serve`.
+//! results agree. With the [`EvaluatorSettings`] of a configured site, their results also agree
+//! with those of `serve`.
 
 use std::collections::HashSet;
 use std::net::IpAddr;
@@ -26,7 +26,7 @@ use crate::refusal::{ExpectedRefusal, SiteRefusals};
 /// seconds.
 pub(crate) const MAX_TIME: Duration = Duration::from_secs(1);
 
-/// Measures how much of [`MAX_TIME`] is left for this thread. The clock is not used, because
+/// Measures how much of [`MAX_TIME`] is left for this thread. Elapsed time is not used, because the
 /// results would then depend on the load of the machine.
 pub(crate) struct TimeBudget {
     end: Duration,
@@ -42,7 +42,6 @@ impl TimeBudget {
     }
 }
 
-/// Returns the processor time that this thread has used.
 fn processor_time() -> Duration {
     let used = clock_gettime(ClockId::ThreadCPUTime);
     let (seconds, nanoseconds) = (u64::try_from(used.tv_sec), u32::try_from(used.tv_nsec));
@@ -71,14 +70,12 @@ const OF_LINES: [&str; 11] = [
     "unknown-crawler",
 ];
 
-/// What is known about the sender of a request: the result of verifying it, and its address.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct KnownSender {
     pub(crate) identity: Identity,
     pub(crate) address: Option<IpAddr>,
 }
 
-/// A compiled robots.txt with the settings of a site.
 #[derive(Debug)]
 pub(crate) struct Evaluator {
     pub(crate) rules: RuleSet,
@@ -87,9 +84,7 @@ pub(crate) struct Evaluator {
     pub(crate) settings: EvaluatorSettings,
     /// The grace period, during which new rules are only observed; `None` if it has ended.
     pub(crate) grace: Option<Arc<Grace>>,
-    /// Whether enforcement is switched off.
     pub(crate) is_off: bool,
-    /// Findings of the lints, computed on first use.
     report: OnceLock<Report>,
 }
 
@@ -115,14 +110,13 @@ impl Evaluator {
         self.rules.document()
     }
 
-    /// Returns the path of a URL in all path forms that the policy checks. If `self.reading` is the
-    /// reading of the reference parser, the path has only one form.
+    /// Returns the path of a URL in all forms that the policy checks. [`Reading::Reference`] uses
+    /// only one form.
     pub(crate) fn path<'u>(&self, url: &'u [u8]) -> RequestPath<'u> {
         self.settings.policy.path_read_as(self.reading, url)
     }
 
-    /// Returns the agents that a `User-Agent` field identifies. An empty field counts as a missing
-    /// field.
+    /// An empty field counts as a missing field.
     pub(crate) fn agents(&self, field: &[u8]) -> Agents {
         if field.is_empty() { Agent::empty().into() } else { self.recognizer.agents(field) }
     }
@@ -133,16 +127,14 @@ impl Evaluator {
         self.recognizer.resolve(name)
     }
 
-    /// Returns an error if the name is neither in the registry, nor in this robots.txt, nor in the
-    /// robots.txt of `other`.
     pub(crate) fn unknown_name<'n>(&self, name: &'n str, other: Option<&Self>) -> Option<UnknownName<'n>> {
         let files: Vec<_> = [Some(self), other].into_iter().flatten().map(Self::robots).collect();
         UnknownName::of(name, &self.recognizer, &files)
     }
 
-    /// Reports whether a word does not look like a complete header, but would be treated as the
-    /// `User-Agent` of a client that is not a crawler. In an expectation, such a word is probably a
-    /// mistake, because rules do not apply to clients that are not crawlers.
+    /// Reports whether a name is a single word, such as `curl`, that belongs to a client that is not
+    /// a crawler. In an expectation, such a name is probably a mistake, because rules apply only to
+    /// crawlers. A complete `User-Agent` header of such a client is not a mistake.
     pub(crate) fn is_word_of_no_crawler(&self, name: &str) -> bool {
         let (named_as, agents) = self.resolve(name);
         let is_crawler = agents.first().class().is_crawler();
@@ -155,7 +147,6 @@ impl Evaluator {
         self.settings.policy.holds_to_star(agent)
     }
 
-    /// Returns the decision of the policy about a request of these agents.
     pub(crate) fn decide_for_sender(
         &self,
         agents: &[Agent],
@@ -178,7 +169,6 @@ impl Evaluator {
         decision
     }
 
-    /// Returns the response to a refused request of this agent.
     pub(crate) fn refusal(
         &self,
         agent: &Agent,
@@ -227,13 +217,11 @@ impl Evaluator {
         self.check().findings.iter().filter(|finding| codes.contains(&finding.code))
     }
 
-    /// Returns the findings together with their fixes. Slower than [`check`](Self::check), which
-    /// computes no fixes.
+    /// This is slower than [`check`](Self::check), which computes no fixes.
     pub(crate) fn check_with_fixes(&self) -> Report {
         self.check().clone().with_fixes(self.robots(), &self.settings.checks)
     }
 
-    /// Returns the effects on the crawlers of the registry if the file of `new` replaces this one.
     pub(crate) fn diff(&self, new: &Self, guards: impl IntoIterator<Item = Guard>) -> Diff {
         let options = DiffOptions::new().with_registry(self.settings.registry.clone());
         let options = guards.into_iter().fold(options, DiffOptions::guard);
@@ -241,8 +229,6 @@ impl Evaluator {
         Diff::of_while(self.robots(), new.robots(), &options, &|| time.is_left())
     }
 
-    /// Returns the pages in `pages` that search engines could no longer fetch if the file of `new`
-    /// replaced this one.
     pub(crate) fn page_losses(&self, new: &Self, pages: &[Page]) -> Vec<PageLoss> {
         PageLoss::between(self.robots(), new.robots(), pages, &self.settings.registry)
     }
@@ -257,7 +243,6 @@ pub(crate) struct EvaluatorSettings {
     pub(crate) checks: check::Options,
     /// Responses to refused requests; `None` for the default response.
     pub(crate) refusals: Option<Arc<SiteRefusals>>,
-    /// Whether a server with these settings verifies the senders of requests.
     pub(crate) checks_senders: bool,
 }
 
@@ -271,7 +256,7 @@ impl EvaluatorSettings {
         Ok(Self { registry, policy, checks, refusals, checks_senders: config.identity.is_some() })
     }
 
-    /// Returns the same settings for a file of this host. Help messages contain the host.
+    /// The messages of the checks contain `host`.
     pub(crate) fn for_host(&self, host: &str) -> Self {
         Self { checks: self.checks.clone().site_host(host), ..self.clone() }
     }

@@ -14,19 +14,16 @@ pub(crate) const NEGATIVE: u8 = 1;
 /// config, an unreadable file or a port in use.
 pub(crate) const FAILED: u8 = 2;
 
-/// Prints the reason to stderr and returns [`FAILED`].
 pub(crate) fn fail(reason: &dyn Display) -> ExitCode {
     complain(reason);
     ExitCode::from(FAILED)
 }
 
-/// Returns 0 if `is_positive`, otherwise [`NEGATIVE`].
 pub(crate) fn answer(is_positive: bool) -> ExitCode {
     ExitCode::from(if is_positive { 0 } else { NEGATIVE })
 }
 
-/// Returns the exit code of a command that has written to standard output. A closed pipe is not an
-/// error, because the reader, such as `head`, needed no more output.
+/// A closed pipe is not an error, because the reader, such as `head`, needed no more output.
 pub(crate) fn written(result: io::Result<ExitCode>) -> ExitCode {
     match result {
         Ok(code) => code,

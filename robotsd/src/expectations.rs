@@ -54,21 +54,17 @@ impl Document for Written {
     const NAME: &'static str = "the file";
 }
 
-/// A valid file of expectations.
 #[derive(Debug)]
 pub(crate) struct ExpectationsFile {
     /// Path of the robots.txt as written, relative to the file of expectations.
     pub(crate) robots: Option<PathBuf>,
     pub(crate) expectations: Expectations,
-    /// Names of all agents, as written in the file.
     pub(crate) agents: Vec<WrittenWord>,
-    /// All paths, as written and in the order of the file.
     pub(crate) paths: Vec<WrittenWord>,
     /// Index in `paths` of the first path of each expectation.
     first_paths: Vec<usize>,
 }
 
-/// The name of an agent, or a path, with its position in the file.
 #[derive(Debug)]
 pub(crate) struct WrittenWord {
     pub(crate) text: String,
@@ -77,20 +73,17 @@ pub(crate) struct WrittenWord {
 }
 
 impl ExpectationsFile {
-    /// Returns the JSON schema of files with expectations.
     pub(crate) fn schema() -> String {
         schema_of::<Written>("robots.test.toml")
     }
 
-    /// Returns the line and column of a path in one expectation of the file. `expectation` is the
-    /// index of the expectation, from 0.
+    /// Returns the line and column of a path in one expectation of the file.
     pub(crate) fn place(&self, expectation: usize, path: &str) -> (usize, usize) {
         let of = self.first_paths.get(expectation).map_or(&[][..], |first| &self.paths[*first..]);
         of.iter().find(|written| written.text == path).map_or((1, 1), |written| written.place)
     }
 
-    /// Reads a file of expectations. The error contains the file's path, and the line and column of
-    /// every problem.
+    /// The error contains the file's path, and the line and column of every problem.
     pub(crate) fn read(path: &Path, read: ReadInput, registry: &Arc<Registry>) -> Result<Self, ConfigError> {
         let octets = read(path).map_err(ConfigError::without_place)?;
         if octets.len() > MAX_BYTES {
@@ -104,7 +97,6 @@ impl ExpectationsFile {
         Self::parse(path, &as_utf8(path, octets)?, registry)
     }
 
-    /// Parses the text of a file. `name` is the path of the file in error messages.
     fn parse(name: &Path, text: &str, registry: &Arc<Registry>) -> Result<Self, ConfigError> {
         let at = |faults| ConfigError { command: "test", ..ConfigError::at(name, text, faults) };
         let written: Written = read_document(text).map_err(at)?;
@@ -142,10 +134,8 @@ impl ExpectationsFile {
     }
 }
 
-/// Hint that shows the shortest valid table.
 const EXAMPLE: &str = "write [[allow]] or [[disallow]], with agents = [\"Googlebot\"] and paths = [\"/\"]";
 
-/// Returns the errors in the values of a table.
 fn faults(table: &Spanned<Expected>) -> Vec<Fault> {
     let (span, table) = (table.span(), table.get_ref());
     let (agents, paths) = (table.agents.get_ref(), table.paths.get_ref());

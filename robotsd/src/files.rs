@@ -1,5 +1,5 @@
-//! Reads and writes files. The paths come from configs and requests, and a path may be that of
-//! something other than a regular file, such as a FIFO. Files in the state directory are replaced
+//! Reads and writes files. The paths come from configs and requests, and may lead to FIFOs,
+//! devices, or other things that are not regular files. Files in the state directory are replaced
 //! atomically, and only their owner can read them.
 
 use std::fs::{File, Metadata, OpenOptions};
@@ -9,7 +9,7 @@ use std::path::Path;
 
 use tower_robots::internals;
 
-/// Returns the folder that contains a file. The file need not exist.
+/// The file need not exist.
 pub(crate) fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
@@ -76,8 +76,8 @@ pub(crate) fn read_line(path: &Path) -> Result<Vec<u8>, String> {
     Ok(line.to_vec())
 }
 
-/// Reports whether opening failed because the path is that of a socket, or of a device file without
-/// a device.
+/// Reports whether opening failed because the path leads to a socket, or to a device file without a
+/// device.
 fn is_unopenable(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::ENXIO | libc::ENODEV | libc::EOPNOTSUPP))
 }
@@ -88,7 +88,6 @@ pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     replace_by(path, |file| file.write_all(bytes))
 }
 
-/// Replaces a file like [`replace`]. The function `write` writes the new contents.
 pub(crate) fn replace_by(
     path: &Path,
     write: impl FnOnce(&mut BufWriter<&mut File>) -> io::Result<()>,
@@ -101,8 +100,8 @@ pub(crate) fn replace_by(
     written.map(drop)
 }
 
-/// Appends `room` spaces to JSON. The spaces reserve disk space. Because of them, [`overwrite`] can
-/// later write longer JSON to the file, even on a full disk.
+/// Appends `room` spaces to JSON. The spaces reserve disk space, so that [`overwrite`] can later
+/// write longer JSON to the file, even on a full disk.
 pub(crate) fn with_room(json: &[u8], room: usize) -> Vec<u8> {
     let mut octets = json.to_vec();
     octets.resize(json.len() + room, b' ');

@@ -18,7 +18,6 @@ mod tests {
 
     use super::*;
 
-    /// Checks a property with every input in the stored corpus of a fuzz target.
     fn replay(target: &str, holds: impl Fn(&[u8])) {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/corpus").join(target);
         let inputs = fs::read_dir(&folder).expect("a stored corpus").map(|input| input.expect("an entry").path());

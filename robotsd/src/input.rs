@@ -11,7 +11,6 @@ use tower_robots::live::LiveRobots;
 use crate::files;
 use crate::render::printable_path;
 
-/// Source of a robots.txt that a command reads.
 #[derive(Clone, Debug)]
 pub(crate) enum InputSource {
     Stdin,
@@ -26,8 +25,7 @@ impl InputSource {
         if path == Path::new("-") { Self::Stdin } else { Self::File(path.to_owned()) }
     }
 
-    /// Returns the name of the source for messages. The caller must escape the name, because it may
-    /// contain any character.
+    /// The caller must escape the name, because it may contain any character.
     pub(crate) fn name(&self) -> String {
         match self {
             Self::Stdin => "<stdin>".to_owned(),
@@ -35,7 +33,6 @@ impl InputSource {
         }
     }
 
-    /// Returns the path, or `None` for standard input.
     pub(crate) fn path(&self) -> Option<&Path> {
         match self {
             Self::Stdin => None,
@@ -70,7 +67,7 @@ pub(crate) fn open(path: &Path) -> io::Result<File> {
     File::open(path)
 }
 
-/// Reads a whole file given on the command line. FIFOs are rejected in the same way as by [`open`].
+/// Rejects FIFOs in the same way as [`open`].
 pub(crate) fn read_whole(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     open(path)?.read_to_end(&mut bytes)?;
@@ -95,14 +92,13 @@ fn read_bounded(input: impl Read, most: u64) -> io::Result<Vec<u8>> {
     if bytes.len() as u64 > most {
         let fault = match most {
             LiveRobots::MAX_FILE => "the input is larger than 8 MiB, so it cannot be a robots.txt".to_owned(),
-            _ => format!("the input is larger than {limit} KiB, the limit for such a file", limit = most >> 10),
+            _ => format!("the input is larger than {limit} KiB, the limit for this kind of file", limit = most >> 10),
         };
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, fault));
     }
     Ok(bytes)
 }
 
-/// Returns the error, with the path of the file added before the message.
 pub(crate) fn named(path: &Path, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{}: {error}", printable_path(path)))
 }
@@ -123,7 +119,7 @@ pub(crate) fn read_configured(path: &Path) -> io::Result<Vec<u8>> {
     read_found(path, LiveRobots::MAX_FILE)
 }
 
-/// Reads a regular file of at most `most` bytes. Errors contain the path of the file.
+/// Errors contain the path of the file.
 pub(crate) fn read_found(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let octets = files::open(path).and_then(|(file, _)| read_bounded(file, most));
     octets.map_err(|error| named(path, &error))
@@ -138,7 +134,6 @@ pub(crate) struct AtMost<R> {
     left: usize,
 }
 
-/// Error: the input is larger than the limit.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("the input is larger than the limit")]
 pub(crate) struct TooManyOctets;
@@ -159,7 +154,6 @@ impl<R: Read> Read for AtMost<R> {
 }
 
 impl TooManyOctets {
-    /// Reports whether reading failed because the input is larger than the limit.
     pub(crate) fn is_in(error: &io::Error) -> bool {
         error.get_ref().is_some_and(|cause| cause.is::<Self>())
     }
@@ -184,8 +178,7 @@ impl<R: Read, E: std::error::Error + Send + Sync + 'static, F: Fn(io::Error) -> 
     }
 }
 
-/// Returns the line and column of a byte position in a string. Both are counted from 1. The column
-/// is counted in characters.
+/// Like [`Places::at`], for a single byte position.
 pub(crate) fn place(text: &str, at: usize) -> (usize, usize) {
     Places::of(text).at(at)
 }

@@ -10,7 +10,8 @@
 //! - `edge` and `upstream` implement HTTP. They do not depend on robots.txt.
 //! - `sites` contains the sites that are served, and `serve` runs the server. The robots layer is
 //!   between `edge` and `upstream`.
-//! - `request` decides about a request, and `decision` answers decision requests of other proxies.
+//! - `request` decides about a request, and `decision` answers other proxies that ask for a
+//!   decision.
 //! - `admin` is the interface that operators use to query and change a running server.
 //! - `commands` contains the other commands, which read files or query a running server.
 

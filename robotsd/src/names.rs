@@ -1,5 +1,5 @@
 //! Names in messages: lists of names, suggestions for misspelled words, and errors about unknown
-//! names of crawlers.
+//! crawler names.
 
 use std::fmt;
 
@@ -55,8 +55,7 @@ pub(crate) struct UnknownName<'n> {
 }
 
 impl<'n> UnknownName<'n> {
-    /// Looks up a name that a person has written. Returns `None` for the names of crawlers and
-    /// groups, for `*`, and for headers.
+    /// Returns `None` for the names of crawlers and groups, for `*`, and for headers.
     pub(crate) fn of(name: &'n str, recognizer: &Recognizer, files: &[&RobotsTxt]) -> Option<Self> {
         let (named_as, agents) = recognizer.resolve(name);
         let token = agents.first().tokens().first().filter(|_| named_as == NamedAs::Unregistered)?;
@@ -76,12 +75,10 @@ impl<'n> UnknownName<'n> {
         Some(Self { name: name.trim(), hint })
     }
 
-    /// Returns the suggestion: the crawler that was probably meant, or a command that finds it.
     pub(crate) fn hint(&self) -> Option<String> {
         self.hint.clone()
     }
 
-    /// Returns the message without the suggestion.
     pub(crate) fn fault(&self) -> String {
         format!("no crawler in the registry and no group in the robots.txt has the name {name:?}", name = self.name)
     }
@@ -92,8 +89,7 @@ impl<'n> UnknownName<'n> {
 const MIN_WORD_LENGTH: usize = 4;
 
 /// Returns a suggestion for an unknown name: the crawler or group that was probably meant, or the
-/// command that lists an operator's crawlers. If [`Registry::meant`] has a suggestion, it is
-/// preferred.
+/// command that lists an operator's crawlers.
 pub(crate) fn crawler_hint(name: &str, registry: &Registry, groups: impl Iterator<Item = String>) -> Option<String> {
     if let Some(meant) = registry.meant(name, &RobotsTxt::parse(&b""[..])) {
         return Some(format!("did you mean {meant}?"));
@@ -112,8 +108,8 @@ pub(crate) fn crawler_hint(name: &str, registry: &Registry, groups: impl Iterato
     did_you_mean(name, known.iter().map(String::as_str))
 }
 
-/// Formats, for example, `no crawler … is called "Googelbot": did you mean "Googlebot"? The answer
-/// treats it …`.
+/// Formats, for example, `no crawler … has the name "Googelbot": did you mean "Googlebot"? The name
+/// is treated …`.
 impl fmt::Display for UnknownName<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let assumed = "as a crawler that obeys the group with this name, or otherwise the group for \"*\"";

@@ -22,7 +22,7 @@ use crate::word_enum::word_enum;
 
 /// Allowed statuses of the response to a refused request. Other statuses are unsuitable, because
 /// 2xx and 3xx do not refuse a request, and crawlers treat 5xx as a problem of the site. A 401
-/// response needs a challenge, so only a refusal case can use this status.
+/// response needs a challenge, so the config can set this status only in a `[[site.refusal.case]]`.
 pub(crate) const REFUSAL_STATUSES: [StatusCode; 7] = [
     StatusCode::FORBIDDEN,
     StatusCode::PAYMENT_REQUIRED,
@@ -33,7 +33,6 @@ pub(crate) const REFUSAL_STATUSES: [StatusCode; 7] = [
     StatusCode::UNAUTHORIZED,
 ];
 
-/// The settings of a site's response to refused requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RefusalPage {
     pub(crate) status: StatusCode,
@@ -46,8 +45,8 @@ pub(crate) struct RefusalPage {
 }
 
 impl RefusalPage {
-    /// Returns the response to a refused request. Clients that accept only JSON get problem
-    /// details, and gRPC calls get a gRPC status, even if there is a template.
+    /// Clients that accept only JSON get problem details, and gRPC calls get a gRPC status, even if
+    /// there is a template.
     pub(crate) fn respond(&self, event: &Event<'_>) -> Response<Bytes> {
         // The template shows the rule that disallows the request, so the template is used only if
         // there is such a rule. Requests of impostors may be refused without a rule.
@@ -76,7 +75,7 @@ pub(crate) const MAX_TEMPLATE: usize = 64 * 1024;
 /// control the lengths of the values.
 const MAX_PLACEHOLDERS: usize = 32;
 
-/// The format of a template. The format determines how values are escaped.
+/// The format determines how values are escaped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TemplateFormat {
     Html,
@@ -96,7 +95,6 @@ enum TemplatePart {
     Value(Placeholder),
 }
 
-/// An error in a template, with its byte range.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct TemplateError {
     pub(crate) span: Range<usize>,
@@ -112,7 +110,6 @@ pub(crate) enum Contact {
 }
 
 impl TemplateFormat {
-    /// Returns the format for a file extension, ignoring case.
     pub(crate) fn of_extension(extension: &str) -> Option<Self> {
         match &*extension.to_ascii_lowercase() {
             "html" | "htm" => Some(Self::Html),
@@ -128,8 +125,8 @@ impl TemplateFormat {
         }
     }
 
-    /// Appends a character of a value, escaped for this format. Control characters are replaced,
-    /// because they could be used to forge lines or to send commands to a terminal.
+    /// Control characters are replaced, because they could be used to forge lines or to send
+    /// commands to a terminal.
     fn push_escaped(self, out: &mut String, char: char) {
         match (self, char) {
             (_, char) if char.is_control() => out.push(char::REPLACEMENT_CHARACTER),
@@ -144,7 +141,7 @@ impl TemplateFormat {
 }
 
 impl Template {
-    /// Parses a template. `{{{{` stands for two literal braces.
+    /// `{{{{` stands for two literal braces.
     pub(crate) fn parse(text: &str, format: TemplateFormat, contact: Contact) -> Result<Self, TemplateError> {
         if text.trim().is_empty() {
             return Err(TemplateError::new(0..0, "the template is empty: write the page for refused clients"));
@@ -186,7 +183,6 @@ impl Template {
         Ok(Self { format, parts })
     }
 
-    /// Renders the template for a refused request.
     fn render(&self, event: &Event<'_>, status: StatusCode, contact: &str) -> String {
         let mut out = String::new();
         for part in &self.parts {
@@ -208,8 +204,7 @@ impl TemplateError {
     }
 }
 
-/// Parses the placeholder that begins at byte `start`. Also returns the byte offset of the
-/// placeholder's end.
+/// Returns the placeholder and the byte offset of its end.
 fn placeholder_at(text: &str, start: usize) -> Result<(Placeholder, usize), TemplateError> {
     let line = text[start..].split('\n').next().unwrap_or_default();
     let Some(length) = line.find("}}") else {
@@ -276,7 +271,7 @@ impl Placeholder {
         matches!(self, Self::Contact | Self::Line | Self::Status | Self::Title)
     }
 
-    /// Returns the value of the placeholder for a refused request, truncated but not escaped.
+    /// The value is truncated, but not escaped.
     fn value<'e>(self, event: &Event<'e>, status: StatusCode, contact: &'e str) -> Cow<'e, str> {
         let record = event.record;
         let value = match self {
@@ -298,7 +293,6 @@ impl Placeholder {
     }
 }
 
-/// The HTML context of a position in a template.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 enum HtmlContext {
     /// The position is between tags, or in an element that contains only text, such as `title`.

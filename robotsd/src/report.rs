@@ -1,8 +1,8 @@
 //! Reports about a running robotsd: the responses of the admin interface, which the commands read.
 //!
-//! This module contains only types. `sites` and `admin` create their values, and `commands` prints
-//! them. A command and the process that it queries may be different versions of robotsd. New
-//! versions may add fields, but never remove fields. Readers use defaults for missing fields.
+//! This module contains only types. A command and the process that it queries may be different
+//! versions of robotsd. New versions may add fields, but never remove fields. Readers use defaults
+//! for missing fields.
 
 mod served_versions;
 mod site;
@@ -17,7 +17,6 @@ pub(crate) use self::site::{
 };
 use crate::word_enum::word_enum;
 
-/// Response to `GET /status`.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct StatusReport {
@@ -27,39 +26,35 @@ pub(crate) struct StatusReport {
     pub(crate) state: String,
     pub(crate) started: String,
     pub(crate) uptime_seconds: u64,
-    /// The config file, and whether its current content is in force.
     pub(crate) config: ConfigReport,
     /// The last upgrade of the running process, if it is in progress or has failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) upgrade: Option<UpgradeReport>,
     /// The registry of crawlers; `None` before the sites are opened.
     pub(crate) registry: Option<RegistryReport>,
-    /// Evidence for verifying the senders of requests; `None` if senders are not verified.
+    /// Evidence about the senders of requests; `None` if senders are not verified.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) identity: Option<IdentityReport>,
-    /// Store that several processes use to count the requests of crawlers together; `None` if each
+    /// The store that several processes share to count the requests of crawlers; `None` if each
     /// process counts separately.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) rate_store: Option<RateStoreReport>,
-    /// Hooks of `[[notify]]`, each with its last event.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) notify: Vec<PublishHookReport>,
-    /// The fleet that this process belongs to, according to the last read from the store.
+    /// State of the fleet, as last read from the store.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) fleet: Option<FleetReport>,
-    /// Traffic of the listeners; `None` before the sites are opened.
+    /// `None` before the sites are opened, as for `connections`.
     pub(crate) traffic: Option<TrafficReport>,
-    /// Maximum number of open connections.
     pub(crate) connections: Option<usize>,
     /// `off` if nothing is enforced for any site, otherwise `on`. Empty while robotsd starts.
     pub(crate) enforcement: String,
     /// State of the kill switch for all sites, including the switch of the fleet: `on` or `off`.
     /// Enforcement of single sites may be off even if this is `on`.
     pub(crate) switch: String,
-    /// Next steps for the operator that concern all sites.
+    /// Next steps for the operator, except those for a single site.
     pub(crate) next: Vec<NextStep>,
-    /// Reason why the kill switch for all sites counts as `off` although nobody has set it to
-    /// `off`.
+    /// Why the kill switch for all sites counts as `off` although nobody has set it to `off`.
     pub(crate) switch_problem: Option<String>,
     /// Whether the state directory is writable, including the folders of all sites and of the
     /// board; `None` if no state directory is configured.
@@ -67,10 +62,8 @@ pub(crate) struct StatusReport {
     pub(crate) state_writable: Option<bool>,
     /// Names of the threads that have stopped making progress.
     pub(crate) stalled: Vec<String>,
-    /// Problems that concern all sites, such as problems with the state directory or with
-    /// certificates.
     pub(crate) problems: Vec<String>,
-    /// Whether sites exist, but the client has no permission to see any of them. `robotsd status`
+    /// `true` if sites exist, but the client has no permission to see any of them. `robotsd status`
     /// reports this as a problem.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) is_blind: bool,
@@ -79,9 +72,9 @@ pub(crate) struct StatusReport {
 }
 
 impl StatusReport {
-    /// Describes how crawlers may see the pending version although the gate holds it back: a proxy
-    /// that asks robotsd for decisions may serve its own copy of the robots.txt while robotsd does
-    /// not respond. `None` if no version is pending, or if no listener answers such proxies.
+    /// Warns that crawlers may see the pending version before it is accepted: a proxy that asks
+    /// robotsd for decisions may serve its own copy of the robots.txt while robotsd does not
+    /// respond.
     pub(crate) fn shown_meanwhile(&self, site: &SiteReport) -> Option<String> {
         let pending = site.pending.as_ref()?;
         let is_asked = self.listeners.iter().any(|listener| listener.kind == "decision");
@@ -93,7 +86,6 @@ impl StatusReport {
     }
 }
 
-/// A step for the operator. It may have a command that performs it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct NextStep {
     pub(crate) what: String,
@@ -107,14 +99,13 @@ impl NextStep {
         Self { what: what.into(), command: Vec::new() }
     }
 
-    /// Reports whether the command acts on the running robotsd. Only the commands `check` and
-    /// `config` do not. They read a file; its path is in the command.
+    /// Reports whether the command acts on the running robotsd. All commands do, except `check` and
+    /// `config`, which read a file whose path is in the command.
     pub(crate) fn is_for_running(&self) -> bool {
         let words = self.command.iter().map(String::as_str).take(2);
         matches!(*words.collect::<Vec<_>>(), ["robotsd", command] if !matches!(command, "check" | "config"))
     }
 
-    /// Returns the step for a fleet whose document does not exist yet.
     pub(crate) fn make_document() -> Self {
         let what =
             "the fleet has no document yet, so nothing is enforced; to create the document, once for all replicas";
@@ -126,29 +117,25 @@ impl NextStep {
     }
 }
 
-/// The config file, and whether its current content is in force.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct ConfigReport {
     pub(crate) path: String,
     /// `accepted` if the file is in force. `rejected` if the file cannot be used; the previous
     /// config then stays in force.
     pub(crate) state: String,
-    /// Time when the config in force was accepted.
     pub(crate) accepted: String,
     pub(crate) rejected: Option<RejectedConfigReport>,
     /// Settings in the accepted config that take effect only at the next start.
     pub(crate) next_start: Vec<SettingChange>,
-    /// Included files that are not in force.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) refused: Vec<RefusedFileReport>,
 }
 
-/// An included file that cannot be used.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct RefusedFileReport {
     pub(crate) path: String,
     pub(crate) since: String,
-    /// The first error (with path, line and column), the number of all other errors, and what is
+    /// The first error (with path, line and column), the number of further errors, and what is
     /// served instead of the file.
     pub(crate) why: String,
     /// Whether the last good copy of the file is in force. If not, the sites in the file are not
@@ -158,15 +145,14 @@ pub(crate) struct RefusedFileReport {
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct RejectedConfigReport {
-    /// Time since which the file has been unusable. `tried` is the time when it was last read.
+    /// Time when the file became unusable. `tried` is the time when the file was last read.
     pub(crate) since: String,
     pub(crate) tried: String,
-    /// The first error (with path, line and column), and the number of all other errors.
+    /// The first error (with path, line and column), and the number of further errors.
     pub(crate) why: String,
     /// Settings in the file that differ from the config in force; `None` if too little of the file
     /// can be parsed.
     pub(crate) held_back: Option<Vec<SettingChange>>,
-    /// Next steps for the operator.
     pub(crate) next: Vec<NextStep>,
 }
 
@@ -188,7 +174,6 @@ pub(crate) struct SettingChange {
     pub(crate) after: Option<String>,
 }
 
-/// The store that several processes use to count the requests of crawlers together.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct RateStoreReport {
@@ -197,32 +182,29 @@ pub(crate) struct RateStoreReport {
     /// `used`, or `out` if the store is unavailable. While it is unavailable, each process counts
     /// separately.
     pub(crate) state: String,
-    /// Reason why the store is never used with this config; `None` if it can be used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) unasked: Option<String>,
-    /// Message of the last failure of the store.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) problem: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) problem_at: Option<String>,
     /// Number of times that the store became unavailable.
     pub(crate) outages: u64,
-    /// The queries to the store, by result: `answered`, `late` or `failed`.
+    /// Number of queries to the store, by result: `answered`, `late` or `failed`.
     pub(crate) calls: Vec<KindCount>,
-    /// The requests of rate-limited crawlers, by result. `allowed` and `denied` are results of the
-    /// store. `known-denied` is a request that was denied because of an earlier result. `alone` is
-    /// a request that only this process counted.
+    /// Number of requests of rate-limited crawlers, by result. The store allowed the requests in
+    /// `allowed`, and denied those in `denied`. The process denied the requests in `known-denied`
+    /// because of an earlier answer of the store. It counted the requests in `alone` without the
+    /// store.
     pub(crate) requests: Vec<KindCount>,
 }
 
-/// An upgrade of the running process, in the response to `POST /upgrade` and in the status.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct UpgradeReport {
     /// `under-way`, `done` (the new process serves) or `failed` (the old process continues).
     pub(crate) state: String,
-    /// Time when the upgrade reached this state.
     pub(crate) at: String,
-    /// Process ID of the new process; `None` if none was started.
+    /// `None` if no new process was started.
     pub(crate) process: Option<u32>,
     pub(crate) message: String,
 }
@@ -231,20 +213,18 @@ pub(crate) struct UpgradeReport {
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RegistryReport {
     pub(crate) crawlers: usize,
-    /// Number of crawlers whose documentation has been read.
+    /// Number of crawlers whose rows were checked against the operator's documentation.
     pub(crate) checked: usize,
-    /// The last day when the documentation of a crawler was read.
+    /// Day of the latest of these checks.
     pub(crate) last_checked: Option<String>,
-    /// The registry that is fetched from `registry_url`, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) published: Option<PublishedRegistryReport>,
 }
 
-/// A registry of crawlers that is published at a URL.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct PublishedRegistryReport {
     pub(crate) url: String,
-    /// `fetched` or `saved` (read from the state directory); `None` if there is no registry yet.
+    /// `fetched` or `saved` (read from the state directory); `None` until a registry has been read.
     pub(crate) origin: Option<String>,
     pub(crate) hash: Option<String>,
     /// Time of the last response that confirmed that this registry is current.
@@ -261,29 +241,24 @@ pub(crate) struct WaitingRegistryReport {
     pub(crate) why: String,
 }
 
-/// Evidence about the senders of requests, such as address lists and keys.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct IdentityReport {
     pub(crate) lists: Vec<ListReport>,
     pub(crate) directories: Vec<DirectoryReport>,
-    /// Number of client addresses whose reverse DNS names are known. `names_waiting` is the number
-    /// of client addresses whose names are still to be looked up.
+    /// Number of client addresses whose reverse DNS names are known.
     pub(crate) names_known: usize,
     pub(crate) names_waiting: usize,
-    /// Network paths with unreliable addresses of clients. On these paths, a failed check does not
-    /// refute a claim.
     pub(crate) suspects: Vec<SuspectReport>,
-    /// Messages about missing evidence, as in the log. There is one message per cause.
+    /// Messages about missing evidence, the same as in the log: one message per cause.
     pub(crate) problems: Vec<String>,
-    /// Reason why the data about network paths will be lost when the process ends; `None` if it
-    /// will be kept.
+    /// Why the data about network paths is not saved and will be lost when the process ends.
     pub(crate) paths_problem: Option<String>,
 }
 
 impl IdentityReport {
-    /// Returns the number of lists that were confirmed within the last day. Older lists cannot
-    /// refute a claim.
+    /// Returns the number of lists that were confirmed within the last day. Only these lists can
+    /// prove that a client is an impostor.
     pub(crate) fn confirmed_lists(&self) -> usize {
         self.lists.iter().filter(|list| list.age_seconds.is_some_and(|age| age <= 24 * 3600)).count()
     }
@@ -293,7 +268,6 @@ impl IdentityReport {
     }
 }
 
-/// A published list of the addresses that a crawler uses.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct ListReport {
     pub(crate) url: String,
@@ -302,7 +276,7 @@ pub(crate) struct ListReport {
     pub(crate) prefixes: usize,
     /// Creation time of the list, according to the list itself.
     pub(crate) created: Option<String>,
-    /// Time of the last response that confirmed the list. `age_seconds` is the time since then.
+    /// Time of the last response that confirmed the list.
     pub(crate) confirmed: Option<String>,
     pub(crate) age_seconds: Option<u64>,
     /// Why the last fetch failed; `None` if it succeeded.
@@ -319,36 +293,34 @@ pub(crate) struct DirectoryReport {
     pub(crate) problem: Option<String>,
 }
 
-/// A network path that may hide the addresses of clients, for example because of a proxy. On this
-/// path, a failed check does not refute a claim.
+/// A site, listener, crawler and method. For this combination, a proxy may hide the addresses of
+/// clients, so a failed check does not prove that a client is an impostor.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct SuspectReport {
     pub(crate) site: String,
     pub(crate) listener: String,
     /// Name of the crawler; empty for signatures that do not name a registered crawler.
     pub(crate) crawler: String,
-    /// Kind of evidence with failed checks: `range`, `rdns` or `signature`.
+    /// The method of verification that failed: `range`, `rdns` or `signature`.
     pub(crate) method: String,
-    /// Networks that contain most of the client addresses on this path. These networks may be
-    /// missing in `trusted_proxies`.
+    /// Networks that contain most of the client addresses. These networks may be missing in
+    /// `trusted_proxies`.
     pub(crate) networks: Vec<String>,
-    /// Time of the last verified request of this crawler on this path.
     pub(crate) last_verified: Option<String>,
 }
 
 /// Response to `POST /reload`.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct ReloadReport {
-    /// Result of reading the config again; `None` if it was not read.
+    /// `None` if the config was not read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) config: Option<ReloadOutcome>,
-    /// Result of reading the extra registry again; `None` if there is none.
+    /// `None` if the config has neither an extra nor a published registry.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) registry: Option<ReloadOutcome>,
     pub(crate) sites: Vec<SiteReload>,
 }
 
-/// Result of reading the config or the registry again.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct ReloadOutcome {
     /// `published` or `kept`. For a config, also `unchanged` or `partly`.
@@ -360,19 +332,17 @@ pub(crate) struct ReloadOutcome {
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct SiteReload {
     pub(crate) name: String,
-    /// End of the grace period. Until then, requests that new rules disallow are only observed.
+    /// End of the grace period. Until then, requests that new rules disallow are neither refused
+    /// nor tagged.
     pub(crate) grace_end: Option<String>,
-    /// Number of rules that are not enforced until `grace_end`.
     #[serde(default)]
     pub(crate) grace_rules: usize,
     /// `published`, `unchanged`, `kept` (the new file was rejected) or `gated` (the new file is
     /// held until an operator accepts it).
     pub(crate) outcome: String,
-    /// Hash of the version that is live now.
     pub(crate) hash: Option<String>,
     pub(crate) message: String,
-    /// State of the appended lists after they were read again. If the site has a folder of files,
-    /// this is set only in the result of the first file.
+    /// If each host has its own robots.txt, only the entry of the first file contains this list.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) append: Vec<AppendReport>,
 }
@@ -380,19 +350,12 @@ pub(crate) struct SiteReload {
 /// The change made by `POST /accept`, `POST /rollback` or `POST /enforce`.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct ChangeReport {
-    /// The changed site; `None` if the change was for all sites.
     pub(crate) site: Option<String>,
-    /// Describes the change in one sentence.
     pub(crate) message: String,
-    /// Hash of the version that is live now.
     pub(crate) hash: Option<String>,
-    /// Hash of the version that was live before the change.
     pub(crate) before: Option<String>,
-    /// Hash of the version that is pending after the change.
     pub(crate) waiting: Option<String>,
-    /// New state of the kill switch: `on` or `off`.
     pub(crate) enforcement: Option<String>,
-    /// Previous state of the kill switch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) enforcement_before: Option<String>,
     /// Whether a running robotsd made the change; otherwise the change takes effect at the next
@@ -400,28 +363,25 @@ pub(crate) struct ChangeReport {
     pub(crate) running: bool,
     /// Whether the change survives a restart.
     pub(crate) kept: bool,
-    /// Reason why the change does not survive a restart although it should, or the replicas that
-    /// have not received the change.
+    /// Reason why the change will be lost at a restart, or the replicas that have not received the
+    /// change.
     pub(crate) problem: Option<String>,
-    /// Next steps for the operator.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) next: Vec<NextStep>,
 }
 
-/// Response to `GET /fleet`: the fleet's document and the state of its replicas, according to the
-/// last read of the replica that responds.
+/// Response to `GET /fleet`: the fleet's document and the state of its replicas, as the responding
+/// replica last read them from the store.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct FleetReport {
     pub(crate) name: String,
-    /// Name of the replica that responds.
     pub(crate) replica: String,
     pub(crate) store: String,
-    /// State of the replica that responds, as determined by this replica itself.
+    /// State of the responding replica, as determined by the replica itself.
     pub(crate) state: ReplicaState,
     pub(crate) epoch: Option<String>,
     /// Revision of the document in the store; `None` if the store has no document.
     pub(crate) rev: Option<u64>,
-    /// Time when the document was last read.
     pub(crate) read: Option<String>,
     #[serde(default)]
     pub(crate) problems: Vec<String>,
@@ -448,7 +408,6 @@ pub(crate) struct FleetEntry {
     pub(crate) why: Option<String>,
 }
 
-/// A replica of a fleet.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct FleetReplica {
     pub(crate) replica: String,
@@ -457,7 +416,6 @@ pub(crate) struct FleetReplica {
     pub(crate) why: Option<String>,
     pub(crate) version: String,
     pub(crate) silent_seconds: u64,
-    /// Versions that the replica serves, by site.
     #[serde(default)]
     pub(crate) sites: ServedVersions,
 }
@@ -477,8 +435,8 @@ word_enum! {
         Missing = "missing",
         /// The replica cannot reach the store, or has not read the document since it started.
         Stale = "stale",
-        /// The document is older than before: entries that the replica knows are missing from the
-        /// document, or older in the document.
+        /// The store contains an older document than the replica has already read: entries are
+        /// missing or older.
         WentBack = "went-back",
         /// The document in the store belongs to another fleet.
         Foreign = "foreign",
@@ -486,10 +444,9 @@ word_enum! {
         Rejected = "rejected",
         /// The replica cannot read some fields of the document.
         Damaged = "damaged",
-        /// Another process uses the name of this replica.
         Doubled = "doubled",
         /// The replica reports no problem. Only the replica itself reports this state. Other
-        /// processes then compare the replica with the document, and replace the state by `Synced`,
+        /// processes compare the replica with the document, and replace this state with `Synced`,
         /// `Behind` or `Lacks`.
         Current = "current",
         /// The replica has not read a document yet, or runs another version of robotsd that reports
@@ -501,8 +458,8 @@ word_enum! {
 }
 
 impl ReplicaState {
-    /// Reports whether this state is determined by the replica itself, and not by comparing it with
-    /// the document.
+    /// Reports whether the replica itself determined this state. The other states result from a
+    /// comparison with the document.
     pub(crate) const fn is_own(self) -> bool {
         matches!(
             self,
@@ -523,13 +480,11 @@ impl FleetReport {
         self.replicas.iter().filter(|replica| replica.state == ReplicaState::Synced).count()
     }
 
-    /// Reports whether there are no problems and every replica has applied the whole document.
     pub(crate) fn is_synced(&self) -> bool {
         self.problems.is_empty() && self.rev.is_some() && self.synced() == self.replicas.len()
     }
 }
 
-/// The response of a replica to a command, or the reason why there is no response.
 #[derive(Debug, Serialize)]
 pub(crate) struct ReplicaAnswer<T> {
     pub(crate) replica: String,
@@ -556,11 +511,9 @@ pub(crate) struct RecordedReload {
     pub(crate) origin: String,
     pub(crate) hash: Option<String>,
     pub(crate) findings: Findings,
-    /// Effect of the version on crawlers, in one sentence.
     pub(crate) effect: Option<String>,
     pub(crate) message: String,
-    /// Name of the person who made the decision; `None` if unknown. `reason` is the reason that
-    /// this person gave.
+    /// `None` if the person is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) who: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -568,8 +521,7 @@ pub(crate) struct RecordedReload {
 }
 
 impl RecordedReload {
-    /// Formats who made the decision, and why: ` by alice: "the sale"`. An unknown person or reason
-    /// is left out.
+    /// Formats who made the decision, and why: ` by alice: "the sale"`.
     pub(crate) fn attribution(&self) -> String {
         let who = self.who.iter().map(|who| format!(" by {who}"));
         who.chain(self.reason.iter().map(|reason| format!(": {reason:?}"))).collect()
@@ -581,8 +533,8 @@ impl ChangeReport {
         Self { message, ..Self::default() }
     }
 
-    /// Returns a sentence that warns that the change will be lost when the process ends, or that
-    /// some replicas have not received it. `None` if there is no need for a warning.
+    /// Warns that the change will be lost when the process ends, or that some replicas have not
+    /// received it.
     pub(crate) fn end(&self) -> Option<String> {
         let why = match (&self.problem, self.kept) {
             (Some(problem), true) => {

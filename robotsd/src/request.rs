@@ -1,10 +1,9 @@
 //! Decides about requests to sites. The client sends the request to robotsd, or another proxy
-//! describes the client's request in a decision request. First, evidence about the sender is
-//! collected. Then the layer evaluates the robots.txt, and the shared rate store is queried if the
-//! crawler is rate-limited. Finally, the decision is counted.
+//! describes the client's request in a decision request.
 //!
-//! If the rate store does not answer, the process counts the request itself. Requests whose rate
-//! limit is only observed do not wait for the store.
+//! If a crawler is rate-limited, a store that several processes share counts its requests. If the
+//! store does not answer, the process counts the request itself. If a rate limit is only observed
+//! and not enforced, requests do not wait for the store.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,19 +17,17 @@ use tower_robots::policy::{RateLimit, RateMode};
 use crate::counting::{CountedRequest, OutcomeCounts, SendingServices};
 use crate::shared_rate::{SharedBucket, SharedKey, SharedRate, SharedVerdict};
 
-/// Decides about the requests to one site. Each worker has its own value.
+/// Each worker has its own `SiteJudge` for a site.
 #[derive(Clone, Debug)]
 pub(crate) struct SiteJudge {
     /// Name of the site in the access log.
     pub(crate) name: Arc<str>,
-    /// Counters of this worker.
     pub(crate) counts: Arc<OutcomeCounts>,
-    /// Layer that identifies crawlers, evaluates robots.txt and writes to the log.
     pub(crate) layer: RobotsLayer,
     pub(crate) evidence: VerifyLayer,
-    /// The shared rate store; `None` if this process counts separately.
+    /// `None` if this process counts the requests of crawlers alone.
     pub(crate) store: Option<PaceStore>,
-    /// Services that refer visitors; `None` if the board is disabled.
+    /// `None` if the board is disabled.
     pub(crate) services: Option<Arc<SendingServices>>,
 }
 
@@ -43,7 +40,6 @@ pub(crate) enum RobotsTxtFrom {
 }
 
 impl SiteJudge {
-    /// Decides about a request, and counts the decision.
     pub(crate) async fn answer(
         &self,
         request: &OriginalRequest<'_>,
@@ -57,14 +53,14 @@ impl SiteJudge {
         };
         let judgement = self.layer.decide(&original);
         let wait = match (&self.store, judgement.rate_limited()) {
-            // The future is boxed. Otherwise, every request would need the memory for this future,
-            // although very few requests wait for the store.
+            // Boxed, because otherwise every request would need the memory of this future, and very
+            // few requests wait for the store.
             (Some(store), Some(rate_limited)) => Box::pin(store.ask(rate_limited)).await,
             _ => None,
         };
         let answer = judgement.respond(wait);
-        // Refused requests and requests for robots.txt are not counted here, because their
-        // responses are not content of the site.
+        // Referred visitors and fetched pages are counted only if the response is content of the
+        // site.
         if let (Some(services), Outcome::Pass | Outcome::Tag) = (&self.services, &answer.outcome) {
             counted.sent_by(services.of_request(request, answer.record.as_deref()));
             if let Some(record) = answer.record.as_deref().filter(|_| is_for_page(request)) {
@@ -76,12 +72,10 @@ impl SiteJudge {
     }
 }
 
-/// Reports whether the client requested a page, rather than an asset such as an image.
 fn is_for_page(request: &OriginalRequest<'_>) -> bool {
     *request.method == Method::GET && !RateLimit::is_for_asset(request.target())
 }
 
-/// The shared rate store, and the data for the keys of this site's buckets in the store.
 #[derive(Clone, Debug)]
 pub(crate) struct PaceStore {
     pub(crate) store: SharedRate,
@@ -91,11 +85,11 @@ pub(crate) struct PaceStore {
 }
 
 impl PaceStore {
-    /// Asks the store how long a request would have to wait. Returns zero if the request is
-    /// allowed, and `None` if the store does not respond.
+    /// Asks the store how long the request would have to wait. `None` if the store does not
+    /// respond.
     async fn ask(&self, rate_limited: &RateLimitedRequest) -> Option<Duration> {
-        // The key contains only the name of the file, because the file may be in a different folder
-        // on another machine.
+        // The key contains the name of the robots.txt file without its folder, because the folder
+        // may differ between machines.
         let file = Path::new(&rate_limited.origin).file_name().filter(|_| self.has_directory).unwrap_or_default();
         let key = SharedKey::new(&[self.site.as_bytes(), file.as_encoded_bytes(), rate_limited.key.as_bytes()]);
         let bucket = SharedBucket::new(rate_limited.interval, rate_limited.burst.get());

@@ -9,7 +9,7 @@ use tower_robots::rules::ValueError;
 
 use crate::names::did_you_mean;
 
-/// A selection of crawlers. A value without a key is the name of a crawler, or `index`.
+/// Without a key, the value is the name of a crawler, or `index`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Selector {
     Agent(String),
@@ -43,8 +43,9 @@ impl FromStr for Selector {
 const FORMS: &str = "write a name, \"category:WORD\", \"operator:NAME\" or \"index\"";
 
 impl Selector {
-    /// Returns the names of the crawlers that a word selects. A word that is not `index`, a
-    /// category or an operator is returned unchanged. It may be a name or a whole header.
+    /// Returns the names of the crawlers that a word selects. If the word is not `index`, a
+    /// category or an operator, it is the name of a crawler or a whole `User-Agent` header, and is
+    /// returned unchanged.
     ///
     /// # Errors
     ///
@@ -58,7 +59,6 @@ impl Selector {
         Ok(crawlers.into_iter().map(|crawler| &*crawler.name).collect())
     }
 
-    /// Converts the selection to the type that the policy compares with agents.
     pub(crate) fn crawlers(&self) -> Result<Crawlers, ValueError> {
         Ok(match self {
             Self::Agent(name) => Crawlers::agent(name)?,
@@ -68,7 +68,6 @@ impl Selector {
         })
     }
 
-    /// Reports whether a crawler is selected.
     pub(crate) fn has(&self, crawler: &Crawler) -> bool {
         match self {
             Self::Agent(name) => crawler.name.eq_ignore_ascii_case(name),
@@ -78,8 +77,6 @@ impl Selector {
         }
     }
 
-    /// Returns the selected crawlers of a registry. Returns an error if the operator has no crawler
-    /// in the registry.
     pub(crate) fn of<'r>(&self, registry: &'r Registry) -> Result<Vec<&'r Crawler>, String> {
         let crawlers: Vec<_> = registry.crawlers().filter(|crawler| self.has(crawler)).collect();
         match self {

@@ -14,7 +14,6 @@ use tokio::net::UnixStream;
 use tokio::time::{Instant, Sleep, sleep};
 use tokio_rustls::{TlsStream, server};
 
-/// A connected socket.
 #[derive(Debug)]
 pub(crate) enum Socket {
     Tcp(TcpStream),
@@ -25,8 +24,7 @@ pub(crate) enum Socket {
 }
 
 impl Socket {
-    /// Returns the protocol that was negotiated in the TLS handshake; `None` if no protocol was
-    /// negotiated, or if the socket does not use TLS.
+    /// Returns `None` if TLS negotiated no protocol, or if the socket does not use TLS.
     pub(crate) fn protocol(&self) -> Option<&[u8]> {
         match self {
             Self::Tls(stream) => stream.get_ref().1.alpn_protocol(),
@@ -48,12 +46,13 @@ impl Socket {
     }
 }
 
-/// Closes a socket without loss of the response. After the last byte is sent, received bytes are
-/// discarded until the peer closes the socket or a limit is reached.
+/// Sends the end of a response, then discards received bytes until the peer closes the socket or a
+/// limit is reached.
 ///
 /// If a socket is closed while bytes are unread or still arriving, the connection is reset (RFC
-/// 9112, section 9.6), and the peer may lose the response. These bytes are often frames and
-/// requests of an HTTP/2 client, or the rest of an upload whose response was sent early.
+/// 9112, section 9.6), and the peer may lose the response. Such bytes are often frames or further
+/// requests from an HTTP/2 client, or the rest of an upload that was answered before it was
+/// complete.
 #[derive(Debug)]
 pub(crate) struct LingeringClose {
     quiet: Pin<Box<Sleep>>,
@@ -61,13 +60,12 @@ pub(crate) struct LingeringClose {
     octets: usize,
 }
 
-/// Maximum time without bytes from the peer. [`MAX_TIME`] is the maximum time of the whole
-/// lingering close.
+/// Maximum time without bytes from the peer.
 const MAX_SILENCE: Duration = Duration::from_secs(5);
 const MAX_TIME: Duration = Duration::from_secs(10);
 
-/// Maximum number of discarded bytes. The limit ends endless uploads. [`ROOM`] is the size of the
-/// read buffer, in bytes. [`READS`] is the maximum number of reads before the task yields.
+/// Maximum number of discarded bytes, so that an endless upload cannot keep the socket open.
+/// [`READS`] is the number of reads before the task yields.
 const DISCARDED: usize = 64 << 20;
 const ROOM: usize = 4 * 1024;
 const READS: usize = 16;
@@ -100,8 +98,7 @@ impl LingeringClose {
     }
 }
 
-/// Writes slices of bytes. A single slice is written with a plain write, which is faster than a
-/// vectored write.
+/// Writes a single slice with a plain write, which is faster than a vectored write.
 pub(crate) fn poll_write_slices<W: AsyncWrite + Unpin>(
     socket: &mut W,
     cx: &mut Context<'_>,
@@ -113,9 +110,8 @@ pub(crate) fn poll_write_slices<W: AsyncWrite + Unpin>(
     }
 }
 
-/// Encrypts bytes for a client. The TLS session sends the encrypted bytes when its buffer is full,
-/// or at the next flush. One system call can therefore send several records. Callers must flush
-/// after the last slice.
+/// Encrypts bytes for a client. The TLS session sends them when its buffer is full, or at the next
+/// flush, so callers must flush after the last slice.
 fn poll_encrypt(
     stream: &mut server::TlsStream<TcpStream>,
     cx: &mut Context<'_>,
@@ -130,7 +126,6 @@ fn poll_encrypt(
     }
 }
 
-/// Evaluates an expression with the stream of any variant of `Socket`.
 macro_rules! of_any {
     ($kind:expr, $socket:ident => $answer:expr) => {
         match $kind {
@@ -150,9 +145,9 @@ impl AsyncRead for Socket {
                 let is_client = matches!(**stream, TlsStream::Server(_));
                 Poll::Ready(match ready!(Pin::new(stream).poll_read(cx, buffer)) {
                     // Many clients close a connection without a close_notify. This is normal,
-                    // because truncated requests are detected by their length. For connections to
-                    // upstreams, it is an error, because the end of the connection may mark the end
-                    // of a response.
+                    // because the length of a request shows that it is truncated. For a connection
+                    // to an upstream it is an error, because the end of the connection may mark the
+                    // end of a response.
                     Err(error) if is_client && error.kind() == UnexpectedEof => Ok(()),
                     read => read,
                 })
@@ -193,8 +188,8 @@ impl AsyncWrite for Socket {
         match self.get_mut() {
             Self::Tcp(socket) => Pin::new(socket).poll_shutdown(cx),
             Self::Unix(socket) => Pin::new(socket).poll_shutdown(cx),
-            // Only the close_notify was not sent yet. A peer that has closed the connection does
-            // not need it.
+            // Everything except the close_notify has been sent. A peer that has already closed the
+            // connection does not need the close_notify.
             Self::Tls(stream) => Poll::Ready(match ready!(Pin::new(stream).poll_shutdown(cx)) {
                 Err(error) if matches!(error.kind(), BrokenPipe | ConnectionReset | NotConnected) => Ok(()),
                 shut => shut,

@@ -7,7 +7,6 @@
 
 use tower_robots::rules::{Authority, Port};
 
-/// A path with an optional query, or a complete URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TargetUrl<'a> {
     text: &'a [u8],
@@ -71,12 +70,11 @@ impl<'a> TargetUrl<'a> {
         Ok(Self { text, authority: Some(authority) })
     }
 
-    /// Returns the path or URL as written.
     pub(crate) const fn as_bytes(&self) -> &'a [u8] {
         self.text
     }
 
-    /// Returns the host and port as written in the URL; `None` for a path.
+    /// Returns the host as written in the URL, and `None` for a path.
     pub(crate) fn host(&self) -> Option<&'a [u8]> {
         self.authority.map(|authority| authority.host_and_port)
     }
@@ -95,8 +93,8 @@ impl<'a> TargetUrl<'a> {
     }
 }
 
-/// Returns the path or URL on a line of a list. A comment is removed. A comment begins with a `#`
-/// at the start of the line or after white space. `None` if the line contains nothing else.
+/// Returns the path or URL on a line of a list, without a comment that begins with a `#` at the
+/// start of the line or after white space.
 pub(crate) fn listed(line: &[u8]) -> Option<&[u8]> {
     let line = line.trim_ascii();
     let is_comment = |at: &usize| *at == 0 || line[*at - 1].is_ascii_whitespace();
@@ -104,13 +102,11 @@ pub(crate) fn listed(line: &[u8]) -> Option<&[u8]> {
     Some(line[..end].trim_ascii_end()).filter(|target| !target.is_empty())
 }
 
-/// Reports whether this is the scheme `http` or `https`.
 pub(crate) fn is_http(scheme: &[u8]) -> bool {
     scheme.eq_ignore_ascii_case(b"http") || scheme.eq_ignore_ascii_case(b"https")
 }
 
-/// Reports whether the first segment of `word` looks like a host name. If so, `word` is probably a
-/// URL without a scheme.
+/// Reports whether `word` begins like a host name. If so, it is probably a URL without a scheme.
 fn begins_with_host(word: &str) -> bool {
     let first = word.split(['/', '?', '#']).next().unwrap_or_default();
     let is_name = |host: &str| host.chars().all(|char| char.is_alphanumeric() || matches!(char, '.' | '-' | '_'));
@@ -118,8 +114,8 @@ fn begins_with_host(word: &str) -> bool {
     if port.is_some_and(|port| port.parse::<u16>().is_err()) || host.is_empty() || !is_name(host) {
         return false;
     }
-    // A word with a dot is not always a host: `index.html` may be a path. If a slash follows the
-    // word, as in `example.com/index.html`, it is a host.
+    // If the first segment contains a dot, it counts as the host only if something follows it, as
+    // in `example.com/index.html`. Alone, it may be a path such as `index.html`.
     let is_alone = first.len() == word.len();
     port.is_some() || host == "localhost" || host.starts_with("www.") || (host.contains('.') && !is_alone)
 }

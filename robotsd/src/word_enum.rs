@@ -1,7 +1,7 @@
-//! A macro for enums whose variants have names, for the log, metrics, JSON and pages.
+//! A macro for enums whose variants are written as words in the log, metrics, JSON and pages.
 
-/// Declares an enum whose variants have names. Adds the constant `ALL` and the method `as_str`.
-/// There is no parser for the names.
+/// Declares an enum and the word for each variant. Adds the constant `ALL` and the method `as_str`.
+/// The words cannot be parsed.
 macro_rules! word_enum {
     (
         $(#[$about:meta])*
@@ -13,11 +13,9 @@ macro_rules! word_enum {
         }
 
         impl $name {
-            /// All variants, in the order of declaration.
             #[allow(dead_code, reason = "some enums do not use it")]
             $vis const ALL: [Self; [$($word),+].len()] = [$(Self::$value),+];
 
-            /// Returns the name of the variant.
             $vis const fn as_str(self) -> &'static str {
                 match self {
                     $(Self::$value => $word,)+

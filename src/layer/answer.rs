@@ -47,7 +47,6 @@ pub enum Outcome {
 }
 
 impl Answer {
-    /// Returns an answer that forwards the request unchanged and without a record.
     pub(super) fn pass() -> Self {
         Self {
             outcome: Outcome::Pass,
@@ -58,8 +57,7 @@ impl Answer {
         }
     }
 
-    /// Sets the fields to add to the response of a forwarded request. If the layer responds itself,
-    /// adds only the licence links in `fields` to its own response.
+    /// If the layer responds itself, adds only the licence links in `fields` to its own response.
     pub(super) fn with_fields(mut self, fields: Option<Box<ResponseFields>>) -> Self {
         match (&mut self.outcome, fields) {
             (Outcome::Respond(response), Some(fields)) => fields.add_to_refusal(response.headers_mut()),
@@ -68,8 +66,7 @@ impl Answer {
         self
     }
 
-    /// Adds `mark` to the extensions of the forwarded request. It tells inner layers what this
-    /// layer has decided.
+    /// Tells inner layers what this layer has decided.
     pub(super) fn with(mut self, mark: Option<OuterDecision>) -> Self {
         if let Some(mark) = mark {
             self.extensions.insert(mark);
@@ -102,7 +99,6 @@ impl Answer {
                 return Some(*response);
             }
         }
-        // If an outer layer has tagged the request, its record is kept.
         if let Some(record) = record.filter(|record| record.action == Action::Tag || !is_tagged(request.extensions())) {
             request.extensions_mut().insert(*record);
         }

@@ -89,7 +89,6 @@ impl RobotsLayer {
     }
 }
 
-/// Returns the peer's address from axum's `ConnectInfo` or, in tests, from `MockConnectInfo`.
 fn connected_address(extensions: &Extensions) -> Option<IpAddr> {
     let connected = extensions.get::<ConnectInfo<SocketAddr>>().map(|ConnectInfo(address)| address.ip());
     connected.or_else(|| extensions.get::<MockConnectInfo<SocketAddr>>().map(|MockConnectInfo(address)| address.ip()))

@@ -48,8 +48,6 @@ pub(super) struct RateLimited {
     fields: Option<Box<ResponseFields>>,
 }
 
-/// A request that is being judged, with its client, the layer, and the version of robots.txt whose
-/// rules apply.
 struct JudgedRequest<'j> {
     layer: &'j Enforcer,
     live: &'j LiveRobots,
@@ -57,11 +55,9 @@ struct JudgedRequest<'j> {
     content: &'j Content,
     request: &'j OriginalRequest<'j>,
     agents: &'j [Agent],
-    /// The result of checking who sent the request; `None` if claims are not checked.
+    /// The result of checking who sent the request; `None` if senders are not checked.
     identity: Option<Identity>,
-    /// The client's address, looked up when a rule first needs it.
     address: OnceCell<Option<IpAddr>>,
-    /// The decision of an outer layer, if one has already judged this request.
     outside: Option<&'j OuterDecision>,
 }
 
@@ -71,8 +67,8 @@ impl Enforcer {
         self.answer_judged(self.judge(request), request, None)
     }
 
-    /// Returns the answer to a judged request. `wait` is the time to wait that the store returned:
-    /// zero if the request passes, `None` if no store has counted the request.
+    /// `wait` is the time to wait that the store returned: zero if the request passes, `None` if no
+    /// store has counted the request.
     pub(super) fn answer_judged(&self, judged: Judged, request: OriginalRequest<'_>, wait: Option<Duration>) -> Answer {
         match judged {
             Ok(answer) => answer,
@@ -111,8 +107,7 @@ impl Enforcer {
             Some(Duration::ZERO) => {
                 // The store's reply decides, so the request passes even if the local bucket is
                 // empty. A token is taken from the local bucket anyway, because this process counts
-                // alone while the store is unreachable, and its bucket should then agree with the
-                // store.
+                // alone while the store is unreachable.
                 take();
                 None
             }
@@ -121,8 +116,7 @@ impl Enforcer {
         judged.complete(wait.map_or(decision, |wait| decision.too_soon(wait)))
     }
 
-    /// Finds the site that the request's host belongs to, and judges the request. A request without
-    /// a site passes.
+    /// A request whose host belongs to no site passes.
     pub(super) fn judge(&self, request: OriginalRequest<'_>) -> Judged {
         let sites = self.sites.load();
         let Some(live) = sites.find(|| request.site_key()) else {
@@ -140,7 +134,6 @@ impl Enforcer {
         unless_it_panics(live, || self.judge_for(live, request)).unwrap_or_else(|| Ok(Answer::pass()))
     }
 
-    /// Judges the request by the rules of `live`. If the request has a rate limit, also counts it.
     fn judge_for(&self, live: &LiveRobots, request: OriginalRequest<'_>) -> Judged {
         let snapshot = &live.load();
         let request = &self.with_target(request);
@@ -202,7 +195,7 @@ impl Enforcer {
         unless_it_panics(live, answer).unwrap_or_else(Answer::pass)
     }
 
-    /// Answers a request for `/robots.txt`. Every agent may always fetch it.
+    /// Every agent may always fetch `/robots.txt`.
     fn robots_txt(
         &self,
         live: &LiveRobots,
@@ -228,7 +221,6 @@ impl Enforcer {
         self.with_record(Outcome::Respond(response.into()), record)
     }
 
-    /// Returns the record of a crawler's request for `/robots.txt`.
     fn record_of_reader(
         &self,
         live: &LiveRobots,
@@ -252,8 +244,7 @@ impl Enforcer {
         }
     }
 
-    /// Reports whether the check of the request's sender still waits for a lookup or download. If
-    /// `lookups` is set, the lookups of agents by this function are counted there.
+    /// Reports whether the check of the request's sender still waits for a lookup or download.
     #[cfg(feature = "verify")]
     pub(super) fn is_evidence_awaited(&self, request: OriginalRequest<'_>, lookups: Option<&AgentLookups>) -> bool {
         let Some(check) = &self.sender_check else { return false };
@@ -291,7 +282,6 @@ fn unless_it_panics<T>(live: &LiveRobots, judge: impl FnOnce() -> T) -> Option<T
 }
 
 impl<'j> JudgedRequest<'j> {
-    /// Makes the decision about the request. If the request has a rate limit, also counts it.
     fn judge(&self) -> Judged {
         let layer = self.layer;
         let decision = if layer.exempt_if.as_ref().is_some_and(|is_exempt| is_exempt(self.request.extensions)) {
@@ -309,8 +299,6 @@ impl<'j> JudgedRequest<'j> {
             self.count_unlisted_proxy(bucket.as_ref().map(|(key, ..)| key));
         }
         let Some((key, quota, mode)) = bucket else {
-            // Most requests have no rate limit and need no record, so a record is created only if
-            // one is needed.
             return Ok(if self.is_recorded(&decision) { self.complete(decision) } else { self.pass(&decision) });
         };
         let wait = match layer.counting {
@@ -333,15 +321,13 @@ impl<'j> JudgedRequest<'j> {
         Ok(self.complete(wait.map_or(decision, |wait| decision.too_soon(wait))))
     }
 
-    /// Counts the request if the policy depends on the sender, but the sender was not checked.
     fn count_unchecked_claim(&self) {
         if self.identity.is_none() && self.snapshot.policy.heeds_claims(self.agents) {
             self.live.site.counts.count_unchecked_claim();
         }
     }
 
-    /// Counts a request whose client address is unknown, if the policy needs the address. It needs
-    /// the address to find exempt networks, to select a rate limit bucket, and to check the sender.
+    /// Counts the request if the policy needs the client's address, but the address is unknown.
     fn count_missing_address(&self, bucket: Option<&RateKey<'_>>) {
         let policy = &self.snapshot.policy;
         let is_undecided = || self.identity == Some(Identity::Undecided(UndecidedReason::Address));
@@ -354,8 +340,8 @@ impl<'j> JudgedRequest<'j> {
         }
     }
 
-    /// Counts the request if the policy needs the client's address, but the request came through an
-    /// unlisted proxy. In this case, the proxy's address was used instead of the client's.
+    /// Counts the request if the policy used the address of an unlisted proxy as the client's
+    /// address.
     fn count_unlisted_proxy(&self, bucket: Option<&RateKey<'_>>) {
         let policy = &self.snapshot.policy;
         let is_needed = policy.exempts_networks()
@@ -366,10 +352,9 @@ impl<'j> JudgedRequest<'j> {
         }
     }
 
-    /// Returns the decision of the policy, based on the verdict of the rules.
     fn decide(&self) -> Decision<'j> {
-        // The policy may call this function twice, because the policy also computes the action
-        // under the mode `refuse`. So the address is cached.
+        // The policy may ask for the address twice, because it also computes the action under the
+        // mode `refuse`. So the address is cached.
         let address = || self.address();
         let mut facts = RequestFacts::of_target(self.request.method.as_str(), self.request.target());
         facts.address = Some(&address);
@@ -381,11 +366,11 @@ impl<'j> JudgedRequest<'j> {
         *self.address.get_or_init(|| self.layer.address(self.request))
     }
 
-    /// Returns the key of the request's rate limit bucket, with the quota and the rate mode; `None`
-    /// if the request has no rate limit.
+    /// Returns the bucket's key, the quota and the rate mode; `None` if the request has no rate
+    /// limit.
     ///
-    /// The key depends on the identity. A verified crawler has its own bucket, so clients that
-    /// pretend to be this crawler cannot use up its quota; see [`rate`](crate::rate).
+    /// A verified crawler has its own bucket, so clients that pretend to be this crawler cannot use
+    /// up its quota; see [`rate`](crate::rate).
     fn bucket(&self, decision: &Decision<'_>) -> Option<(RateKey<'j>, Quota, RateMode)> {
         let rate_limit = decision.rate_limit?;
         let policy = &self.snapshot.policy;
@@ -399,11 +384,10 @@ impl<'j> JudgedRequest<'j> {
         Some((key, Quota::new(rate_limit.interval, policy.rate_burst()), rate_limit.mode))
     }
 
-    /// Returns the answer to a request that needs no record. Most requests need none.
     #[inline]
     fn pass(&self, decision: &Decision<'_>) -> Answer {
-        // If no group applies to the agent, no mark is added. An inner layer can judge such a
-        // request faster than this layer can add a mark.
+        // If no group applies to the agent, no [`OuterDecision`] is added. An inner layer can judge
+        // such a request faster than this layer can add an extension.
         if decision.reason == Reason::NoGroup {
             return Answer::pass();
         }
@@ -414,8 +398,8 @@ impl<'j> JudgedRequest<'j> {
         Answer::pass().with(self.mark(decision))
     }
 
-    /// Creates the answer for a decision. Takes into account signs that a person sent the request,
-    /// notifies the observers, and creates the response if the request is refused.
+    /// Creates the answer for a decision. Signs that a person sent the request may change the
+    /// action.
     fn complete(&self, decision: Decision<'_>) -> Answer {
         let decision = if decision.reason.is_reported() {
             self.snapshot.policy.weigh(decision, &human_evidence(self.request))
@@ -438,7 +422,6 @@ impl<'j> JudgedRequest<'j> {
         self.layer.with_record(outcome, record).with(mark)
     }
 
-    /// Returns the record of a decision, if an observer or the application needs it.
     fn record(&self, decision: &Decision<'_>) -> Option<Box<Record>> {
         if !self.is_recorded(decision) {
             return None;
@@ -454,9 +437,9 @@ impl<'j> JudgedRequest<'j> {
         decision.reason.is_reported() || self.layer.records_crawlers() && may_be_of_crawler(self.agents, decision)
     }
 
-    /// Notifies the observers, and creates the response if the request is refused. `same` is the
-    /// mark of an outer layer that made the same decision, if any. Observers in this mark have
-    /// already been notified and are skipped.
+    /// Notifies the observers, and creates the response if the request is refused. `same` is set if
+    /// an outer layer made the same decision. The observers that the outer layer has notified are
+    /// then skipped.
     fn carry_out(&self, record: &Record, same: Option<&OuterDecision>) -> Outcome {
         let mut event = Event::new(record, *self.request, self.content.rules().document());
         let outcome = match record.action {
@@ -476,7 +459,6 @@ impl<'j> JudgedRequest<'j> {
         outcome
     }
 
-    /// Returns the application's own refusal, or the default one.
     fn refusal(&self, event: &Event<'_>) -> Response<Bytes> {
         let custom = match &self.layer.refuse_with {
             // The application's own refusal is not used for rate limits. Crawlers slow down only
@@ -495,17 +477,16 @@ impl<'j> JudgedRequest<'j> {
     }
 }
 
-/// Functions for requests that pass through several robots layers, for example in nested routers.
 impl Enforcer {
-    /// Returns the mark of an outer layer. Returns `None` if there is no mark, or if it is for
-    /// another site, method, target or `User-Agent`.
+    /// Returns the decision that an outer layer has stored in the request's extensions. `None` if
+    /// it stored none, or if the decision is for another site, method, target or `User-Agent`.
     fn mark_of<'r>(&self, live: &LiveRobots, request: &OriginalRequest<'r>) -> Option<&'r OuterDecision> {
         self.nested_target?;
         let mark = request.extensions.get::<OuterDecision>()?;
         mark.covers(live, request, self.kept_lines(request)).then_some(mark)
     }
 
-    /// Reports whether the outer layer that added `mark` has already done everything that this
+    /// Reports whether the outer layer that stored `mark` has already done everything that this
     /// layer would do, except adding response fields.
     fn is_done_by(&self, mark: &OuterDecision, request: &OriginalRequest<'_>) -> bool {
         let lacks_extension =
@@ -516,7 +497,7 @@ impl Enforcer {
 }
 
 impl JudgedRequest<'_> {
-    /// Counts requests that show that the layer may be at the wrong place: a router has stripped
+    /// Counts a request that shows that the layer may be in the wrong place: a router has stripped
     /// the target's prefix, or only a layer in a nested router has judged the request.
     fn count_nested(&self, reason: Reason) {
         match self.layer.nested_target {
@@ -529,13 +510,12 @@ impl JudgedRequest<'_> {
         }
     }
 
-    /// Returns the outer layer's mark if the outer layer made the same decision as this layer.
     fn same(&self, decision: &Decision<'_>) -> Option<&OuterDecision> {
         self.outside.filter(|mark| mark.is_of(decision.action, decision.reason))
     }
 
-    /// Returns the mark that this layer adds for inner layers. If an outer layer made the same
-    /// decision, the mark also lists the observers that the outer layer has notified.
+    /// Returns the decision that this layer stores for inner layers. If an outer layer made the
+    /// same decision, also lists the observers that the outer layer has notified.
     fn mark(&self, decision: &Decision<'_>) -> Option<OuterDecision> {
         let layer = self.layer;
         layer.nested_target?;

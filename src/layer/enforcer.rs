@@ -24,7 +24,6 @@ use crate::source::Sites;
 #[cfg(feature = "verify")]
 use crate::source::evidence::Verifier;
 
-/// The sites and callbacks of a layer, shared with its services.
 #[derive(Clone)]
 pub(super) struct Enforcer {
     pub(super) sites: Sites,
@@ -43,7 +42,6 @@ pub(super) struct Enforcer {
     pub(super) observers: Observers,
     pub(super) crawler_records: CrawlerRecords,
     pub(super) refuse_with: Option<RefuseWith>,
-    /// The settings for fields of responses; `None` if no response gets a field.
     pub(super) signals: Option<Arc<Signals>>,
     pub(super) agent_lookups: Option<Arc<AgentLookups>>,
     pub(super) robots_txt: RobotsTxtPlace,
@@ -53,7 +51,7 @@ pub(super) struct Enforcer {
     pub(super) nested_target: Option<fn(&Extensions) -> Option<&Uri>>,
 }
 
-/// State that a layer shares with its clones.
+/// The state that a layer and its clones share.
 #[derive(Default)]
 pub(super) struct LayerNotes {
     /// Set after the layer has logged a request whose host belongs to no site. Only the first such
@@ -65,16 +63,13 @@ pub(super) struct LayerNotes {
     pub(super) has_route: AtomicBool,
 }
 
-/// The server that answers requests for `/robots.txt`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum RobotsTxtPlace {
-    /// This process serves `/robots.txt`.
     Here,
     /// Another server, such as a CDN, serves `/robots.txt`.
     Elsewhere,
 }
 
-/// The place where rate-limited requests are counted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Counting {
     Here,
@@ -97,7 +92,7 @@ pub(super) enum CrawlerRecords {
 }
 
 impl Enforcer {
-    /// Returns the sender of a request. `agents` are the agents that its `User-Agent` names.
+    /// `agents` are the agents that the request's `User-Agent` names.
     pub(super) fn sender(
         &self,
         #[cfg_attr(not(feature = "verify"), expect(unused_variables, reason = "for a check of the sender"))]
@@ -126,12 +121,10 @@ impl Enforcer {
         (way.hops.len() > 1).then(|| way.client().ip())
     }
 
-    /// Returns the address that [`RobotsLayer::address_from`](super::RobotsLayer::address_from) found.
     fn peer(&self, request: &OriginalRequest<'_>) -> Option<IpAddr> {
         self.address_from.as_ref()?(request.extensions)
     }
 
-    /// Reports whether the address belongs to a proxy that the application trusts.
     fn is_trusted(&self, address: IpAddr) -> bool {
         self.trusted_proxies.iter().any(|network| network.contains(address))
     }
@@ -156,14 +149,12 @@ impl Enforcer {
         is_near && is_forwarded && !self.is_trusted(peer)
     }
 
-    /// Returns advice for the operator, who must configure the layer so that it finds the client's
-    /// address.
     pub(super) fn without_address(&self, request: &OriginalRequest<'_>) -> &'static str {
         match self.address_from.as_ref().map(|address| address(request.extensions)) {
             None => "set RobotsLayer::address_from, or use RobotsLayer::for_axum08",
             Some(None) => {
-                "the function of RobotsLayer::address_from returned None; serve an axum app with \
-                 into_make_service_with_connect_info::<SocketAddr>()"
+                "the function that is set with RobotsLayer::address_from returned None; if this is an axum app, serve \
+                 it with into_make_service_with_connect_info::<SocketAddr>()"
             }
             Some(Some(_)) => {
                 "a proxy that RobotsLayer::forwarded_for lists did not forward the client's address; configure this \
@@ -181,17 +172,15 @@ impl Enforcer {
         self.crawler_records > CrawlerRecords::Omit || self.observers.follow_crawlers()
     }
 
-    /// Returns the request with the target that its client sent. If the layer cannot find this
-    /// target, the request is returned unchanged.
+    /// Replaces the target with the one that the client sent, if the layer can find it.
     pub(super) fn with_target<'r>(&self, request: OriginalRequest<'r>) -> OriginalRequest<'r> {
         let request = self.target_from.as_ref().map_or(request, |target| request.looked_up(&**target));
         self.nested_target.map_or(request, |target| request.looked_up(target))
     }
 
-    /// Calls `judge` with the request's agents. The agents are recognised from the client's
-    /// `User-Agent` lines that a proxy has forwarded in another field, if any, and otherwise from
-    /// the request's own `User-Agent` lines. Nearly every request has only one such line, and its
-    /// agents are borrowed from the cache.
+    /// Recognises the agents in the client's `User-Agent` lines that a proxy has forwarded in
+    /// another field, if any, and otherwise in the request's own lines. Nearly every request has
+    /// only one line, and its agents are borrowed from the cache.
     #[inline]
     pub(super) fn with_agents<T>(
         &self,

@@ -27,7 +27,6 @@ const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const SEC_FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 const SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 
-/// Returns the signs, in the fields of a request, that a person sent it.
 pub(super) fn human_evidence<'a>(request: &OriginalRequest<'a>) -> HumanEvidence<'a> {
     let field = |name: &HeaderName| request.headers.get(name).map_or(&b""[..], |value| value.as_bytes());
     let cookies = request.headers.get_all(COOKIE).into_iter();
@@ -82,7 +81,8 @@ impl<'a> Event<'a> {
 }
 
 /// Extension of a response. It marks a refusal that may be replaced with the response of another
-/// server. The status of the replacement is not known yet, so the event contains no status.
+/// server. The status of the replacement is not known yet, so the request's [`Event`] contains no
+/// status.
 #[derive(Clone, Copy, Debug)]
 pub struct Provisional;
 
@@ -99,13 +99,12 @@ pub(super) type Observer = Arc<dyn Fn(&Event<'_>) + Send + Sync>;
 /// Creates the response to a refused request, with its final status.
 pub(super) type RefuseWith = Arc<dyn Fn(&Event<'_>) -> Response<Bytes> + Send + Sync>;
 
-/// The result of checking the sender of a request.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sender {
-    /// The identity of the sender; `None` if claims are not checked.
+    /// The identity of the sender; `None` if senders are not checked.
     pub(super) identity: Option<Identity>,
     /// The crawler that signed the request. It is set only if the `User-Agent` does not name a
-    /// crawler. The rules for this crawler then apply.
+    /// crawler. The rules for the signer then apply.
     pub(super) signer: Option<Agent>,
 }
 
@@ -114,29 +113,24 @@ impl Sender {
         Self { identity: Some(identity), signer: None }
     }
 
-    /// Returns the agents whose rules apply to the request: the signer if there is one, and
-    /// otherwise the claimed agents.
     pub(super) fn agents<'a>(&'a self, claimed: &'a [Agent]) -> &'a [Agent] {
         self.signer.as_ref().map_or(claimed, std::slice::from_ref)
     }
 }
 
-/// The requests that an observer is notified of.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Interest {
-    /// The requests that [`RobotsLayer::on_disallowed`](super::RobotsLayer::on_disallowed) lists:
-    /// disallowed requests, requests that are sent too soon, and requests of impostors.
+    /// Disallowed requests, requests that come too soon, and requests of impostors.
     Reported,
     /// All requests that have a record.
     Crawlers,
 }
 
-/// The observers of a layer. If an observer panics, the others still receive the event. Cloning is
-/// cheap.
+/// If an observer panics, the others still receive the event.
 #[derive(Clone, Default)]
 pub(super) struct Observers {
     list: Arc<Vec<(Interest, Observer)>>,
-    /// Whether an outer layer has already logged this decision.
+    /// Whether an outer layer has already logged the decision that these observers receive.
     #[cfg(feature = "tracing")]
     is_traced: bool,
 }
@@ -163,12 +157,10 @@ impl Observers {
         }
     }
 
-    /// Reports whether `others` contains every observer of this list.
     pub(super) fn are_among(&self, others: &Self) -> bool {
         Arc::ptr_eq(&self.list, &others.list) || self.without(others).list.is_empty()
     }
 
-    /// Returns the observers of this list that are not in `others`.
     pub(super) fn without(&self, others: &Self) -> Self {
         let is_other = |own: &Observer| others.list.iter().any(|(_, it)| Arc::ptr_eq(own, it));
         Self {
@@ -178,7 +170,6 @@ impl Observers {
         }
     }
 
-    /// Returns the union of both lists.
     pub(super) fn with(&self, others: &Self) -> Self {
         let mut all = self.clone();
         Arc::make_mut(&mut all.list).extend(others.without(self).list.iter().cloned());
@@ -186,8 +177,7 @@ impl Observers {
     }
 }
 
-/// Logs the event with `tracing`. The path is logged without the query, because the query may
-/// contain secrets.
+/// The path is logged without the query, because the query may contain secrets.
 #[cfg(feature = "tracing")]
 fn trace(event: &Event<'_>) {
     let record = event.record;
@@ -221,8 +211,8 @@ fn trace(event: &Event<'_>) {
     );
 }
 
-/// Calls a callback of the application that runs after the decision. If the callback panics, counts
-/// the panic and returns `None`. The panic hook has already reported the panic.
+/// Calls a callback that runs after the decision. Returns `None` if it panics; the panic hook has
+/// already reported the panic.
 pub(super) fn guarded<T>(live: &LiveRobots, function: impl FnOnce() -> T) -> Option<T> {
     let called = catch_unwind(AssertUnwindSafe(function)).ok();
     if called.is_none() {

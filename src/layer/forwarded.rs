@@ -14,13 +14,15 @@ use http::header::{FORWARDED, HeaderMap, HeaderName};
 /// The route of a request from the client to this server, as reported by trusted proxies.
 #[derive(Debug)]
 pub struct ForwardedWay {
-    /// The addresses from the peer to the client; never empty. The last address is the client: the
-    /// first one that is not trusted or, if all are trusted, the leftmost one. The port is 0 if the
-    /// entry has no port.
+    /// The addresses from the peer to the client; never empty. The last address is the client's: it
+    /// is the first untrusted address or, if all addresses are trusted, the last valid one. The
+    /// port is 0 if the field contains no port.
     pub hops: Vec<SocketAddr>,
-    /// The scheme of the client's request, as the nearest proxy wrote it.
+    /// The scheme of the client's request: from the client's entry in `Forwarded`, or the last
+    /// value of `X-Forwarded-Proto`.
     pub scheme: Option<Vec<u8>>,
-    /// The host of the client's request, as the nearest proxy wrote it.
+    /// The host of the client's request: from the client's entry in `Forwarded`, or the last value
+    /// of `X-Forwarded-Host`.
     pub host: Option<Vec<u8>>,
 }
 
@@ -33,7 +35,7 @@ impl ForwardedWay {
     ///
     /// Uses `X-Forwarded-*` if there is an `X-Forwarded-For`, and `Forwarded` otherwise, but never
     /// both. Most proxies set only `X-Forwarded-For` and forward the client's own `Forwarded`
-    /// unchanged, so it could be forged.
+    /// unchanged, so a client could forge `Forwarded`.
     pub fn read(fields: &HeaderMap, peer: SocketAddr, trusts: impl Fn(IpAddr) -> bool) -> Self {
         if !fields.contains_key(X_FORWARDED_FOR) && fields.contains_key(FORWARDED) {
             let (hops, client) = way_back(peer, forwarded(fields), trusts);
@@ -50,7 +52,8 @@ impl ForwardedWay {
     }
 }
 
-/// Returns the addresses from the peer to the client, and the entry that contains the client.
+/// Returns the addresses from the peer to the client, and the entry that contains the client's
+/// address.
 fn way_back(
     peer: SocketAddr,
     hops: impl Iterator<Item = Option<Hop>>,
@@ -71,24 +74,21 @@ fn way_back(
     (way, last)
 }
 
-/// Returns the last entry of a comma-separated field. The nearest proxy added it.
+/// The last entry was added by the nearest proxy.
 fn last_of(fields: &HeaderMap, name: &HeaderName) -> Option<Vec<u8>> {
     let lines = fields.get_all(name).iter().rev();
     let mut entries = lines.flat_map(|line| line.as_bytes().rsplit(|octet| *octet == b','));
     entries.next().map(|entry| entry.trim_ascii().to_vec())
 }
 
-/// One entry of `X-Forwarded-For` or `Forwarded`.
 struct Hop {
-    /// The address that this entry contains: the proxy that wrote the entry received the request
-    /// from this address.
+    /// Address that sent the request to the proxy that wrote this entry.
     address: SocketAddr,
     scheme: Option<Vec<u8>>,
     host: Option<Vec<u8>>,
 }
 
-/// Returns the entries of `X-Forwarded-For` from right to left; an entry that is not an address is
-/// `None`.
+/// Goes through the entries from right to left. An entry that is not an address is `None`.
 fn x_forwarded_for(fields: &HeaderMap) -> impl Iterator<Item = Option<Hop>> {
     let lines = fields.get_all(X_FORWARDED_FOR).iter().rev().map(HeaderValue::as_bytes);
     let entries = lines.flat_map(|line| line.rsplit(|octet| *octet == b',')).map(<[u8]>::trim_ascii);
@@ -97,8 +97,8 @@ fn x_forwarded_for(fields: &HeaderMap) -> impl Iterator<Item = Option<Hop>> {
     entries.map(|entry| Some(Hop { address: node(entry)?, scheme: None, host: None }))
 }
 
-/// Returns the hops in `Forwarded`, from right to left. An element that is malformed or has no
-/// address is `None`.
+/// Goes through the elements from right to left. An element that is malformed or has no address is
+/// `None`.
 fn forwarded(fields: &HeaderMap) -> impl Iterator<Item = Option<Hop>> {
     let lines = fields.get_all(FORWARDED).iter().rev().map(HeaderValue::as_bytes);
     let elements = lines.flat_map(|line| {
@@ -143,8 +143,8 @@ fn hop(element: &[u8]) -> Option<Hop> {
     Some(Hop { address: node(&address?)?, scheme, host })
 }
 
-/// Splits at the last delimiter outside quotes. Returns the bytes before and after the delimiter.
-/// Without a delimiter, returns `None` and the whole text.
+/// Splits at the last delimiter outside quotes. Without a delimiter, returns `None` and the whole
+/// text.
 fn split_last(text: &[u8], delimiter: u8) -> (Option<&[u8]>, &[u8]) {
     let mut is_quoted = false;
     for (at, octet) in text.iter().enumerate().rev() {

@@ -1,9 +1,8 @@
 //! gRPC responses that this crate sends instead of the application. Their head contains the gRPC
 //! status, and there is no body ("Trailers-Only" in the specification).
 //!
-//! A gRPC client expects a gRPC status instead of an HTTP error page. A client that receives an
-//! HTTP error page would report a `403` as an unknown error. It would report a `502` as an error
-//! that forbids a retry of the call.
+//! A gRPC client does not understand an HTTP error page. It would report a `403` as an unknown
+//! error, and a `502` as an error that forbids a retry of the call.
 
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -31,8 +30,8 @@ pub enum GrpcCode {
 }
 
 impl GrpcCode {
-    /// Returns the fields of a response that contains nothing but this status. The caller must give
-    /// the response the HTTP status 200 and an empty body.
+    /// Returns the header fields of a response that consists only of this status and the message.
+    /// The caller must give the response the HTTP status 200 and an empty body.
     ///
     /// The message is for people. A longer message is cut off after 1,024 bytes.
     pub fn fields(self, message: &str) -> HeaderMap {
@@ -77,7 +76,6 @@ const GRPC_MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
 /// accept at most 8 KiB of fields.
 const MAX_MESSAGE: usize = 1024;
 
-/// Returns the gRPC status in the fields of a response, if any.
 pub(super) fn said_status(response: &HeaderMap) -> Option<u16> {
     response.get(GRPC_STATUS)?.to_str().ok()?.parse().ok()
 }

@@ -101,18 +101,19 @@ impl RobotsLayer {
     /// `RobotsLayer::for_axum08` uses axum's `ConnectInfo<SocketAddr>`. A second call replaces the
     /// function.
     ///
-    /// A client with an unknown address is in no exempt network, and its address neither verifies
-    /// nor refutes a claim to be a crawler. All clients with unknown addresses that claim to be the
-    /// same crawler share one rate limit bucket. When the policy needs the address of a client for
-    /// the first time and the address is unknown, the layer logs a warning with the target
-    /// `tower_robots::layer`. [`Status::without_address`](crate::live::Status::without_address)
-    /// counts every request for which the policy needed an unknown address.
+    /// If a client's address is unknown, the client is not in any exempt network, and its claim to
+    /// be a crawler cannot be checked by address. All clients with unknown addresses that claim to
+    /// be the same crawler share one rate limit bucket. When the policy needs the address of a
+    /// client for the first time and the address is unknown, the layer logs a warning with the
+    /// target `tower_robots::layer`.
+    /// [`Status::without_address`](crate::live::Status::without_address) counts every request whose
+    /// client address is unknown although the policy needs it.
     ///
     /// The function is called only if a group of the robots.txt applies to the agent of the
     /// request. If the function panics, the request passes, and
     /// [`Status::faults`](crate::live::Status::faults) counts the panic. With hyper, tonic and
-    /// similar servers, the code that accepts a connection puts its address into the extensions of
-    /// each request.
+    /// similar servers, the code that accepts a connection puts the peer's address into the
+    /// extensions of each request.
     pub fn address_from(self, address: impl Fn(&Extensions) -> Option<IpAddr> + Send + Sync + 'static) -> Self {
         self.with(|enforcer| {
             enforcer.address_from = Some(Arc::new(address));
@@ -206,8 +207,8 @@ impl RobotsLayer {
         self.with(|enforcer| enforcer.identity_from = Some(Arc::new(identity)))
     }
 
-    /// Exempts requests that the application has authenticated, such as requests of a logged-in
-    /// session. Exempt requests pass and are not counted for crawl delays. Requests for
+    /// Sets a function that reports whether a request is exempt, for example because it belongs to
+    /// a logged-in session. Exempt requests pass and are not counted for crawl delays. Requests for
     /// `/robots.txt` are answered as usual. The function should only read the result of an
     /// authentication that an outer layer has stored in the extensions. It must not trust cookies
     /// or fields by themselves, because a client can send any value. If the function panics, the
@@ -235,9 +236,9 @@ impl RobotsLayer {
         self.with(|enforcer| enforcer.counting = Counting::InStore)
     }
 
-    /// Makes the layer only create refusals. Use such a layer for proxies that cannot forward a
-    /// refusal and instead fetch it with a second request, after another layer for the same sites
-    /// has refused the first request. This layer does not count requests. If the rules do not
+    /// Restricts the layer to creating refusals. Use such a layer if a proxy cannot forward a
+    /// refusal: after another layer for the same sites has refused a request, the proxy fetches the
+    /// refusal with a second request. This layer does not count requests. If the rules do not
     /// refuse the second request, the response is 429, because the first request must have been
     /// refused for its crawl delay.
     pub fn refusals_only(self) -> Self {
@@ -537,9 +538,9 @@ impl Judgement<'_> {
 
     /// Returns the answer to the request. `wait` is the time to wait that the store returned, or
     /// zero if the request passes. If `wait` is `None`, a request with a
-    /// [bucket](Self::rate_limited) is counted only in this process. A request that the store lets
-    /// pass also takes a token from the bucket in this process. So the two buckets agree if this
-    /// process has to count without the store later.
+    /// [bucket](Self::rate_limited) is counted only in this process. If the store lets a request
+    /// pass, the request also takes a token from the bucket in this process. So the two buckets
+    /// agree if this process has to count without the store later.
     pub fn respond(self, wait: Option<Duration>) -> Answer {
         self.enforcer.answer_judged(self.judged, *self.request, wait)
     }

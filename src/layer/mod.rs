@@ -30,11 +30,10 @@
 //! `/robots.txt`, unless an override sets another mode.
 //!
 //! A policy can also enforce crawl delays
-//! ([`PolicyBuilder::rate`](crate::policy::PolicyBuilder::rate)). An allowed request that comes
-//! before the `Crawl-delay` of its crawler's groups has passed is then answered with 429 and
-//! `Retry-After`. Each verified crawler has its own bucket. Other clients share one bucket per
-//! network, based on the address that [`RobotsLayer::address_from`] finds. See
-//! `docs/src/explanation/rate.md`.
+//! ([`PolicyBuilder::rate`](crate::policy::PolicyBuilder::rate)). If an allowed request comes
+//! before the crawl delay has passed, the response is then 429 with `Retry-After`. Each verified
+//! crawler has its own bucket. Other clients share one bucket per network, based on the address
+//! that [`RobotsLayer::address_from`] finds. See `docs/src/explanation/rate.md`.
 //!
 //! If a client itself sends a `Robots-Verdict` or `Robots_Verdict` field, the layer removes the
 //! field.
@@ -45,16 +44,16 @@
 //!
 //! Put the layer outside caches, and outside every layer that rewrites paths or methods, because it
 //! must judge the request as the client sent it. If the robots layer must be inside a layer that
-//! rewrites, set [`RobotsLayer::target_from`] to find the original target. A concurrency limit
-//! inside the robots layer also delays responses to `/robots.txt`, because the robots layer is
-//! ready only when the inner service is ready. If the limit rejects requests instead of queueing
+//! rewrites paths, set [`RobotsLayer::target_from`] to find the original target. A concurrency
+//! limit inside the robots layer also delays responses to `/robots.txt`, because the robots layer
+//! is ready only when the inner service is ready. If the limit rejects requests instead of queueing
 //! them, `/robots.txt` is not delayed.
 //!
 //! # In axum
 //!
 //! Use `RobotsLayer::for_axum08` (feature `axum08`) for an app on axum 0.8. This layer judges the
 //! whole target, even in a nested router, which strips its prefix from the target. If a request
-//! passes through several such layers for the same site, it is judged only once. A
+//! passes through several such layers for the same site, it is judged only once. A layer from
 //! [`RobotsLayer::new`] in a nested router sees `/drafts/x` if the client sent `/blog/drafts/x`, so
 //! the rules do not match and disallowed crawlers pass.
 //!

@@ -28,7 +28,6 @@ use super::original::OriginalRequest;
 use crate::live::{LiveRobots, SiteIdentity};
 use crate::policy::{Action, Reason};
 
-/// Returns the URI that the outermost router received.
 #[cfg(feature = "axum08")]
 pub(super) fn original_uri(extensions: &Extensions) -> Option<&Uri> {
     extensions.get::<OriginalUri>().map(|original| &original.0)
@@ -41,7 +40,6 @@ pub(super) fn has_route(extensions: &Extensions) -> bool {
     extensions.get::<MatchedPath>().is_some_and(|route| route.as_str() == "/robots.txt")
 }
 
-/// Without the feature `axum08`, the matching route is unknown.
 #[cfg(not(feature = "axum08"))]
 pub(super) const fn has_route(_: &Extensions) -> bool {
     false
@@ -55,15 +53,14 @@ pub(super) fn is_stripped(request: &OriginalRequest<'_>) -> bool {
     original.is_some_and(|original| request.own_uri().is_some_and(|own| own.path_and_query() != original))
 }
 
-/// Without the feature `axum08`, stripped targets cannot be detected.
 #[cfg(not(feature = "axum08"))]
 pub(super) const fn is_stripped(_: &OriginalRequest<'_>) -> bool {
     false
 }
 
-/// Reports whether a nested router handles the request and no outer layer has added a mark. Also
-/// returns `false` for a request that never gets a mark, for example because it has several
-/// `User-Agent` lines.
+/// Reports whether a nested router handles the request and no outer layer has stored its decision
+/// ([`OuterDecision`]). Returns `false` for a request whose decision is never stored, for example
+/// because it has several `User-Agent` lines.
 #[cfg(feature = "axum08")]
 pub(super) fn is_unmarked(request: &OriginalRequest<'_>, kept: &[HeaderValue]) -> bool {
     request.extensions.get::<NestedPath>().is_some()
@@ -71,15 +68,14 @@ pub(super) fn is_unmarked(request: &OriginalRequest<'_>, kept: &[HeaderValue]) -
         && request.target_uri().zip(only_line(request, kept)).is_some()
 }
 
-/// Without the feature `axum08`, nested routers cannot be detected.
 #[cfg(not(feature = "axum08"))]
 pub(super) const fn is_unmarked(_: &OriginalRequest<'_>, _: &[HeaderValue]) -> bool {
     false
 }
 
-/// The mark that a layer adds to the extensions of a judged request. The mark contains the
-/// decision, the site, and everything that the decision depends on. The type is private, so
-/// applications cannot create marks.
+/// The decision that a layer stores in the extensions of a judged request, with the site and
+/// everything that the decision depends on. The type is private, so applications cannot create such
+/// extensions.
 ///
 /// If a service between two layers changes the method, the target or the `User-Agent` of a request,
 /// the inner layer judges the request again. The inner layer also judges the request again if the
@@ -90,7 +86,6 @@ pub(super) struct OuterDecision {
     decision: (Action, Reason),
     /// Whether outer layers have checked the sender.
     pub(super) is_sender_checked: bool,
-    /// The observers that outer layers have notified of the decision.
     pub(super) notified: Observers,
     site: SiteIdentity,
     target: Option<PathAndQuery>,
@@ -99,9 +94,9 @@ pub(super) struct OuterDecision {
 }
 
 impl OuterDecision {
-    /// Creates the mark of a request. `kept` contains the client's `User-Agent` lines that a proxy
-    /// has forwarded in another field, if any. Returns `None` if there are several lines, which is
-    /// rare. An inner layer then judges the request again.
+    /// `kept` contains the client's `User-Agent` lines that a proxy has forwarded in another field.
+    /// Returns `None` if there are several lines, which is rare; an inner layer then judges the
+    /// request again.
     pub(super) fn new(
         live: &LiveRobots,
         request: &OriginalRequest<'_>,
@@ -123,19 +118,16 @@ impl OuterDecision {
         })
     }
 
-    /// Reports whether every inner layer may use the decision, because it depends only on data in
-    /// the mark.
+    /// Reports whether every inner layer may use the decision, because it depends only on the other
+    /// fields.
     pub(super) const fn is_final(&self) -> bool {
         !matches!(self.decision.1, Reason::Exempt | Reason::SuspectHuman)
     }
 
-    /// Reports whether the mark contains this decision.
     pub(super) fn is_of(&self, action: Action, reason: Reason) -> bool {
         self.decision == (action, reason)
     }
 
-    /// Reports whether the mark is for the same site and for a request with the same method, target
-    /// and `User-Agent`.
     pub(super) fn covers(&self, live: &LiveRobots, request: &OriginalRequest<'_>, kept: &[HeaderValue]) -> bool {
         live.is(&self.site)
             && self.method == *request.method

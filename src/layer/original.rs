@@ -20,7 +20,6 @@ use crate::source::Scheme;
 pub struct OriginalRequest<'a> {
     /// The method that the client used.
     pub method: &'a Method,
-    /// The HTTP version that the client used; `None` if it is unknown.
     version: Option<Version>,
     uri: &'a Uri,
     target: TargetIs<'a>,
@@ -29,11 +28,9 @@ pub struct OriginalRequest<'a> {
     pub headers: &'a HeaderMap,
     /// The extensions of the request.
     pub extensions: &'a Extensions,
-    /// The server that responds to the request.
     pub(super) answered_by: AnsweredBy,
 }
 
-/// The server that responds to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AnsweredBy {
     /// This process, which also responds to requests for `/robots.txt`.
@@ -49,7 +46,6 @@ enum TargetIs<'a> {
     Given(&'a [u8]),
 }
 
-/// Where the host of the request comes from. The host is needed only if there are several sites.
 #[derive(Clone, Copy, Debug)]
 enum HostIs<'a> {
     InRequest,
@@ -57,7 +53,8 @@ enum HostIs<'a> {
 }
 
 impl<'a> OriginalRequest<'a> {
-    /// Describes a request that has not been changed since its client sent it.
+    /// Creates an `OriginalRequest` from a request that has not been changed since its client sent
+    /// it.
     pub fn of<B>(request: &'a Request<B>) -> Self {
         Self {
             method: request.method(),
@@ -123,7 +120,6 @@ impl<'a> OriginalRequest<'a> {
             && Self::has_grpc_type(self.headers)
     }
 
-    /// Returns the host and scheme that select the site; `None` if the request has no host.
     pub(super) fn site_key(&self) -> Option<(&'a [u8], Option<Scheme>)> {
         Some((self.host_octets()?, self.scheme()))
     }
@@ -139,8 +135,8 @@ impl<'a> OriginalRequest<'a> {
         }
     }
 
-    /// Returns the scheme if the target contains one. The scheme determines the default port. If
-    /// the host was set by [`with_host`](Self::with_host), the scheme is unknown.
+    /// The scheme determines the default port. If the host was set by
+    /// [`with_host`](Self::with_host), the scheme is unknown.
     pub(super) fn scheme(&self) -> Option<Scheme> {
         match self.host {
             HostIs::InRequest => self.uri.scheme_str().and_then(Scheme::from_name),
@@ -154,7 +150,6 @@ impl<'a> OriginalRequest<'a> {
         find(self.extensions).map_or(self, |uri| Self { target: TargetIs::Found(uri), ..self })
     }
 
-    /// Returns the URI that contains the target, if any.
     pub(super) const fn target_uri(&self) -> Option<&'a Uri> {
         match self.target {
             TargetIs::InRequest => Some(self.uri),

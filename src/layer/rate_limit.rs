@@ -1,5 +1,4 @@
-//! Rate limit buckets in a store that several processes share, and the requests that never have a
-//! rate limit.
+//! Rate limit buckets in a store that several processes share.
 
 use std::net::{IpAddr, Ipv6Addr};
 use std::num::NonZeroU32;
@@ -27,7 +26,7 @@ pub struct RateLimitedRequest {
     /// - the crawler's product token in lower case, or `*` if the client may have invented its
     ///   name, because neither the registry nor the robots.txt contains this name;
     /// - the result of checking who sent the request;
-    /// - the client's network, if its claim to be the crawler is not verified.
+    /// - the client's network, if the client's claim to be the crawler is not verified.
     pub key: String,
     /// Minimum average time between two requests.
     pub interval: Duration,
@@ -64,8 +63,8 @@ const SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 /// a page at once.
 pub(super) fn is_part_of_page(request: &OriginalRequest<'_>) -> bool {
     let is_part = |dest: &[u8]| [&b"style"[..], b"script", b"image", b"font"].contains(&dest);
-    // Comparing the names of all fields costs less than a hash lookup of this name, and few
-    // crawlers send this field.
+    // Few crawlers send `Sec-Fetch-Dest`, and comparing the names of all fields costs less than a
+    // hash lookup.
     let has_dest = || request.headers.keys().any(|name| *name == SEC_FETCH_DEST);
     let dest = || request.headers.get(SEC_FETCH_DEST);
     RateLimit::is_for_asset(request.target()) || has_dest() && dest().is_some_and(|dest| is_part(dest.as_bytes()))

@@ -35,8 +35,8 @@ const MAX_NAME: usize = 128;
 pub struct Record {
     /// The agent, with its class, category and product tokens.
     pub agent: Agent,
-    /// The product token in the robots.txt that the agent obeys. It is set only if the agent has no
-    /// other name.
+    /// The agent's product token, as a group of the robots.txt names it. It is set only if the
+    /// agent has no other name.
     token: Option<String>,
     /// The result of checking who sent the request; `None` if senders are not checked.
     pub identity: Option<Identity>,
@@ -53,8 +53,9 @@ pub struct Record {
     /// the request is only observed, because the previous file did not disallow or limit it. `None`
     /// if no grace period applies, or if the request would pass without a grace period.
     pub grace_end: Option<SystemTime>,
-    /// Number of rules of this version that are in their grace period. It is set only for the first
-    /// request that passes because of this grace period.
+    /// Number of rules that were in their grace period when the robots.txt went live. It is set
+    /// only for the first request, per version of the robots.txt, that passes because of a grace
+    /// period.
     pub grace_rules: Option<usize>,
     /// Whether the rules allow the request. `None` if they were not evaluated, because no group
     /// applies or the request is exempt (for example, a request for `/robots.txt`).
@@ -158,8 +159,6 @@ impl Record {
         let own_token = agent.tokens().first().filter(|_| agent.crawler().is_none());
         Some(Box::new(Self {
             agent: agent.clone(),
-            // If an agent has no name, the product token in the robots.txt that it obeys is used
-            // instead.
             token: own_token.map(|token| cut(&token.to_string()).to_owned()),
             identity,
             action: decision.action,
@@ -188,8 +187,8 @@ impl Record {
     }
 
     /// Returns the name that the agent claims, if any: the registered name, the name of the product
-    /// that declares itself a crawler, or the product token in the robots.txt that the agent obeys.
-    /// Escape the name, because it may come from the client.
+    /// that declares itself a crawler, or the first of the agent's product tokens. Escape the name,
+    /// because it may come from the client.
     pub fn claimed_name(&self) -> Option<&str> {
         self.agent.crawler().map(cut).or(self.token.as_deref())
     }
@@ -210,8 +209,8 @@ impl Record {
     /// Returns the value for `Retry-After`: the time to wait, increased by up to a tenth.
     pub(super) fn retry_after(&self) -> Duration {
         let Some(limit) = &self.limit else { return Duration::ZERO };
-        // The multiples of the golden ratio, modulo 1, are distributed evenly between 0 and 1, no
-        // matter how many there are.
+        // The increases are spread evenly, no matter how many requests were refused, because
+        // multiples of the golden ratio, modulo 1, are distributed evenly between 0 and 1.
         let share = f64::from(limit.turn.wrapping_mul(0x9E37_79B9)) / f64::from(u32::MAX);
         limit.wait + limit.wait.mul_f64(share / 10.0)
     }
@@ -256,7 +255,6 @@ pub(super) const fn is_crawler(agent: &Agent) -> bool {
     agent.class().is_crawler()
 }
 
-/// Returns the crawl delay if the request came before it had passed.
 fn limit(decision: &Decision<'_>) -> Option<Box<Limit>> {
     let rate_limit = decision.rate_limit?;
     let delay = rate_limit.delay;
@@ -277,7 +275,6 @@ pub fn text(octets: &[u8]) -> Cow<'_, str> {
     std::str::from_utf8(octets).map_or_else(|_| String::from_utf8_lossy(octets), Cow::Borrowed)
 }
 
-/// Returns the first [`MAX_NAME`] characters of a claimed name.
 fn cut(name: &str) -> &str {
     // If the name has at most `MAX_NAME` bytes, it has at most as many characters.
     if name.len() <= MAX_NAME {
@@ -293,14 +290,12 @@ const WITH_UNDERSCORE: HeaderName = HeaderName::from_static("robots_verdict");
 /// Maximum size of a rule in the field, in bytes.
 const MAX_RULE: usize = 256;
 
-/// Reports whether a request has a verdict field, in either spelling. Comparing the names of all
-/// fields is faster than two lookups, because requests have few fields, and most names already
-/// differ in length.
+/// Comparing the names of all fields is faster than two lookups, because requests have few fields,
+/// and most names differ from both names in length.
 pub(super) fn is_present(headers: &HeaderMap) -> bool {
     headers.keys().any(|name| *name == Record::FIELD || *name == WITH_UNDERSCORE)
 }
 
-/// Removes the verdict fields that a client sent.
 pub(super) fn strip(headers: &mut HeaderMap) {
     if is_present(headers) {
         headers.remove(Record::FIELD);
@@ -308,9 +303,9 @@ pub(super) fn strip(headers: &mut HeaderMap) {
     }
 }
 
-/// Replaces the verdict fields that a client sent with the field of this record. Also removes the
-/// field's name from the client's `Connection` fields. Otherwise, the next proxy would remove the
-/// verdict as a hop-by-hop field.
+/// Removes the verdict fields that a client sent, and adds the field of this record. Also removes
+/// the field's name from the client's `Connection` fields. Otherwise, the next proxy would remove
+/// the verdict as a hop-by-hop field.
 pub fn mark(headers: &mut HeaderMap, record: Option<&Record>) {
     strip(headers);
     let Some(record) = record else { return };

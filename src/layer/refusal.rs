@@ -29,7 +29,7 @@ static PROBLEM: LazyLock<HeaderMap> = LazyLock::new(|| page_fields("application/
 static PLAIN: LazyLock<HeaderMap> = LazyLock::new(|| page_fields("text/plain; charset=utf-8"));
 
 /// Initial capacity of a refusal's header map. It has room for the fields of every refusal, three
-/// fields of a rate limit, and one field that a proxy adds.
+/// rate limit fields, and one field that a proxy adds.
 const FIELDS: usize = 8;
 
 const VARIES: HeaderValue = HeaderValue::from_static("User-Agent, Accept");
@@ -195,7 +195,6 @@ impl<'a> Event<'a> {
         out
     }
 
-    /// Appends the request id to a plain-text page.
     fn push_id_line(&self, out: &mut String) {
         if let Some(id) = self.request_id() {
             out.extend(["Request id: ", id, "\n"]);
@@ -221,7 +220,6 @@ impl<'a> Event<'a> {
         }))
     }
 
-    /// Adds the request id to the problem details.
     fn with_id(&self, mut problem: Value) -> String {
         if let Some(id) = self.request_id() {
             problem["request_id"] = id.into();
@@ -229,7 +227,6 @@ impl<'a> Event<'a> {
         format!("{problem}\n")
     }
 
-    /// Returns the reason for the refusal as one line, for the status message of a gRPC call.
     fn grpc_message(&self) -> String {
         let record = self.record;
         let mut out = String::with_capacity(TEXT);
@@ -245,14 +242,12 @@ impl<'a> Event<'a> {
         out
     }
 
-    /// Appends the request id to the status message of a gRPC call.
     fn push_request_id(&self, out: &mut String) {
         if let Some(id) = self.request_id() {
             let _ = write!(out, " (request id {id})");
         }
     }
 
-    /// Appends "The robots.txt of" and the host of the request.
     fn push_file(&self, out: &mut String) {
         out.push_str("The robots.txt");
         if let Some(host) = self.request.host() {
@@ -274,7 +269,7 @@ impl<'a> Event<'a> {
             });
             if !is_signed {
                 push_printable(out, record.claimed_name().unwrap_or("the crawler that it names"));
-                out.push_str(", which it claims to be");
+                out.push_str(", although it claims to be");
             }
             out.push('.');
             if !record.is_disallowed() {
@@ -340,7 +335,6 @@ impl Event<'_> {
         response
     }
 
-    /// Returns the enforced interval of the crawl delay that had not passed.
     fn interval(&self) -> Duration {
         self.record.limit.as_ref().map_or(Duration::from_secs(1), |limit| limit.enforced_interval)
     }
@@ -412,7 +406,6 @@ fn page_fields(kind: &'static str) -> HeaderMap {
     fields
 }
 
-/// Returns a response to a gRPC call that contains nothing but this status.
 fn grpc_response(code: GrpcCode, message: &str) -> Response<Bytes> {
     let mut response = Response::new(Bytes::new());
     *response.headers_mut() = code.fields(message);
@@ -420,8 +413,7 @@ fn grpc_response(code: GrpcCode, message: &str) -> Response<Bytes> {
     response
 }
 
-/// Completes a refusal that the application created: adds the fields that the default refusals
-/// already have.
+/// Adds the fields that the default refusals already have.
 pub(super) fn complete(response: &mut Response<Bytes>) {
     // Otherwise, a cache could send this refusal to other clients, including people.
     let headers = response.headers_mut();

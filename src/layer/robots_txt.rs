@@ -24,7 +24,7 @@ const FIELDS: usize = 7;
 
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 
-/// Returns the response; `None` if the inner service must answer the request.
+/// Returns `None` if the inner service must answer the request.
 pub(super) fn serve(snapshot: &Snapshot, request: &OriginalRequest<'_>) -> Option<Response<Bytes>> {
     let Some(content) = &snapshot.content else {
         return match snapshot.when_missing {

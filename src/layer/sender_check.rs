@@ -1,7 +1,7 @@
 //! Checks who sent a request, using the evidence that a `Verifier` has collected so far.
 //!
-//! **For a request without a claim, this check costs only one scan of the field names.** It
-//! compares each name with `Signature-Input`. Requests have few fields, so this scan is faster than
+//! **For a request without a claim, this check costs only one scan of the field names.** The scan
+//! compares each name with `Signature-Input`. Requests have few fields, so a scan is faster than
 //! hash lookups of a name that is rarely present.
 
 use std::net::IpAddr;
@@ -17,8 +17,7 @@ use crate::identity::{FieldLines, IdentityRequest, MessageHead};
 use crate::source::Scheme;
 use crate::source::evidence::{ClaimPath, Verifier};
 
-/// The field that describes the signatures of a request. A request without this field is not
-/// signed.
+/// The field that describes the signatures of a request.
 const SIGNATURE_INPUT: HeaderName = HeaderName::from_static("signature-input");
 
 /// How a layer checks senders, for [`RobotsLayer::verifier`](super::RobotsLayer::verifier).
@@ -32,7 +31,7 @@ pub struct SenderCheck {
 }
 
 impl SenderCheck {
-    /// Creates a check with the evidence that this `Verifier` collects.
+    /// Creates a check that uses the evidence of this `Verifier`.
     pub fn new(verifier: &Verifier) -> Self {
         Self { verifier: verifier.clone(), site: None, listener_from: None }
     }
@@ -52,8 +51,7 @@ impl SenderCheck {
         Self { listener_from: Some(Arc::new(listener)), ..self }
     }
 
-    /// Returns the sender of a request whose `User-Agent` names these agents. Does not wait for
-    /// missing evidence. The evidence is then fetched for later requests, and the claim of this
+    /// Does not wait for missing evidence: it is fetched for later requests, and the claim of this
     /// request stays undecided.
     pub(super) fn sender(
         &self,
@@ -79,7 +77,6 @@ impl SenderCheck {
         })
     }
 
-    /// Reports whether the check of this sender still waits for a lookup or download.
     pub(super) fn is_awaited(
         &self,
         request: &OriginalRequest<'_>,
@@ -114,8 +111,6 @@ impl SenderCheck {
 
 robots_core::debug_as!(|it| SenderCheck { site: it.site });
 
-/// Reports whether a request has signatures. Comparing the name of each field is faster than a
-/// lookup, because requests have few fields and the field is rarely present.
 fn is_signed(request: &OriginalRequest<'_>) -> bool {
     request.headers.keys().any(|name| *name == SIGNATURE_INPUT)
 }

@@ -42,8 +42,8 @@ keyword_enum! {
         /// No response. This is the default.
         #[default]
         Off = "off",
-        /// Responses for a path whose usage preferences are the same in all groups that may fetch
-        /// the path.
+        /// Responses for a path that has the same usage preferences for all crawlers that may fetch
+        /// it.
         Unanimous = "unanimous",
         /// All responses, each with the preferences for its client. These responses get `Vary:
         /// User-Agent`, so a cache stores a copy for each `User-Agent`.
@@ -96,7 +96,7 @@ fn can_be_added(name: &HeaderName) -> bool {
     !is_of_connection(&name) && !is_of_content(&name) && !is_of_caches(&name) && !RESERVED.contains(&&*name)
 }
 
-/// The settings of a layer for the fields of responses.
+/// The settings for the fields that a layer adds to responses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[must_use]
 pub struct Signals {
@@ -125,15 +125,13 @@ impl Signals {
         self
     }
 
-    /// Returns the settings in an `Arc`, which clones of the layer share; `None` if no response
-    /// gets a field.
+    /// Returns `None` if no response gets a field.
     pub(super) fn shared(self) -> Option<Arc<Self>> {
         (self != Self::default()).then(|| Arc::new(self))
     }
 
-    /// Returns the fields of the response to a request; `None` if the response gets none. `agents`
-    /// must be the agents in the request's own `User-Agent`, because caches use this field to
-    /// select a stored response.
+    /// Returns `None` if the response gets no fields. `agents` must be the agents in the request's
+    /// own `User-Agent`, because caches use this field to select a stored response.
     pub(super) fn response_fields(
         &self,
         live: &LiveRobots,
@@ -147,8 +145,8 @@ impl Signals {
         Some(Box::new(found))
     }
 
-    /// Returns the same fields as [`Signals::response_fields`], but the site does not count the
-    /// fields that are not added to the response.
+    /// Returns the same fields as [`Signals::response_fields`], but for no particular site. So if
+    /// the response already has one of the fields, no status counts it.
     #[doc(hidden)]
     pub fn fields_of(
         &self,
@@ -181,9 +179,8 @@ impl Signals {
         (has_fields || found.content_varies || found.links_vary).then_some(found)
     }
 
-    /// Adds the fields whose pattern matches the path in any form. If there are several values for
-    /// `X-Robots-Tag`, adds all of them. If there are several values for another field, adds only
-    /// the value with the longest pattern.
+    /// Adds the fields whose pattern matches the path in any form. If several rules set the same
+    /// field, only the rule with the longest pattern counts, except for `X-Robots-Tag`.
     fn add_fields(&self, path: &RequestPath<'_>, agents: &[Agent], found: &mut ResponseFields) {
         let mut longest: Vec<&FieldRule> = Vec::new();
         let matches = |rule: &&FieldRule| path.forms().any(|(_, form)| rule.pattern.matches(form));
@@ -202,7 +199,6 @@ impl Signals {
     }
 }
 
-/// Returns the value if it is the same for all agents, and `None` otherwise.
 fn common<T: PartialEq>(agents: &[Agent], value: impl Fn(&Agent) -> Option<T>) -> Option<T> {
     let (first, others) = agents.split_first()?;
     let first = value(first)?;
@@ -253,7 +249,6 @@ impl ResponseFields {
         }
     }
 
-    /// Adds the links to the layer's own refusal.
     pub(super) fn add_to_refusal(self, headers: &mut HeaderMap) {
         for link in self.links {
             add(headers, link);

@@ -83,11 +83,9 @@ impl RobotsLayer {
 /// ```
 #[derive(Clone)]
 pub struct VerifyLayer {
-    /// The wait for evidence; `None` if requests do not wait.
     pub(super) wait: Option<EvidenceWait>,
 }
 
-/// The source of the evidence, and the time that a request waits for evidence.
 #[derive(Clone)]
 pub(super) struct EvidenceWait {
     enforcer: Arc<Enforcer>,
@@ -113,8 +111,8 @@ impl VerifyLayer {
     ///
     /// `VerifyLayer` and `RobotsLayer` each look up the agents of a request, so
     /// [`RobotsLayer::count_agent_lookups`] counts each request twice. To count each request once,
-    /// create the `VerifyLayer` from a clone of the layer that has the counters, and serve requests
-    /// with a clone without counters.
+    /// set the counters only on the clone of the `RobotsLayer` that is passed to this function, and
+    /// serve requests with a clone without counters.
     pub fn new(layer: &RobotsLayer, wait: Duration) -> Self {
         let longest = wait.min(Self::MAX_WAIT);
         let verifier = layer.enforcer.verifier().filter(|_| !longest.is_zero()).cloned();
@@ -140,8 +138,7 @@ impl<S> Layer<S> for VerifyLayer {
 }
 
 impl EvidenceWait {
-    /// Starts to wait for evidence. Returns `None` if the request needs no evidence that is still
-    /// being fetched.
+    /// Returns `None` if the request needs no evidence that is still being fetched.
     fn begin(&self, request: OriginalRequest<'_>) -> Option<WaitingForEvidence> {
         let is_needed = self.enforcer.is_evidence_awaited(request, self.enforcer.agent_lookups.as_deref());
         let waiting = || {
@@ -151,8 +148,7 @@ impl EvidenceWait {
         is_needed.then(waiting)
     }
 
-    /// Reports whether evidence is still being fetched. The lookup of the request's agents is not
-    /// counted here, because `begin` has already counted it.
+    /// `begin` has already counted the lookup of the request's agents, so it is not counted here.
     fn is_still_needed(&self, request: OriginalRequest<'_>) -> bool {
         self.enforcer.is_evidence_awaited(request, None)
     }
@@ -190,18 +186,15 @@ where
     }
 }
 
-/// A future that resolves when a lookup has ended. If the time limit is exceeded, it resolves with
-/// an error.
+/// Resolves when a lookup has ended, or with an error when the time limit is exceeded.
 type LookedUp = Pin<Box<dyn Future<Output = Result<(), Elapsed>> + Send>>;
 
-/// A waiting request, and the ready service to call afterwards.
 struct Waiting<S, B> {
     service: S,
     request: Request<B>,
     evidence: WaitingForEvidence,
 }
 
-/// The state of a request that waits for evidence.
 struct WaitingForEvidence {
     wait: EvidenceWait,
     looked_up: LookedUp,

@@ -33,13 +33,12 @@ const LARGE: usize = 1024;
 /// longer header are recognised again for each request.
 const MAX_HEADER: usize = 512;
 
-/// A map of limited size, from `User-Agent` headers to their agents.
 pub(super) struct AgentCache {
-    /// The first table, stored inline. A larger table is allocated when this table is too small.
+    /// The first table, stored inline.
     small: [CacheSlot; SMALL],
     middle: OnceLock<Box<[CacheSlot]>>,
     large: OnceLock<Box<[CacheSlot]>>,
-    /// Number of times that a header has replaced another in the largest table.
+    /// Number of times that a header has replaced another in the current table.
     lost: AtomicU32,
     budget: Arc<Budget>,
     hasher: foldhash::fast::RandomState,
@@ -50,7 +49,6 @@ struct CacheSlot {
     last: ArcSwap<CachedAgents>,
 }
 
-/// A `User-Agent` header, and the agents that were recognised from it.
 pub(crate) struct CachedAgents {
     header: Box<[u8]>,
     agents: Agents,
@@ -113,8 +111,7 @@ impl AgentCache {
         }
     }
 
-    /// Returns the agents in a header. If they are not cached, recognises them. Do not store the
-    /// result, because it may contain a guard of a slot.
+    /// Do not store the result, because it may contain a guard of a slot.
     pub(super) fn get(
         &self,
         header: &[u8],
@@ -144,8 +141,6 @@ impl AgentCache {
         let is_taken = !before.header.is_empty();
         drop(before);
         let entry = Arc::new(CachedAgents { header: header.into(), agents: recognise(header) });
-        // If the slot already has a first entry, perhaps from another thread in the meantime, the
-        // new entry replaces the last one.
         if slot.first.set(entry.clone()).is_err() {
             slot.last.store(entry.clone());
             if is_taken {

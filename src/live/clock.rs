@@ -7,14 +7,13 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 #[cfg(test)]
 pub(crate) use self::tests::TestClock;
 
-/// A source of the current time. Cloning is cheap.
 #[derive(Clone)]
 pub(crate) struct Clock {
     read: Arc<dyn Fn() -> SystemTime + Send + Sync>,
-    /// When the steady clock started; `None` if a test's clock replaces it.
+    /// When the steady clock started; `None` if the clock returns the wall time as its steady time.
     since: Option<Instant>,
-    /// A test's clock, which replaces both the wall clock and the steady clock. If a test sets this
-    /// clock, only its wall clock changes.
+    /// A test's clock that returns the steady time, which does not change when the test sets the
+    /// wall time back.
     #[cfg(test)]
     pub(super) steady: Option<TestClock>,
 }
@@ -93,7 +92,6 @@ pub(super) fn http(time: SystemTime) -> Option<String> {
     (age.as_secs() < END).then(|| httpdate::fmt_http_date(time))
 }
 
-/// Formats a time for messages.
 pub(super) fn shown(time: SystemTime) -> String {
     http(time).unwrap_or_else(|| {
         let is_early = time < SystemTime::UNIX_EPOCH;
@@ -108,7 +106,6 @@ mod tests {
     use super::*;
     use crate::live::Mutex;
 
-    /// A clock whose time the test sets.
     #[derive(Clone)]
     pub(crate) struct TestClock(Arc<Mutex<(SystemTime, Duration)>>);
 
@@ -122,7 +119,6 @@ mod tests {
             self.0.lock().0
         }
 
-        /// Returns how much time has passed, even if the wall clock was set.
         pub(crate) fn elapsed(&self) -> Duration {
             self.0.lock().1
         }
@@ -137,7 +133,6 @@ mod tests {
             self.0.lock().0 -= time;
         }
 
-        /// Returns a clock with the wall time and the steady time of this test clock.
         pub(crate) fn steady(&self) -> Clock {
             Clock { steady: Some(self.clone()), ..Clock::new(self.read()) }
         }

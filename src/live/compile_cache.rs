@@ -36,8 +36,7 @@ pub struct CompileCache {
 }
 
 struct SharedCompilations {
-    /// Compiled versions by hash. A hash has several compiled versions only if sites have different
-    /// settings.
+    /// A hash has several compiled versions only if sites have different settings.
     versions: Mutex<HashMap<VersionHash, Vec<Compilation>>>,
     budget: Arc<Budget>,
     networks: Arc<NetworkBuckets>,
@@ -56,7 +55,6 @@ struct Compilation {
     compiled: Weak<Compiled>,
 }
 
-/// The settings that affect how a version is compiled.
 #[derive(Clone, Debug)]
 pub(super) struct CompileSettings {
     pub(super) reading: Reading,
@@ -65,7 +63,7 @@ pub(super) struct CompileSettings {
 }
 
 impl CompileCache {
-    /// Returns the rate limit buckets for a new site. Sites with the same name share their buckets.
+    /// Sites with the same name share their buckets.
     pub(super) fn join(&self, name: Option<&str>) -> SiteBuckets {
         let new =
             || SiteBuckets::new(self.shared.sites.fetch_add(1, Ordering::Relaxed), Arc::clone(&self.shared.networks));
@@ -83,23 +81,22 @@ impl CompileCache {
         counted.entry(name.to_owned()).or_insert_with(new).clone()
     }
 
-    /// Returns when the steady clock of all sites' buckets started.
     pub(super) fn began(&self) -> Instant {
         self.shared.began
     }
 
-    /// Returns the compiled version if any site uses it.
+    /// Returns `None` if no site uses the version.
     pub(super) fn find(&self, hash: VersionHash, settings: &CompileSettings) -> Option<Arc<Compiled>> {
         find(&self.shared.versions.lock(), hash, settings, &settings.options())
     }
 
-    /// Returns the compiled version. Compiles it unless a site already uses it.
     pub(super) fn compile(&self, hash: VersionHash, robots: RobotsTxt, settings: &CompileSettings) -> Arc<Compiled> {
         let options = settings.options();
         if let Some(compiled) = find(&self.shared.versions.lock(), hash, settings, &options) {
             return compiled;
         }
-        // The lock is not held while compiling, because one long file would delay every other site.
+        // The lock is not held while compiling, so that one long file does not delay every other
+        // site.
         let (reading, registry) = (settings.reading, &settings.registry);
         let compiled = Compiled::new(robots, hash, reading, registry, &options, self.shared.budget.clone());
         let compiled = Arc::new(compiled);

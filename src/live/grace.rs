@@ -10,20 +10,17 @@ use robots_core::internals::Grace;
 use super::versions::{AcceptedVersion, AcceptedVersions, Version, VersionHash};
 use crate::rules::RuleSet;
 
-/// The length of a site's grace periods, and the current grace period if there is one.
 #[derive(Default)]
 pub(super) struct GracePeriod {
     pub(super) length: Duration,
     pub(super) running: Option<Arc<Grace>>,
     /// The number of the current version's rules that are not enforced yet.
     pub(super) young: Arc<YoungRules>,
-    /// The compiled rules of earlier versions. The rules of the current version are compared with
-    /// them.
+    /// The compiled rules of earlier versions, for comparison with the current version.
     pub(super) earlier: Vec<(VersionHash, Arc<RuleSet>)>,
 }
 
-/// Number of rules that were in their grace period when their version went live. Also remembers
-/// whether this number was already reported.
+/// Number of rules that were in their grace period when their version went live.
 #[derive(Debug, Default)]
 pub(super) struct YoungRules {
     pub(super) count: usize,
@@ -31,7 +28,6 @@ pub(super) struct YoungRules {
 }
 
 impl YoungRules {
-    /// Returns `true` on the first call, and `false` on later calls.
     pub(super) fn report_once(&self) -> bool {
         !self.is_reported.swap(true, Ordering::Relaxed)
     }
@@ -48,14 +44,13 @@ impl GracePeriod {
         self.earlier.clear();
     }
 
-    /// Returns the remaining time of the current grace period.
     pub(super) fn rest(&self, now: SystemTime) -> Duration {
         let end = self.running.as_ref().map_or(now, |grace| grace.end());
         end.duration_since(now).unwrap_or_default().min(self.length)
     }
 
-    /// Starts or continues the grace period of the version that was accepted last. If this version
-    /// was accepted too long ago, there is no grace period.
+    /// Starts or continues the grace period of the version that was accepted last, unless that was
+    /// too long ago.
     pub(super) fn run(
         &mut self,
         versions: &AcceptedVersions,
@@ -78,7 +73,6 @@ impl GracePeriod {
         self.running = Some(grace.into());
     }
 
-    /// Stores how many of the `rules` are in their grace period.
     pub(super) fn count(&mut self, rules: &RuleSet, now: SystemTime) {
         let count = self.running.as_ref().map_or(0, |grace| grace.count_rules(now, rules));
         self.young = Arc::new(YoungRules { count, ..YoungRules::default() });

@@ -71,8 +71,8 @@ impl LiveRobots {
         read(&self.site.current.load())
     }
 
-    /// Returns the live snapshot in a guard, without incrementing its reference count. Neither
-    /// store the guard nor hold it across an await.
+    /// Does not increment the snapshot's reference count. Neither store the guard nor hold it
+    /// across an await.
     pub(crate) fn load(&self) -> Guard<Arc<Snapshot>> {
         self.site.current.load()
     }
@@ -388,12 +388,10 @@ impl LiveRobots {
         self.site.remembered()
     }
 
-    /// Returns the identity of the site, which is the same for all its handles.
     pub(crate) fn identity(&self) -> SiteIdentity {
         SiteIdentity(Arc::downgrade(&self.site))
     }
 
-    /// Reports whether this is a handle of the site with this identity.
     pub(crate) fn is(&self, identity: &SiteIdentity) -> bool {
         std::ptr::eq(Arc::as_ptr(&self.site), identity.0.as_ptr())
     }
@@ -417,8 +415,8 @@ pub struct Status {
     /// The last reload, regardless of its cause.
     pub last_reload: Reload,
     /// The last reload that read the source, rather than carried out an operator's decision. Its
-    /// outcome shows what the source contains. After a rollback, this may be neither the live nor
-    /// the pending version.
+    /// outcome shows what the source contains. After a rollback, the source may contain neither the
+    /// live nor the pending version.
     pub last_read: Reload,
     /// When the live version went live. If no version is live, this is the time when the last live
     /// version was removed. If an earlier process already served the version, this is the time when
@@ -431,10 +429,11 @@ pub struct Status {
     /// The version that [`LiveRobots::rollback`](super::LiveRobots::rollback) would publish; `None`
     /// if there is none.
     pub before: Option<VersionHash>,
-    /// Whether the rules are enforced: `Off` if the site's own switch or a switch of all sites is
-    /// off.
+    /// Whether the rules are enforced: `Off` if the site's own kill switch or a shared
+    /// [`KillSwitch`](super::KillSwitch) is off.
     pub enforcement: Enforcement,
-    /// The position of the site's own kill switch. The switch of all sites does not affect it.
+    /// The position of the site's own kill switch. A shared [`KillSwitch`](super::KillSwitch) does
+    /// not affect it.
     pub switch: Enforcement,
     /// End of the grace period, during which new restrictions are only observed; `None` if no grace
     /// period is running.
@@ -455,8 +454,8 @@ pub struct Status {
     /// Always 0 without the feature `axum08`, because only this feature detects such requests.
     pub stripped_targets: u64,
     /// Number of requests that were judged only by a `RobotsLayer::for_axum08` in a nested axum
-    /// router. Only crawlers with a group in the robots.txt are counted. Such a layer does not
-    /// receive requests for `/robots.txt`. Unless an outer layer serves the file, crawlers
+    /// router. Only crawlers with a group in the robots.txt are counted. A layer in a nested router
+    /// does not receive requests for `/robots.txt`. Unless an outer layer serves the file, crawlers
     /// interpret the 404 as "nothing is disallowed", while the app enforces rules that it does not
     /// publish. A request is not counted if an outer layer for another site judged it and a group
     /// of that other site's file applies to the crawler. Put the layer on the outermost router
@@ -474,7 +473,7 @@ pub struct Status {
     /// the address if networks are exempt, if a crawl delay applies, or if the sender has to be
     /// checked. The address is missing if the layer has no
     /// [`RobotsLayer::address_from`](crate::layer::RobotsLayer::address_from), if that function
-    /// returned `None`, or if a proxy of
+    /// returned `None`, or if a proxy that is listed in
     /// [`RobotsLayer::forwarded_for`](crate::layer::RobotsLayer::forwarded_for) did not forward the
     /// client's address. Requests through a proxy that is not listed in `forwarded_for` are also
     /// counted if the proxy has a private or loopback address. The first counted request is logged
@@ -528,7 +527,8 @@ impl Status {
         }
     }
 
-    /// Returns the problem of this kind with the site's part of the state directory, if any.
+    /// Returns the description of the problem of this kind in
+    /// [`state_problems`](Self::state_problems), if any.
     pub fn state_problem(&self, kind: ProblemKind) -> Option<&str> {
         self.state_problems.iter().find(|problem| problem.kind == kind).map(|problem| problem.text.as_str())
     }

@@ -1,5 +1,5 @@
-//! Counts panics while requests are judged, and mistakes in the use of the layer that only requests
-//! reveal. The first occurrence of each mistake is logged.
+//! Counts panics that occur while requests are judged. Also counts mistakes in the use of the
+//! layer, if only requests reveal them. The first occurrence of each mistake is logged.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,25 +7,20 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Value of `unserved` once `/robots.txt` was requested.
 pub(super) const SERVED: u64 = u64::MAX;
 
-/// The counts of panics and of mistakes in the use of the layer. [`Status`](super::Status) contains
-/// the same counts.
+/// [`Status`](super::Status) documents these counts.
 #[derive(Default)]
 pub(crate) struct MishapCounts {
     #[cfg_attr(not(feature = "tracing"), expect(dead_code, reason = "for an event"))]
     origin: Arc<str>,
-    /// Number of requests that passed because code panicked while they were judged.
     pub(crate) faults: AtomicU64,
-    /// Number of panics in callbacks that run after the decision about a request.
     pub(crate) callback_faults: AtomicU64,
     pub(super) stripped_targets: AtomicU64,
     pub(super) nested_only: AtomicU64,
     pub(super) unchecked_claims: AtomicU64,
     pub(super) without_address: AtomicU64,
-    /// Number of crawler requests that were judged before the first request for `/robots.txt`. The
-    /// first request for `/robots.txt` sets the value to [`SERVED`].
+    /// The first request for `/robots.txt` sets the value to [`SERVED`].
     pub(super) unserved: AtomicU64,
     pub(super) shadowed_routes: AtomicU64,
-    /// Number of fields that the layer did not add, because the responses already had them.
     pub(crate) kept_fields: AtomicU64,
 }
 
@@ -34,7 +29,6 @@ impl MishapCounts {
         Self { origin: Arc::clone(origin), ..Self::default() }
     }
 
-    /// Counts a request whose target lacked the prefix of a nested router.
     pub(crate) fn count_stripped_target(&self) {
         self.count_mistake(
             &self.stripped_targets,
@@ -43,7 +37,6 @@ impl MishapCounts {
         );
     }
 
-    /// Counts a request that was judged only by a layer in a nested router.
     pub(crate) fn count_nested_only(&self) {
         self.count_mistake(
             &self.nested_only,
@@ -52,7 +45,6 @@ impl MishapCounts {
         );
     }
 
-    /// Counts a request that claimed to be from a crawler and was not checked.
     pub(crate) fn count_unchecked_claim(&self) {
         self.count_mistake(
             &self.unchecked_claims,
@@ -62,9 +54,8 @@ impl MishapCounts {
         );
     }
 
-    /// Counts a request whose client address is unknown although the policy needs the address. For
-    /// the warning in the log, `rules` returns a clause about the rules that are not enforced, and
-    /// `remedy` returns advice.
+    /// For the warning in the log, `rules` returns a clause about the rules that are not enforced,
+    /// and `remedy` returns advice.
     pub(crate) fn count_without_address(&self, rules: impl FnOnce() -> String, remedy: impl FnOnce() -> &'static str) {
         self.count_once(&self.without_address, || {
             format!(
@@ -75,8 +66,6 @@ impl MishapCounts {
         });
     }
 
-    /// Counts a request whose client address the policy needs, but that came through a proxy that
-    /// is not listed in `RobotsLayer::forwarded_for`.
     pub(crate) fn count_unlisted_proxy(&self) {
         self.count_mistake(
             &self.without_address,
@@ -86,8 +75,6 @@ impl MishapCounts {
         );
     }
 
-    /// Counts a request for `/robots.txt` that the layer answered instead of a route of the
-    /// application.
     pub(crate) fn count_shadowed_route(&self) {
         self.count_mistake(
             &self.shadowed_routes,
@@ -96,7 +83,6 @@ impl MishapCounts {
         );
     }
 
-    /// Records that `/robots.txt` was requested.
     pub(crate) fn note_robots_txt_request(&self) {
         let unserved = &self.unserved;
         // The value is read first, because reading is cheaper. The file is requested often, but the
@@ -106,7 +92,7 @@ impl MishapCounts {
         }
     }
 
-    /// Counts a judged crawler request, unless `/robots.txt` was already requested.
+    /// After `/robots.txt` was requested, `checked_add` fails, so the request is not counted.
     pub(crate) fn count_unserved(&self) {
         let counted = |count: u64| count.checked_add(1);
         let before = self.unserved.fetch_update(Ordering::Relaxed, Ordering::Relaxed, counted);
@@ -124,17 +110,14 @@ impl MishapCounts {
         }
     }
 
-    /// Number of crawler requests that cause a warning in the log if `/robots.txt` was not
-    /// requested.
+    /// Number of crawler requests until a warning is logged, if `/robots.txt` is never requested.
     const MAX_UNSERVED: u64 = 100;
 
-    /// Counts a mistake of the application. `mistake` is the message for the log.
     fn count_mistake(&self, count: &AtomicU64, mistake: &str) {
         self.count_once(count, || mistake.to_owned());
     }
 
-    /// Counts a mistake of the application. Logs only the first occurrence, because the same
-    /// mistake recurs with every request.
+    /// Logs only the first occurrence, because the same mistake recurs with every request.
     fn count_once(&self, count: &AtomicU64, mistake: impl FnOnce() -> String) {
         if count.fetch_add(1, Ordering::Relaxed) == 0 {
             self.warn(mistake);

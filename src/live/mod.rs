@@ -4,8 +4,8 @@
 //! [`LiveRobots`] is the handle. A new version is parsed, checked, compared with the previous one
 //! and compiled into a [`Snapshot`], which one atomic store then publishes. If the source is
 //! missing, unreadable, too large, empty, binary or HTML, the last good snapshot stays live, and
-//! [`LiveRobots::status`] returns the reason. A [`Gate`] holds versions whose effects are probably
-//! not intended. A [`StateDir`] saves the accepted versions.
+//! [`LiveRobots::status`] returns the reason. A [`Gate`] holds back versions whose effects are
+//! probably not intended. A [`StateDir`] saves the accepted versions.
 //!
 //! This module also writes the state directory. The module [`source`](crate::source) handles files,
 //! file system events and HTTP, and passes new versions to this module.

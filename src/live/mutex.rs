@@ -3,17 +3,14 @@
 
 use std::sync::{self, MutexGuard, PoisonError};
 
-/// A [`std::sync::Mutex`] without poisoning.
 #[derive(Debug, Default)]
 pub(crate) struct Mutex<T>(sync::Mutex<T>);
 
 impl<T> Mutex<T> {
-    /// Creates an unlocked mutex.
     pub(crate) const fn new(value: T) -> Self {
         Self(sync::Mutex::new(value))
     }
 
-    /// Blocks until the lock is free, and locks it.
     pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

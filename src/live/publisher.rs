@@ -33,9 +33,7 @@ use crate::agent::Registry;
 use crate::check;
 use crate::rules::{RobotsTxt, RuleSet};
 
-/// The published version of a site, the pending version, and the versions that were accepted
-/// before. The `CompileCache` compiles the versions, and keeps each of them as long as the
-/// publisher uses it.
+/// The `CompileCache` keeps each compiled version as long as the publisher uses it.
 pub(super) struct Publisher {
     settings: CompileSettings,
     cache: CompileCache,
@@ -43,7 +41,6 @@ pub(super) struct Publisher {
     pub(super) versions: AcceptedVersions,
     pub(super) was_live: WasLive,
     pub(super) pending: Option<Pending>,
-    /// The compiled pending version, if it was compiled.
     pending_compiled: Option<Arc<Compiled>>,
     /// Whether the current gate has examined the pending version.
     is_examined: bool,
@@ -72,7 +69,6 @@ pub enum NoSuchVersion {
 }
 
 impl Publisher {
-    /// Creates a publisher that has published nothing yet.
     pub(super) fn new(
         settings: CompileSettings,
         cache: CompileCache,
@@ -96,9 +92,8 @@ impl Publisher {
         }
     }
 
-    /// Publishes the first candidate or, if the candidate cannot go live, a replacement. The
-    /// replacement is the last accepted version or, if there is none, the baseline of the gate.
-    /// Returns the replacement.
+    /// Publishes the first candidate. If the candidate cannot go live, publishes and returns a
+    /// replacement: the last accepted version or, if there is none, the baseline of the gate.
     pub(super) fn start(&mut self, candidate: Candidate, now: SystemTime) -> (ReloadOutcome, Option<AcceptedVersion>) {
         let last = self.versions.current().cloned();
         let mut outcome = self.consider(candidate, now);
@@ -113,7 +108,6 @@ impl Publisher {
         (outcome, last)
     }
 
-    /// Accepts the baseline of the gate, with `now` as the time of acceptance.
     fn accept_baseline(&mut self, now: SystemTime) -> Option<AcceptedVersion> {
         let bytes = self.gate.compared_with()?.bytes().clone();
         let version = Version::new(bytes, &Arc::from("the baseline"), None);
@@ -126,8 +120,6 @@ impl Publisher {
         Some(accepted)
     }
 
-    /// Publishes the candidate, makes it pending, or rejects it. Unless the candidate is published,
-    /// the live version stays live.
     pub(super) fn consider(&mut self, candidate: Candidate, now: SystemTime) -> ReloadOutcome {
         let live = self.live();
         let version = match candidate {
@@ -161,8 +153,9 @@ impl Publisher {
         let objections = self.objections(&version, &compiled);
         if objections.is_empty() {
             if self.versions.supersede() {
-                // `supersede` may have changed which versions are rolled back, and this must be
-                // saved. `publish` does not always save: the version may already be known.
+                // `supersede` may have changed which versions count as rolled back. This change
+                // must be saved here, because `publish` does not save if the version is already
+                // known.
                 self.unsaved.get_or_insert(Durability::Process);
             }
             return self.publish(version, compiled, now);
@@ -175,7 +168,6 @@ impl Publisher {
         ReloadOutcome::Gated { pending, live }
     }
 
-    /// Publishes the pending version, if `prefix` matches it.
     pub(super) fn accept(
         &mut self,
         prefix: &VersionHashPrefix,
@@ -191,8 +183,7 @@ impl Publisher {
         Ok(outcome)
     }
 
-    /// Publishes the version that was accepted before the current version. The current version
-    /// becomes pending.
+    /// The current version becomes pending.
     pub(super) fn roll_back(&mut self, now: SystemTime) -> Result<ReloadOutcome, NoSuchVersion> {
         let left = self.versions.roll_back().ok_or(NoSuchVersion::Before)?;
         let before = self.versions.current().cloned().ok_or(NoSuchVersion::Before)?;
@@ -201,14 +192,13 @@ impl Publisher {
         Ok(self.restore(&before.version, now))
     }
 
-    /// Replaces the gate. The new gate examines later candidates, and the pending version if the
-    /// source provides it again.
+    /// The new gate examines later candidates, and the pending version if the source provides it
+    /// again.
     pub(super) fn set_gate(&mut self, gate: Gate) {
         self.gate = gate;
         self.is_examined = false;
     }
 
-    /// Compiles the live version again with another registry.
     pub(super) fn set_registry(&mut self, registry: Arc<Registry>, now: SystemTime) -> bool {
         if Arc::ptr_eq(&self.settings.registry, &registry) {
             return false;
@@ -217,7 +207,6 @@ impl Publisher {
         self.recompile(now)
     }
 
-    /// Checks the live version again with other options.
     pub(super) fn set_check(&mut self, options: check::Options, now: SystemTime) -> bool {
         if self.settings.check == options {
             return false;
@@ -240,7 +229,6 @@ impl Publisher {
         &self.settings.registry
     }
 
-    /// Returns the compiled pending version, if there is a pending version.
     pub(super) fn compiled_pending(&mut self) -> Option<Arc<Compiled>> {
         if self.pending_compiled.is_none() {
             let pending = self.pending.clone()?;
@@ -249,8 +237,8 @@ impl Publisher {
         self.pending_compiled.clone()
     }
 
-    /// Returns the durability that the caller must use to save the changes since the last call;
-    /// `None` if there are no changes.
+    /// Returns how durably the caller must save the changes since the last call; `None` if there
+    /// are no changes.
     pub(super) fn take_unsaved(&mut self) -> Option<Durability> {
         self.unsaved.take()
     }
@@ -294,7 +282,6 @@ impl Publisher {
         ReloadOutcome::Published { hash, report }
     }
 
-    /// Publishes an earlier version again.
     fn restore(&mut self, version: &Version, now: SystemTime) -> ReloadOutcome {
         let compiled = self.compile(version);
         let report = compiled.report.clone();
@@ -303,7 +290,7 @@ impl Publisher {
         ReloadOutcome::Published { hash: version.hash(), report }
     }
 
-    /// Compiles the live content again. Returns `false` if there is no live content.
+    /// Returns `false` if there is no live content.
     fn recompile(&mut self, now: SystemTime) -> bool {
         self.pending_compiled = None;
         self.grace.forget_rules();
@@ -328,9 +315,8 @@ impl Publisher {
         self.parsed = None;
     }
 
-    /// Changes the dates of versions that are after `now` to `now`, in memory and on disk.
-    /// Otherwise, the grace period of a version with a date in the future would start again
-    /// whenever the process starts.
+    /// Sets the date of a version to `now` if it is in the future. Otherwise, the grace period of
+    /// this version would start again whenever the process starts.
     fn date_until(&mut self, now: SystemTime) {
         if self.versions.date_until(now) && !matches!(self.was_live, WasLive::Other(..)) {
             self.unsaved.get_or_insert(Durability::Process);
@@ -354,10 +340,9 @@ impl Publisher {
         Content::new(compiled, modified.map(|modified| modified.min(now)), version.places.clone())
     }
 
-    /// Returns the `Last-Modified` date of a version. This is its modification time, or `now` if
-    /// the modification time is not later than the date of the previous version. The second case
-    /// occurs if an older file is restored with its old modification time. Clients would otherwise
-    /// keep the replaced version in their caches.
+    /// Returns the `Last-Modified` date of a version: its modification time, or `now` if that time
+    /// is not later than the date of the previous version. Otherwise, if an older file is restored
+    /// with its old modification time, clients would keep the replaced version in their caches.
     fn dated(&self, version: &Version, now: SystemTime) -> Option<SystemTime> {
         let before = match &self.content {
             Some(content) => content.modified,
@@ -380,7 +365,6 @@ impl Publisher {
         }
     }
 
-    /// Returns the parsed version. Parses it only if no parsed version is available.
     fn document(&self, version: &Version) -> RobotsTxt {
         let hash = version.hash();
         if let Some(content) = self.content.as_ref().filter(|content| content.hash() == hash) {
@@ -425,7 +409,6 @@ pub struct Remembered {
     pub(super) pending: Option<Pending>,
     pub(super) history: History,
     pub(super) enforcement: Enforcement,
-    /// The version that was live last, if known.
     pub(super) was_live: WasLive,
 }
 
@@ -468,7 +451,6 @@ impl Remembered {
 pub(super) enum WasLive {
     /// The version that was accepted last.
     Current,
-    /// The version that was live last is unknown.
     #[default]
     Unknown,
     /// No version was saved. The site starts with the baseline of the gate.

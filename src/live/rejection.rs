@@ -75,7 +75,7 @@ keyword_enum! {
         Held = "held",
         /// Text was published for a site whose robots.txt is read from a file or fetched.
         NotInline = "not-inline",
-        /// The live version contains an appended part that was not read yet since the start. The
+        /// The live version contains an appended part that has not been read since the start. The
         /// new version would lack this part.
         NotAppended = "not-appended",
         /// A panic in this crate interrupted the reload.
@@ -96,7 +96,6 @@ impl Rejection {
         Self { cause: Some(Arc::new(cause)), ..Self::new(kind, origin) }
     }
 
-    /// Creates the rejection for a folder whose files cannot be listed.
     pub(crate) fn unlisted(cause: io::Error, folder: &Path) -> Self {
         let origin: Arc<str> = folder.to_string_lossy().into();
         let why = format!("cannot be listed: {cause}");
@@ -108,9 +107,9 @@ impl Rejection {
         Self { pending: Some(pending.into()), report, ..Self::new(RejectionKind::Gated, origin) }
     }
 
-    /// Adds to the message how to accept the pending version. This is needed for a site that was
-    /// not opened, because its caller has no handle. `is_remembered` is whether the site has a
-    /// state directory, because an acceptance can only be saved there.
+    /// Adds to the message how to accept the pending version, because the caller has no handle if
+    /// the site was not opened. `is_remembered` is `true` if the site has a state directory, which
+    /// can save the acceptance.
     pub(super) fn not_open(self, is_remembered: bool) -> Self {
         let Some(pending) = &self.pending else { return self };
         let hash = pending.hash().short();
@@ -132,9 +131,8 @@ impl Rejection {
         Self { why: Some(why.into()), ..self }
     }
 
-    /// Creates a rejection with `why` in its message. `why` is the cause of
-    /// [`RejectionKind::Unreachable`], the name of the part for [`RejectionKind::NotAppended`], or
-    /// the reason why a folder is [`RejectionKind::Unreadable`].
+    /// Creates a rejection whose message contains `why`: the cause or, for
+    /// [`RejectionKind::NotAppended`], the title of the appended list.
     pub(crate) fn because(kind: RejectionKind, why: impl Into<Arc<str>>, origin: &Arc<str>) -> Self {
         Self { why: Some(why.into()), ..Self::new(kind, origin) }
     }
@@ -143,8 +141,8 @@ impl Rejection {
         Self { until: Some(until), ..Self::because(RejectionKind::Held, status, origin) }
     }
 
-    /// Examines a file before it is compiled. Returns a rejection if the file is not a robots.txt,
-    /// or is incomplete. `before` is the version that stays live if the file is rejected.
+    /// Returns a rejection if the file is not a robots.txt, or is incomplete. `before` is the
+    /// version that stays live if the file is rejected.
     pub(crate) fn of(robots: &RobotsTxt, before: Option<&[u8]>, origin: &Arc<str>) -> Option<Self> {
         let kind = match FileKind::of(robots) {
             _ if robots.bytes().trim_ascii().is_empty() => RejectionKind::Empty,
@@ -156,8 +154,7 @@ impl Rejection {
         Some(Self::new(kind, origin))
     }
 
-    /// Examines the end of a file. Returns a rejection if the file seems to have been truncated, or
-    /// not written completely.
+    /// Returns a rejection if the file seems to have been truncated, or not written completely.
     fn of_end(robots: &RobotsTxt, before: Option<&[u8]>, origin: &Arc<str>) -> Option<Self> {
         let last = robots.lines().last()?;
         let number = last.number;

@@ -1,5 +1,5 @@
-//! Reloads of a site: their causes and outcomes, callers that wait for them, history entries, and
-//! the listeners that are notified of them.
+//! Reloads of a site: their causes and outcomes, their history entries, and the callers and
+//! listeners that receive the outcome.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -174,8 +174,7 @@ impl Reload {
         Self { cause, origin: origin.clone(), outcome, restored: None }
     }
 
-    /// Returns why the source's content is not live. Returns `None` if the content is live, or if
-    /// the server has no robots.txt.
+    /// Returns `None` if the source's content is live, or if the server has no robots.txt.
     pub(crate) fn refusal(&self) -> Option<Rejection> {
         match &self.outcome {
             ReloadOutcome::Kept { rejection, .. } => Some(rejection.clone()),
@@ -184,7 +183,6 @@ impl Reload {
         }
     }
 
-    /// Returns the reload, or a rejection if the source's content is not live.
     pub(crate) fn into_result(self) -> Result<Self, Rejection> {
         match self.refusal() {
             Some(refusal) => Err(refusal),
@@ -192,7 +190,6 @@ impl Reload {
         }
     }
 
-    /// Creates the result of a reload that a panic in this crate has interrupted.
     pub(crate) fn interrupted(cause: Cause, origin: &Arc<str>, live: Option<VersionHash>) -> Self {
         let rejection = Rejection::new(RejectionKind::Interrupted, origin);
         Self::new(cause, origin, ReloadOutcome::Kept { rejection, live })
@@ -245,10 +242,10 @@ pub(crate) type ReloadListener = Box<dyn Fn(&Reload, &Snapshot) + Send + Sync>;
 
 /// The listeners of a site, and the queue of reloads that the listeners must still be notified of.
 ///
-/// A reload is added to the queue while the publisher is locked. Listeners are notified of it after
-/// the publisher is unlocked. Only one thread at a time notifies listeners, also of reloads that
-/// other threads add to the queue meanwhile. So a listener may itself reload the site: listeners
-/// are notified of that reload after the listener has returned.
+/// Reloads are added to the queue while the publisher is locked, and listeners run after it is
+/// unlocked. Only one thread at a time notifies listeners, also of reloads that other threads add
+/// meanwhile. So a listener may itself reload the site: it is notified of that reload after it has
+/// returned.
 pub(super) struct Notices {
     listeners: Vec<ReloadListener>,
     queue: Mutex<NoticeQueue>,
@@ -265,13 +262,12 @@ impl Notices {
         Self { listeners, queue: Mutex::default() }
     }
 
-    /// Adds a reload to the queue, with the snapshot that is live after the reload.
+    /// `snapshot` is live after the reload.
     pub(super) fn push(&self, reload: Reload, snapshot: Arc<Snapshot>) {
         self.queue.lock().waiting.push_back((reload, snapshot));
     }
 
-    /// Notifies the listeners of all reloads in the queue, unless another call is already doing
-    /// this.
+    /// Does nothing if another call is already notifying the listeners.
     pub(super) fn deliver(&self) {
         if std::mem::replace(&mut self.queue.lock().is_delivering, true) {
             return;
@@ -287,8 +283,8 @@ impl Notices {
         }
     }
 
-    /// Returns the next reload in the queue. If the queue is empty, resets `is_delivering` under
-    /// the same lock, so a thread that adds a reload afterwards notifies the listeners itself.
+    /// If the queue is empty, resets `is_delivering` under the same lock, so a thread that adds a
+    /// reload afterwards notifies the listeners itself.
     fn next(&self) -> Option<(Reload, Arc<Snapshot>)> {
         let mut queue = self.queue.lock();
         let next = queue.waiting.pop_front();
@@ -297,8 +293,7 @@ impl Notices {
     }
 }
 
-/// Logs a reload. The level is `warn` if a version was not published, or if the live version has
-/// errors.
+/// The level is `warn` if a version was not published, or if the live version has errors.
 #[cfg(feature = "tracing")]
 fn trace(reload: &Reload, snapshot: &Snapshot) {
     let (is_warning, hint) = match &reload.outcome {
@@ -330,7 +325,6 @@ pub(super) fn trace_problems(cause: Cause, origin: &str, snapshot: &Snapshot) {
     }
 }
 
-/// Maximum number of history entries that are kept per site.
 pub(super) const MAX_HISTORY: usize = 64;
 
 /// Maximum length of a string in a history entry, in characters.
@@ -373,13 +367,12 @@ pub struct Attribution {
 }
 
 impl Attribution {
-    /// Returns a copy whose strings have at most the maximum length of a string in the history.
     pub(super) fn bounded(&self) -> Self {
         Self { who: self.who.as_ref().map(bounded), reason: self.reason.as_ref().map(bounded) }
     }
 }
 
-/// The history of a site: at most [`MAX_HISTORY`] entries, newest last.
+/// At most [`MAX_HISTORY`] entries, the newest last.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct History(VecDeque<HistoryEntry>);
 
@@ -402,7 +395,6 @@ impl History {
         self.0.iter()
     }
 
-    /// Returns the last position of the kill switch in the history.
     pub(super) fn enforcement(&self) -> Enforcement {
         let turn = self.iter().rev().find(|entry| entry.cause == Cause::Switch);
         let is_off = turn.is_some_and(|entry| entry.outcome == ReloadOutcomeKind::SwitchedOff);
@@ -453,7 +445,6 @@ impl Reloading {
         (Self(result.clone()), Arc::new(Completion { result, origin: origin.clone() }))
     }
 
-    /// Blocks until the reload is done.
     pub(crate) fn wait(self) -> Reload {
         let mut state = self.0.state.lock();
         loop {

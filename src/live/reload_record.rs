@@ -16,7 +16,6 @@ use crate::rules::RobotsTxt;
 /// of two files of 350 KiB full of wildcards would take a second.
 const MAX_COMPARED: usize = 128 << 10;
 
-/// The reloads of a site that its status and history contain.
 pub(super) struct ReloadRecord {
     pub(super) last: Reload,
     /// The last reload that was not a decision of an operator. Such a decision does not read the
@@ -29,7 +28,6 @@ pub(super) struct ReloadRecord {
 }
 
 impl ReloadRecord {
-    /// Updates the values that [`Status`](super::Status) returns.
     pub(super) fn update(&mut self, publisher: &Publisher, reload: &Reload, now: SystemTime) {
         let is_absent = |outcome: &ReloadOutcome| matches!(outcome, ReloadOutcome::Absent { .. });
         let is_newly_absent = is_absent(&reload.outcome) && !is_absent(&self.last.outcome);
@@ -44,8 +42,7 @@ impl ReloadRecord {
         self.before = publisher.versions.before().map(AcceptedVersion::hash);
     }
 
-    /// Reports whether listeners are notified of a reload. If several polls find the same broken
-    /// file, listeners are notified only once.
+    /// If several polls find the same broken file, listeners are notified only once.
     pub(super) fn is_news(&self, reload: &Reload) -> bool {
         let is_explicit = matches!(reload.cause, Cause::Request | Cause::Publish);
         match (&reload.outcome, &self.last.outcome) {
@@ -65,8 +62,7 @@ impl ReloadRecord {
     }
 }
 
-/// Creates the history entry of a reload. `before` is the robots.txt that was live before the
-/// reload.
+/// `before` is the robots.txt that was live before the reload.
 pub(super) fn history_entry(
     publisher: &mut Publisher,
     reload: &Reload,
@@ -99,8 +95,7 @@ pub(super) fn history_entry(
     }
 }
 
-/// Returns the effect on crawlers if `now` replaces `before`; `None` if they are equal or too large
-/// to be compared.
+/// Returns `None` if the two files are equal or too large to be compared.
 pub(super) fn effect(before: Option<RobotsTxt>, now: Option<RobotsTxt>, registry: &Arc<Registry>) -> Option<Diff> {
     let (before, now) = before.zip(now)?;
     let is_worth_it = before.bytes() != now.bytes() && before.bytes().len() + now.bytes().len() <= MAX_COMPARED;
@@ -119,8 +114,8 @@ fn counts(report: &Report) -> [usize; 3] {
 /// Why the site started with an earlier version instead of the content of the source.
 pub(super) struct Restoration {
     pub(super) text: Arc<str>,
-    /// Whether the version that was live before the restart may be a later one. If so, the status
-    /// reports a problem.
+    /// Whether a later version may have been live before the restart. If so, the status reports a
+    /// problem.
     pub(super) is_behind: bool,
 }
 

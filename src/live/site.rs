@@ -10,8 +10,8 @@
 //!
 //! Code that reads the status, the history or a switch locks only `record`, so it does not wait for
 //! the disk. Only the locks `reading`, `switch` and `KillSwitch::turning` are held while files or
-//! the network are accessed. Only code that accesses the same file or source locks them. So a
-//! source that does not respond delays only reloads of its own site.
+//! the network are accessed. Each of them is locked only by code that accesses the same file or
+//! source. So a source that does not respond delays only reloads of its own site.
 
 use std::convert::Infallible;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -38,7 +38,6 @@ use crate::check;
 use crate::policy::{Mode, Policy};
 use crate::rules::{Reading, RobotsTxt};
 
-/// The state of one site, shared by its handles and its source.
 pub(crate) struct Site {
     pub(super) current: ArcSwap<Snapshot>,
     pub(super) source: Arc<dyn Source>,
@@ -58,8 +57,8 @@ pub(crate) struct Site {
 }
 
 impl Site {
-    /// Creates a site that has published nothing yet. `source` must create the site's source from a
-    /// weak reference to the site. `origin` is the path or URL that the robots.txt comes from.
+    /// `source` must create the site's source from a weak reference to the site. `origin` is the
+    /// path or URL that the robots.txt comes from.
     pub(crate) fn new<S: Source + 'static>(
         settings: SiteSettings,
         origin: &Arc<str>,
@@ -127,7 +126,7 @@ impl Site {
         let (known, found) = (site.record.lock().history.enforcement(), site.current.load().enforcement());
         // If the position of the switch differs from the history, the switch was changed while no
         // process ran, or its file is damaged. If the state was inherited from another site, a
-        // history that ends with `Off` is normal: the switch of that site may be off, and the new
+        // history that ends with `Off` is normal: the other site's switch may be off, and the new
         // site is switched off later.
         if found != known && (found == Enforcement::Off || !is_heir) {
             let own = site.state.as_ref().filter(|_| found == Enforcement::Off).and_then(SiteState::unread_switch);
@@ -195,12 +194,11 @@ impl Site {
         Ok(())
     }
 
-    /// Reports whether the site has an accepted version, for example from an earlier process.
     pub(crate) fn has_versions(&self) -> bool {
         self.publisher.lock().versions.current().is_some()
     }
 
-    /// Returns the current content of the source. Blocks until the source has responded.
+    /// Blocks until the source has responded.
     pub(crate) fn load(&self) -> Loaded {
         self.source.load()
     }
@@ -224,8 +222,8 @@ impl Site {
         reload
     }
 
-    /// Runs a reload on a new thread, for a caller that waits for the result. If the reload panics,
-    /// the caller gets a rejection of the kind [`RejectionKind::Interrupted`].
+    /// If the reload panics, the caller gets a rejection of the kind
+    /// [`RejectionKind::Interrupted`].
     pub(crate) fn reload_apart(
         site: Arc<Self>,
         completion: Arc<Completion>,
@@ -250,14 +248,13 @@ impl Site {
         }
     }
 
-    /// Publishes a candidate if it can go live. Otherwise keeps the live version and records why.
     pub(crate) fn offer(&self, cause: Cause, candidate: Candidate) -> Reload {
         let reload = self.consider(cause, candidate);
         self.notices.deliver();
         reload
     }
 
-    /// Publishes a caller's text. If the site's source is not inline text, the text is rejected.
+    /// Rejects the text if the site's source is not inline text.
     pub(super) fn offer_text(&self, text: &[u8]) -> Reload {
         let Some(held) = self.source.text() else {
             let rejection = Rejection::new(RejectionKind::NotInline, &self.origin);
@@ -277,8 +274,7 @@ impl Site {
         reload
     }
 
-    /// Publishes a candidate like [`Site::offer`], but does not notify the listeners. The caller
-    /// must notify them after it has released its locks.
+    /// The caller must notify the listeners after it has released its locks.
     pub(super) fn consider(&self, cause: Cause, candidate: Candidate) -> Reload {
         let step = |publisher: &mut Publisher, now| -> Result<_, Infallible> {
             let candidate = self.appended(publisher, candidate);
@@ -288,21 +284,19 @@ impl Site {
         reload
     }
 
-    /// Appends the parts to a candidate. The caller must hold the publisher's lock until the
-    /// candidate is published. Otherwise, a part could change in between, and that change would be
-    /// lost.
+    /// Appends the lists of the site's [`Appendix`]. The caller must hold the publisher's lock
+    /// until the candidate is published. Otherwise, a list could change in between, and that change
+    /// would be lost.
     fn appended(&self, publisher: &Publisher, candidate: Candidate) -> Candidate {
         let Some(appending) = &self.appending else { return candidate };
         appending.append(candidate, publisher.before())
     }
 
-    /// Returns the hash of the live version.
     pub(crate) fn live(&self) -> Option<VersionHash> {
         self.current.load().content.as_ref().map(|content| content.hash())
     }
 
-    /// Returns the hash of the live version before parts were appended, that is, of the source's
-    /// content.
+    /// Returns the hash of the source's content, before lists were appended to it.
     pub(crate) fn live_source(&self) -> Option<VersionHash> {
         let live = self.live();
         match &self.appending {
@@ -311,9 +305,8 @@ impl Site {
         }
     }
 
-    /// Runs a step of the publisher, stores its snapshot and records the outcome. Then releases the
-    /// publisher's lock. If the step is an operator's decision, writes it to disk before returning.
-    /// The caller must notify the listeners.
+    /// Runs a step of the publisher, stores its snapshot and records the outcome. The caller must
+    /// notify the listeners.
     pub(super) fn publish<E>(
         &self,
         cause: Cause,
@@ -351,8 +344,7 @@ impl Site {
         Ok(reload)
     }
 
-    /// Replaces the live content with one atomic store. The caller must hold the publisher's lock,
-    /// so that snapshots are stored in order.
+    /// The caller must hold the publisher's lock, so that snapshots are stored in order.
     pub(super) fn store(&self, publisher: &Publisher, is_changed: bool) {
         if is_changed {
             let over = self.clock.elapsed().saturating_add(publisher.grace.rest(self.clock.now()));
@@ -369,8 +361,7 @@ impl Site {
         }
     }
 
-    /// Replaces the snapshot with a changed copy. Calls `change` again if another thread has
-    /// replaced the snapshot in the meantime.
+    /// Calls `change` again if another thread has replaced the snapshot in the meantime.
     pub(super) fn change(&self, change: impl Fn(&mut Snapshot)) {
         self.current.rcu(|current| {
             let mut next = Snapshot::clone(current);
@@ -398,8 +389,8 @@ impl Site {
         }
     }
 
-    /// Adds an entry to the history for an event that is not a reload, such as a change of the kill
-    /// switch. Returns the part of the state directory that the caller must write, if any.
+    /// Adds a history entry for an event that is not a reload, such as a change of the kill switch.
+    /// The caller must write the returned state to disk.
     pub(super) fn note(&self, cause: Cause, outcome: ReloadOutcomeKind, detail: String) -> Option<&SiteState> {
         #[cfg(feature = "tracing")]
         tracing::info!(target: "tower_robots::reload", cause = cause.as_str(), "{}: {detail}", self.origin);
@@ -455,16 +446,16 @@ impl AppendsParts for Site {
             let candidate = self.appended(publisher, Candidate::Version(source));
             Ok(publisher.consider(candidate, now))
         };
-        // This fails if the source has not provided any content yet. The parts are then appended to
-        // the first content.
+        // The step fails if the source has not provided any content yet. When it does, the lists
+        // are appended to that content.
         let _: Result<Reload, ()> = self.publish(Cause::Append, &Attribution::default(), step);
         self.notices.deliver();
     }
 }
 
-/// Lets a site start from the state of another site. If the site had this name before, its history
-/// may already contain some of the entries; these are not added again. Times are rounded on disk,
-/// so times that differ by less than a millisecond count as equal.
+/// Lets a site start from the saved state of another site. If a site with the new name existed
+/// before, its history may already contain some of the entries; these are not added again. Times
+/// are rounded on disk, so times that differ by less than a millisecond count as equal.
 fn inherit(to: &mut Remembered, before: Remembered, state: Option<&SiteState>) {
     let last = to.history.iter().next_back().map(|entry| entry.when + Duration::from_millis(1));
     for entry in before.history.iter().filter(|entry| last.is_none_or(|last| last <= entry.when)) {
@@ -478,12 +469,12 @@ fn inherit(to: &mut Remembered, before: Remembered, state: Option<&SiteState>) {
     }
 }
 
-/// Default maximum age of `/robots.txt` in caches. The next constant is the largest value that can
+/// Default maximum age of `/robots.txt` in caches. [`MAX_AGE_LIMIT`] is the largest value that can
 /// be set.
 pub(super) const DEFAULT_MAX_AGE: Duration = Duration::from_secs(3600);
 pub(super) const MAX_AGE_LIMIT: Duration = Duration::from_secs(24 * 3600);
 
-/// The settings of a site, for every kind of source. Only this type defines the defaults.
+/// Only this type defines the defaults.
 pub(crate) struct SiteSettings {
     pub(crate) policy: Policy,
     /// The mode that replaces the policy's mode, if any.
@@ -495,12 +486,10 @@ pub(crate) struct SiteSettings {
     pub(crate) max_age: Duration,
     pub(crate) grace: Duration,
     pub(crate) when_missing: WhenMissing,
-    /// Whether the policy may be written for several files ([`Snapshot::is_one_of_many`]).
+    /// Whether the site is one of many with the same policy ([`Snapshot::is_one_of_many`]).
     pub(crate) is_one_of_many: bool,
-    /// The cause of the first reload.
     pub(crate) opened_by: Cause,
     pub(crate) listeners: Vec<ReloadListener>,
-    /// The state directory, and the name of the site in it.
     pub(crate) state: Option<(StateDir, String)>,
     /// The initial state of this site, inherited from a site with another name.
     pub(crate) inherited: Option<Remembered>,
@@ -509,11 +498,11 @@ pub(crate) struct SiteSettings {
     pub(crate) compile_cache: CompileCache,
     /// The name of the site's inline text in messages.
     pub(crate) text_name: Option<Arc<str>>,
-    /// The name for sharing the site's rate limit buckets, if any. Sites with the same name share
-    /// their buckets.
+    /// Sites with the same value share their rate limit buckets. `None` if the site has its own
+    /// buckets.
     pub(crate) counted_as: Option<String>,
     pub(crate) clock: Clock,
-    /// The parts that are appended to every version from the source.
+    /// The lists that are appended to every version from the source.
     pub(crate) appendix: Option<Appendix>,
 }
 

@@ -19,8 +19,8 @@ use crate::policy::{Decision, Override, Policy, RateMode, Reason, RequestFacts};
 use crate::rate::{Quota, RateKey, SiteBuckets};
 use crate::rules::{Access, Group, LinePlaces, ProductToken, Reading, RobotsTxt, RuleSet};
 
-/// An immutable snapshot of one site: the file, its compiled rules, the recogniser of crawlers, and
-/// the policy.
+/// An immutable snapshot of one site: the file, its compiled rules, the crawler recogniser, and the
+/// policy.
 ///
 /// A request is judged with a single snapshot, and so with a single version of the file. While no
 /// robots.txt is known, there is no [`Content`] and nothing is enforced.
@@ -33,19 +33,19 @@ pub struct Snapshot {
     pub policy: Arc<Policy>,
     pub(super) grace: Option<Arc<Grace>>,
     pub(super) young: Arc<YoungRules>,
-    /// The latest possible end of the grace period, according to the steady clock. If the system's
-    /// clock is set back, this limit still ends the grace period in time.
+    /// Latest end of the grace period, in [`Clock::elapsed`] time. It limits the grace period even
+    /// if the system's clock is set back.
     pub(super) grace_over: Duration,
     pub(super) switches: Switches,
     pub(super) clock: Clock,
-    /// Rate limit buckets. All snapshots of a site share them, so a reload does not reset limits.
+    /// All snapshots of a site share these buckets, so a reload does not reset rate limits.
     pub(super) buckets: SiteBuckets,
     /// Maximum age of `/robots.txt` in caches.
     pub max_age: Duration,
-    /// How requests for `/robots.txt` are answered while there is no content.
+    /// How requests for `/robots.txt` are answered while no version is live.
     pub when_missing: WhenMissing,
-    /// Whether the policy may be written for several files. If so, an override or exemption that
-    /// has no effect on this file is not reported.
+    /// Whether the policy may also apply to other files. If so, an override or exemption that has
+    /// no effect on this file is not reported.
     pub(crate) is_one_of_many: bool,
 }
 
@@ -80,16 +80,16 @@ pub struct Content {
     /// When the file was last changed. `None` for inline text, or if HTTP dates cannot express the
     /// time.
     pub modified: Option<SystemTime>,
-    /// The part that each line comes from: the source's file or an appended part. `None` if nothing
-    /// is appended, or if an earlier process saved the version.
+    /// Where each line comes from: the source's file or an appended part. `None` if nothing is
+    /// appended, or if the version was loaded from a state directory.
     pub places: Option<Arc<LinePlaces>>,
-    /// A value that the layer computes from the file only once: its prepared responses to requests
-    /// for `/robots.txt`.
+    /// The layer's prepared responses to requests for `/robots.txt`. They are computed only once
+    /// per file.
     derived: OnceLock<Box<dyn Any + Send + Sync>>,
 }
 
-/// A compiled robots.txt. Sites with equal bytes and settings share one value, even if the dates of
-/// their files differ.
+/// Sites share one compiled file if their settings and the bytes of their files are equal, even if
+/// the dates of the files differ.
 #[derive(Debug)]
 pub(super) struct Compiled {
     pub(super) robots: RobotsTxt,
@@ -103,10 +103,10 @@ pub(super) struct Compiled {
 
 impl Snapshot {
     /// Returns one line for each override or exemption of the policy whose crawler name is probably
-    /// wrong: a name that no crawler in the registry and no group has, or a token that no request
-    /// contains, such as `Google-Extended`. If a crawler has a similar name, the line suggests it.
-    /// The list is always empty for a file of a [`Directory`](crate::source::Directory), because
-    /// the names may be written for another file.
+    /// wrong: neither a crawler in the registry nor a group has this name, or no request ever
+    /// contains it (such as `Google-Extended`). If a crawler has a similar name, the line suggests
+    /// it. The list is always empty for a file of a [`Directory`](crate::source::Directory),
+    /// because the names may be meant for another file.
     pub fn misspelled_overrides(&self) -> Vec<String> {
         let Some(content) = self.content.as_ref().filter(|_| !self.is_one_of_many) else { return Vec::new() };
         let registry = content.compiled.recognizer.registry();
@@ -149,8 +149,6 @@ impl Snapshot {
         idle.chain(unlimited).collect()
     }
 
-    /// Returns the reason why a rate override does not limit its crawlers; `None` if it can limit
-    /// them.
     fn reason_without_limit(&self, content: &Content, over: &Override<RateMode>) -> Option<&'static str> {
         if over.is_for_unnamed_engines() {
             return Some(
@@ -158,7 +156,8 @@ impl Snapshot {
                  its name, and add a group with its name and a Crawl-delay to robots.txt",
             );
         }
-        // An unknown name may be misspelled, or meant for a group that a later version contains.
+        // Unknown names are skipped: they may be misspelled, or be the names of groups in a later
+        // version.
         let agents = content.known_agents(over.agent_name()?)?;
         let agent = agents.first();
         let selection = self.policy.selection(content.rules(), agent);
@@ -198,15 +197,15 @@ impl Snapshot {
         (now < end).then(|| now.checked_add(rest).map_or(end, |latest| end.min(latest)))
     }
 
-    /// Returns the number of rules that were not enforced yet when the version went live, because
-    /// the paths that they disallow were allowed before. Returns 0 if no grace period is running.
+    /// Returns the number of rules that were in their grace period when the version went live,
+    /// because they disallow paths that were allowed before. Returns 0 if no grace period is
+    /// running.
     pub fn grace_rules(&self) -> usize {
         self.running_grace().map_or(0, |_| self.young.count)
     }
 
-    /// Returns the number of rules that are in their grace period. Call this function when a
-    /// request passes because of a grace period. Only the first call for a version returns the
-    /// number; later calls return `None`.
+    /// Returns the number of rules in their grace period on the first call for a version, and
+    /// `None` on later calls. Call this function when a request passes because of a grace period.
     pub(crate) fn first_in_grace(&self) -> Option<usize> {
         self.young.report_once().then_some(self.young.count)
     }
@@ -215,7 +214,6 @@ impl Snapshot {
         self.grace.as_deref().filter(|_| self.clock.elapsed() < self.grace_over)
     }
 
-    /// Reports whether a group of the file names the crawler's product token.
     pub(crate) fn names(&self, token: &ProductToken) -> bool {
         self.content.as_ref().is_some_and(|content| content.rules().names(token))
     }
@@ -226,20 +224,19 @@ impl Snapshot {
         self.buckets.take(key, quota, self.clock.elapsed())
     }
 
-    /// Checks the rate limit bucket with this key without taking a token. If the bucket is empty,
-    /// returns the time to wait.
+    /// Like [`Snapshot::take`], but does not take a token.
     pub(crate) fn look(&self, key: &RateKey<'_>, quota: Quota) -> Result<(), Duration> {
         self.buckets.look(key, quota, self.clock.elapsed())
     }
 
-    /// Counts a request that was refused because of its rate. Returns the number of earlier
+    /// Counts a request that was refused because of a rate limit. Returns the number of earlier
     /// refusals.
     pub(crate) fn refused_for_its_pace(&self) -> u32 {
         self.buckets.refused()
     }
 
     /// Judges a request. `agents` must come from [`Content::agents`]. Does not count the request
-    /// for rate limits; the caller has to check [`Decision::rate_limit`].
+    /// against rate limits; the caller has to check [`Decision::rate_limit`].
     pub fn decide<'s: 'f, 'f>(&'s self, agents: &[Agent], mut request: RequestFacts<'f>) -> Decision<'s> {
         match &self.content {
             None => Decision::unjudged(Reason::NothingKnown),
@@ -282,10 +279,9 @@ impl Content {
         (agents.first().is_registered() || self.rules().names(name)).then_some(agents)
     }
 
-    /// Creates the content. `modified` must not be in the future. Otherwise, caches would use the
-    /// file for too long (RFC 9110, section 8.8.2.1).
+    /// `modified` must not be in the future. Otherwise, caches would use the file for too long (RFC
+    /// 9110, section 8.8.2.1).
     pub(super) fn new(compiled: Arc<Compiled>, modified: Option<SystemTime>, places: Option<Arc<LinePlaces>>) -> Self {
-        // A time that HTTP dates cannot express is omitted.
         let modified = modified.filter(|modified| clock::http(*modified).is_some());
         Self { compiled, modified, places, derived: OnceLock::new() }
     }
@@ -313,7 +309,7 @@ impl Content {
     }
 
     /// Recognises the agents of one `User-Agent` field line. Do not store the result, because it
-    /// may contain a guard of the cache.
+    /// may hold an `arc_swap` guard, which should be dropped soon.
     pub(crate) fn cached_agents(&self, field: &[u8], lookups: Option<&AgentLookups>) -> FoundAgents<'_> {
         self.compiled.agents.get(field, lookups, |field| self.compiled.recognizer.agents(field))
     }
@@ -333,8 +329,8 @@ impl Content {
         &self.compiled.body
     }
 
-    /// Returns the value that `make` computes from the file. It is computed only once and kept with
-    /// this content. Returns `None` if an earlier call stored a value of another type.
+    /// The first call stores the result of `make`. Returns `None` if the stored value has another
+    /// type.
     pub(crate) fn derived<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> Option<&T> {
         self.derived.get_or_init(|| Box::new(make())).downcast_ref()
     }

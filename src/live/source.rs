@@ -9,10 +9,8 @@ use super::rejection::MAX_FILE;
 use super::{Completion, Mutex, Rejection, RejectionKind, Version, VersionHash};
 use crate::rules::{Fragment, RobotsTxt};
 
-/// The content of a source, or the reason why the source has no usable content.
 pub(crate) type Loaded = Result<Version, Rejection>;
 
-/// A version that may become live.
 #[derive(Debug)]
 pub(crate) enum Candidate {
     /// The content of the source.
@@ -23,12 +21,10 @@ pub(crate) enum Candidate {
     Absent { status: u16 },
 }
 
-/// The source of a site's robots.txt.
-///
 /// A source passes a [`Candidate`] to its site whenever its content changes, until the source is
 /// dropped. The source holds only a weak reference to the site, because the site owns the source.
 pub(crate) trait Source: fmt::Debug + Send + Sync {
-    /// Loads the current content. Blocks until the source has responded.
+    /// Blocks until the source has responded.
     fn load(&self) -> Loaded;
 
     /// Loads the content, passes it to the site, and fills `completion` with the result. Does not
@@ -46,14 +42,12 @@ pub(crate) trait Source: fmt::Debug + Send + Sync {
         None
     }
 
-    /// Returns the state of fetching; `None` if the source does not fetch from a server. Does not
-    /// block.
+    /// `None` if the source does not fetch from a server. Does not block.
     fn fetch_status(&self) -> Option<FetchStatus> {
         None
     }
 }
 
-/// Creates a version from a caller's text. Rejects text that exceeds [`MAX_FILE`].
 pub(crate) fn load_text(text: &[u8], origin: &Arc<str>) -> Loaded {
     if text.len() as u64 > MAX_FILE {
         return Err(Rejection::new(RejectionKind::TooLarge, origin));
@@ -61,12 +55,12 @@ pub(crate) fn load_text(text: &[u8], origin: &Arc<str>) -> Loaded {
     Ok(Version::new(text, origin, None))
 }
 
-/// The state of fetching a site's robots.txt; part of [`Status`](super::Status).
+/// The status of the fetches of a site's robots.txt; part of [`Status`](super::Status).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FetchStatus {
     /// When the server last confirmed that it still has the live version, or that it has no
-    /// robots.txt; `None` if it has not confirmed this since the start.
+    /// robots.txt; `None` if it has not confirmed this since the site was opened.
     pub confirmed: Option<SystemTime>,
     /// When the fetches began to fail; `None` if the last fetch succeeded.
     pub failing_since: Option<SystemTime>,
@@ -85,7 +79,6 @@ impl From<Loaded> for Candidate {
     }
 }
 
-/// The parts that a site appends, and the content that its source provided last.
 pub(super) struct Appending {
     appendix: Appendix,
     last: Mutex<LastOffer>,
@@ -95,7 +88,6 @@ pub(super) struct Appending {
 struct LastOffer {
     /// The content of the source, before the parts were appended.
     source: Option<Version>,
-    /// The hash of the content with the parts appended.
     appended: Option<VersionHash>,
 }
 
@@ -104,19 +96,18 @@ impl Appending {
         Self { appendix, last: Mutex::default() }
     }
 
-    /// Returns the candidate with the parts appended. Nothing is appended to a candidate that is
-    /// not a robots.txt. It is then rejected for this reason.
+    /// Returns the candidate with the parts appended. Nothing is appended to content that is not a
+    /// robots.txt; the site later rejects such content.
     ///
     /// `before` is the content that the site serves, or served last. If `before` contains an
-    /// appended part that has not been read since the start, the candidate is rejected, because
+    /// appended part that this process has not loaded yet, the candidate is rejected, because
     /// publishing it would remove that part.
     pub(super) fn append(&self, candidate: Candidate, before: Option<&[u8]>) -> Candidate {
         let mut last = self.last.lock();
         let version = match candidate {
             Candidate::Version(version) => version,
-            // The source has no robots.txt any more, so its last content is discarded. (If a source
-            // cannot be read, its last content is kept, because the source may still have this
-            // content.)
+            // A source without a robots.txt has no content any more. A source that cannot be read
+            // may still have its last content, so this content is kept.
             Candidate::Absent { .. } => {
                 last.source = None;
                 return candidate;
@@ -135,8 +126,9 @@ impl Appending {
         let modified = parts.iter().filter_map(|part| part.held.as_ref()?.1).max();
         let fragments: Vec<_> = parts.into_iter().filter_map(|part| Some(part.held?.0)).collect();
         if let (Some(title), Some(before)) = (&missing, before) {
-            // A part in `before` is compared with the titles of all parts, because the missing part
-            // may have had another title then.
+            // Every part in `before` must be loaded, or be in the source's own content. It is not
+            // enough to look for the title of the missing part, because this part may have been
+            // appended under another title.
             let is_held = |part: &[u8]| fragments.iter().any(|held| held.title.as_bytes() == part);
             let is_own = |part: &[u8]| Fragment::titles_in(version.bytes()).any(|own| own == part);
             if Fragment::titles_in(before).any(|part| !is_held(part) && !is_own(part)) {
@@ -147,8 +139,6 @@ impl Appending {
         if appended.len() as u64 > MAX_FILE {
             return Candidate::Rejected(Rejection::new(RejectionKind::TooLarge, &version.origin));
         }
-        // The date of the file or the newest part, whichever is later. If the file has no date, the
-        // result has none.
         let modified = version.modified.map(|date| modified.map_or(date, |modified| modified.max(date)));
         let mut whole = Version::new(appended, &version.origin, modified);
         whole.places = Some(places.into());
@@ -156,7 +146,6 @@ impl Appending {
         Candidate::Version(whole)
     }
 
-    /// Returns the content that the source provided last.
     pub(super) fn source(&self) -> Option<Version> {
         self.last.lock().source.clone()
     }
@@ -199,10 +188,8 @@ impl Appending {
 #[derive(Clone, Debug)]
 pub struct Appendix(Arc<AppendixState>);
 
-/// A site that appends the parts of an [`Appendix`] to its robots.txt.
 pub(super) trait AppendsParts: Send + Sync {
-    /// Appends the parts again, after one has changed, to the content that the source provided
-    /// last.
+    /// Called after one of the appended parts has changed.
     fn append_again(&self);
 }
 
@@ -226,9 +213,9 @@ impl Appendix {
         Self(Arc::new(AppendixState { parts: Mutex::new(parts), sites: Mutex::default() }))
     }
 
-    /// Replaces the part with the index `part`, and publishes a new version of every site.
-    /// `modified` is when the part was changed, if known. Does nothing if the bytes are the same as
-    /// before, or if there is no part with this index.
+    /// Replaces the part with the index `part`, and publishes a new version of every site that
+    /// appends the parts. `modified` is when the part was changed, if known. Does nothing if the
+    /// bytes are the same as before, or if there is no part with this index.
     ///
     /// Blocks until the new versions are compiled.
     pub fn set(&self, part: usize, fragment: Fragment, modified: Option<SystemTime>) {
@@ -249,7 +236,7 @@ impl Appendix {
         sites.iter().for_each(|site| site.append_again());
     }
 
-    /// Returns the titles of the parts whose content was not set yet.
+    /// Returns the titles of the parts whose content has not been set yet.
     pub fn missing(&self) -> Vec<String> {
         self.0.parts.lock().iter().filter(|part| part.held.is_none()).map(|part| part.title.to_string()).collect()
     }
@@ -266,8 +253,7 @@ impl Appendix {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Durability {
     /// The change survives the end of the process. This is enough for a version from a source,
-    /// because the source can be read again. If ten thousand files change at once, they must not
-    /// all wait for the disk.
+    /// because the source can be read again.
     Process,
     /// The change survives a crash of the machine. Decisions of an operator and pending versions
     /// need this.

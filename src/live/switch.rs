@@ -22,29 +22,27 @@ pub struct KillSwitch(Arc<Switch>);
 
 #[derive(Debug, Default)]
 struct Switch {
-    /// The position of the switch, and the sites that use it. The lock is never held while the disk
-    /// is accessed, so readers of the position do not wait for the disk.
+    /// The lock is never held while the disk is accessed, so readers of the position do not wait
+    /// for the disk.
     joined: Mutex<JoinedSites>,
     /// This lock is held while the switch is changed and written, so that concurrent changes are
     /// written in order.
     turning: Mutex<()>,
 }
 
-/// A site that uses a shared kill switch.
 pub(super) trait Switched: Send + Sync {
-    /// Sets the position of a shared switch in this site. `place` is the number of the shared
-    /// switch in this site. Does not block.
+    /// `place` is the index of this switch among the site's shared switches. Does not block.
     fn set_shared_switch(&self, place: u8, enforcement: Enforcement);
 
-    /// Records a change of a switch in the site's history. `of` describes which sites the switch
-    /// affects. `why` is the reason for the change, if no operator made it.
+    /// `of` describes which sites the switch affects. `why` is the reason for the change, if no
+    /// operator made it.
     fn record_switch(&self, enforcement: Enforcement, of: &str, why: Option<&str>);
 }
 
 #[derive(Debug, Default)]
 struct JoinedSites {
     enforcement: Enforcement,
-    /// The reason for the position; `None` if an operator has set it.
+    /// Why a program has set the position; `None` if an operator has set it.
     why: Option<String>,
     sites: Vec<(u8, Weak<dyn Switched>)>,
 }
@@ -76,8 +74,8 @@ impl KillSwitch {
     /// the position.
     pub(super) fn turn<R>(&self, enforcement: Enforcement, why: Option<String>, write: impl FnOnce() -> R) -> R {
         let turning = self.0.turning.lock();
-        // `sites` is declared before the locks, so that it is dropped after they are released. If
-        // the last reference to a site is dropped here, the site writes its state.
+        // `sites` is dropped at the end of this function, after both locks are released. If it
+        // contains the last reference to a site, the drop writes the state of the site.
         let mut sites = Vec::new();
         let before = {
             let mut joined = self.0.joined.lock();
@@ -98,15 +96,13 @@ impl KillSwitch {
         written
     }
 
-    /// Adds a site to this switch, and sets the current position in the site. Later changes of the
-    /// switch also change the position in the site. `place` is the number of this switch in the
-    /// site. Returns the reason for the switch's position; `None` if an operator has set it.
+    /// Adds a site to this switch, and sets the current position in the site. Returns the reason
+    /// for the switch's position; `None` if an operator has set it.
     pub(super) fn join(&self, place: u8, site: &Arc<impl Switched + 'static>) -> Option<String> {
         let mut joined = self.0.joined.lock();
         if joined.sites.len() == joined.sites.capacity() {
             // Dropped sites are removed only before the list grows, because the removal visits all
-            // entries. If ten thousand sites are added, most additions should not visit ten
-            // thousand entries.
+            // entries.
             joined.sites.retain(|(_, other)| other.strong_count() > 0);
         }
         let weak = Arc::downgrade(site);
@@ -130,12 +126,10 @@ pub enum Enforcement {
     Off,
 }
 
-/// The positions of a site's own switch and of its shared switches. Enforcement is off if at least
-/// one of these switches is off.
+/// The positions of a site's own switch and of its shared switches.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Switches {
     pub(super) site: Enforcement,
-    /// One bit for each shared switch that is off.
     pub(super) shared_off: u8,
 }
 
@@ -168,7 +162,6 @@ mod tests {
 
     use super::*;
 
-    /// A site that loses its last handle while the switch is changed.
     struct Leaving {
         own: Mutex<Option<Arc<Self>>>,
         switch: KillSwitch,

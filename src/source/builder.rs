@@ -89,9 +89,9 @@ impl<S> LiveBuilder<S> {
         self.with_settings(|settings| settings.when_missing = when_missing)
     }
 
-    /// Sets why the site is opened: the cause of its first reload in the history. Use
-    /// [`Cause::Config`] if the configuration of a running program has changed. Default:
-    /// [`Cause::Start`]. A second call replaces the first.
+    /// Sets the cause of the site's first reload, which the history contains. Use [`Cause::Config`]
+    /// if the configuration of a running program has changed. Default: [`Cause::Start`]. A second
+    /// call replaces the first.
     pub fn opened_by(self, cause: Cause) -> Self {
         self.with_settings(|settings| settings.opened_by = cause)
     }
@@ -142,9 +142,9 @@ impl<S> LiveBuilder<S> {
         self.with_settings(|settings| settings.inherited = Some(before.clone()))
     }
 
-    /// Sets a kill switch that this site shares with other sites. If the site has a state
-    /// directory, the shared switch of the directory applies, too: nothing is enforced if either
-    /// of them is off. A second call replaces the first.
+    /// Sets a kill switch that this site shares with other sites. A state directory also has a kill
+    /// switch, for all of its sites. If this site has a state directory, nothing is enforced while
+    /// either of the two switches is off. A second call replaces the first.
     pub fn kill_switch(self, switch: &KillSwitch) -> Self {
         self.with_settings(|settings| settings.switch = Some(switch.clone()))
     }
@@ -159,9 +159,9 @@ impl<S> LiveBuilder<S> {
         self
     }
 
-    /// Sets the grace period, during which requests that newly disallowed paths are only observed.
-    /// It starts when the site accepted the oldest of its saved versions that disallows the path.
-    /// Default: zero. A second call replaces the first.
+    /// Sets the grace period. If a request was disallowed only recently, for less than this time,
+    /// it is only observed. The time begins when the site accepts the oldest saved version that
+    /// disallows the request. Default: zero. A second call replaces the first.
     pub fn grace(self, grace: Duration) -> Self {
         self.with_settings(|settings| settings.grace = grace)
     }
@@ -194,8 +194,8 @@ impl<S> LiveBuilder<S> {
     }
 
     /// Marks this site as one of many with the same settings. If its file is unusable, the other
-    /// sites must start nevertheless. If an override has no effect on its file, the override may be
-    /// written for the file of another site.
+    /// sites must start nevertheless. An override without effect on its file may be meant for the
+    /// file of another site.
     pub(super) fn one_of_many(mut self) -> Self {
         self.settings.is_one_of_many = true;
         if self.settings.when_missing == WhenMissing::Fail {
@@ -239,10 +239,9 @@ impl LiveRobots {
     }
 }
 
-/// The robots.txt of an open inline site.
 #[derive(Debug)]
 struct InlineText {
-    /// The version that was published last. The lock is held only briefly.
+    /// The lock is held only briefly.
     version: Mutex<Version>,
     site: Weak<Site>,
 }

@@ -15,12 +15,11 @@ use crate::live::{LiveRobots, Loaded, Rejection, RejectionKind, Version};
 /// event has reported that the writer closed the file.
 pub(super) const QUIET: Duration = Duration::from_millis(400);
 
-/// How far the clock of a file server may plausibly be ahead. A modification time further in the
-/// future was set on purpose.
+/// How far the clock of a file server may plausibly be ahead. If a modification time is further in
+/// the future, a program has probably set it.
 const MAX_CLOCK_LEAD: Duration = Duration::from_secs(2);
 
-/// Reads a whole regular file, or returns why it cannot be read. Blocks until the file system
-/// responds, but does not wait for the writer of a FIFO.
+/// Blocks until the file system responds, but does not wait for the writer of a FIFO.
 pub(super) fn load(path: &Path, origin: &Arc<str>) -> Loaded {
     let failed = |error| Rejection::io(error, origin);
     let mut file = open(reach(path)).map_err(failed)?;
@@ -42,8 +41,7 @@ pub(super) fn load(path: &Path, origin: &Arc<str>) -> Loaded {
     Ok(Version::new(bytes, origin, after.modified().ok()))
 }
 
-/// Reads the bytes of a regular file. Blocks until the file system responds, but does not wait for
-/// the writer of a FIFO.
+/// Blocks until the file system responds, but does not wait for the writer of a FIFO.
 pub(super) fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut file = open(reach(path))?;
     if !file.metadata()?.is_file() {
@@ -54,13 +52,11 @@ pub(super) fn read(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Returns the time until a file with this modification time counts as complete; `None` if it
-/// already does.
+/// `None` if a file with this modification time already counts as complete.
 pub(super) fn unrest(modified: SystemTime) -> Option<Duration> {
     unrest_at(SystemTime::now(), modified)
 }
 
-/// Like [`unrest`], with `now` as the current time.
 pub(super) fn unrest_at(now: SystemTime, modified: SystemTime) -> Option<Duration> {
     match now.duration_since(modified) {
         Ok(age) => QUIET.checked_sub(age),

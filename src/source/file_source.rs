@@ -11,8 +11,7 @@ use super::file_system::reach;
 use super::watch::{Watched, Watcher};
 use crate::live::{Completion, LiveRobots, Loaded, Rejection, Reload, Site, Source, Version};
 
-/// Interval between checks while a reload waits until the file is complete. Each check finds out
-/// whether the watcher has already published the file.
+/// Interval between checks while waiting for a file to appear, or to become complete.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
 /// Maximum time to wait for a missing file while its folder keeps changing.
@@ -26,7 +25,6 @@ pub struct FileSource {
     watcher: Option<Watcher>,
 }
 
-/// The source of an open site whose robots.txt is in a file.
 #[derive(Debug)]
 struct OpenFile {
     path: PathBuf,
@@ -69,8 +67,6 @@ impl LiveBuilder<FileSource> {
 }
 
 impl LiveBuilder<FileSource> {
-    /// Sets the watcher and the polling interval, for the files of a
-    /// [`Directory`](super::Directory).
     pub(super) fn watched_by(self, watcher: &Watcher, poll: Duration) -> Self {
         self.with_source(|source| {
             source.watcher = Some(watcher.clone());
@@ -128,9 +124,8 @@ impl Source for OpenFile {
     }
 }
 
-/// Waits for a missing file. Another file may be about to be renamed to its name, as in `mv
-/// robots.txt old; mv new robots.txt`. Waits only if the folder was changed a moment ago, and at
-/// most for `MAX_WAIT`.
+/// Waits for a missing file, which may be about to be replaced, as in `mv robots.txt old; mv new
+/// robots.txt`. Waits only if the folder was changed a moment ago, and at most for `MAX_WAIT`.
 fn await_name(path: &Path) {
     let is_missing = || fs::metadata(reach(path)).is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));

@@ -2,8 +2,8 @@
 //!
 //! An operation on a path blocks while its file system does not respond. During such an operation,
 //! a caller must not hold a lock that is needed to read a status, to drop a handle or to use
-//! another file system. Before each operation, the caller must call a function of this module. So
-//! tests can make a folder behave like an unresponsive file system.
+//! another file system. Before each operation, the caller must call a function of this module. This
+//! lets tests make a folder behave like an unresponsive file system.
 
 use std::fs::Metadata;
 use std::path::Path;
@@ -11,23 +11,20 @@ use std::path::Path;
 /// Identifies a file system: its device number on Unix; 0 on other systems.
 pub(super) type FileSystemId = u64;
 
-/// Returns the path. Must be called before each operation on the path. In tests, blocks while the
-/// test makes the folder hang.
+/// Must be called before each operation on the path.
 pub(super) fn reach(path: &Path) -> &Path {
     #[cfg(test)]
     hanging::wait(path, hanging::Operations::All);
     path
 }
 
-/// Returns the folder. Must be called before the folder is registered for events. In tests, blocks
-/// while the test makes registrations in the folder hang.
+/// Must be called before the folder is registered for events.
 pub(super) fn reach_to_register(folder: &Path) -> &Path {
     #[cfg(test)]
     hanging::wait(folder, hanging::Operations::Registering);
     folder
 }
 
-/// Returns the file system that contains a file with this metadata.
 pub(super) fn id(path: &Path, metadata: &Metadata) -> FileSystemId {
     #[cfg(test)]
     if let Some(id) = hanging::id(path) {
@@ -45,7 +42,6 @@ pub(super) fn id(path: &Path, metadata: &Metadata) -> FileSystemId {
     }
 }
 
-/// Lets tests make operations in a folder hang.
 #[cfg(test)]
 pub(super) mod hanging {
     use crate::live::Mutex;
@@ -66,14 +62,12 @@ pub(super) mod hanging {
         waiting: usize,
     }
 
-    /// The operations that hang, or the operation that is about to run.
     #[derive(Clone, Copy, PartialEq, Eq)]
     pub(in crate::source) enum Operations {
         All,
         Registering,
     }
 
-    /// A folder that is treated as a separate file system, and that a test can make hang.
     pub(in crate::source) struct HangingFolder {
         _folder: tempfile::TempDir,
         path: PathBuf,
@@ -120,8 +114,8 @@ pub(super) mod hanging {
         }
     }
 
-    /// Runs `call` on a new thread and returns the result. Panics if `call` does not return within
-    /// a minute, because it is then probably waiting for a hanging folder.
+    /// Panics if `call` does not return within a minute, because it is then probably waiting for a
+    /// hanging folder.
     pub(in crate::source) fn returns<R: Send + 'static>(what: &str, call: impl FnOnce() -> R + Send + 'static) -> R {
         let (sender, receiver) = mpsc::channel();
         std::thread::spawn(move || sender.send(call()));

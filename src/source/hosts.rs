@@ -64,14 +64,14 @@ pub struct HostMap<T> {
 
 type Names = HashMap<Box<[u8]>, Ports, foldhash::fast::RandomState>;
 
-/// The values for one host, by port. Each value is an index into the list of values.
+/// Each value is an index into the list of values.
 #[derive(Clone, Debug, Default)]
 struct Ports {
     other: Option<usize>,
     ports: Vec<(u16, usize)>,
 }
 
-// Problems with a pattern. An error message consists of the pattern and one of these strings.
+// An error message consists of the pattern and one of these strings.
 const MALFORMED: &str =
     "is not a host: write a name such as \"example.com\", \"*.example.com\" or \"*\", or an address";
 const OTHER_SCRIPT: &str = "is not ASCII: write the host in its ASCII form, which begins with \"xn--\", or turn on the feature \
@@ -227,7 +227,7 @@ impl<T> HostMap<T> {
         if self.wildcard.is_empty() {
             return None;
         }
-        // Names are short, so this loop is cheaper than a search for the next dot.
+        // For names, which are short, this loop is cheaper than `memchr`.
         for (at, _) in name.iter().enumerate().filter(|(_, byte)| **byte == b'.') {
             dots -= 1;
             // The number of lookups is limited by the wildcard with the most dots, even if the name
@@ -286,7 +286,6 @@ fn survey(name: &[u8]) -> (usize, bool) {
     (dots.into(), capitals != 0)
 }
 
-/// The scheme of a URL. The scheme determines the default port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Scheme {
     Http,
@@ -298,8 +297,8 @@ pub(crate) enum Scheme {
 /// 4).
 ///
 /// Hosts are compared case-insensitively and without a final dot. Unicode names are compared by
-/// their ASCII form, and IPv6 addresses by value. If the URL has no port, the port is the scheme's
-/// default port. Without the feature `idn`, the URL has an origin only if its host is in ASCII form
+/// their ASCII form, and IPv6 addresses by value. A URL without a port has the scheme's default
+/// port. Without the feature `idn`, a URL has an origin only if its host is in ASCII form
 /// (`xn--…`).
 ///
 /// ```
@@ -323,7 +322,6 @@ pub struct Origin {
 }
 
 impl Scheme {
-    /// Returns the default port.
     pub(crate) const fn port(self) -> u16 {
         match self {
             Self::Http => 80,
@@ -332,7 +330,6 @@ impl Scheme {
         }
     }
 
-    /// Returns the scheme's name in lower case.
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::Http => "http",
@@ -341,7 +338,6 @@ impl Scheme {
         }
     }
 
-    /// Parses the name of a scheme, case-insensitively; `None` for other schemes.
     pub(crate) fn from_name(name: &str) -> Option<Self> {
         [Self::Http, Self::Https, Self::Ftp].into_iter().find(|scheme| name.eq_ignore_ascii_case(scheme.as_str()))
     }
@@ -359,8 +355,8 @@ impl Origin {
         Self::split(url).filter(|(_, rest)| *rest == "/robots.txt").map(|(origin, _)| origin)
     }
 
-    /// Reports whether the robots.txt of this origin applies to a URL, because the URL has the same
-    /// origin.
+    /// Reports whether the robots.txt of this origin applies to a URL. It applies to all URLs with
+    /// the same origin.
     pub fn covers(&self, url: &str) -> bool {
         Self::of(url).is_some_and(|origin| origin == *self)
     }
@@ -396,7 +392,6 @@ fn canonical(host: &str) -> Option<String> {
     is_host.then(|| ascii.into_owned())
 }
 
-/// Returns the ASCII form of a Unicode name.
 #[cfg(feature = "idn")]
 pub(super) fn to_ascii(host: &str) -> Option<Cow<'_, str>> {
     idna::domain_to_ascii_cow(host.as_bytes(), idna::AsciiDenyList::EMPTY).ok()

@@ -49,11 +49,9 @@ mod watch {
 
     use crate::live::Site;
 
-    /// A watcher that watches nothing.
     #[derive(Clone, Debug, Default)]
     pub(super) struct Watcher;
 
-    /// The handle of a file or folder that is not watched.
     #[derive(Debug)]
     pub(super) struct Watched;
 

@@ -57,7 +57,7 @@ pub struct SiteMap {
 }
 
 impl Sites {
-    /// Returns the current sites. Neither store the guard nor hold it across an await.
+    /// Do not store the guard, and do not hold it across an await.
     pub(crate) fn load(&self) -> SitesGuard<'_> {
         match &self.0 {
             SiteLookup::One(live) => SitesGuard::One(live),
@@ -67,7 +67,6 @@ impl Sites {
     }
 }
 
-/// A guard of the current sites.
 pub(crate) enum SitesGuard<'s> {
     One(&'s LiveRobots),
     Fixed(&'s HostMap<LiveRobots>),
@@ -75,8 +74,8 @@ pub(crate) enum SitesGuard<'s> {
 }
 
 impl SitesGuard<'_> {
-    /// Returns the site of a host. `host` is not called if one [`LiveRobots`] applies to all hosts.
-    /// A request without a host belongs to the site with the pattern `*`.
+    /// `host` is not called if one [`LiveRobots`] applies to all hosts. A request without a host
+    /// belongs to the site with the pattern `*`.
     pub(crate) fn find<'h>(&self, host: impl FnOnce() -> Option<(&'h [u8], Option<Scheme>)>) -> Option<&LiveRobots> {
         let hosts = match self {
             Self::One(live) => return Some(live),

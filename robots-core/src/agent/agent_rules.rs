@@ -7,7 +7,7 @@ use super::registry::Registry;
 use crate::rules::{AgentRules, Fallback, RobotsTxt, product_tokens};
 
 impl RobotsTxt {
-    /// Returns the rules of this file for one crawler, as a polite crawler should obey them.
+    /// Returns the rules of this file that a crawler should obey.
     ///
     /// The agent is a token, as for [`RobotsTxt::for_token`], or a whole `User-Agent` header. If it
     /// is a header, a [`Recognizer`] with the built-in [`Registry`] finds the crawler's name. If a

@@ -40,7 +40,6 @@ pub struct Agents(List);
 #[derive(Clone, Debug)]
 enum List {
     One(Agent),
-    /// At least two agents.
     Several(Arc<[Agent]>),
 }
 
@@ -54,13 +53,10 @@ impl Agent {
         Self { class: Class::Registered, recognized: RecognizedAs::Registered(crawler) }
     }
 
-    /// Creates an unregistered crawler that obeys the groups of these tokens.
     pub(super) fn named(product: Option<String>, tokens: Vec<ProductToken>) -> Self {
         Self::claimed(Claim { class: Class::Declared, category: None, product }, tokens)
     }
 
-    /// Creates an unregistered agent from the claim of a header and the tokens whose groups the
-    /// agent obeys.
     pub(super) fn claimed(claim: Claim, tokens: Vec<ProductToken>) -> Self {
         let Claim { class, category, product } = claim;
         if tokens.is_empty() && product.is_none() && category.is_none() {
@@ -111,14 +107,14 @@ impl Agent {
     }
 
     /// Returns whether the groups for `*` apply to the agent if no group names it. They apply to a
-    /// crawler unless its operator documents the opposite, and do not apply to other agents. A
-    /// [`Policy`](crate::policy::Policy) may apply `*` to fewer or to more agents.
+    /// crawler unless its operator documents that it ignores them. They do not apply to other
+    /// agents. A [`Policy`](crate::policy::Policy) may apply `*` to fewer or to more agents.
     pub fn fallback(&self) -> Fallback {
         if self.class.is_crawler() { self.obeys_star().fallback() } else { Fallback::Nothing }
     }
 
-    /// Reports whether the agent is registered as a crawler or page tester of a search engine that
-    /// people use ([`Crawler::is_index_engine`]).
+    /// Reports whether the agent is registered as an index crawler or page tester of a search
+    /// engine that people use ([`Crawler::is_index_engine`]).
     pub fn is_index_engine(&self) -> bool {
         self.registered().is_some_and(|crawler| crawler.is_index_engine)
     }
@@ -137,7 +133,6 @@ impl Agent {
     }
 }
 
-/// Creates the agent of a registered crawler without a `User-Agent` header.
 impl From<&Crawler> for Agent {
     fn from(crawler: &Crawler) -> Self {
         Self::of(Arc::new(crawler.clone()))

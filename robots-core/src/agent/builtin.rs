@@ -4,19 +4,17 @@
 //! Tests check the file, and a TOML crate would add a dependency to every application. `robotsd`
 //! uses a TOML crate for operators' files.
 //!
-//! **Embedded data is parsed on first use.** The built-in registry, the word lists for headers and
-//! the embedded address lists are `LazyLock`s that never change. The crate has no other statics.
+//! **Embedded data is parsed on first use.** The built-in registry, the word lists for `User-Agent`
+//! headers and the embedded address lists are `LazyLock`s that never change. The crate has no other
+//! statics.
 
 use super::crawler::Crawler;
 use crate::rules::ProductToken;
 
-/// Content of `crawlers.toml`.
 const FILE: &str = include_str!("crawlers.toml");
 
-/// The line that begins each row.
 const TABLE: &str = "[[crawler]]";
 
-/// Parses `crawlers.toml` into one crawler per row.
 pub(super) fn rows() -> Result<Vec<Crawler>, String> {
     read(FILE)
 }
@@ -47,7 +45,6 @@ fn read(text: &str) -> Result<Vec<Crawler>, String> {
     Ok(rows)
 }
 
-/// Parses strings in double quotes, separated by commas.
 fn strings(mut text: &str) -> Option<Vec<String>> {
     let mut strings = Vec::new();
     while !text.is_empty() {
@@ -69,7 +66,7 @@ fn strings(mut text: &str) -> Option<Vec<String>> {
     Some(strings)
 }
 
-/// Sets a field of a row. Returns `None` if the key is unknown or the value is invalid.
+/// `None` if the key is unknown or the value is invalid.
 fn set(row: &mut Crawler, key: &str, mut values: Vec<String>) -> Option<()> {
     match key {
         "header" => row.header_names = values,

@@ -1,5 +1,5 @@
-//! Determines what an unregistered agent claims to be, from the words of its header: its product
-//! and its class.
+//! Determines the class, the category and the product that an unregistered agent claims, from the
+//! words of its header.
 
 use std::ops::Range;
 
@@ -12,21 +12,17 @@ use super::program::{
 };
 use super::purpose::{Purpose, crawls, goes_on_as_other, is_address_of_service, is_host_of_media, purposes};
 
-/// Finds the claim in a header.
 #[derive(Debug)]
 pub(super) struct ClaimReader<'a, 'h> {
     header: &'a Header<'h>,
-    /// The purposes that words of the header suggest, in the order of the header. Each element
-    /// contains the index of the part with the word, and the purpose.
+    /// The purposes that words of the header suggest, each with the index of the word's part.
     purposes: Vec<(usize, Purpose)>,
 }
 
-/// What a header claims about its sender.
 #[derive(Debug)]
 pub(super) struct Claim {
     pub(super) class: Class,
     pub(super) category: Option<Category>,
-    /// Name of the product that makes the claim; `None` if it has no name.
     pub(super) product: Option<String>,
 }
 
@@ -37,7 +33,7 @@ impl<'a, 'h> ClaimReader<'a, 'h> {
             if is_address_of_service(header.address(part)) {
                 reader.purposes.push((at, Purpose::Serves));
             }
-            // Most parts contain only words that all browsers send and that suggest no purpose.
+            // Device models, and words that all browsers send, suggest no purpose.
             if part.marks.has(Marks::OWN_WORD) && !part.marks.has(Marks::MODEL) {
                 reader.search(at, part);
             }
@@ -45,7 +41,6 @@ impl<'a, 'h> ClaimReader<'a, 'h> {
         reader
     }
 
-    /// Adds the purposes that the words of a part suggest.
     fn search(&mut self, at: usize, part: &Part) {
         let words = self.header.words_of(part);
         let (Some(first), Some(last)) = (words.first(), words.last()) else { return };
@@ -63,15 +58,14 @@ impl<'a, 'h> ClaimReader<'a, 'h> {
         }
     }
 
-    /// Returns the parts that may name the agent. In a browser's header, only the parts that
-    /// declare a product may do so. In other headers, all parts may.
+    /// In a browser's header, only parts that declare a product may name the agent.
     pub(super) fn declared_parts(&self) -> impl Iterator<Item = &'a Part> {
         let header = self.header;
         header.parts.iter().enumerate().filter(|(at, _)| self.speaks(*at)).map(|(_, part)| part)
     }
 
-    /// Returns the first word that may name the agent. Everyday words can be names only if they are
-    /// this word.
+    /// Returns the first word that may name the agent. An everyday word is accepted as a name only
+    /// if it is this word.
     pub(super) fn leading_word(&self) -> Option<&'a Word> {
         let header = self.header;
         let names = |word: &Word| word.may_name_a_crawler() || word.role == WordRole::Registered;
@@ -84,7 +78,6 @@ impl<'a, 'h> ClaimReader<'a, 'h> {
         if first.may_name_a_crawler() { Some(first) } else { None }
     }
 
-    /// Returns what the header claims about its sender.
     pub(super) fn claim(&self) -> Claim {
         let header = self.header;
         let nothing = |class| Claim { class, category: None, product: None };
@@ -100,15 +93,13 @@ impl<'a, 'h> ClaimReader<'a, 'h> {
         evidence.claim(header).unwrap_or_else(|| nothing(silent_class(header)))
     }
 
-    /// Reports whether the part of the header at this position may contain the name of the agent.
     fn speaks(&self, at: usize) -> bool {
         self.header.browser.is_none_or(|browser| at < browser) || self.declares(at)
     }
 
-    /// Reports whether a part of a browser's header declares a product. A part declares a product
-    /// if it follows `compatible;`, contains or precedes a contact, or calls itself a crawler. In
-    /// comments with `MSIE` or `Konqueror`, a part must call itself a crawler, because toolbars add
-    /// their addresses to such comments.
+    /// A part declares a product if it follows `compatible;`, contains or precedes a contact, or
+    /// calls itself a crawler. In comments with `MSIE` or `Konqueror`, a part must call itself a
+    /// crawler, because toolbars add their addresses to such comments.
     fn declares(&self, at: usize) -> bool {
         let marks = self.header.parts[at].marks;
         let points = marks.has(Marks::CONTACT) || marks.has(Marks::ADDRESSED) || marks.has(Marks::COMPATIBLE);
@@ -138,7 +129,7 @@ impl<'a, 'h> ClaimReader<'a, 'h> {
                     evidence.is_crawler |= *purpose == Purpose::Crawls;
                 }
                 Purpose::Presents => evidence.presents = true,
-                // `Archive Viewer/2.0 (Mac OS X)` is a program on a person's computer. So the word
+                // `Archive Viewer/2.0 (Mac OS X)` is a program on a person's computer. So `Archive`
                 // only suggests a category, and does not declare a crawler.
                 Purpose::Collects(category) if is_on_desk(header) && !has_contact(part) => {
                     evidence.category = evidence.category.or(*category);
@@ -156,25 +147,24 @@ impl<'a, 'h> ClaimReader<'a, 'h> {
         evidence
     }
 
-    /// Reports whether a part with the word "crawler" or "bot" belongs to a program for people.
+    /// Reports whether a part with a word such as "spider" or "bot" names an application or a
+    /// toolbar, not a crawler.
     fn is_of_program(&self, at: usize, on_device: bool) -> bool {
         let header = self.header;
         let part = &header.parts[at];
-        // People's telephones send headers such as `SpiderSolitaire/3 CFNetwork/1399` and `CUBOT_X9
-        // MAUI/11A`.
+        // Phones send headers such as `SpiderSolitaire/3 CFNetwork/1399` and `CUBOT_X9 MAUI/11A`.
         if (on_device || is_in_view(header)) && !declares_on_device(header, part) {
             return true;
         }
-        // A program on a person's computer, such as `SpiderOak/7.2 (Windows)`.
+        // Desktop programs send headers such as `SpiderOak/7.2 (Windows)`.
         if is_on_desk(header) && !has_contact(part) && goes_on_as_other(header.product(part).as_bytes()) {
             return true;
         }
-        // The comment of an old browser may contain a toolbar, such as `Bot Toolbar 2`.
+        // The comment of an old browser may name a toolbar, such as `Bot Toolbar 2`.
         part.marks.has(Marks::OLD_BROWSER) && self.presents(at)
     }
 
-    /// Returns the first part with a contact that does not belong to a program. Prefers parts that
-    /// also name a product, because the contact may come before the product.
+    /// Ignores the addresses of toolbars and of other programs that are not crawlers.
     fn addressed_part(&self) -> Option<&'a Part> {
         let header = self.header;
         let of_program = has_address_of_source(header) || has_home_page_of_product(header);
@@ -193,18 +183,17 @@ impl<'a, 'h> ClaimReader<'a, 'h> {
     }
 }
 
-/// The evidence in the declared parts of a header.
 #[derive(Default)]
 struct DeclaredEvidence<'a> {
     serves: Option<&'a Part>,
     crawls: Option<&'a Part>,
-    /// Whether a word says "crawler", not only "bot". If so, the client is a crawler even if other
-    /// words suggest another purpose.
+    /// Whether a word contains `crawl`, `spider` or similar, and not only `bot`. If so, the client
+    /// is a crawler even if other words suggest another purpose.
     is_crawler: bool,
     collects: Option<&'a Part>,
     addressed: Option<&'a Part>,
     category: Option<Category>,
-    /// Whether a word suggests a player, a reader or a browser.
+    /// Whether a word suggests a media player, a feed reader or a browser.
     presents: bool,
     on_device: bool,
 }
@@ -223,7 +212,6 @@ impl<'a> DeclaredEvidence<'a> {
         Some(Claim { class: Class::Declared, category, product: self.product(header, part) })
     }
 
-    /// Returns the part with the strongest evidence that the sender is a crawler.
     fn claiming_part(&self, header: &'a Header<'_>) -> Option<&'a Part> {
         if self.crawls.is_some() {
             return self.crawls;
@@ -255,18 +243,17 @@ impl<'a> DeclaredEvidence<'a> {
     }
 }
 
-/// Reports whether a part names a client that fetches feeds or streams. Such a client has a
-/// contact, or its name is the host of an audio service.
+/// A part names a client that fetches feeds or streams if the addresses in the header, or the name
+/// in the part, belong to an audio service.
 fn is_for_media(header: &Header<'_>, part: &Part) -> bool {
     let named = header.product(part);
     has_host_of_media(header) || is_host(named.as_bytes()) && is_host_of_media(named.as_bytes())
 }
 
 impl DeclaredEvidence<'_> {
-    /// Returns the part with the name of the agent that makes the claim in `part`. The name is
-    /// usually the leading product, even if its contact and description are in other parts. A
-    /// product outside comments that calls itself a crawler takes precedence. The name of a library
-    /// is never used.
+    /// Returns the part that names the crawler that `part` declares. This is usually the leading
+    /// product, and never a library. A product outside comments that calls itself a crawler takes
+    /// precedence.
     fn name<'a>(&self, header: &'a Header<'_>, part: &'a Part) -> &'a Part {
         let everyday = Kinds::LIBRARY.with(Kinds::GENERIC);
         let lead = |part: &Part| header.product_lead(part).filter(|word| !word.kinds.has(everyday));
@@ -289,8 +276,7 @@ impl DeclaredEvidence<'_> {
     }
 }
 
-/// Finds a product whose name is a host, such as `example.com/1.0`. The name is treated like a
-/// contact.
+/// A product that is named after a host, such as `example.com/1.0`, is treated like a contact.
 fn named_after_host<'a>(header: &'a Header<'_>) -> Option<&'a Part> {
     let free = header.browser.unwrap_or(header.parts.len());
     header.parts[..free].iter().find(|part| {
@@ -299,8 +285,8 @@ fn named_after_host<'a>(header: &'a Header<'_>) -> Option<&'a Part> {
     })
 }
 
-/// Finds the only product of a header such as `Mozilla/5.0 (compatible; Product/1.0)`. No browser
-/// sends such a header, because browsers name their platform.
+/// Finds the only product of a header such as `Mozilla/5.0 (compatible; Product/1.0)`. Browsers do
+/// not send such a header, because they name their platform.
 fn sole_product<'a>(header: &'a Header<'_>) -> Option<&'a Part> {
     let part = header.parts.iter().find(|part| {
         part.marks.has(Marks::COMPATIBLE)
@@ -319,7 +305,6 @@ fn is_compatible(header: &Header<'_>, word: &Word) -> bool {
     word.text(header.bytes).eq_ignore_ascii_case(b"compatible")
 }
 
-/// Returns the class of a header that makes no claim.
 fn silent_class(header: &Header<'_>) -> Class {
     let kinds = header.kinds;
     if header.browser == Some(0) || kinds.has(Kinds::APPLIANCE) {
@@ -338,14 +323,13 @@ fn silent_class(header: &Header<'_>) -> Class {
     }
 }
 
-// The following functions search a header for another crawler besides the registered ones, so that
-// this crawler cannot hide behind a registered name. Words outside registered names may also
-// describe a registered crawler (`serpstatbot/1.0 (advanced backlink tracking bot; …)`,
-// `PingdomPageSpeed/1.0 (pingbot/2.0; …)`, `Dazzle BlueSky Bot/1.1`). So these words must declare a
-// crawler more clearly than in a header without registered names.
+// The following functions find an unregistered crawler in a header that also contains registered
+// names. Otherwise, such a crawler could hide behind a registered name. Words outside registered
+// names may also describe a registered crawler (`serpstatbot/1.0 (advanced backlink tracking bot;
+// …)`, `PingdomPageSpeed/1.0 (pingbot/2.0; …)`, `Dazzle BlueSky Bot/1.1`). So in these headers, an
+// unregistered crawler must be declared more clearly than in headers without registered names.
 impl Header<'_> {
-    /// Reports whether a word outside these ranges may belong to the name of a product. The ranges
-    /// must be in the order of the header.
+    /// The ranges in `places` must be in the order of the header.
     pub(super) fn has_own_word_outside(&self, places: &[Range<usize>]) -> bool {
         let mut places = places.iter().peekable();
         self.words().filter(|word| word.may_name_a_crawler() && !word.kinds.is_costume()).any(|word| {
@@ -355,8 +339,8 @@ impl Header<'_> {
         })
     }
 
-    /// Marks the words in these ranges as registered names. Removes the contact from each part with
-    /// such a name, because the contact belongs to the registered crawler.
+    /// Marks the words in `places` as registered names. Their parts lose [`Marks::ADDRESSED`] and
+    /// [`Marks::COMPATIBLE`], which describe the registered crawler.
     pub(super) fn without(mut self, places: &[Range<usize>]) -> Self {
         let mut places = places.iter().peekable();
         for part in &mut self.parts {
@@ -372,13 +356,13 @@ impl Header<'_> {
         self
     }
 
-    /// Marks words that may describe a registered crawler as ignored. In a header
-    /// [without](Self::without) the registered names, all words are ignored except these:
+    /// Sets the role [`WordRole::Ignored`] for words that may describe a registered crawler.
+    /// Expects a header from [`Header::without`]. Only these words are not ignored:
     ///
-    /// - outside comments: products with a version (`MyBot/1.0`), and words that contain bot or
-    ///   crawler;
-    /// - in comments: products with a version that call themselves a crawler, unless the comment
-    ///   belongs to a registered product.
+    /// - outside comments: products with a version (`MyBot/1.0`), and words that contain `bot`,
+    ///   `crawl` or similar;
+    /// - in comments: versioned products that call themselves a crawler, unless the comment belongs
+    ///   to a registered product.
     pub(super) fn ignore_descriptions(&mut self) {
         let bytes = self.bytes;
         let is_crawler = |word: &Word| word.may_name_a_crawler() && crawls(word.text(bytes));
@@ -402,7 +386,7 @@ impl Header<'_> {
     }
 }
 
-/// Reports whether a version with a digit follows a `/`. In prose, a word follows the slash
+/// A version must contain a digit, because in prose another word may follow a `/`
 /// (`addresses/domains`).
 fn has_version(words: &[Word], header: &[u8]) -> bool {
     let mut versions = words.iter().filter(|word| word.role == WordRole::Version);
@@ -607,9 +591,7 @@ mod tests {
         assert_eq!(claim("").0, Class::Empty);
     }
 
-    /// Returns the name of the agent that is found in addition to the registered agents. The name
-    /// is the agent's product or, if it has no product, its tokens. The header must name a
-    /// registered agent.
+    /// Returns the name of the agent that is found in addition to the registered agents.
     fn beside(file: &str, header: &str) -> Option<String> {
         let recognizer = Recognizer::new(Registry::builtin().clone(), &RobotsTxt::parse(file.as_bytes()));
         let agents = recognizer.agents(header.as_bytes());

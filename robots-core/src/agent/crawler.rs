@@ -1,5 +1,5 @@
-//! A row of the registry: a crawler, its purpose and the rules that it obeys. This module also
-//! contains the changes to a registry.
+//! A row of the registry: a crawler, its purpose and the rules that it obeys. Also defines
+//! `RegistryRow`, which adds, replaces or removes a row.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use crate::rules::{Fallback, ProductToken};
 
 /// A row of a [`Registry`](super::Registry): a crawler and the known facts about it.
 ///
-/// To add a crawler, start with [`Crawler::new`] and set the fields with other values.
+/// To add a crawler, start with [`Crawler::new`] and set the fields that differ from its defaults.
 /// [`Registry::extended_with`](super::Registry::extended_with) checks the values.
 ///
 /// ```
@@ -25,18 +25,18 @@ pub struct Crawler {
     /// Name of the crawler in the registry, in settings and in reports.
     pub name: String,
     /// The names that identify the crawler in `User-Agent` headers; empty for a control token. A
-    /// name is found only as one or more whole words. A version may follow the last word
+    /// name must match whole words of the header, but a version may follow its last word
     /// (`ExampleBot2`).
     pub header_names: Vec<String>,
     /// Product tokens whose groups the crawler obeys. If a file has groups for several of these
     /// tokens, only the group for the first token in this list is used. Never empty in a registry.
     pub tokens: Vec<ProductToken>,
-    /// Operator of the crawler.
+    /// Name of the company or organisation that operates the crawler.
     pub operator: String,
     /// Purpose of the crawler's requests.
     pub category: Category,
-    /// Other purposes of the collected data. The operator publishes the data, and others use it for
-    /// these purposes.
+    /// Additional purposes: other organisations use the operator's published data for these
+    /// purposes.
     pub supplies: Vec<Category>,
     /// Whether the crawler obeys groups that name it.
     pub obeys_robots: Obeys,
@@ -53,8 +53,9 @@ pub struct Crawler {
     /// page is removed from the index. So a [`Policy`](crate::policy::Policy) refuses these
     /// requests only if an override requires it.
     pub is_index_engine: bool,
-    /// If the name is also an ordinary word, a header must contain the name and at least one of
-    /// these strings.
+    /// Strings that identify the crawler if its name is also an ordinary word. A header must
+    /// contain the name and at least one of these strings. If the list is empty, the name is
+    /// enough.
     pub requires: Vec<String>,
     /// URLs of the address lists that the operator publishes for the crawler.
     pub ranges: Vec<String>,
@@ -84,8 +85,8 @@ pub struct Crawler {
 }
 
 impl Crawler {
-    /// Creates a crawler whose header name and product token are this name. The `obeys_…` fields
-    /// are [`Obeys::Unknown`], and all other fields are empty.
+    /// Creates a crawler whose header name and product token are `name`. The `obeys_…` fields are
+    /// [`Obeys::Unknown`], and all other fields are empty.
     pub fn new(name: impl Into<String>, category: Category) -> Self {
         let name = name.into();
         Self {
@@ -103,7 +104,7 @@ impl Crawler {
         Self { header_names: Vec::new(), is_control: true, ..Self::new(name, category) }
     }
 
-    /// Checks the crawler. If it has no tokens, adds its name as a token. An error contains the key
+    /// Adds the crawler's name as a token if the crawler has no tokens. An error contains the key
     /// of the invalid field and a message.
     pub(super) fn checked(mut self) -> Result<Self, (&'static str, String)> {
         let wrong = |field, message: &str| Err((field, message.to_owned()));
@@ -162,7 +163,7 @@ keyword_enum! {
         /// An agent that is not in the registry, but calls itself a health probe, a validator or a
         /// webhook.
         Infrastructure = "infrastructure",
-        /// A browser that declares that it runs without a person.
+        /// A headless browser that identifies itself as such.
         Headless = "headless",
         /// An HTTP library or command line client. Its purpose is unknown.
         Library = "library",
@@ -237,14 +238,12 @@ impl Class {
 }
 
 impl Obeys {
-    /// Returns the fallback for a crawler whose `obeys_star` has this value: the groups for `*`,
-    /// unless the value is [`Obeys::No`].
     pub(crate) fn fallback(self) -> Fallback {
         if self == Self::No { Fallback::Nothing } else { Fallback::Star }
     }
 }
 
-/// A change for [`Registry::extended_with`](super::Registry::extended_with).
+/// A change to a registry, for [`Registry::extended_with`](super::Registry::extended_with).
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum RegistryRow {
@@ -269,7 +268,6 @@ impl From<Crawler> for RegistryRow {
     }
 }
 
-/// Reports whether a string is a date such as `2026-11-22`.
 fn is_day(text: &str) -> bool {
     let is_number = |digits: &str, length: usize, range: std::ops::RangeInclusive<u16>| {
         let is_plain = digits.len() == length && digits.bytes().all(|byte| byte.is_ascii_digit());
@@ -288,7 +286,7 @@ pub struct RegistryError {
     pub row: usize,
     /// Key of the invalid field in a registry file, such as `name`, `header` or `tokens`.
     pub field: &'static str,
-    /// The problem and how to correct it, without the position.
+    /// The problem and how to correct it, without the row and the field.
     pub message: String,
 }
 

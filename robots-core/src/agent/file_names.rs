@@ -1,4 +1,5 @@
-//! Finds crawlers in headers by the names that are in a robots.txt but not in the registry.
+//! Searches `User-Agent` headers for the names that a robots.txt contains and the registry does
+//! not.
 
 use super::claim::ClaimReader;
 use super::header::{Header, Word};
@@ -6,7 +7,6 @@ use super::name_index::{End, Kinds, NameIndex, WordHash, is_blank, is_joint, kin
 use super::registry::Registry;
 use crate::rules::{ProductToken, RobotsTxt};
 
-/// The names in one robots.txt that are not in the registry, with an index to find them in headers.
 #[derive(Debug)]
 pub(super) struct FileNames {
     tokens: Box<[ProductToken]>,
@@ -16,7 +16,8 @@ pub(super) struct FileNames {
 impl FileNames {
     pub(super) fn new(registry: &Registry, file: &RobotsTxt) -> Self {
         let mut tokens = Vec::new();
-        // Skips names that the registry already finds in every header.
+        // In every header, the registry finds those of its names that require no other string. So
+        // this index need not contain them.
         let is_found = |token: &ProductToken| {
             registry.with_header_name(token.as_bytes()).is_some_and(|crawler| crawler.requires.is_empty())
         };
@@ -30,8 +31,8 @@ impl FileNames {
         Self { tokens: tokens.into(), index }
     }
 
-    /// Returns the longest name that equals a product of the header. If no name equals a product,
-    /// returns the longest name that is followed by a version.
+    /// Prefers a name that equals a product in the header to a name that is followed by a version,
+    /// and a longer name to a shorter one.
     pub(super) fn find(&self, header: &Header<'_>, reader: &ClaimReader<'_, '_>) -> Option<&ProductToken> {
         if self.index.is_empty() {
             return None;
@@ -57,8 +58,8 @@ impl FileNames {
         best.map(|(_, name)| &self.tokens[name as usize])
     }
 
-    /// Calls `report` for every name that begins at the word from `start` to `end`. The first word
-    /// of the name must equal this word, with or without its version.
+    /// Calls `report` for every name whose first word is the header word at `start..end`, with or
+    /// without its version.
     fn starting_at(&self, bytes: &[u8], start: usize, end: usize, mut report: impl FnMut(u32, End, usize)) {
         let limit = end.min(start.saturating_add(self.index.longest_word));
         for at in start..limit {
@@ -76,8 +77,7 @@ impl FileNames {
     }
 }
 
-/// Reports whether a product with the name of this token obeys the token's group. It does not if
-/// the token is an ordinary word.
+/// Unregistered agents do not obey groups for ordinary words and for words that all browsers send.
 pub(super) fn may_claim(token: &ProductToken) -> bool {
     !is_costume(token) && !is_general(token)
 }
@@ -88,8 +88,7 @@ fn is_whole_product(bytes: &[u8], end: usize) -> bool {
     blanks == 0 || !bytes.get(end + blanks).is_some_and(|next| next.is_ascii_alphabetic())
 }
 
-/// Reports whether a name consists only of words that all browsers send, with or without a version
-/// (`MSIE 6.0`).
+/// A version may follow the words, as in `MSIE 6.0`.
 fn is_costume(token: &ProductToken) -> bool {
     token.as_bytes().split(|byte| *byte == b' ').all(|word| {
         let kinds = kinds(word, WordHash::of(word));
@@ -97,21 +96,20 @@ fn is_costume(token: &ProductToken) -> bool {
     }) && !token.as_bytes().first().is_some_and(u8::is_ascii_digit)
 }
 
-/// Reports whether a name is an everyday word, or so short that it may have another meaning in a
-/// header, for example a language.
+/// A name of up to three bytes may be something else in a header, such as a language code.
 fn is_general(token: &ProductToken) -> bool {
     let bytes = token.as_bytes();
     bytes.len() <= 3 || !bytes.contains(&b' ') && kinds(bytes, WordHash::of(bytes)).has(Kinds::GENERIC)
 }
 
 impl Registry {
-    /// Returns the tokens that a name in a robots.txt stands for, in addition to the token from
-    /// [`ProductToken::from_name`]. For use with
+    /// Returns further product tokens whose crawlers obey the group with this name, in addition to
+    /// the token from [`ProductToken::from_name`]. For use with
     /// [`RobotsTxt::compile_with`](crate::rules::RobotsTxt::compile_with).
     ///
-    /// Crawlers cut names after their longest prefix in `[A-Za-z_-]`. So an unregistered name also
-    /// stands for this prefix if the prefix is a registered token. A `User-Agent` header that was
-    /// pasted into the file stands for the products that the header declares.
+    /// Many crawlers read a name only up to the first byte that is not in `[A-Za-z_-]`. So if this
+    /// beginning of an unregistered name is a registered token, that token is returned. If the name
+    /// is a whole `User-Agent` header, the tokens of the products in the header are returned.
     ///
     /// ```
     /// use robots_core::agent::Registry;
@@ -137,7 +135,6 @@ impl Registry {
         if cut != whole && self.knows(&cut) { vec![cut] } else { Vec::new() }
     }
 
-    /// Returns the tokens of the products that a pasted header declares.
     fn pasted(&self, header: &Header<'_>) -> Vec<ProductToken> {
         if let Some((crawler, _)) = self.find(header).next() {
             return crawler.tokens.first().cloned().into_iter().collect();

@@ -1,26 +1,23 @@
 //! A parsed `User-Agent` header: its words and parts, and the words that may name the agent.
 //!
 //! A *word* is a run of letters, digits, `-`, `_` and `.`. A *part* is a product outside comments,
-//! or a segment of a comment; `(`, `;`, `,` and `)` separate segments. Words that do not name the
-//! agent itself are ignored: versions, the model of an Android device, words after "like" and
-//! "compatible with", and words in URLs, e-mail addresses and bracketed in-app markers.
+//! or a segment of a comment; `(`, `;`, `,` and `)` separate segments.
 
 use std::ops::Range;
 
 use super::name_index::{Kinds, WordHash, is_blank, is_joint};
 use crate::rules::starts_with;
 
-/// A parsed `User-Agent` header.
 #[derive(Debug, Default)]
 pub(super) struct Header<'h> {
     pub(super) bytes: &'h [u8],
     pub(super) words: Vec<Word>,
     pub(super) parts: Vec<Part>,
-    /// Index of the first part that looks like the header of a browser. This is the part with
-    /// `Mozilla/` or `Opera/` if the header also names an engine. It is 0 for a browser that does
-    /// not call itself Mozilla or Opera. `None` for other headers.
+    /// Index of the part where the header begins to look like a browser's: the first part with
+    /// `Mozilla/` or `Opera/` if the header also names an engine, or 0 if the first word is a
+    /// browser that does not call itself Mozilla or Opera. `None` for other headers.
     pub(super) browser: Option<usize>,
-    /// The kinds of all words that are not ignored, combined in one set.
+    /// The kinds of all words that are not ignored.
     pub(super) kinds: Kinds,
     /// Whether a version begins with a letter and may therefore contain a name
     /// (`FooBot/Nutch-1.10`). Versions of browsers begin with a digit.
@@ -36,7 +33,7 @@ pub(super) struct Word {
     pub(super) role: WordRole,
 }
 
-/// The role of a word in the header. Only candidates may name the agent.
+/// Only candidates may name the agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WordRole {
     Candidate,
@@ -49,7 +46,6 @@ pub(super) enum WordRole {
     Registered,
 }
 
-/// A product, or a segment of a comment.
 #[derive(Clone, Debug)]
 pub(super) struct Part {
     pub(super) words: Range<usize>,
@@ -60,7 +56,6 @@ pub(super) struct Part {
     pub(super) marks: Marks,
 }
 
-/// Properties of a part, as a set of bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Marks(u16);
 
@@ -76,9 +71,9 @@ impl Marks {
     pub(super) const MODEL: Self = Self(1 << 3);
     /// The part is in a comment with `MSIE` or `Konqueror`.
     pub(super) const OLD_BROWSER: Self = Self(1 << 4);
-    /// The part is a product and its version.
+    /// The part is a versioned product, such as `FooBot/1.0`.
     pub(super) const VERSIONED: Self = Self(1 << 5);
-    /// The part contains a word with letters that is not one of the words that all browsers send.
+    /// The part contains a word with letters, other than the words that all browsers send.
     pub(super) const OWN_WORD: Self = Self(1 << 7);
     /// The part contains the word `Build`, so it names a device even if it looks like a product.
     pub(super) const BUILD: Self = Self(1 << 6);
@@ -97,7 +92,6 @@ impl Marks {
 }
 
 impl Word {
-    /// Reports whether a crawler's name may begin with this word, according to the word's role.
     pub(super) fn may_name_a_crawler(&self) -> bool {
         self.role == WordRole::Candidate
     }
@@ -136,7 +130,7 @@ impl<'h> Header<'h> {
         &self.words[part.words.clone()]
     }
 
-    /// Iterates over the words, except words of device models. A product with a version after a
+    /// Iterates over the words, except words of device models. A versioned product that follows a
     /// model does not belong to the model (`Android 11; Pixel 2; DuplexWeb-Google/1.0`).
     pub(super) fn words(&self) -> impl Iterator<Item = &Word> {
         let is_product = |marks: Marks| marks.has(Marks::VERSIONED) && !marks.has(Marks::BUILD);
@@ -146,7 +140,6 @@ impl<'h> Header<'h> {
             .flat_map(|part| self.words_of(part))
     }
 
-    /// Returns the URL of a part; empty if the part has no URL.
     pub(super) fn address(&self, part: &Part) -> &'h [u8] {
         &self.bytes[part.address.clone()]
     }
@@ -158,8 +151,8 @@ impl<'h> Header<'h> {
         self.product_before(part, usize::MAX)
     }
 
-    /// Returns the name of a product like [`Header::product`], but uses only words before `place`.
-    /// If the name begins before the URL of the part, it also ends before this URL.
+    /// Like [`Header::product`], but uses only words before `place`. If the name begins before the
+    /// URL of the part, it also ends before this URL.
     pub(super) fn product_before(&self, part: &Part, place: usize) -> String {
         let mut product = String::new();
         let leads = self.product_lead(part).is_some_and(|lead| lead.start < part.address.start);
@@ -177,12 +170,10 @@ impl<'h> Header<'h> {
         product
     }
 
-    /// Reports whether a part names a product.
     pub(super) fn names_product(&self, part: &Part) -> bool {
         self.product_lead(part).is_some()
     }
 
-    /// Returns the first word of the product's name in a part.
     pub(super) fn product_lead(&self, part: &Part) -> Option<&Word> {
         self.product_words(part).next()
     }
@@ -193,7 +184,6 @@ impl<'h> Header<'h> {
         words.take_while(|word| word.role == WordRole::Candidate).skip_while(|word| word.kinds.is_costume())
     }
 
-    /// Reports whether the header contains `needle`, ignoring case.
     pub(super) fn contains(&self, needle: &[u8]) -> bool {
         let Some(first) = needle.first() else { return true };
         let (lower, upper) = (first.to_ascii_lowercase(), first.to_ascii_uppercase());

@@ -12,20 +12,17 @@ impl<'h> Header<'h> {
     }
 }
 
-/// The parser. Contains the parsed header up to position `at`, and the state for parsing the rest.
 #[derive(Default)]
 struct HeaderReader<'h> {
     header: Header<'h>,
     at: usize,
     depth: usize,
     comments: u32,
-    /// The marks of the current part.
     marks: Marks,
     address: Range<usize>,
     first_word: usize,
-    /// The initial marks of the following parts, in the open comment or, if no comment is open,
-    /// outside comments. While a comment is open, `inherited_outside` stores the marks for the
-    /// parts after the comment.
+    /// Initial marks of the following parts. Within a comment, they apply only up to its end, and
+    /// `inherited_outside` stores the initial marks for the parts after the comment.
     inherited: Marks,
     inherited_outside: Marks,
     /// Which of the following words are ignored because of an earlier word such as "like".
@@ -37,7 +34,6 @@ struct HeaderReader<'h> {
 enum Mute {
     #[default]
     Nothing,
-    /// The next word is ignored.
     Word,
     /// The words up to the end of the part, or up to the next version, are ignored.
     Product,
@@ -92,7 +88,6 @@ impl<'h> HeaderReader<'h> {
         self.finish()
     }
 
-    /// Parses a URL or one word.
     fn word(&mut self) {
         let bytes = self.header.bytes;
         if let Some(end) = end_of_url(bytes, self.at) {
@@ -188,16 +183,16 @@ impl<'h> HeaderReader<'h> {
             && bytes[last.end..self.at].iter().all(|byte| is_blank(*byte))
     }
 
-    /// Ends the current part if it is a product with a version outside comments, because the next
-    /// word begins another product.
+    /// Outside comments, each versioned product such as `FooBot/1.0` is a part of its own. In
+    /// comments, a part ends only at a separator.
     fn begin_product(&mut self) {
         if self.depth == 0 && self.marks.has(Marks::VERSIONED) {
             self.end_part();
         }
     }
 
-    /// Handles the `@` of an e-mail address. If a host follows, the words of the address before the
-    /// `@` are ignored, and the part has a contact.
+    /// If a host follows the `@`, the words of the address before the `@` are ignored, and the part
+    /// has a contact.
     fn address(&mut self) {
         let bytes = self.header.bytes;
         self.at += 1;
@@ -251,8 +246,8 @@ impl<'h> HeaderReader<'h> {
         self.mute = Mute::Nothing;
     }
 
-    /// Marks the previous part as addressed, because the contact of a product often comes directly
-    /// after the product, as in `(FooBot/1.0; +http://…)` and `FooBot/1.0 (+http://…)`.
+    /// The contact in the current part often belongs to the previous part, as in
+    /// `(FooBot/1.0; +http://…)` and `FooBot/1.0 (+http://…)`.
     fn mark_addressed(&mut self, comment: u32) {
         if let Some(before) = self.header.parts.last_mut()
             && (before.comment == comment || before.comment == 0)
@@ -283,7 +278,6 @@ impl<'h> HeaderReader<'h> {
     }
 }
 
-/// Returns the end of the URL that begins at `at`; `None` if no URL begins there.
 fn end_of_url(bytes: &[u8], at: usize) -> Option<usize> {
     let rest = &bytes[at..];
     let is_url = match rest.first()? | 0x20 {
@@ -301,7 +295,6 @@ fn end_of_url(bytes: &[u8], at: usize) -> Option<usize> {
 mod tests {
     use super::*;
 
-    /// Returns the words of a header that may name a crawler.
     fn speaking(header: &str) -> Vec<String> {
         let header = Header::read(header.as_bytes());
         let words = header.words().filter(|word| word.may_name_a_crawler());

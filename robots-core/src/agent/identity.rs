@@ -1,6 +1,5 @@
-//! The result of verifying that a request is from the crawler that it claims to be from. The
-//! policy, the log and the records use this result. The methods of verification are in the module
-//! `identity`.
+//! The result of verifying which crawler sent a request. The module [`identity`](crate::identity)
+//! contains the verification itself.
 
 use std::fmt;
 use std::str::FromStr;
@@ -123,10 +122,10 @@ keyword_enum! {
         /// The resolver has not verified any address of the operator recently, so its negative
         /// response proves nothing.
         UnprovenResolver = "unproven-resolver",
-        /// Too many claims fail on the network path of the request, so client addresses on this
-        /// path are unreliable. A proxy may be missing in `trusted_proxies`.
+        /// Too many claims were refuted on the network path of the request, so client addresses on
+        /// this path are unreliable. A proxy may be missing in `trusted_proxies`.
         SuspectPath = "suspect-path",
-        /// The operator publishes only keys for verification, and the request is not signed.
+        /// Signatures are the operator's only verification method, and the request is not signed.
         Unsigned = "unsigned",
         /// The request is signed but has no `Signature-Agent`, so the signer's keys cannot be
         /// found.
@@ -174,7 +173,6 @@ impl Identity {
         }
     }
 
-    /// Iterates over all possible identities.
     fn all() -> impl Iterator<Item = Self> {
         let verified = IdentityMethod::ALL.iter().copied().map(Self::Verified);
         let refuted = Refutation::ALL.iter().copied().map(Self::Refuted);
@@ -226,7 +224,6 @@ mod with_serde {
 
     use super::{Identity, IdentityMethod};
 
-    /// The serialised form of an identity.
     #[derive(PartialEq, serde::Deserialize, serde::Serialize)]
     #[serde(rename = "Identity")]
     pub(super) struct Parts {

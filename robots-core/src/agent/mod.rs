@@ -16,30 +16,31 @@
 //!    several crawlers, its [`Agents`] contain all of them, and logs and reports show the first
 //!    name.
 //! 3. The [`Agent::tokens`] of a registered crawler are the tokens that its operator documents, in
-//!    order (`Googlebot-Image`, then `Googlebot`). If the header also contains a name from the file
-//!    or declares a crawler outside the registered names, this is one more agent. A framework
-//!    (`Nutch`, `Heritrix`, `Scrapy`) is the agent only if no product comes before its name and the
-//!    header names no other registered crawler. For example, `FooBot/Nutch-1.10` obeys the group
-//!    for `FooBot` or, if the file has no such group, the group for `Nutch`.
+//!    order (`Googlebot-Image`, then `Googlebot`). If the rest of the header contains a name from
+//!    the file or declares a crawler, the header has one more agent. A framework (`Nutch`,
+//!    `Heritrix`, `Scrapy`) is the agent only if no product comes before its name and the header
+//!    names no other registered crawler. For example, `FooBot/Nutch-1.10` obeys the group for
+//!    `FooBot` or, if the file has no such group, the group for `Nutch`.
 //! 4. If the header names no registered crawler, the agent is the longest name in the file that
-//!    equals a product of the header. If no name equals a product, the agent is the longest name
+//!    equals a product in the header. If no name equals a product, the agent is the longest name
 //!    that is followed by a version, as in `FooBot2` and `FooBot-1.0`. `FooBot-Image` does not
-//!    match `FooBot`, because it is the name of another crawler. Everyday words and very short
-//!    names are found only if they are the whole leading product. Words of the browsers' costume
-//!    are never found.
+//!    match `FooBot`, because it is the name of another crawler. An everyday word or a very short
+//!    name in the file is found only if it is the whole leading product of the header. Words of the
+//!    browsers' costume are never treated as names.
 //! 5. In a header that looks like the header of a browser, only declared parts are searched:
 //!    segments after `compatible;`, segments that contain or precede a contact address, and
 //!    products that call themselves a crawler.
-//! 6. Headers of telephones, televisions, applications, players and readers may contain the address
-//!    of the maker. In these headers, neither an address alone nor the syllable "bot" alone
-//!    (`CUBOT`, `BOTECH`) declares a crawler. In the header of an application's web view or of a
-//!    desktop program, a word alone does not declare a crawler (`Archive Viewer/2.0 (Mac OS X)`). A
-//!    client with the address of a player or a radio station probably fetches feeds that people
-//!    subscribed to. Programs that the owner of a machine runs are not crawlers. Their headers
-//!    contain the name of a known program, the runtime or machine (`go1.20.5`, `linux/amd64`), or
-//!    only the address of the source code or of the program's home page (`Terraform/1.9.0
-//!    (+https://www.terraform.io)`). The name of an agent that declares itself is its leading
-//!    product. The words next to the contact address are not its name.
+//! 6. Headers of telephones, televisions, applications, media players and feed readers may contain
+//!    the address of their maker. In these headers, neither an address alone nor the syllable "bot"
+//!    alone (`CUBOT`, `BOTECH`) declares a crawler. In headers of web views and desktop programs, a
+//!    word such as `Archive` alone does not declare a crawler (`Archive Viewer/2.0 (Mac OS X)`). A
+//!    client whose header contains the address of a player or a radio station probably fetches
+//!    feeds that people subscribed to. Tools that people run on their own machines are not
+//!    crawlers. A header is from such a tool if it contains the name of a known program, or a
+//!    runtime or machine (`go1.20.5`, `linux/amd64`), or if its only addresses are those of the
+//!    source code or of the program's home page (`Terraform/1.9.0 (+https://www.terraform.io)`).
+//!    The name of a declared crawler is usually the leading product of its header, not the words
+//!    next to the contact address.
 //! 7. In a comment with `MSIE` or `Konqueror`, only products that call themselves a crawler are
 //!    declared.
 //! 8. The agent's [`Class`] tells how it was recognised. Whether `*` applies to the agent depends

@@ -1,21 +1,18 @@
 //! An index of names by their first word. One lookup per word of a header finds every name that may
-//! begin at this word. This module also contains the kinds of words, which determine the class of a
-//! header.
+//! begin at this word. This module also contains [`Kinds`], which determine the
+//! [`Class`](super::Class) of an agent.
 //!
-//! Names begin at the beginning of a word. So hashing words finds all names in one pass over the
-//! header, for any number of names. An automaton over all names would step through every byte, and
-//! would also report matches inside words. For ten names, an automaton takes kilobytes per file,
-//! and this index takes a few hundred bytes.
+//! An automaton over all names would step through every byte of the header, and would also report
+//! matches inside words. For ten names, an automaton takes kilobytes per file, and this index takes
+//! a few hundred bytes.
 
 use std::sync::LazyLock;
 
-/// Reports whether a byte can be part of a word of a header.
 pub(super) const fn is_word_byte(byte: u8) -> bool {
     WORD_BYTES[byte as usize]
 }
 
-/// The results of [`is_word_byte`] as a table. Every byte of every header is looked up, so this
-/// must be fast.
+/// Every byte of every header is looked up, so the results of [`is_word_byte`] are in a table.
 const WORD_BYTES: [bool; 256] = {
     let mut table = [false; 256];
     let mut byte = 0;
@@ -26,8 +23,8 @@ const WORD_BYTES: [bool; 256] = {
     table
 };
 
-/// Reports whether a byte is a joint between the pieces of a word, as in `Googlebot-Image` and
-/// `archive.org_bot`.
+/// These bytes may occur inside a word, as in `Googlebot-Image` and `archive.org_bot`, but are
+/// stripped from its ends.
 pub(super) const fn is_joint(byte: u8) -> bool {
     matches!(byte, b'-' | b'_' | b'.')
 }
@@ -36,7 +33,6 @@ pub(super) const fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t')
 }
 
-/// Reports whether a string ends with `end`, ignoring case.
 pub(super) fn ends_with(text: &[u8], end: &[u8]) -> bool {
     text.len().checked_sub(end.len()).is_some_and(|start| text[start..].eq_ignore_ascii_case(end))
 }
@@ -51,8 +47,8 @@ impl WordHash {
     #[inline]
     pub(super) fn of(word: &[u8]) -> Self {
         const SPREAD: u64 = 0x9E37_79B9_7F4A_7C15;
-        /// Sets bit 5 of each byte. This makes upper-case and lower-case letters equal, and keeps
-        /// all other bytes of words distinct.
+        /// Setting bit 5 makes upper-case and lower-case letters equal, and keeps all other bytes
+        /// of words distinct.
         const FOLD: u64 = 0x2020_2020_2020_2020;
         let (head, tail) = match (word.first_chunk(), word.last_chunk()) {
             (Some(head), Some(tail)) => (u64::from_le_bytes(*head), u64::from_le_bytes(*tail)),
@@ -73,11 +69,10 @@ impl WordHash {
     }
 }
 
-/// A map from names to values, indexed by the first word of each name.
 #[derive(Clone, Debug)]
 pub(super) struct NameIndex {
-    /// Hash table. A slot contains an index in `names` plus one, or 0 if it is empty. The number of
-    /// slots is a power of two, and at most half of them are full.
+    /// A slot contains an index in `names` plus one, or 0 if it is empty. The number of slots is a
+    /// power of two, and at most half of them are full.
     slots: Box<[u32]>,
     /// The names, sorted by hash, so that names with the same first word are adjacent.
     names: Box<[Named]>,
@@ -88,15 +83,13 @@ pub(super) struct NameIndex {
 #[derive(Clone, Debug)]
 pub(super) struct Named {
     hash: WordHash,
-    /// The name in lower case, without joints at its ends.
+    /// The name in lower case, without `-`, `_` and `.` at its ends.
     text: Box<[u8]>,
     /// Number of bytes before the first word of the name: 1 in `!Susie`.
     lead: usize,
-    /// Value that the index maps the name to.
     pub(super) value: u32,
 }
 
-/// How a name ends in a header: inside a word, or at the end of a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd)]
 pub(super) enum End {
     /// A version follows the name in the same word: `FooBot2`, `FooBot-1.0`, `FooBot_v2`. If other
@@ -107,7 +100,7 @@ pub(super) enum End {
 }
 
 impl NameIndex {
-    /// Creates an index. Leaves out names without any word, because they cannot be found.
+    /// Leaves out names without any word, because they cannot be found.
     pub(super) fn new<'n>(names: impl IntoIterator<Item = (&'n [u8], u32)>) -> Self {
         let mut names: Vec<Named> = names.into_iter().filter_map(|(name, value)| Named::new(name, value)).collect();
         names.sort_by(|a, b| (a.hash.0, &a.text, a.value).cmp(&(b.hash.0, &b.text, b.value)));
@@ -131,12 +124,11 @@ impl NameIndex {
         self.names.is_empty()
     }
 
-    /// Iterates over the names whose first word has this hash.
     #[inline]
     pub(super) fn with_first_word(&self, hash: WordHash) -> impl Iterator<Item = &Named> {
         let mut slot = hash.0 as usize & (self.slots.len() - 1);
         let mut first = self.names.len();
-        // The loop ends at an empty slot, because at most half of the slots are full.
+        // The loop always reaches an empty slot, because at most half of the slots are full.
         while let Some(at) = (self.slots[slot] as usize).checked_sub(1) {
             if self.names[at].hash == hash {
                 first = at;
@@ -147,14 +139,12 @@ impl NameIndex {
         self.names[first..].iter().take_while(move |name| name.hash == hash)
     }
 
-    /// Returns the value of the name that consists of this single word. `hash` is the hash of the
-    /// word.
+    /// `hash` must be the hash of `word`.
     #[inline]
     pub(super) fn word(&self, hash: WordHash, word: &[u8]) -> Option<u32> {
         self.with_first_word(hash).find(|name| name.text.eq_ignore_ascii_case(word)).map(|name| name.value)
     }
 
-    /// Returns the value of a name; `None` if the name is not in the index.
     pub(super) fn exact(&self, name: &[u8]) -> Option<u32> {
         let sought = Named::new(name, 0)?;
         self.with_first_word(sought.hash).find(|name| name.text == sought.text).map(|name| name.value)
@@ -176,8 +166,8 @@ impl Named {
         self.text.len()
     }
 
-    /// Returns the first word of the name, which the header must contain. Trailing joints (`-`,
-    /// `_`, `.`) are stripped, as they are when a header is read.
+    /// Trailing `-`, `_` and `.` are stripped, as in the words of a
+    /// [`Header`](super::header::Header).
     fn first_word(&self) -> &[u8] {
         let word = &self.text[self.lead..];
         let end = word.iter().position(|byte| !is_word_byte(*byte)).unwrap_or(word.len());
@@ -185,8 +175,8 @@ impl Named {
         &word[..end]
     }
 
-    /// Checks whether the name occurs in `bytes` with its first word at `at`. If so, returns how
-    /// the name ends, and the position of its end.
+    /// Returns how the name ends, and the position of its end, if it occurs in `bytes` with its
+    /// first word at `at`.
     pub(super) fn end(&self, bytes: &[u8], at: usize) -> Option<(End, usize)> {
         let mut at = at.checked_sub(self.lead)?;
         for byte in &self.text {
@@ -215,25 +205,23 @@ impl Named {
     }
 }
 
-/// The kinds of a word, as a set of bits. A word may have several kinds. The kinds of all words of
-/// a header determine its class.
-///
-/// The word lists must not contain names of crawlers. These belong in the registry.
+/// The kinds of all words of a header determine its class. The word lists must not contain names of
+/// crawlers, which belong in the registry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Kinds(u32);
 
 impl Kinds {
     /// A word that all browsers send; never a crawler's name.
     pub(super) const BROWSER: Self = Self(1);
-    /// A browser engine. A header with an engine and `Mozilla/` or `Opera/` looks like a browser's.
+    /// A browser engine. A header with an engine and `Mozilla/` or `Opera/` looks like the header
+    /// of a browser.
     pub(super) const ENGINE: Self = Self(1 << 1);
     /// A system, device or machine; never a crawler's name.
     pub(super) const PLATFORM: Self = Self(1 << 2);
-    /// An everyday word of many headers. It can be a crawler's name only if it is the leading word.
+    /// An everyday word that occurs in many headers. It can be a crawler's name only if it is the
+    /// leading word.
     pub(super) const GENERIC: Self = Self(1 << 3);
-    /// An HTTP library or command line client.
     pub(super) const LIBRARY: Self = Self(1 << 4);
-    /// A browser that runs without a person.
     pub(super) const HEADLESS: Self = Self(1 << 5);
     /// A component of applications on people's devices.
     pub(super) const APP: Self = Self(1 << 6);
@@ -244,7 +232,7 @@ impl Kinds {
     pub(super) const SYNTAX: Self = Self(1 << 8);
     /// A word that precedes the model of a device in a comment.
     pub(super) const DEVICE: Self = Self(1 << 9);
-    /// A word in the headers of televisions and old telephones without ordinary browsers.
+    /// A word in the headers of televisions and of old phones, which have no ordinary browsers.
     pub(super) const APPLIANCE: Self = Self(1 << 10);
     /// A runtime or library of applications on people's devices.
     pub(super) const RUNTIME: Self = Self(1 << 11);
@@ -253,7 +241,6 @@ impl Kinds {
     pub(super) const PROGRAM: Self = Self(1 << 12);
     /// An operating system for people's computers.
     pub(super) const PERSONAL: Self = Self(1 << 13);
-    /// The web view of an application.
     pub(super) const WEB_VIEW: Self = Self(1 << 14);
 
     pub(super) const fn has(self, other: Self) -> bool {
@@ -264,19 +251,17 @@ impl Kinds {
         Self(self.0 | other.0)
     }
 
-    /// Returns only the kinds that identify an application or a device.
     pub(super) const fn of_device(self) -> Self {
         Self(self.0 & (Self::APP.0 | Self::APPLIANCE.0))
     }
 
-    /// Reports whether a word of these kinds is part of the browsers' costume. Such a word is never
-    /// a name from the file.
+    /// A word of these kinds is never accepted as a name from the file.
     pub(super) const fn is_costume(self) -> bool {
         self.has(Self::BROWSER.with(Self::PLATFORM))
     }
 }
 
-/// The word lists. Each line contains a kind and words of this kind.
+/// Each line contains a kind and words of this kind.
 const WORDS: &str = include_str!("words.txt");
 
 /// The names of the kinds in the word lists, in the order of their bits.
@@ -301,7 +286,6 @@ static LEXICON: LazyLock<NameIndex> = LazyLock::new(|| {
     NameIndex::new(words.into_iter().map(|(word, kinds)| (word, kinds.0)))
 });
 
-/// Returns the kinds of a word with the given hash.
 #[inline]
 pub(super) fn kinds(word: &[u8], hash: WordHash) -> Kinds {
     LEXICON.word(hash, word).map_or(Kinds::default(), Kinds)
@@ -312,19 +296,18 @@ pub(super) fn kinds(word: &[u8], hash: WordHash) -> Kinds {
 const DOMAINS: &str = "com net org info biz edu gov io ai co eu us uk de fr nl be at ch it es pt pl cz sk hu ro ru ua by \
     se no dk fi is ie gr tr il ir in jp cn kr tw hk sg au nz br ar mx cl ca za fm tv me ly cc ws to";
 
-/// Hosts for source code and packages.
+/// Sites that host source code and packages.
 const FORGES: &str = "github.com gitlab.com codeberg.org bitbucket.org sourceforge.net sr.ht git.sr.ht pypi.org crates.io \
     npmjs.com packagist.org rubygems.org metacpan.org hackage.haskell.org pear.php.net";
 
-/// Reports whether a host is for other people's source code or packages.
 pub(super) fn is_forge(host: &[u8]) -> bool {
     let host = host.strip_prefix(b"www.").unwrap_or(host);
     FORGES.split_ascii_whitespace().any(|forge| forge.as_bytes().eq_ignore_ascii_case(host))
 }
 
 /// Reports whether a word is a host name, such as `example.com` in `example.com/1.0`. Returns
-/// `false` for names of applications (`com.example.app`). Also returns `false` for hosts of source
-/// code, because many programs have their home pages there.
+/// `false` for names of applications (`com.example.app`). Also returns `false` for [`FORGES`],
+/// because many programs have their home pages there.
 pub(super) fn is_host(word: &[u8]) -> bool {
     let Some(dot) = word.iter().rposition(|byte| *byte == b'.') else { return false };
     let (name, domain) = (&word[..dot], &word[dot + 1..]);
@@ -387,8 +370,6 @@ mod tests {
         assert_eq!(NameIndex::new([]).with_first_word(WordHash::of(b"x")).count(), 0);
     }
 
-    /// Checks each word of each list with five headers that contain the word, and five headers that
-    /// contain another word.
     #[test]
     fn every_word_is_found_where_it_stands_alone_and_nowhere_else() {
         let mut wrong = Vec::new();

@@ -1,5 +1,4 @@
-//! Networks in CIDR notation. Networks occur in lists of crawlers' addresses and in operators'
-//! settings.
+//! Networks in CIDR notation.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -22,7 +21,7 @@ use crate::rules::ValueError;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Network {
-    /// The first address as 128 bits. An IPv4 address is mapped into IPv6.
+    /// The first address as 128 bits; an IPv4 address is mapped into IPv6.
     bits: u128,
     /// Length of the prefix within the 128 bits.
     length: u32,
@@ -120,8 +119,6 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// Implements [`IntoNetwork`] for each type with the given function. The function converts a
-/// reference to a network.
 macro_rules! into_network {
     ($($type:ty: $network:expr),* $(,)?) => {
         $(impl sealed::Sealed for $type {}
@@ -151,13 +148,12 @@ impl<N: IntoNetwork + ?Sized> IntoNetwork for &N {
     }
 }
 
-/// Parses a number. Rejects signs and leading zeros, which `parse` accepts.
+/// Rejects signs and leading zeros, which `parse` accepts.
 fn digits(text: &str) -> Option<u32> {
     let is_number = text.bytes().all(|octet| octet.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
     if is_number { text.parse().ok() } else { None }
 }
 
-/// Creates the network of a single address.
 impl From<IpAddr> for Network {
     fn from(address: IpAddr) -> Self {
         Self { bits: bits(address), length: Ipv6Addr::BITS }

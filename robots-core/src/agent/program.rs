@@ -11,7 +11,6 @@ use super::name_index::{Kinds, ends_with, is_forge};
 use super::purpose::{crawls, ends_as_program, is_host_of_media};
 use crate::rules::starts_with;
 
-/// Reports whether a part contains or precedes a contact.
 pub(super) fn has_contact(part: &Part) -> bool {
     part.marks.has(Marks::CONTACT) || part.marks.has(Marks::ADDRESSED)
 }
@@ -49,14 +48,14 @@ pub(super) fn is_on_desk(header: &Header<'_>) -> bool {
     header.kinds.has(Kinds::PERSONAL) && !header.kinds.has(Kinds::ENGINE) && is_plain(header)
 }
 
-/// Reports whether a part of a device's header declares a crawler. It does so if its contact has a
-/// form that crawlers use.
+/// A device's header declares a crawler only with a contact in a form that crawlers use, because
+/// headers of applications also contain the address of their maker.
 pub(super) fn declares_on_device(header: &Header<'_>, part: &Part) -> bool {
     has_contact(part) && (part.marks.has(Marks::COMPATIBLE) || has_crawlers_contact(header))
 }
 
-/// Reports whether the address in a part belongs to the maker of a program. This is assumed if the
-/// header is from a device, an application, a player or a reader.
+/// The address in the header of a device, an application, a player or a reader is assumed to be the
+/// address of the program's maker.
 pub(super) fn is_of_maker(header: &Header<'_>, part: &Part, presents: bool) -> bool {
     let programs = Kinds::PROGRAM.with(Kinds::PLAIN_BROWSER);
     if !is_plain(header) {
@@ -69,16 +68,13 @@ pub(super) fn is_of_maker(header: &Header<'_>, part: &Part, presents: bool) -> b
     leads || is_on_device(header) || is_called_program(header) || on_desk && !has_crawlers_contact(header)
 }
 
-/// Reports whether the header is from a program that a person or the owner of a machine runs. Such
-/// a header contains a known program, a runtime (`go1.20.5`, `ruby3.1.4`) or a machine
-/// (`linux/amd64`, `x86_64-pc-linux-gnu`).
+/// Headers of tools that people run on their own machines contain the name of a known program, a
+/// runtime (`go1.20.5`, `ruby3.1.4`) or a machine (`linux/amd64`, `x86_64-pc-linux-gnu`).
 pub(super) fn is_program(header: &Header<'_>) -> bool {
     let is_known = |part: &Part| header.product_lead(part).is_some_and(|lead| lead.kinds.has(Kinds::PROGRAM));
     header.parts.iter().any(|part| if part.is_comment() { states_build(header, part) } else { is_known(part) })
 }
 
-/// Reports whether a part names a runtime or a machine, such as `go1.20.5`, `linux/amd64` or
-/// `x86_64-pc-linux-gnu`.
 fn states_build(header: &Header<'_>, part: &Part) -> bool {
     let mut system = false;
     header.words_of(part).iter().any(|word| {
@@ -93,15 +89,14 @@ fn states_build(header: &Header<'_>, part: &Part) -> bool {
     })
 }
 
-/// Reports whether every address in the header is the location of the program's source code.
-/// Crawlers usually have the address of another page.
+/// Reports whether every address in the header is the location of the program's source code. The
+/// headers of crawlers usually contain the address of another page.
 pub(super) fn has_address_of_source(header: &Header<'_>) -> bool {
     let mut contacts = header.parts.iter().filter(|part| part.marks.has(Marks::CONTACT)).peekable();
     contacts.peek().is_some() && contacts.all(|part| is_of_source(header.address(part)))
 }
 
-/// Reports whether an address is a project on a host for source code. The name of the project must
-/// not suggest a crawler.
+/// The name of the project must not suggest a crawler.
 fn is_of_source(address: &[u8]) -> bool {
     let project = address.strip_suffix(b"/").unwrap_or(address).rsplit(|byte| *byte == b'/').next();
     is_forge(host(address)) && !project.is_some_and(crawls)
@@ -109,8 +104,8 @@ fn is_of_source(address: &[u8]) -> bool {
 
 /// Reports whether every address in the header is the home page of a versioned product, as in
 /// `HashiCorp Terraform/1.9.0 (+https://www.terraform.io)`. Headers of crawlers contain the address
-/// of a page about the crawler, or of a site with another name than the crawler. Search engines are
-/// excluded, because their crawlers may have the same name as their home pages.
+/// of a page about the crawler, or of a site whose name is not the crawler's name. Search engines
+/// are excluded, because their crawlers may have the same name as their home pages.
 pub(super) fn has_home_page_of_product(header: &Header<'_>) -> bool {
     let mut contacts = header.parts.iter().filter(|part| part.marks.has(Marks::CONTACT)).peekable();
     contacts.peek().is_some()
@@ -119,9 +114,9 @@ pub(super) fn has_home_page_of_product(header: &Header<'_>) -> bool {
         && contacts.all(|part| is_home_page(header, part))
 }
 
-/// Reports whether a part is a comment that contains only `+` and a host, and the host has the name
-/// of a product in the header. Hosts of audio services are excluded, because their clients are
-/// treated as fetchers of feeds.
+/// Reports whether a part is a comment that contains only `+` and a host that is named like a
+/// product in the header. Hosts of audio services are excluded, because the clients of these
+/// services are treated as feed fetchers.
 fn is_home_page(header: &Header<'_>, part: &Part) -> bool {
     let address = header.address(part);
     let host = host(address);
@@ -140,15 +135,14 @@ fn is_home_page(header: &Header<'_>, part: &Part) -> bool {
         && products.any(|part| header.words_of(part).iter().any(is_named))
 }
 
-/// Reports whether the name of the leading product ends with a word such as player:
-/// `MediaPlayer/1.0 (+https://…)`.
+/// Reports whether the name of the leading product ends with `player` or a similar word, as in
+/// `MediaPlayer/1.0 (+https://…)`, and the header does not contain the address of a page about a
+/// crawler.
 fn is_called_program(header: &Header<'_>) -> bool {
     let leading = header.parts.iter().find(|part| header.names_product(part));
     leading.is_some_and(|part| ends_as_program(header.product(part).as_bytes())) && !has_page_of_crawler(header)
 }
 
-/// Reports whether every address in the header belongs to an audio service and none is a page about
-/// a crawler.
 pub(super) fn has_host_of_media(header: &Header<'_>) -> bool {
     let mut addresses = header.parts.iter().map(|part| header.address(part)).filter(|text| !text.is_empty()).peekable();
     addresses.peek().is_some() && addresses.all(|text| is_host_of_media(host(text))) && !has_page_of_crawler(header)
@@ -173,7 +167,7 @@ fn has_page_of_crawler(header: &Header<'_>) -> bool {
     })
 }
 
-/// Returns the host in a URL with its port, if any. The URL may lack its scheme.
+/// The URL may lack its scheme, and the host may include a port.
 fn host(address: &[u8]) -> &[u8] {
     let rest = &address[start_of_host(address)..];
     &rest[..memchr::memchr(b'/', rest).unwrap_or(rest.len())]
@@ -252,7 +246,8 @@ mod tests {
             "Foo/1.0 (+http://foo.fm)",
             "Foo/1.0 +http://foo.example",
             "Foo/1.0; +http://foo.example",
-            // The first products are search engines. The other hosts are not named after a product.
+            // The first products are search engines. The hosts of the others are not named after a
+            // product.
             "Foo-Search/0.86 (+http://www.foo-search.example)",
             "Foo/1.0 (image search) (+http://foo.example)",
             "Foo/1.0 (+http://help.foo.example)",

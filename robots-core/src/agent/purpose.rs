@@ -8,17 +8,15 @@ use aho_corasick::{AhoCorasick, AhoCorasickKind, Match, MatchKind};
 use super::crawler::Category;
 use super::name_index::ends_with;
 
-/// The purpose of a product that a piece of a word suggests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
-    /// The product crawls. Only crawlers use these words, so the word declares a crawler even in a
-    /// browser's header.
+    /// Words such as `crawl` declare a crawler even in a browser's header, because only crawlers
+    /// use them.
     Crawls,
-    /// The product is a bot. This is treated like [`Crawls`](Self::Crawls), but other words may
-    /// suggest another purpose, because some bots monitor a site for its owner.
+    /// Treated like [`Crawls`](Self::Crawls), but another purpose takes precedence if other words
+    /// suggest it, because some bots monitor a site for its owner.
     IsBot,
-    /// The product fetches, checks or collects. The word declares a crawler unless the header is a
-    /// browser's.
+    /// Words such as `fetch` declare a crawler, except in a browser's header.
     Collects(Option<Category>),
     /// The product probes the health of a server, validates domains or delivers webhooks.
     Serves,
@@ -29,8 +27,8 @@ pub(super) enum Purpose {
     Unrelated,
 }
 
-/// Pieces of words and the purposes that they suggest. A piece of at most five letters does not
-/// match across the boundary between two words, such as `fubo` and `TV` in `fuboTV`.
+/// A piece of at most five letters does not match across the boundary between two words, so `bot`
+/// does not match in `fuboTV`.
 const PURPOSES: &[(Purpose, &[&str])] = &[
     (Purpose::Crawls, &["crawl", "spider", "scrape", "scraping", "scrapp", "slurp"]),
     (Purpose::IsBot, &["robot", "bot"]),
@@ -57,8 +55,7 @@ const PURPOSES: &[(Purpose, &[&str])] = &[
     (Purpose::Serves, &["acme-challenge", "acme challenge", "acme-client", "acme client", "acmeclient", "acme.sh"]),
 ];
 
-/// An automaton that finds the pieces in [`PURPOSES`], and a list of the pieces with their
-/// purposes. Pattern number `n` of the automaton is the piece at index `n` of the list.
+/// Pattern number `n` of the automaton is the piece at index `n` of the list.
 static STEMS: LazyLock<(AhoCorasick, Vec<(&str, Purpose)>)> = LazyLock::new(|| {
     let stems: Vec<_> =
         PURPOSES.iter().flat_map(|(purpose, stems)| stems.iter().map(|stem| (*stem, *purpose))).collect();
@@ -72,27 +69,23 @@ static STEMS: LazyLock<(AhoCorasick, Vec<(&str, Purpose)>)> = LazyLock::new(|| {
     (automaton, stems)
 });
 
-/// Reports whether a contact address contains `webhook` or `healthcheck`, as in
-/// `(+https://stripe.com/docs/webhooks)`.
 pub(super) fn is_address_of_service(address: &[u8]) -> bool {
-    // All three pieces end with `k`, which is rare in addresses.
+    // All three strings end with `k`, which is rare in addresses.
     memchr::memchr2_iter(b'k', b'K', address)
         .map(|at| &address[..=at])
         .any(|text| [&b"webhook"[..], b"healthcheck", b"health-check"].iter().any(|stem| ends_with(text, stem)))
 }
 
-/// Returns the purposes that the words of `text` suggest, from left to right, each with the
-/// position of the piece that suggests it.
+/// Returns each purpose with the position of the piece that suggests it, from left to right.
 pub(super) fn purposes(text: &[u8]) -> impl Iterator<Item = (usize, Purpose)> {
     counted(text).map(|(hit, _, purpose)| (hit.start(), purpose))
 }
 
-/// Reports whether a word in `text` suggests a crawler or a bot.
 pub(super) fn crawls(text: &[u8]) -> bool {
     purposes(text).any(|(_, purpose)| matches!(purpose, Purpose::Crawls | Purpose::IsBot))
 }
 
-/// Finds the pieces in [`PURPOSES`] that suggest a purpose in their words.
+/// Skips a piece that suggests no purpose at its position in the word.
 fn counted(text: &[u8]) -> impl Iterator<Item = (Match, &'static str, Purpose)> {
     let (automaton, stems) = &*STEMS;
     automaton.find_iter(text).filter_map(move |hit| {
@@ -126,8 +119,8 @@ fn counted(text: &[u8]) -> impl Iterator<Item = (Match, &'static str, Purpose)> 
     })
 }
 
-/// Reports whether a word begins at a position. `Cron` and `Url` are words in `WebCron` and
-/// `XMLUrl`, but `url` is not a word in `CURL` and `PyCurl`.
+/// `Cron` and `Url` are words in `WebCron` and `XMLUrl`, but `url` is not a word in `CURL` and
+/// `PyCurl`.
 fn is_border(text: &[u8], start: usize) -> bool {
     let Some(before) = start.checked_sub(1).map(|before| text[before]) else { return true };
     let is_lower = |at: usize| text.get(at).is_some_and(u8::is_ascii_lowercase);
@@ -135,8 +128,7 @@ fn is_border(text: &[u8], start: usize) -> bool {
         || text[start].is_ascii_uppercase() && (before.is_ascii_lowercase() || is_lower(start + 1))
 }
 
-/// Reports whether the end of a word suggests a program for people: `MediaPlayer`, `Peapod`. The
-/// ending `reader` does not count, because the names of some crawlers end with it.
+/// The ending `reader` does not count, because the names of some crawlers end with it.
 pub(super) fn ends_as_program(word: &[u8]) -> bool {
     counted(word)
         .any(|(hit, stem, purpose)| purpose == Purpose::Presents && stem != "reader" && hit.end() == word.len())
@@ -150,7 +142,6 @@ pub(super) fn goes_on_as_other(word: &[u8]) -> bool {
         && hits.next().is_none()
 }
 
-/// Reports whether a host belongs to an audio service, such as `player.example` or `example.fm`.
 pub(super) fn is_host_of_media(host: &[u8]) -> bool {
     let (name, domain) = host.split_at(host.iter().rposition(|byte| *byte == b'.').unwrap_or(host.len()));
     let is_media = |stem: &str| {
@@ -164,8 +155,6 @@ pub(super) fn is_host_of_media(host: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    /// Tests each piece with five words that suggest its purpose, and with five similar words that
-    /// do not.
     #[test]
     fn every_stem_counts_where_it_is_a_word_and_nowhere_else() {
         let rows: Vec<Vec<Vec<&str>>> = include_str!("../../../tests/cases/words.tsv")

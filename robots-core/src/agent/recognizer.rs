@@ -1,9 +1,9 @@
-//! Recognises the agents in a header, and the agent that a person means by a name.
+//! Recognises the agents in a header, and resolves names that people type.
 //!
-//! A string that a person typed is first looked up as a name in the registry. If it is not found,
-//! it is treated as a header. Names differ from headers in two ways. In a header, some registered
-//! names count only together with other strings (`Stripe` is also a word), but a person may write
-//! the name alone. Also, a person may mean a control token, which never occurs in a header.
+//! A typed string is first looked up in the registry. If the registry does not contain it, it is
+//! treated as a header. Names differ from headers in two ways. In a header, some registered names
+//! count only together with other strings (`Stripe` is also a word), but a person may write the
+//! name alone. Also, a person may mean a control token, which never occurs in a header.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -50,7 +50,7 @@ pub enum NamedAs {
     Star,
     /// The name of a registered crawler, one of its header names, or its first product token.
     Registered,
-    /// A `User-Agent` header as sent.
+    /// A whole `User-Agent` header.
     Header,
     /// A name that does not belong to a registered crawler. It is treated as the product token of a
     /// crawler. This crawler obeys the group with this name or, if there is no such group, the
@@ -72,7 +72,8 @@ impl Recognizer {
     }
 
     /// Returns the first agent in one `User-Agent` line. Logs and reports show the name of this
-    /// agent as the sender. For a decision, use all [`Recognizer::agents`].
+    /// agent as the sender. To decide on a request, consider all agents that [`Recognizer::agents`]
+    /// returns.
     ///
     /// The line may contain any bytes. All bytes are examined, even in a long line.
     pub fn identify(&self, field: &[u8]) -> Agent {
@@ -82,9 +83,9 @@ impl Recognizer {
     /// Returns all agents in one `User-Agent` line, so that no crawler can hide behind another
     /// name. All registered crawlers come first, each once. If the rest of the line contains a name
     /// from the file or declares a crawler, one more agent follows. If there are several link
-    /// previewers, only the first is returned, because messengers also list other previewers whose
-    /// metadata they understand. If the line names no registered crawler, there is exactly one
-    /// agent.
+    /// previewers, only the first is returned, because the header of a messenger also lists other
+    /// previewers whose metadata the messenger understands. If the line names no registered
+    /// crawler, there is exactly one agent.
     ///
     /// ```
     /// use robots_core::agent::{Recognizer, Registry};
@@ -107,8 +108,8 @@ impl Recognizer {
     }
 
     /// Resolves a name that a person has written on a command line or in a file of expectations.
-    /// Returns the kind of the name and the agent. The name may be `*`; the name, header name or
-    /// first product token of a registered crawler; a whole `User-Agent` header; or the product
+    /// Returns the meaning of the name, and the agents. The name may be `*`; the name, header name
+    /// or first product token of a registered crawler; a whole `User-Agent` header; or the product
     /// token of an unregistered crawler.
     ///
     /// A header may name several agents. Callers should consider all of them.
@@ -143,9 +144,8 @@ impl Recognizer {
         }
     }
 
-    /// Returns the agent outside the registered names of a header. `places` contains the ranges of
-    /// these names. `None` if the words outside neither declare a crawler nor contain a name from
-    /// the file.
+    /// Returns the unregistered agent in a header that also contains the registered names in
+    /// `places`. `None` if the other words declare no crawler and contain no name from the file.
     fn beside(&self, header: Header<'_>, places: &[Range<usize>]) -> Option<Agent> {
         if !header.has_own_word_outside(places) {
             return None;
@@ -169,8 +169,8 @@ impl Recognizer {
         claimed(reader.claim(), name)
     }
 
-    /// Returns the crawler whose product comes before a framework's name. If there is no such
-    /// product, returns the framework itself.
+    /// Returns the crawler whose product comes before the framework's name or, if there is none,
+    /// the framework itself.
     fn built_with(
         &self,
         framework: &Arc<Crawler>,
@@ -183,33 +183,32 @@ impl Recognizer {
         let own = ProductToken::from_name(product.as_bytes()).filter(|own| Some(own) != name && may_claim(own));
         let tokens = name.cloned().into_iter().chain(own).chain(framework.tokens.iter().cloned());
         // Some frameworks are software for federated servers, which fetch pages to create previews
-        // for people. So a server that is built with such a framework also has the category of
-        // previewers.
+        // for people. So an agent that is built with such a framework also has
+        // [`Category::Preview`], unless its name suggests a crawler.
         let category = Some(framework.category).filter(|own| *own == Category::Preview && !crawls(product.as_bytes()));
         Agent::claimed(Claim { class: Class::Declared, category, product: Some(product) }, tokens.collect())
     }
 }
 
-/// Creates the agent with this claim. `name` is a name from the file that the header contains. The
-/// agent obeys the group for this name or, if `name` is `None`, the group for its own product.
+/// `name` is a name from the file that occurs in the header. Its group takes precedence over the
+/// group for the agent's own product.
 fn claimed(claim: Claim, name: Option<&ProductToken>) -> Agent {
     let own = claim.product.as_deref().and_then(|product| ProductToken::from_name(product.as_bytes()));
     let own = own.filter(|own| Some(own) != name && may_claim(own));
     Agent::claimed(claim, name.cloned().into_iter().chain(own).collect())
 }
 
-/// The registered crawlers in a header, and the positions of their names.
 #[derive(Debug, Default)]
 pub(super) struct NamedCrawlers<'r> {
-    /// The crawlers in the order of the header, each once. Leaves out frameworks, and all
-    /// previewers except the first.
+    /// The crawlers in the order of the header, each once. Frameworks, and all previewers except
+    /// the first, are left out.
     pub(super) crawlers: Vec<&'r Arc<Crawler>>,
     /// The ranges of all registered names, in the order of the header.
     pub(super) places: Vec<Range<usize>>,
     /// Whether the header names a framework in a word that is not a version.
     pub(super) framework: bool,
-    /// Pointers to the crawlers after the first one. This set makes it fast to find repeated names,
-    /// because a header of 64 KiB may contain thousands of names.
+    /// Pointers to the crawlers after the first one, to find repeated names quickly: a header of 64
+    /// KiB may contain thousands of names.
     further: HashSet<*const Crawler>,
     previewer: bool,
 }
@@ -234,8 +233,8 @@ impl<'r> NamedCrawlers<'r> {
             None => true,
             Some(first) => !Arc::ptr_eq(first, crawler) && self.further.insert(Arc::as_ptr(crawler)),
         };
-        // Messengers also list other previewers whose metadata they understand, so only the first
-        // previewer counts.
+        // The header of a messenger also lists other previewers whose metadata the messenger
+        // understands, so only the first previewer counts.
         if is_new && !(is_previewer && self.previewer) {
             self.previewer |= is_previewer;
             self.crawlers.push(crawler);
@@ -244,9 +243,8 @@ impl<'r> NamedCrawlers<'r> {
 }
 
 impl Registry {
-    /// Returns the first framework in a header, and its position. Always searches versions.
-    /// Searches the words that may name crawlers only if `speaks` is true: [`NamedCrawlers::of`]
-    /// has then found a framework among these words.
+    /// Versions (`Nutch-1.10`) are always searched. Other words are searched only if `speaks` is
+    /// true: [`NamedCrawlers::of`] has then found a framework in one of them.
     ///
     /// In `FooBot/Nutch-1.10` and `FooBot/1.0 (Scrapy 2.11; …)`, the crawler is the product before
     /// the framework's name, not the framework.
@@ -265,7 +263,6 @@ impl Registry {
         })
     }
 
-    /// Returns the registered crawler with this name, header name or first product token.
     fn named(&self, name: &str) -> Option<&Arc<Crawler>> {
         let by_name = || self.crawlers.iter().find(|crawler| crawler.name.eq_ignore_ascii_case(name));
         let by_header = || self.with_header_name(name.as_bytes());
@@ -277,7 +274,6 @@ impl Registry {
     }
 }
 
-/// Returns the first product that a header declares before a position.
 fn product_in_front(header: &Header<'_>, reader: &ClaimReader<'_, '_>, place: usize) -> Option<String> {
     let mut parts = reader.declared_parts().filter(|part| {
         let is_library = |word: &Word| word.kinds.has(Kinds::LIBRARY);
@@ -286,8 +282,6 @@ fn product_in_front(header: &Header<'_>, reader: &ClaimReader<'_, '_>, place: us
     parts.find_map(|part| Some(header.product_before(part, place)).filter(|product| !product.is_empty()))
 }
 
-/// Reports whether a string is a single word that does not name a browser, a library or an
-/// application.
 fn is_name(name: &str, identified: &Agent) -> bool {
     if name.contains(|char: char| char.is_whitespace() || matches!(char, '/' | '(' | ';' | ',')) {
         return false;

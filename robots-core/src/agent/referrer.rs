@@ -1,9 +1,9 @@
 //! The services that send people to a site, recognised by the host in a `Referer`. For example,
 //! `chatgpt.com` belongs to OpenAI.
 //!
-//! A host is looked up among the `referers` of all rows of the registry in three ways: the whole
-//! host, as a subdomain, and as a name under a country's domain. This takes a few hash lookups and
-//! no allocation, because all keys are slices of the host.
+//! A host is looked up among the `referers` of all registry rows in three ways: as a whole, as a
+//! subdomain of a listed host, and as a name under a country's domain. This takes a few hash
+//! lookups and no allocation, because all keys are slices of the host.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::rules::Authority;
 /// Maximum length of a host that is looked up, in bytes.
 const MAX_HOST_LENGTH: usize = 64;
 
-/// Accepted URL schemes. Android applications send their own scheme:
+/// Android applications send their own scheme:
 /// `android-app://com.google.android.googlequicksearchbox/`.
 const SCHEMES: [&[u8]; 3] = [b"https", b"http", b"android-app"];
 
@@ -28,17 +28,15 @@ pub struct Referrer {
     pub host: String,
 }
 
-/// Index of the hosts of all rows.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ReferrerIndex {
-    /// The services by key. A key is `chatgpt.com` for a single host, `.bing.com` for a host and
-    /// its subdomains, and `google.` for a name under all country domains.
+    /// A key is `chatgpt.com` for a single host, `.bing.com` for a host and its subdomains, and
+    /// `google.` for a name under all country domains.
     services: HashMap<Box<[u8]>, Arc<Referrer>>,
 }
 
 impl ReferrerIndex {
-    /// Creates an index of operators and their hosts. If two rows have the same host, the first row
-    /// is used.
+    /// If two rows have the same host, the first row is used.
     pub(super) fn new<'c>(rows: impl Iterator<Item = (&'c str, &'c [String])>) -> Self {
         let mut services = HashMap::new();
         for (operator, hosts) in rows {
@@ -51,7 +49,6 @@ impl ReferrerIndex {
         Self { services }
     }
 
-    /// Returns the service that owns the host in a `Referer`; `None` if the host is unknown.
     pub(super) fn of_url(&self, referer: &[u8]) -> Option<&Arc<Referrer>> {
         let (scheme, authority, _) = Authority::of_url(referer)?;
         let host = authority.host.strip_suffix(b".").unwrap_or(authority.host);
@@ -76,8 +73,8 @@ impl ReferrerIndex {
     }
 }
 
-/// Returns the length of the domain after the name in a host such as `google.co.uk`: `com`, `de`,
-/// `cat`, `co.uk` or `com.br`. `None` if the host ends with another kind of domain.
+/// Returns the length of the domain that follows the name, such as `co.uk` in `google.co.uk`.
+/// `None` if the host does not end with a country's domain, `com` or `cat`.
 fn country_domain(name: &[u8]) -> Option<usize> {
     let is_country = |label: &[u8]| label.len() == 2 && label.iter().all(u8::is_ascii_lowercase);
     let (before, last) = name.split_at(memchr::memrchr(b'.', name)? + 1);
@@ -88,7 +85,6 @@ fn country_domain(name: &[u8]) -> Option<usize> {
     (is_country(last) || matches!(last, b"com" | b"cat")).then_some(last.len())
 }
 
-/// Reports whether a host has one of the forms that the registry accepts.
 pub(super) fn is_host(host: &str) -> bool {
     let name = host.strip_prefix('.').unwrap_or(host);
     let name = name.strip_suffix(".*").filter(|_| !host.starts_with('.')).unwrap_or(name);

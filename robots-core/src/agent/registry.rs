@@ -22,7 +22,7 @@ use super::agents::Agent;
 pub struct Registry {
     pub(super) crawlers: Vec<Arc<Crawler>>,
     tokens: HashSet<ProductToken>,
-    /// The header names of all crawlers. Maps each name to the index of its crawler.
+    /// Maps the header names of all crawlers to the indexes of the crawlers.
     index: NameIndex,
     referrers: ReferrerIndex,
 }
@@ -39,7 +39,7 @@ impl Registry {
         &BUILTIN
     }
 
-    /// Returns a copy of this registry with the changes in these rows. A row with a new name adds a
+    /// Returns a copy of this registry with the changes in `rows`. A row with a new name adds a
     /// crawler, a row with a known name replaces a crawler, and [`RegistryRow::Remove`] removes a
     /// crawler.
     ///
@@ -64,7 +64,7 @@ impl Registry {
         let mut crawlers: Vec<Option<Arc<Crawler>>> = self.crawlers.iter().cloned().map(Some).collect();
         let places: HashMap<String, usize> =
             self.crawlers.iter().enumerate().map(|(at, crawler)| (crawler.name.to_ascii_lowercase(), at)).collect();
-        // For each row's name in lower case, the position of the row.
+        // Maps the name of each row, in lower case, to the position of the row.
         let mut named: HashMap<String, usize> = HashMap::new();
         for (at, row) in rows.into_iter().enumerate() {
             let change = row.into();
@@ -111,7 +111,6 @@ impl Registry {
         self.crawlers.iter().map(AsRef::as_ref)
     }
 
-    /// Iterates over all crawlers, each as the agent of a request.
     #[cfg(feature = "signatures")]
     pub(crate) fn agents(&self) -> impl Iterator<Item = Agent> {
         self.crawlers.iter().cloned().map(Agent::of)
@@ -142,13 +141,11 @@ impl Registry {
         self.tokens.contains(token)
     }
 
-    /// Returns the crawler with exactly this header name. Ignores the other strings that the
-    /// crawler requires in headers.
+    /// Does not check [`Crawler::requires`].
     pub(super) fn with_header_name(&self, name: &[u8]) -> Option<&Arc<Crawler>> {
         self.crawlers.get(self.index.exact(name)? as usize)
     }
 
-    /// Finds the crawlers in a header, in the order of the header, each with the range of its name.
     /// If a word is inside a name, no other name can begin at this word.
     pub(super) fn find<'r>(&'r self, header: &Header<'_>) -> impl Iterator<Item = (&'r Arc<Crawler>, Range<usize>)> {
         // Crawlers whose required strings are missing in the header. Without this list, each
@@ -165,8 +162,7 @@ impl Registry {
         })
     }
 
-    /// Returns the crawler whose name begins at a word, and the end of the name. If several names
-    /// begin at the word, returns the longest.
+    /// If several names begin at the word, returns the longest.
     pub(super) fn named_at(
         &self,
         word: &Word,
@@ -189,8 +185,6 @@ impl Registry {
         Some((self.crawlers.get(name.value as usize)?, end))
     }
 
-    /// Reports whether the header contains one of the strings that the crawler requires in addition
-    /// to its name.
     fn accepts(&self, crawler: u32, header: &Header<'_>, refused: &mut Vec<u32>) -> bool {
         let mut required = self.crawlers[crawler as usize].requires.iter().peekable();
         if required.peek().is_none() {
@@ -255,7 +249,7 @@ fn refuse_shared_header_names(crawlers: &[Arc<Crawler>], rows: &HashMap<String, 
             if other == crawler.name {
                 continue;
             }
-            // At least one of the two crawlers is from these rows, because no two crawlers of the
+            // At least one of the two crawlers is from the new rows, because no two crawlers of the
             // original registry have the same header name.
             let row = [&crawler.name, other].iter().filter_map(|name| rows.get(&name.to_ascii_lowercase())).max();
             let message = format!(

@@ -3,16 +3,16 @@
 //!
 //! 1. A blocked crawler may not fetch any path. An allowed crawler obeys no rule that disallows the
 //!    whole site. Rules for parts of the site stay in force.
-//! 2. A group that is only for edited crawlers is changed. If a group is also for other crawlers,
-//!    only the name of the edited crawler is removed from it.
+//! 2. A group that names only edited crawlers gets other rules. If a group also names other
+//!    crawlers, its rules stay unchanged, and the names of the edited crawlers are removed from it.
 //! 3. An allowed crawler keeps the rules of its group, except rules that disallow the whole site.
 //!    If the group disallows no parts of the site, the crawler gets the rules that it would obey
 //!    without a group. It always keeps the delays and usage preferences of the group.
 //! 4. A crawler that is not edited may obey the group of an edited crawler (`Googlebot-Image` obeys
-//!    the group of `Googlebot`). Its name is added to the group that it obeyed, so that its rules
-//!    do not change.
-//! 5. If the file ends with a group without rules, an empty rule is added to it before a new group
-//!    follows. Otherwise, crawlers would read both as one group.
+//!    the group of `Googlebot`). The name of such a crawler is added to that group, so that the
+//!    crawler keeps its rules.
+//! 5. If the last group of the file has no rules, it gets an empty rule before a new group is
+//!    added. Otherwise, crawlers would read both as one group.
 //! 6. The edited file is compared with the original. It is accepted only if every edited crawler
 //!    has the requested access, and the verdicts and delays of all other crawlers are unchanged.
 
@@ -42,7 +42,7 @@ pub struct EditedFile {
 }
 
 impl EditedFile {
-    /// Blocks each of these crawlers from the whole site ([`Access::Disallow`]) or allows it to
+    /// Blocks each crawler in `wanted` from the whole site ([`Access::Disallow`]) or allows it to
     /// fetch the site ([`Access::Allow`]). Crawlers with the same token are edited together,
     /// because a robots.txt cannot distinguish them. Comments, line ends and all other lines stay
     /// unchanged.
@@ -92,7 +92,7 @@ impl EditedFile {
         Ok(Self { robots: edited, diff, kept: kept.into_iter().collect() })
     }
 
-    /// Reports whether a crawler may not fetch any path according to the edited file.
+    /// Reports whether the edited file blocks a crawler from every path.
     pub fn shuts_out(&self, agent: &Agent, registry: &Registry) -> bool {
         let rules = self.robots.compile_with(Reading::Standard, |name| registry.stands_for(name.value()));
         is_as_wanted(select(&rules, agent), Access::Disallow)
@@ -132,9 +132,8 @@ fn select<'r>(rules: &'r RuleSet, agent: &Agent) -> Selection<'r> {
     rules.select(agent.tokens(), agent.fallback())
 }
 
-/// Reports whether a crawler with these groups has the requested access. For a blocked crawler,
-/// verdicts on sample paths are not enough: a longer rule may disallow the sample path of an allow
-/// rule that allows other paths. So the rules are also checked.
+/// Sample paths do not prove that a crawler is blocked, because an allow rule may allow other
+/// paths. So the rules are also checked.
 fn is_as_wanted(selection: Selection<'_>, access: Access) -> bool {
     let shut = || selection.groups().map(Reach::of).reduce(Reach::merge).and_then(Reach::shut_by);
     match access {
@@ -148,34 +147,33 @@ fn is_as_wanted(selection: Selection<'_>, access: Access) -> bool {
 /// Line that is added to a group without rules, with a comment for people who read the file.
 const GROUP_END: &[u8] = b"Disallow: # nothing; without a rule, these names would join the next group";
 
-/// Reports whether the groups disallow parts of the site.
 fn has_narrower(groups: &[Group<'_>]) -> bool {
     groups.iter().any(|group| group.rules().any(|rule| closes_part(&rule)))
 }
 
-/// Returns the name to write in robots.txt for the crawler with the token `own`: the crawler's
-/// usual name if it is equal to the token, otherwise the token.
+/// A crawler looks for its own token in robots.txt. So its usual name is written only if this name
+/// is also its token.
 fn spelled(name: &str, own: &ProductToken) -> String {
     let is_own = ProductToken::from_name(name.as_bytes()).as_ref() == Some(own);
     if is_own { name.to_owned() } else { own.to_string() }
 }
 
-/// The edits of a file that block all crawlers in `own`, or that allow all of them.
+/// The edits either block or allow all crawlers in `own`.
 struct Draft<'f, 'a> {
     file: &'f CheckedFile<'a>,
     access: Access,
     /// The lines of each group, without its user-agent lines.
     lines: Vec<Vec<GroupLine>>,
-    /// Own tokens of the edited crawlers. Leaves out crawlers that already have the requested
+    /// The first token of each edited crawler. Leaves out crawlers that already have the requested
     /// access.
     own: HashSet<ProductToken>,
-    /// Names of the crawlers that no group names and that obey the group of an edited crawler. The
-    /// key is the index of this group.
+    /// Names of the crawlers that no group names and that obey the group of an edited crawler, by
+    /// the index of this group.
     stay: BTreeMap<usize, BTreeSet<String>>,
-    /// The groups that are only for edited crawlers and were changed, by index. The value is false
-    /// if the whole group was removed.
+    /// The groups that the edit changes, by index. All their crawlers are edited. The value is
+    /// false if the whole group is removed.
     changed: BTreeMap<usize, bool>,
-    /// New groups. The key contains the lines of a group, and the value its names.
+    /// The names of each new group, by the lines of the group.
     new: BTreeMap<Vec<Vec<u8>>, Vec<String>>,
     edits: Vec<Edit>,
     removed: BTreeSet<usize>,
@@ -205,7 +203,6 @@ impl<'f, 'a> Draft<'f, 'a> {
         draft
     }
 
-    /// Finds the crawlers that no group names and that obey the group of an edited crawler.
     fn find_followers(&mut self) {
         let rules = self.file.rules();
         let mut seen = HashSet::new();
@@ -230,7 +227,6 @@ impl<'f, 'a> Draft<'f, 'a> {
         self.file.groups().at(group.line()).unwrap_or_default()
     }
 
-    /// Returns the tokens of the crawlers that a name in the file stands for.
     fn tokens_of(&self, name: Name<'_>) -> Vec<ProductToken> {
         match self.file.crawlers.registry.stands_for(name.value()) {
             declared if declared.is_empty() => compared(name).into_iter().collect(),
@@ -243,9 +239,8 @@ impl<'f, 'a> Draft<'f, 'a> {
         !tokens.is_empty() && tokens.iter().all(|token| self.own.contains(token))
     }
 
-    /// Gives a crawler the requested access. Changes its groups that are only for edited crawlers,
-    /// and removes its name from its other groups. If it is then in no group and needs one, adds a
-    /// new group.
+    /// Changes the crawler's groups that are only for edited crawlers, and removes its name from
+    /// its other groups. If the crawler is then in no group but needs one, adds a new group.
     fn place(&mut self, agent: &Agent) {
         let Some((own, family)) = agent.tokens().split_first() else { return };
         let (mut is_placed, mut shared) = (false, Vec::new());
@@ -294,8 +289,7 @@ impl<'f, 'a> Draft<'f, 'a> {
         self.file.rules().select(&family, agent.fallback())
     }
 
-    /// Changes a group that is only for edited crawlers. Returns false if it removes the whole
-    /// group.
+    /// Returns false if it removes the whole group.
     fn change(&mut self, at: usize, group: Group<'_>, otherwise: Selection<'_>) -> bool {
         let is_left = match self.access {
             Access::Disallow => {
@@ -328,8 +322,10 @@ impl<'f, 'a> Draft<'f, 'a> {
         self.removed.extend(opening);
     }
 
-    /// Removes the rules that disallow the whole site. If the group then has no lines except its
-    /// names, removes the group. Returns whether the group still exists.
+    /// Removes the rules that disallow the whole site. A group without rules for parts of the site
+    /// then gets the rules of `otherwise`, which its crawler would obey without the group. If it
+    /// contains only rules, the whole group is removed instead. Returns whether the group still
+    /// exists.
     fn open(&mut self, at: usize, group: Group<'_>, otherwise: Selection<'_>) -> bool {
         if group.rules().any(|rule| closes_part(&rule)) {
             self.removed.extend(group.rules().filter(closes_site).map(|rule| rule.line() - 1));
@@ -348,9 +344,6 @@ impl<'f, 'a> Draft<'f, 'a> {
         false
     }
 
-    /// Returns the lines of a new group for an allowed crawler: the rules of its groups for parts
-    /// of the site, and all other lines of its groups. If its groups disallow no parts of the site,
-    /// returns the rules that would apply to the crawler without these groups.
     fn opened(&self, own: &[Group<'_>], otherwise: Selection<'_>) -> Vec<Vec<u8>> {
         let has_own = has_narrower(own);
         let mut lines = if has_own { self.rules(own.iter().copied()) } else { self.rules(otherwise.groups()) };
@@ -362,8 +355,6 @@ impl<'f, 'a> Draft<'f, 'a> {
         lines
     }
 
-    /// Returns the rules of these groups without those that disallow the whole site. If the groups
-    /// disallow no parts of the site, returns an empty `Disallow:`.
     fn rules<'g>(&self, groups: impl Iterator<Item = Group<'g>>) -> Vec<Vec<u8>> {
         let groups: Vec<_> = groups.collect();
         if !has_narrower(&groups) {
@@ -384,8 +375,8 @@ impl<'f, 'a> Draft<'f, 'a> {
         self.file.bytes()[self.file.lines()[line].content()].to_vec()
     }
 
-    /// Finds a group that only blocks its crawlers from the whole site. Returns the index of the
-    /// line with its last name; `None` if there is no such group.
+    /// Finds a group whose only effect is to block its crawlers from the whole site. Returns the
+    /// index of the line with its last name.
     fn shut_group(&self) -> Option<usize> {
         let mut groups = self.file.robots.groups().enumerate();
         let (_, group) = groups.find(|(at, group)| {
@@ -423,7 +414,7 @@ impl<'f, 'a> Draft<'f, 'a> {
                 && (first..=last).all(|line| !self.file.bytes()[self.file.whole_line(line)].contains(&b'#'));
             if is_whole && (first == 0 || is_blank(first - 1)) {
                 // At the end of the file, the blank line before the removed lines is also removed.
-                // A new group adds its own.
+                // A new group adds its own blank line.
                 let is_end = self.file.whole_line(last + 1).is_empty();
                 blanks.extend(if is_end { first.checked_sub(1) } else { Some(last + 1) });
             }
@@ -431,7 +422,6 @@ impl<'f, 'a> Draft<'f, 'a> {
         self.removed.extend(blanks);
     }
 
-    /// Adds the names of the crawlers in `stay` to the groups that these crawlers obeyed.
     fn name_followers(&mut self) {
         for (at, names) in std::mem::take(&mut self.stay) {
             let last = self.file.robots.groups().nth(at).and_then(|group| group.names().last());
@@ -440,8 +430,8 @@ impl<'f, 'a> Draft<'f, 'a> {
         }
     }
 
-    /// Adds the new groups at the end of the file. If the file has a group that only blocks its
-    /// crawlers, adds the names of blocked crawlers to this group instead.
+    /// Newly blocked crawlers are named in an existing group whose only effect is to block its
+    /// crawlers, if there is one.
     fn add_new_groups(&mut self) {
         let end = self.file.bytes().len();
         let blank = self.file.lines().iter().rev().take_while(|line| line.bytes().trim_ascii().is_empty());
@@ -466,8 +456,8 @@ impl<'f, 'a> Draft<'f, 'a> {
         }
     }
 
-    /// Returns the last line of the file's last group if this group has no rules. Crawlers would
-    /// read a new group below it as part of it.
+    /// Returns the last line of the file's last group if this group has no rules. If a new group
+    /// followed, crawlers would read both as one group.
     fn open_group(&self) -> Option<usize> {
         let (at, group) = self.file.robots.groups().enumerate().last()?;
         let has_name = group.names().any(|name| !self.removed.contains(&line_of(name)));
@@ -478,7 +468,6 @@ impl<'f, 'a> Draft<'f, 'a> {
         own.chain(group.names().map(Name::line)).max().map(|number| number - 1)
     }
 
-    /// Returns the file with the edits applied.
     fn write(mut self) -> Vec<u8> {
         self.name_followers();
         self.add_new_groups();

@@ -1,5 +1,5 @@
-//! The robots.txt that lints and fixes examine, with data that they share. Also creates the edits
-//! that add or remove lines of this file.
+//! The robots.txt that lints and fixes examine, with data that they share, and the edits that add
+//! or remove lines.
 
 use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
@@ -13,11 +13,10 @@ use crate::rules::{
     Authority, Directive, Field, Group, Line, LineKind, Name, ProductToken, Reading, RobotsTxt, RuleSet,
 };
 
-/// A file to check and to fix.
 pub(super) struct CheckedFile<'a> {
     pub(super) robots: &'a RobotsTxt,
     pub(super) site: &'a SiteContext,
-    /// Codes of all lints. Comments in the file can turn these lints off.
+    /// Codes of all lints, which comments in the file can turn off.
     pub(super) codes: &'a [&'static str],
     /// The value of the first `User-agent` line. Rules before this line do not belong to any group.
     pub(super) first_name: Option<Name<'a>>,
@@ -30,7 +29,6 @@ pub(super) struct CheckedFile<'a> {
     hosts_with_tls: OnceCell<HashSet<Vec<u8>>>,
 }
 
-/// The groups of a file, with an index of groups for the same crawlers.
 #[derive(Default)]
 pub(super) struct AlikeGroups<'a> {
     pub(super) groups: Vec<Group<'a>>,
@@ -39,7 +37,7 @@ pub(super) struct AlikeGroups<'a> {
     /// Indexes of all groups with the same names. The key is the index of the first of these
     /// groups.
     pub(super) alike: HashMap<usize, Vec<usize>>,
-    /// Numbers of user-agent lines that repeat a name of the same group.
+    /// Numbers of the user-agent lines that repeat an earlier name of their group.
     pub(super) repeated: HashSet<usize>,
     /// For each group, whether at least one of its names is not empty.
     pub(super) is_named: Vec<bool>,
@@ -65,23 +63,19 @@ impl<'a> CheckedFile<'a> {
         self.robots.bytes()
     }
 
-    /// Returns the names of all user-agent lines.
     pub(super) fn names(&self) -> impl Iterator<Item = Name<'a>> {
         self.robots.groups().flat_map(|group| group.names())
     }
 
-    /// Returns every line that is a field, with its line number.
     pub(super) fn fields(&self) -> impl Iterator<Item = (usize, Field<'a>)> {
         self.robots.fields().map(|(line, field, _)| (line.number, field))
     }
 
-    /// Returns all lines. Other methods identify a line by its index in this slice.
+    /// Other methods identify a line by its index in this slice.
     pub(super) fn lines(&self) -> &[Line<'a>] {
         self.lines.get_or_init(|| self.robots.lines().collect())
     }
 
-    /// Returns the rules of the file, compiled for
-    /// [`Reading::Standard`] on the first call.
     pub(super) fn rules(&self) -> &RuleSet {
         self.rules.get_or_init(|| {
             let registry = &self.site.registry;
@@ -100,7 +94,6 @@ impl<'a> CheckedFile<'a> {
         })
     }
 
-    /// Returns the index of the line where a finding begins.
     pub(super) fn line_of(&self, finding: &Finding) -> usize {
         self.lines().partition_point(|line| line.range.start <= finding.span.start).saturating_sub(1)
     }
@@ -112,13 +105,10 @@ impl<'a> CheckedFile<'a> {
         }
     }
 
-    /// Returns the field that a finding is about.
     pub(super) fn field_of(&self, finding: &Finding) -> Option<Field<'a>> {
         self.field(self.line_of(finding))
     }
 
-    /// Returns the edit that replaces the value of the field that a finding is about; `None` if
-    /// `value` returns `None`.
     pub(super) fn with_value<T: Into<Vec<u8>>>(
         &self,
         finding: &Finding,
@@ -128,7 +118,6 @@ impl<'a> CheckedFile<'a> {
         Some(vec![Edit::new(field.value_range, value(field.value)?)])
     }
 
-    /// Returns the bytes that a finding is about.
     pub(super) fn text_of(&self, finding: &Finding) -> &'a [u8] {
         self.bytes().get(finding.span.clone()).unwrap_or_default()
     }
@@ -152,7 +141,7 @@ impl<'a> CheckedFile<'a> {
         start..end
     }
 
-    /// Returns the line end of the file's first line. It is also used for new lines.
+    /// New lines get the line end of the file's first line.
     pub(super) fn line_end(&self) -> &'static [u8] {
         let file = self.bytes();
         match memchr::memchr2(b'\n', b'\r', file) {
@@ -162,14 +151,13 @@ impl<'a> CheckedFile<'a> {
         }
     }
 
-    /// Returns the edit that removes a line. `None` if a comment above the line turns a lint off,
-    /// because the comment would then apply to the next line.
+    /// `None` if a comment above the line turns a lint off, because the comment would then apply to
+    /// the next line.
     pub(super) fn without_line(&self, line: usize) -> Option<Edit> {
         (!self.has_allowance_above(line)).then(|| Edit::remove(self.whole_line(line)))
     }
 
-    /// Returns the edit that removes the field of a line. Keeps a comment after the field, unless
-    /// that comment turns a lint off.
+    /// Keeps a comment after the field, unless that comment turns a lint off.
     pub(super) fn without_field(&self, line: usize) -> Option<Edit> {
         let at = self.lines().get(line)?;
         let content = at.content();
@@ -182,14 +170,13 @@ impl<'a> CheckedFile<'a> {
         (!self.has_allowance_above(line)).then(|| Edit::remove(at.range.start..comment))
     }
 
-    /// Returns the edit that inserts a line before the line with index `line`. `None` if a comment
-    /// above this line turns a lint off, because the comment would then apply to the new line.
+    /// `None` if a comment above this line turns a lint off, because the comment would then apply
+    /// to the new line.
     pub(super) fn line_before(&self, line: usize, text: &[u8]) -> Option<Edit> {
         let at = self.lines().get(line)?.range.start;
         (!self.has_allowance_above(line)).then(|| Edit::insert(at, [text, self.line_end()].concat()))
     }
 
-    /// Returns the edit that inserts lines after the line with index `line`.
     pub(super) fn lines_after<'t>(&self, line: usize, texts: impl IntoIterator<Item = &'t [u8]>) -> Edit {
         let whole = self.whole_line(line);
         let is_ended = self.bytes()[whole.clone()].ends_with(b"\n") || self.bytes()[whole.clone()].ends_with(b"\r");
@@ -223,7 +210,6 @@ impl<'a> CheckedFile<'a> {
         self.groups.get_or_init(|| AlikeGroups::of(self.robots))
     }
 
-    /// Reports whether a comment on the line above turns a lint off for this line.
     pub(super) fn has_allowance_above(&self, line: usize) -> bool {
         let above = line.checked_sub(1).and_then(|above| self.lines().get(above));
         above.is_some_and(|above| above.kind() == LineKind::Comment && codes(above).next().is_some())
@@ -251,15 +237,12 @@ impl<'a> AlikeGroups<'a> {
         all
     }
 
-    /// Returns the index of the group that contains the line with this number; `None` before the
-    /// first group.
     pub(super) fn at(&self, line: usize) -> Option<usize> {
         self.groups.partition_point(|group| group.line() <= line).checked_sub(1)
     }
 }
 
-/// Returns the token that represents a name in comparisons. `None` for `*`, and for names without a
-/// token.
+/// `None` for `*`, and for names without a token.
 pub(super) fn compared(name: Name<'_>) -> Option<ProductToken> {
     if name.is_star() { None } else { ProductToken::from_name(name.value()) }
 }
@@ -267,9 +250,8 @@ pub(super) fn compared(name: Name<'_>) -> Option<ProductToken> {
 /// Start of a comment that turns lints off, after the `#` and white space.
 const MARK: &[u8] = b"robots-check:";
 
-/// The lints that comments in a file turn off, in the order of the file. Each element contains a
-/// byte range of the file and the code of a lint that is off in this range. For example, `#
-/// robots-check: allow(secret-path, duplicate-group)` turns off two lints.
+/// The lints that comments in a file turn off, in the order of the file. For example,
+/// `# robots-check: allow(secret-path, duplicate-group)` turns off two lints.
 ///
 /// A comment after a field applies to its own line. A comment on a line of its own applies to the
 /// next line.
@@ -295,7 +277,6 @@ impl<'a> Allowed<'a> {
         allowed
     }
 
-    /// Returns the ranges of the file where this lint is turned off.
     pub(super) fn ranges(&self, lint: &str) -> Vec<Range<usize>> {
         let mut ranges: Vec<_> =
             self.0.iter().filter(|(_, code)| *code == lint.as_bytes()).map(|(range, _)| range.clone()).collect();
@@ -304,7 +285,6 @@ impl<'a> Allowed<'a> {
     }
 }
 
-/// Returns the ranges of the lint codes in the comment of a line.
 pub(super) fn codes(line: &Line<'_>) -> impl Iterator<Item = Range<usize>> {
     let octets = line.bytes();
     let list = list(octets).unwrap_or(0..0);

@@ -1,5 +1,4 @@
-//! The crawlers of a registry, by token. Also finds the crawlers that misspelled names probably
-//! mean.
+//! The crawlers of a registry, by token, and suggestions for misspelled names.
 
 use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
@@ -9,25 +8,24 @@ use strsim::generic_damerau_levenshtein;
 use crate::agent::{Category, Crawler, Registry};
 use crate::rules::{Name, ProductToken, RobotsTxt};
 
-/// Minimum length of an unknown name, in bytes, to suggest similar names. A shorter name is similar
-/// to too many names of crawlers.
+/// Minimum length of a name that is treated as a misspelling, in bytes. Shorter names are similar
+/// to too many crawlers' names.
 const MIN_GUESS_LENGTH: usize = 6;
 
-/// Minimum length of an unknown name, in bytes, to treat the name as that of a search engine or an
-/// assistant (`Claude`). The crawlers of this service are then suggested.
+/// Minimum length of an unknown name that is treated as the name of a service or an operator, in
+/// bytes. For example, `ClaudeBot` and `Claude-User` are suggested for `Claude`.
 const MIN_BRAND_LENGTH: usize = 3;
 
 /// Endings that turn the name of a search engine or an assistant into the name of its crawler.
 const ENDINGS: [&str; 5] = ["bot", "spider", "crawler", "-user", "-searchbot"];
 
-/// Maximum number of suggested crawlers for the name of an operator.
+/// Maximum number of crawlers that are suggested for the name of an operator.
 const OF_OPERATOR: usize = 3;
 
 /// Maximum number of unknown names per file that are compared with known names, to bound the cost.
 const GUESSES: usize = 64;
 
-/// The crawlers of a registry, by their own tokens. A crawler's own token is the first of its
-/// tokens.
+/// A crawler's own token is the first one in [`Crawler::tokens`].
 pub(super) struct CrawlersByToken<'r> {
     pub(super) registry: &'r Registry,
     by_token: OnceCell<HashMap<&'r [u8], &'r Crawler>>,
@@ -38,26 +36,23 @@ impl<'r> CrawlersByToken<'r> {
         Self { registry, by_token: OnceCell::new() }
     }
 
-    /// Returns the crawler whose own token is the token of a name.
+    /// Compares the name with the crawlers' own tokens.
     pub(super) fn named(&self, name: Name<'_>) -> Option<&'r Crawler> {
         self.of_token(&ProductToken::from_name(name.value())?)
     }
 
-    /// Returns the crawler whose own token this is.
     pub(super) fn of_token(&self, token: &ProductToken) -> Option<&'r Crawler> {
         self.by_token().get(token.as_bytes()).copied()
     }
 
-    /// Returns the name of the crawler that a longer value contains. The value may be a whole
-    /// header or `Googlebot 2.1`.
+    /// Returns the crawler name that is part of a longer value, such as `Googlebot 2.1` or a whole
+    /// `User-Agent` header.
     pub(super) fn declared_by(&self, name_value: &[u8]) -> Option<String> {
         let declared = self.registry.stands_for(name_value).into_iter().next()?;
         let named = self.of_token(&declared);
         Some(named.map_or_else(|| declared.to_string(), |crawler| crawler.name.to_owned()))
     }
 
-    /// Reports whether search engines obey groups with this name: it is `*` or the name of a search
-    /// engine.
     pub(super) fn is_read_by_search(&self, name: Name<'_>) -> bool {
         name.is_star() || self.named(name).is_some_and(|crawler| crawler.category == Category::Search)
     }
@@ -80,14 +75,12 @@ impl<'r> CrawlersByToken<'r> {
             .filter_map(|(name, token)| Some((name, self.likely(&token)?)))
     }
 
-    /// Reports whether no crawler obeys this token and similar names may be suggested. No names are
-    /// suggested for tokens with spaces, because these are not typing errors.
+    /// A token with spaces is not a typing error.
     fn is_unknown(&self, token: &ProductToken) -> bool {
         let text = token.as_bytes();
         !self.registry.knows(token) && text.len() >= MIN_BRAND_LENGTH && !text.contains(&b' ')
     }
 
-    /// Returns the names of the crawlers that are probably meant by an unknown token.
     fn likely(&self, token: &ProductToken) -> Option<Vec<&'r str>> {
         let named = |ending: &&str| self.by_token().get(&*[token.as_bytes(), ending.as_bytes()].concat());
         let of_brand: Vec<_> = ENDINGS.iter().filter_map(named).map(|crawler| &*crawler.name).collect();
@@ -96,8 +89,7 @@ impl<'r> CrawlersByToken<'r> {
         Some(likely).filter(|likely| !likely.is_empty())
     }
 
-    /// Returns the names of the crawlers that people mean by an operator's name: its search and AI
-    /// crawlers. Mozilla is left out, because many `User-Agent` headers begin with this word.
+    /// Mozilla is left out, because many `User-Agent` headers begin with this word.
     fn of_operator(&self, token: &ProductToken) -> impl Iterator<Item = &'r str> {
         const MEANT: [Category; 3] = [Category::Search, Category::AiTraining, Category::AiSearch];
         let is_meant = |crawler: &&Crawler| {
@@ -109,7 +101,6 @@ impl<'r> CrawlersByToken<'r> {
         self.registry.crawlers().filter(is_meant).map(|crawler| &*crawler.name)
     }
 
-    /// Returns the name of the crawler whose token is most similar to this one.
     pub(super) fn nearest(&self, token: &ProductToken) -> Option<&'r str> {
         let token = token.as_bytes();
         if token.len() < MIN_GUESS_LENGTH {
@@ -148,7 +139,6 @@ impl Registry {
     pub fn meant(&self, name: &str, robots: &RobotsTxt) -> Option<String> {
         let token = ProductToken::from_name(name.as_bytes())?;
         let mut names = robots.groups().flat_map(|group| group.names());
-        // The groups are searched only if no crawler has the name.
         let mut has_group = || names.any(|group| ProductToken::from_name(group.value()).as_ref() == Some(&token));
         let crawlers = CrawlersByToken::new(self);
         if self.crawler(name.trim()).is_some() || !crawlers.is_unknown(&token) || has_group() {
@@ -158,7 +148,6 @@ impl Registry {
     }
 }
 
-/// Joins quoted names with "or", as in `"ClaudeBot" or "Claude-User"`.
 pub(super) fn any_of(names: &[&str]) -> String {
     names.iter().map(|name| format!("{name:?}")).collect::<Vec<_>>().join(" or ")
 }

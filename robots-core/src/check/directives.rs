@@ -16,7 +16,6 @@ pub(super) fn is_known(field: &Field<'_>) -> bool {
     field.directive != Directive::Other || is_spelled(field.name)
 }
 
-/// Reports whether a name is a correctly spelled directive.
 pub(super) fn is_spelled(name: &[u8]) -> bool {
     // The Automated Content Access Protocol defines many fields with this prefix.
     starts_with(name, b"acap-")
@@ -39,8 +38,8 @@ pub(super) fn is_rule(field: &Field<'_>) -> bool {
 
 /// Returns the lines that contain several directives, each with the range of the second directive's
 /// name. In such files, line ends were lost, or replaced by other characters (spaces, `\n` as two
-/// characters, `<br>`, U+2028). Crawlers read only the first directive of a line, and everything
-/// after it is its value.
+/// characters, `<br>`, U+2028). Crawlers read only the first directive of a line, and treat
+/// everything after it as its value.
 ///
 /// If the file has no rules, comments are also searched, because a whole file without line ends is
 /// a comment if it begins with one.
@@ -66,9 +65,9 @@ fn second_directive(line: &Line<'_>, read: Range<usize>) -> Option<Range<usize>>
 }
 
 /// Returns the range of a directive's name that ends right before a colon. A name that is also an
-/// ordinary word, such as `host`, is not a directive within a longer word. Within a path, it is a
-/// directive only if white space follows the colon, so `/wiki/Host:Setup` and `/*host:` contain no
-/// directive.
+/// ordinary word, such as `host`, is not a directive within a longer word. Within a path, such a
+/// name is a directive only if white space follows the colon, so `/wiki/Host:Setup` and `/*host:`
+/// contain no directive.
 fn name_before(text: &[u8], colon: usize) -> Option<Range<usize>> {
     let head = text[..colon].trim_ascii_end();
     let is_last = |name: &str| {
@@ -93,8 +92,7 @@ fn name_before(text: &[u8], colon: usize) -> Option<Range<usize>> {
 }
 
 /// Returns the directive in a name that also contains invisible characters, such as a byte order
-/// mark inside the file. `None` if the name has no invisible characters, or if it is not a
-/// directive without them.
+/// mark inside the file.
 pub(super) fn visible_name(name: &[u8]) -> Option<&'static str> {
     let visible = without_invisible(name)?;
     let directive = Directive::names().find(|(known, _)| visible.eq_ignore_ascii_case(known))?.1;
@@ -102,33 +100,27 @@ pub(super) fn visible_name(name: &[u8]) -> Option<&'static str> {
 }
 
 impl Field<'_> {
-    /// Returns the range from the beginning of the name to the end of the value.
     pub(super) fn range(&self) -> Range<usize> {
         self.name_range.start..self.value_range.end.max(self.name_range.end)
     }
 
-    /// Returns the range of the value, or of the name if the value is empty.
     pub(super) fn value_or_name(&self) -> Range<usize> {
         if self.value.is_empty() { self.name_range.clone() } else { self.value_range.clone() }
     }
 }
 
-/// Reports whether a field has a colon and exactly this name, ignoring case.
 pub(super) fn is_named(field: &Field<'_>, name: &str) -> bool {
     field.has_colon && field.name.eq_ignore_ascii_case(name.as_bytes())
 }
 
-/// Reports whether a value begins with `http://` or `https://`.
 pub(super) fn is_url(value: &[u8]) -> bool {
     [&b"http://"[..], b"https://"].iter().any(|scheme| starts_with(value, scheme))
 }
 
-/// Returns the text before the first space or tab.
 pub(super) fn first_word(text: &[u8]) -> &[u8] {
     &text[..memchr::memchr2(b' ', b'\t', text).unwrap_or(text.len())]
 }
 
-/// Returns the directive that was probably meant by a misspelled name.
 pub(super) fn nearest(name: &[u8]) -> Option<&'static str> {
     let name: String = String::from_utf8_lossy(name).chars().filter(|char| char.is_ascii_graphic()).collect();
     if name.is_empty() || name.len() > MAX_GUESS_LENGTH {

@@ -51,9 +51,8 @@ pub struct ExpectationOutcome {
     pub evaluated: usize,
     /// The pairs whose verdict is not the expected one, in the order of the expectations.
     pub unmet: Vec<Unmet>,
-    /// Messages about unknown agent names that are similar to the name of a crawler, because an
-    /// expectation with a misspelled name protects nothing. Each message contains the probable
-    /// name.
+    /// Messages about unknown agent names that are similar to the name of a crawler. Each message
+    /// contains the probable name. An expectation with a misspelled name protects nothing.
     pub misspelled: Vec<String>,
 }
 

@@ -70,7 +70,6 @@ impl FileKind {
         }
     }
 
-    /// Reports whether the file is text that crawlers read line by line.
     pub(super) const fn is_text(self) -> bool {
         matches!(self, Self::Rules | Self::OtherText)
     }
@@ -82,7 +81,8 @@ const HEAD: usize = 512;
 /// Maximum number of NUL bytes that text may contain by accident.
 const FEW: usize = 4;
 
-/// Reports whether a file is not text, or is damaged text with NULs instead of large blocks.
+/// Reports whether a file is not text, or is text with large blocks that were overwritten with
+/// NULs.
 ///
 /// Text in an old encoding contains bytes that are not UTF-8, and any text may contain a control
 /// character or a few NULs. But only images and archives contain both many invalid bytes and many
@@ -105,14 +105,12 @@ fn is_made_of_others(octets: &[u8]) -> bool {
     }
 }
 
-/// Byte order of UTF-16.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Utf16Form {
     LittleEndian,
     BigEndian,
 }
 
-/// Returns the byte order of a UTF-16 file; `None` for other files.
 pub(super) fn utf_16_form(file: &[u8]) -> Option<Utf16Form> {
     match file {
         [0xFF, 0xFE, ..] => return Some(Utf16Form::LittleEndian),
@@ -131,8 +129,8 @@ pub(super) fn utf_16_form(file: &[u8]) -> Option<Utf16Form> {
     }
 }
 
-/// Beginnings of HTML pages. Tags such as `<pre>` are not included, because crawlers also find the
-/// rules in such an element.
+/// Beginnings of HTML pages. Tags such as `<pre>` are not included, because crawlers find rules
+/// inside such elements.
 const BEGINNINGS: [&[u8]; 9] =
     [b"<!doctype", b"<html", b"<head", b"<body", b"<title", b"<meta", b"<script", b"<?xml", b"<!--"];
 
@@ -154,7 +152,6 @@ pub(super) fn first_tag(robots: &RobotsTxt) -> Option<Range<usize>> {
     Some(start..start + length)
 }
 
-/// Reports whether text begins with a tag of any kind.
 const fn is_tag(text: &[u8]) -> bool {
     matches!(text, [b'<', b'!' | b'?' | b'/' | b'a'..=b'z' | b'A'..=b'Z', ..])
 }

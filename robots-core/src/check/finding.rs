@@ -46,8 +46,8 @@ pub struct Finding {
     pub message: String,
     /// How to correct the problem, in one line without control characters.
     pub help: Option<String>,
-    /// Number of another line that the message refers to, from 1. An example is the line of the
-    /// rule that decides instead of the reported rule.
+    /// Number of another line that the message refers to, from 1. For example, the other line
+    /// contains the rule that takes precedence over the reported rule.
     #[cfg_attr(feature = "serde", serde(skip))]
     pub related_line: Option<usize>,
 }
@@ -65,8 +65,8 @@ keywords!(Severity, "a severity", {
 
 impl Finding {
     /// Default maximum number of findings of one lint in a [`Report`](super::Report), which
-    /// [`Options::findings_per_lint`](super::Options::findings_per_lint) can change. All other
-    /// findings are only counted, to bound the cost of files full of garbage.
+    /// [`Options::findings_per_lint`](super::Options::findings_per_lint) can change. Findings
+    /// beyond the limit are only counted, to bound the cost of files full of garbage.
     pub const MAX_PER_LINT: usize = 100;
 }
 
@@ -79,15 +79,14 @@ impl fmt::Display for Finding {
     }
 }
 
-/// The findings of one lint. Findings beyond the limit are only counted, and their messages are not
-/// formatted.
+/// Findings beyond the limit are only counted: their messages are not formatted.
 pub(super) struct Sink {
     pub(super) code: &'static str,
     pub(super) severity: Severity,
-    /// Severity that the options set for all findings of the lint; `None` if the options set none.
+    /// Severity that the options set for all findings of the lint.
     pub(super) forced: Option<Severity>,
     pub(super) file_length: usize,
-    /// Maximum number of findings that are stored. All other findings are only counted.
+    /// Maximum number of findings that are stored.
     pub(super) most: usize,
     /// Byte ranges of the file that comments exclude from the lint.
     pub(super) allowed: Vec<Range<usize>>,
@@ -97,16 +96,14 @@ pub(super) struct Sink {
     pub(super) omitted: [usize; 3],
 }
 
-/// A finding that was just reported; `None` if it was not stored. Its methods add details.
+/// `None` if the finding was not stored.
 pub(super) struct ReportedFinding<'s>(Option<&'s mut Finding>);
 
 impl Sink {
-    /// Reports a finding with the usual severity of the lint.
     pub(super) fn report(&mut self, span: Range<usize>, message: impl fmt::Display) -> ReportedFinding<'_> {
         self.report_at(self.severity, span, message)
     }
 
-    /// Reports a finding with a severity other than the usual severity of the lint.
     pub(super) fn report_at(
         &mut self,
         severity: Severity,
@@ -149,8 +146,7 @@ impl Sink {
 }
 
 impl ReportedFinding<'_> {
-    /// Sets the crawler that the finding is about. For several crawlers, callers pass the first
-    /// one.
+    /// If the finding is about several crawlers, callers pass the first one.
     pub(super) fn of_agent(mut self, name: &[u8]) -> Self {
         if let Some(finding) = &mut self.0 {
             finding.agent = Some(Quoted(name).to_string().trim_matches('"').into());
@@ -158,7 +154,6 @@ impl ReportedFinding<'_> {
         self
     }
 
-    /// Sets the number of another line that the message refers to.
     pub(super) fn related_to(mut self, line: usize) -> Self {
         if let Some(finding) = &mut self.0 {
             finding.related_line = Some(line);
@@ -166,15 +161,14 @@ impl ReportedFinding<'_> {
         self
     }
 
-    /// Sets the help line: how to correct the problem.
     pub(super) fn help(self, help: impl fmt::Display) {
         if let Some(finding) = self.0 {
             finding.help = Some(help.to_string());
         }
     }
 
-    /// Computes and sets the help line if the finding is stored. Use this for help that is
-    /// expensive to compute.
+    /// Use this for help that is expensive to compute: it is computed only if the finding is
+    /// stored.
     pub(super) fn help_with(self, help: impl FnOnce() -> Option<String>) {
         if let Some(finding) = self.0 {
             finding.help = help();

@@ -9,8 +9,9 @@ keyword_enum! {
     /// Whether a [`Fix`] may be applied without a review by a person.
     #[derive(PartialOrd, Ord)]
     Safety, "a safety", {
-        /// The fix corrects the finding and changes nothing else: no verdict, delay or other line
-        /// for any crawler, in any [`Reading`](crate::rules::Reading).
+        /// The fix corrects the finding and has no other effect. In every
+        /// [`Reading`](crate::rules::Reading), all verdicts, delays and other settings stay the
+        /// same for every crawler.
         Safe = "safe",
         /// The fix changes the effect of the file, is one of two possible corrections, or would
         /// have taken too long to prove safe.
@@ -31,7 +32,7 @@ pub struct Fix {
 /// The fixes of the findings of a report.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Fixes {
-    /// All fixes, without duplicates. A fix may correct several findings.
+    /// A fix may correct several findings.
     pub(super) fixes: Vec<Fix>,
     /// Maps the index of a finding that has a fix to the index of this fix.
     pub(super) by_finding: BTreeMap<usize, usize>,
@@ -81,8 +82,7 @@ impl Edit {
         Self::new(at..at, text)
     }
 
-    /// Returns the edits that replace each byte at the positions in `octets` by `text`. The
-    /// positions must be in ascending order.
+    /// Replaces each byte at the positions in `octets`, which must be in ascending order.
     pub(super) fn each(file: &[u8], octets: impl Iterator<Item = usize> + Clone, text: &str) -> Vec<Self> {
         let apart = octets.clone().map(|at| Self::new(at..at + 1, text));
         let Some(start) = octets.clone().nth(MAX_SEPARATE_WORK).and_then(|_| octets.clone().next()) else {

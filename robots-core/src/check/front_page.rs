@@ -54,7 +54,8 @@ impl CrawlerKind {
 }
 
 impl FrontPageAccess {
-    /// Returns the access of each crawler with a [`CrawlerKind`], according to the rules of a file.
+    /// Returns the access of each crawler that has a [`CrawlerKind`], according to the rules of a
+    /// file.
     pub fn by_rules(rules: &RuleSet, registry: &Registry) -> Vec<Self> {
         let path = RequestPath::new("/");
         Self::each(registry, |crawler| {
@@ -64,14 +65,13 @@ impl FrontPageAccess {
         })
     }
 
-    /// Returns the given access for each crawler with a [`CrawlerKind`]. Use this if there are no
-    /// rules.
+    /// Returns an element with the given `access` for each crawler that has a [`CrawlerKind`]. Use
+    /// this if there are no rules.
     pub fn without_rules(registry: &Registry, access: Access) -> Vec<Self> {
         Self::each(registry, |_| (access, None))
     }
 
-    /// Calls `decide` for each crawler with a [`CrawlerKind`]. `decide` returns the access and the
-    /// line of the deciding rule.
+    /// `decide` returns the access and the line of the deciding rule.
     fn each(registry: &Registry, decide: impl Fn(&Crawler) -> (Access, Option<usize>)) -> Vec<Self> {
         let access_of = |crawler: &Crawler| {
             let kind = CrawlerKind::of(crawler)?;

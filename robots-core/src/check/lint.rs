@@ -1,8 +1,7 @@
 //! The definition of a lint: its code, its reason, examples, a function that finds problems, and a
 //! fix.
 //!
-//! **Lints do not depend on the table that lists them.** All lints in the table share one walk over
-//! the file.
+//! The check passes over the file once and runs all lints of the table.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,7 +10,7 @@ use std::ops::Range;
 use super::file_kind::FileKind;
 use super::quote::{pieces, write_piece};
 
-// The files of lints import the following items.
+// The modules that define lints import these items from here.
 pub(super) use super::checked_file::CheckedFile;
 pub(super) use super::crawlers::any_of;
 pub(super) use super::directives::{is_known, is_rule, is_spelled, is_url, lost_colon};
@@ -33,14 +32,14 @@ pub struct Lint {
     pub severity: Severity,
     /// Short description of the findings.
     pub summary: &'static str,
-    /// Why findings matter, in one paragraph.
+    /// Why findings of this lint matter, in one paragraph.
     pub why: &'static str,
     /// A file that has a finding of this lint.
     pub bad: Example,
     /// A corrected version of [`bad`](Self::bad), without the finding.
     pub good: Example,
     pub(super) pass: Pass,
-    /// Fix of the findings; `None` if only a person can correct them.
+    /// `None` if only a person can correct the findings.
     pub(super) fix: Option<LintFix>,
 }
 
@@ -50,36 +49,29 @@ pub struct Example {
     pub(super) head: &'static [u8],
     pub(super) unit: &'static [u8],
     pub(super) times: usize,
-    /// The names of crawlers that the configuration refuses, for lints about the configuration.
+    /// Names for [`Options::refused_crawlers`](super::Options::refused_crawlers) in this example.
+    /// Only lints about the configuration use them.
     pub(super) refused: &'static [&'static str],
 }
 
-/// The function of a lint. The variant determines the parts of the file that are passed to it.
+/// The variant determines what the function examines, and how often it is called.
 #[derive(Clone, Copy)]
 pub(super) enum Pass {
-    /// The function is called once per file.
     File(fn(&CheckedFile<'_>, &mut Sink)),
-    /// The function is called once if the file is of this kind. The functions of all other variants
-    /// are called only if the file is text, because most lints would report every line of an HTML
-    /// page.
+    /// The functions of all other variants are called only if the file is text, because most lints
+    /// would report every line of an HTML page.
     OfKind(FileKind, fn(&CheckedFile<'_>, &mut Sink)),
-    /// The function is called for every group.
     Group(fn(&CheckedFile<'_>, Group<'_>, &mut Sink)),
-    /// The function is called for every name of a group.
     Name(fn(&CheckedFile<'_>, Name<'_>, &mut Sink)),
     /// The function is called for every line that contains several directives, with the range of
     /// the second directive's name. Other lints skip such lines, because their fixes would not
     /// separate the directives.
     Joined(fn(&Line<'_>, Range<usize>, &mut Sink)),
-    /// The function is called for every line.
     Line(fn(&Line<'_>, &LineKind<'_>, &mut Sink)),
-    /// The function is called for every line that is a field.
     Field(fn(&CheckedFile<'_>, &Field<'_>, &mut Sink)),
-    /// The function is called for every field with exactly this name.
     Named(&'static str, fn(&CheckedFile<'_>, &Field<'_>, &mut Sink)),
 }
 
-/// The fix of a lint.
 #[derive(Clone, Copy)]
 pub(super) struct LintFix {
     pub(super) edits: EditFinding,
@@ -90,11 +82,11 @@ pub(super) struct LintFix {
 }
 
 /// A function that returns the same key for all findings that need the same edits, so that the
-/// edits are computed only once. `None` if no other finding needs the edits of a finding.
+/// edits are computed only once. It returns `None` for a finding that shares its edits with no
+/// other finding.
 pub(super) type SharedCorrection = fn(&CheckedFile<'_>, &Finding) -> Option<usize>;
 
-/// A function that returns the edits that correct a finding; `None` if the right correction is
-/// unclear.
+/// `None` if the right correction is unclear.
 pub(super) type EditFinding = fn(&CheckedFile<'_>, &Finding) -> Option<Vec<Edit>>;
 
 impl LintFix {
@@ -106,12 +98,10 @@ impl LintFix {
     pub(super) const DROP_FIELD: Self =
         Self::new(|file, finding| Some(vec![file.without_field(file.line_of(finding))?]));
 
-    /// Creates a fix for findings with two possible corrections.
     pub(super) const fn choice(edits: EditFinding) -> Self {
         Self { edits, is_choice: true, shared: None }
     }
 
-    /// Sets the function that returns a common key for findings with the same edits.
     pub(super) const fn shared_by(self, shared: SharedCorrection) -> Self {
         Self { shared: Some(shared), ..self }
     }
@@ -133,7 +123,6 @@ impl Example {
         Self { head, unit: b"", times: 0, refused: &[] }
     }
 
-    /// Creates an example from a beginning and a part that is repeated, for lints about size.
     pub(super) const fn repeated(head: &'static [u8], unit: &'static [u8], times: usize) -> Self {
         Self { head, unit, times, refused: &[] }
     }
@@ -142,7 +131,7 @@ impl Example {
         Self { refused, ..self }
     }
 
-    /// Returns the content of the file.
+    /// Returns the content of the example file.
     #[doc(hidden)]
     pub fn bytes(&self) -> Cow<'static, [u8]> {
         match self.times {

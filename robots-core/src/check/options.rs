@@ -11,8 +11,8 @@ use crate::rules::{Fallback, PathPattern, Reading, Rule, ValueError};
 /// Options of a check. By default, all lints run with their usual severities, the registry is the
 /// built-in one, only `/.well-known/` is exempt, and no crawler is refused.
 ///
-/// Equal options produce the same findings for the same file. Two options are equal only if they
-/// share the same registry, not just equal copies.
+/// Equal options produce the same findings for the same file. Two `Options` are equal only if they
+/// share one registry; equal copies of a registry are not enough.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[must_use]
 pub struct Options {
@@ -62,10 +62,11 @@ impl Options {
         Ok(self)
     }
 
-    /// Sets the crawlers whose disallowed requests the site refuses, by their names in the
-    /// registry. Default: none. Only crawlers that feed the index of a search engine that people
-    /// use ([`Crawler::is_index_engine`](crate::agent::Crawler::is_index_engine)) lead to findings,
-    /// because a [`Policy`](crate::policy::Policy) refuses them only if an override requires it.
+    /// Sets the crawlers whose disallowed requests the site refuses. A crawler is given by its name
+    /// in the registry. Default: none. Only crawlers that feed the index of a search engine that
+    /// people use ([`Crawler::is_index_engine`](crate::agent::Crawler::is_index_engine)) lead to
+    /// findings, because a [`Policy`](crate::policy::Policy) refuses their requests only if an
+    /// override requires it.
     pub fn refused_crawlers<C: Into<RefusedCrawler>>(mut self, crawlers: impl IntoIterator<Item = C>) -> Self {
         self.site.refused = crawlers.into_iter().map(Into::into).collect();
         self
@@ -78,8 +79,8 @@ impl Options {
         self
     }
 
-    /// Sets the maximum number of findings per lint in the report. All other findings are only
-    /// counted. Default: [`Finding::MAX_PER_LINT`](super::Finding::MAX_PER_LINT).
+    /// Sets the maximum number of findings per lint in the report. Findings beyond the limit are
+    /// only counted. Default: [`Finding::MAX_PER_LINT`](super::Finding::MAX_PER_LINT).
     pub const fn findings_per_lint(mut self, most: usize) -> Self {
         self.most = Some(most);
         self
@@ -91,7 +92,6 @@ impl Options {
         self
     }
 
-    /// Returns the configured level of a lint; `None` if the lint is not configured.
     pub(super) fn level(&self, lint: &Lint) -> Option<Level> {
         self.levels.iter().find(|(code, _)| *code == lint.code).map(|(_, level)| *level)
     }
@@ -106,15 +106,11 @@ impl Lint {
     }
 }
 
-/// Facts about the site, from the options.
 #[derive(Clone, Debug)]
 pub(super) struct SiteContext {
     pub(super) registry: Arc<Registry>,
-    /// Patterns of paths that are exempt from enforcement.
     pub(super) exempt: Vec<PathPattern>,
-    /// Crawlers whose disallowed requests the site refuses.
     pub(super) refused: Vec<RefusedCrawler>,
-    /// Host name of the site.
     pub(super) host: Option<String>,
 }
 
@@ -137,8 +133,9 @@ impl PartialEq for SiteContext {
 /// A registered crawler whose disallowed requests the site refuses, for
 /// [`Options::refused_crawlers`](super::Options::refused_crawlers).
 ///
-/// By default, requests that any rule disallows are refused. If the crawler obeys `*` according to
-/// the registry, this includes the rules in groups for `*`. A name converts to a `RefusedCrawler`.
+/// By default, all disallowed requests are refused, including requests that a group for `*`
+/// disallows, unless the crawler ignores `*` according to the registry. A name converts to a
+/// `RefusedCrawler`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
 pub struct RefusedCrawler {
@@ -147,7 +144,6 @@ pub struct RefusedCrawler {
     rules: RefusedRules,
 }
 
-/// The rules that lead to refused requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum RefusedRules {
     AllBut(Vec<PathPattern>),
@@ -189,7 +185,8 @@ impl RefusedCrawler {
 
     pub(super) fn is_refused_by(&self, rule: Rule<'_>) -> bool {
         let names = |patterns: &[PathPattern]| {
-            // Most sites have no override for a pattern and need no comparison.
+            // The rule is parsed only if there are patterns to compare, because most sites have
+            // none.
             !patterns.is_empty() && {
                 let rule = PathPattern::new(rule.pattern(), Reading::Standard);
                 patterns.iter().any(|pattern| pattern.is_spelling_of(&rule))

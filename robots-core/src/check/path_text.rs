@@ -6,7 +6,6 @@ use super::invisible::without_invisible;
 use super::pattern::is_expression;
 use crate::rules::Field;
 
-/// File name extensions that occur in rules.
 const FILE_ENDINGS: &str = "7z action ashx asmx asp aspx avi axd bak bmp bz2 cfm cgi conf css csv dll do doc docx eot epub exe \
                             flv gif gz htm html ico inc ini jpeg jpg js json jsp jspx log m4v map md mov mp3 mp4 mpeg mpg odt \
                             ogg old pdf php php3 php4 php5 phtml pl png ppt pptx ps py rar rb rss rtf sh shtml sql svg swf tar \
@@ -17,22 +16,17 @@ const FILE_ENDINGS: &str = "7z action ashx asmx asp aspx avi axd bak bmp bz2 cfm
 const TOP_LEVELS: &str = "at au be biz br ca ch cn com cz de dk edu es eu example fi fr gov hu info io it jp kr mx net nl org pt ru se \
                           test tr ua uk us za";
 
-/// Reports whether a name is a common file name extension (`pdf`, `php`).
 pub(super) fn is_file_ending(name: &[u8]) -> bool {
     is_one_of(name, FILE_ENDINGS)
 }
 
-/// Reports whether `text` is one of these words, ignoring case.
 pub(super) fn is_one_of(text: &[u8], words: &str) -> bool {
     words.split(' ').any(|word| text.eq_ignore_ascii_case(word.as_bytes()))
 }
 
-/// The reason why the beginning of a value is taken for a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HostEvidence {
-    /// The text is the host of the site.
     Own,
-    /// The text begins with `www.`.
     Www,
     /// The text ends with one of the [`TOP_LEVELS`].
     Form,
@@ -66,7 +60,6 @@ pub(super) fn split_host<'p>(text: &'p [u8], own: Option<&[u8]>) -> Option<(&'p 
     Some((host, evidence, rest))
 }
 
-/// Reports whether two hosts are equal, ignoring a leading `www.` and case.
 pub(super) fn is_same_host(one: &[u8], other: &[u8]) -> bool {
     strip_www(one).eq_ignore_ascii_case(strip_www(other))
 }
@@ -78,20 +71,19 @@ fn strip_www(host: &[u8]) -> &[u8] {
     }
 }
 
-/// Reports whether a field is a rule with only one path. The lints `several-paths` and
-/// `space-in-path` report rules with several paths.
+/// The lints `several-paths` and `space-in-path` report rules with several paths.
 pub(super) fn has_one_path(field: &Field<'_>) -> bool {
     is_rule(field) && several_paths(field.value).is_none()
 }
 
 /// Returns the paths in a value if they are separated by commas, semicolons or bars, with or
-/// without spaces (`/a, /b`). `None` if the value does not contain several paths.
+/// without spaces (`/a, /b`).
 pub(super) fn joined_paths(value: &[u8]) -> Option<Vec<&[u8]>> {
     value.iter().any(is_joint).then(|| several_paths(value))?
 }
 
-/// Returns the paths in a value with several paths, which are separated by spaces or other
-/// separators. `None` if the value is one path, which may contain commas (`/a,b.html`).
+/// If a value contains several paths, separated by spaces, commas or similar characters, returns
+/// the paths. `None` if the value is one path, which may contain commas (`/a,b.html`).
 pub(super) fn several_paths(value: &[u8]) -> Option<Vec<&[u8]>> {
     let is_between = |octet: &u8| is_joint(octet) || is_blank(octet);
     if !value.iter().any(is_between) || is_expression(value) {
@@ -113,8 +105,6 @@ pub(super) fn several_paths(value: &[u8]) -> Option<Vec<&[u8]>> {
     (paths.len() > 1 && (0..paths.len()).all(is_one)).then_some(paths)
 }
 
-/// Reports whether `text` begins like a path: with `/`, with `*/`, `*.` or `*?`, or like a whole
-/// URL.
 pub(super) fn is_path(text: &[u8]) -> bool {
     matches!(text, [b'/', ..] | [b'*', b'/' | b'.' | b'?', ..]) || is_url(text)
 }
@@ -134,15 +124,13 @@ fn without_quotes(mut text: &[u8]) -> &[u8] {
     text
 }
 
-/// Returns the name of the query parameter at the start of `text` (`page` in `page=9`).
 pub(super) fn parameter_name(text: &[u8]) -> Option<&[u8]> {
     let name = &text[..memchr::memchr(b'=', text)?];
     let is_octet = |octet: &u8| octet.is_ascii_alphanumeric() || b"-_.[]".contains(octet);
     (name.first()?.is_ascii_alphanumeric() && name.iter().all(is_octet)).then_some(name)
 }
 
-/// Returns a path without its invisible characters, possibly empty. `None` if the value has no
-/// invisible characters, or if it is not a path without them.
+/// `None` if the value has no invisible characters, or if the visible characters are not a path.
 pub(super) fn visible_path(value: &[u8]) -> Option<String> {
     without_invisible(value).filter(|seen| seen.is_empty() || seen.starts_with(['/', '*']))
 }

@@ -6,19 +6,17 @@ use crate::rules::{PathPattern, Reading};
 /// patterns in files, never contain this byte.
 const ANY: u8 = 0;
 
-/// The canonical form of a pattern. Patterns that match the same paths and differ only in the
-/// spelling of `*`, `$` and escapes have the same canonical form.
+/// Patterns that match the same paths and differ only in the spelling of `*`, `$` and escapes have
+/// the same canonical form.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Canonical {
-    /// The pattern with [`ANY`] instead of each `*`, and with another [`ANY`] at the end unless the
-    /// pattern is anchored there. There are several elements if the pattern contains a byte that
-    /// may match in the path or in the query, and whose standard form is different there.
+    /// The encoded forms of the pattern, with [`ANY`] instead of each `*`. If the pattern does not
+    /// end with the anchor `$`, [`ANY`] is appended. There are several forms if a byte of the
+    /// pattern may match in the path or in the query, and if its encodings in the two differ.
     texts: Vec<Vec<u8>>,
 }
 
 impl Canonical {
-    /// Returns the canonical form of a rule's pattern. `None` if the pattern begins with neither
-    /// `/` nor `*`.
     pub(super) fn of(written: &[u8]) -> Option<Self> {
         if !matches!(written, [b'/' | b'*', ..]) {
             return None;
@@ -37,19 +35,16 @@ impl Canonical {
         self.texts.iter().all(|text| other.matches(text))
     }
 
-    /// Returns the bytes before the first [`ANY`].
     pub(super) fn prefix(&self) -> &[u8] {
         self.texts[0].split(|octet| *octet == ANY).next().unwrap_or_default()
     }
 
-    /// Reports whether the canonical form contains an [`ANY`] before its last byte.
     pub(super) fn has_runs_inside(&self) -> bool {
         let text = &self.texts[0];
         memchr::memchr(ANY, text).is_some_and(|at| at + 1 < text.len())
     }
 }
 
-/// Returns a pattern with every byte ≥ 0x80 replaced by its escape (such as `%C3`).
 pub(super) fn escaped(pattern: &[u8]) -> Vec<u8> {
     let mut text = Vec::with_capacity(pattern.len());
     for octet in pattern {
@@ -108,10 +103,9 @@ pub(super) fn is_expression(pattern: &[u8]) -> bool {
         || pattern.split(|octet| *octet == b'(').skip(1).any(has_choice)
 }
 
-/// Reports whether syntax of regular expressions begins at `rest`. `before` is the text that
-/// precedes `rest`.
+/// `before` is the text that precedes `rest`.
 fn is_sign(before: &[u8], rest: &[u8]) -> bool {
-    // The end of the expression, or a byte that may follow a repetition.
+    // A repetition must be at the end of the expression, or before one of these bytes.
     let is_end = |rest: &[u8]| matches!(rest, [] | [b'$' | b'/' | b'(' | b')' | b'\\', ..]);
     match rest {
         [b'[', b'^', ..] | [b'(', b'?', ..] | [b'/' | b'(', b'.', b'*' | b'+', ..] => true,

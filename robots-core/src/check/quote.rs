@@ -8,8 +8,7 @@ use crate::rules::keyword::first_few;
 /// Maximum length of a quoted value in a message, in characters.
 const SHOWN: usize = 60;
 
-/// Displays a value in double quotes. Escapes non-printing characters, and cuts long values, which
-/// then end with `…`.
+/// Non-printing characters are escaped. Long values are cut, and then end with `…`.
 pub(super) struct Quoted<'a>(pub(super) &'a [u8]);
 
 impl fmt::Display for Quoted<'_> {
@@ -28,25 +27,22 @@ impl fmt::Display for Quoted<'_> {
     }
 }
 
-/// Returns a value without the quotes that spreadsheets and word processors sometimes add; `None`
-/// if there are no quotes.
+/// Spreadsheets and word processors sometimes add quotes to a value.
 pub(super) fn unquoted(value: &[u8]) -> Option<&[u8]> {
     const QUOTES: [(&str, &str); 4] = [("\"", "\""), ("'", "'"), ("\u{201c}", "\u{201d}"), ("\u{2018}", "\u{2019}")];
     let inner = |(open, close): &(&str, &str)| value.strip_prefix(open.as_bytes())?.strip_suffix(close.as_bytes());
     QUOTES.iter().find_map(inner).filter(|inner| !inner.is_empty())
 }
 
-/// Lists the first three values in quotes, and the number of the remaining values.
 pub(super) fn quoted_list<'a>(values: impl ExactSizeIterator<Item = &'a [u8]>) -> String {
     first_few(values.map(Quoted), 3)
 }
 
-/// Splits text into its characters. Bytes that are not valid UTF-8 are returned as single bytes.
+/// Bytes that are not valid UTF-8 are returned as single bytes.
 pub(super) fn pieces(text: &[u8]) -> impl Iterator<Item = Result<char, u8>> {
     text.utf8_chunks().flat_map(|chunk| chunk.valid().chars().map(Ok).chain(chunk.invalid().iter().copied().map(Err)))
 }
 
-/// Writes a character or byte. Escapes it unless it is printable.
 pub(super) fn write_piece(f: &mut fmt::Formatter<'_>, piece: Result<char, u8>) -> fmt::Result {
     match piece {
         Ok(char @ ('"' | '\'' | '\\')) => write!(f, "{char}"),

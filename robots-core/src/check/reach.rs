@@ -5,7 +5,7 @@ use std::fmt;
 
 use crate::rules::{Access, Group, Reading, Rule, priority};
 
-/// The disallowed part of a site. The larger part comes first.
+/// The disallowed part of a site. The variants are in descending order of size.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Extent {
     All,
@@ -22,7 +22,6 @@ impl fmt::Display for Extent {
     }
 }
 
-/// The rules for one token that disallow or allow the whole site.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Reach<'r> {
     /// The disallow rule that matches every path, with the rule's priority.
@@ -59,21 +58,18 @@ impl<'r> Reach<'r> {
         Self { closes, opens: self.opens.max(other.opens), opens_home: self.opens_home.max(other.opens_home) }
     }
 
-    /// Returns the rule that disallows the whole site, and the part of the site that is disallowed.
-    /// `None` if there is no such rule. Also `None` if an allow rule for more than the home page
-    /// has the same priority as this rule or a higher one.
+    /// `None` if no rule disallows the whole site, or if an allow rule for more than the home page
+    /// has at least the same priority.
     pub(super) fn shut_by(self) -> Option<(Rule<'r>, Extent)> {
         let (priority, rule) = self.closes.filter(|(priority, _)| self.opens < *priority)?;
         Some((rule, if self.opens_home < priority { Extent::All } else { Extent::AllButHomePage }))
     }
 }
 
-/// Reports whether a rule disallows every path.
 pub(super) fn closes_site(rule: &Rule<'_>) -> bool {
     rule.access() == Access::Disallow && is_every_path(rule.pattern())
 }
 
-/// Reports whether a rule disallows some, but not all paths.
 pub(super) fn closes_part(rule: &Rule<'_>) -> bool {
     rule.access() == Access::Disallow && matches!(rule.pattern(), [b'/' | b'*', ..]) && !closes_site(rule)
 }

@@ -12,7 +12,6 @@ use super::lint::{Lint, Pass};
 use super::options::{Level, Options};
 use crate::rules::{Line, LineKind, RobotsTxt};
 
-/// Maximum number of findings in [`Report::summary`].
 const SUMMARISED: usize = 3;
 
 /// The findings about a file, as [`check`](super::check()) returns them.
@@ -130,8 +129,7 @@ impl<'a> IntoIterator for &'a Report {
     }
 }
 
-/// Sets the line and column of each finding in one walk over the lines. The findings must be
-/// sorted.
+/// The findings must be sorted.
 fn locate(robots: &RobotsTxt, findings: &mut [Finding]) {
     let mut findings = findings.iter_mut().peekable();
     let mut lines = robots.lines().peekable();
@@ -153,16 +151,12 @@ pub fn check(robots: &RobotsTxt, options: &Options) -> Report {
     check_lints(robots, options, |_| true)
 }
 
-/// Runs only the lints that `is_run` selects by their code.
 pub(super) fn check_lints(robots: &RobotsTxt, options: &Options, is_run: impl Fn(&str) -> bool) -> Report {
     run_lints(robots, options, is_run, &|| true).unwrap_or_default()
 }
 
-/// Number of lines between two calls of `goes_on`.
 const LINES_BETWEEN_CALLS: usize = 1 << 10;
 
-/// Runs the lints that `is_run` selects by their code. Stops and returns `None` if `goes_on`
-/// returns false.
 fn run_lints(
     robots: &RobotsTxt,
     options: &Options,
@@ -230,8 +224,7 @@ fn run_lints(
     Some(Report::new(robots, sinks))
 }
 
-/// Returns the lines that contain several directives, each with the range of the second directive's
-/// name. Leaves out lines where a comment turns `several-directives` off.
+/// Leaves out lines where a comment turns `several-directives` off.
 fn joined<'r>(robots: &'r RobotsTxt, allowed: &Allowed<'_>, options: &Options) -> Vec<(Line<'r>, Range<usize>)> {
     let is_of_joined = |lint: &&Lint| matches!(lint.pass, Pass::Joined(_));
     let is_on = |lint: &&Lint| !matches!(options.level(lint), Some(Level::Off));

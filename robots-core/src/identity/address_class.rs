@@ -1,11 +1,12 @@
 //! Classes of IP addresses, by the kind of network. The class decides whether an address can
 //! identify a client, and whether a server may redirect a fetch to the address.
 //!
-//! Documents are fetched from inside the operator's network. A server that redirects a fetch
-//! chooses the next address. It must not be able to choose an address that only this machine or its
-//! network can reach, such as an admin interface on the loopback, or the metadata service of a
-//! cloud on a link-local address. A name may resolve to a different address each time (DNS
-//! rebinding). So the class is checked after name resolution, for the address of the connection.
+//! Files such as address lists are fetched from inside a site's own network. A server that
+//! redirects such a fetch chooses the next address. It must not be able to choose an address that
+//! only the fetching machine or its network can reach, such as an admin interface on the loopback,
+//! or the metadata service of a cloud on a link-local address. A name may resolve to a different
+//! address each time (DNS rebinding). So the class is checked after name resolution, for the
+//! address of the connection.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -23,7 +24,7 @@ pub enum AddressClass {
     /// This machine. This class includes the unspecified address, because connections to it reach
     /// this machine.
     Loopback,
-    /// Reachable only within the attached network (RFC 3927, RFC 4291).
+    /// Reachable only from the same network link (RFC 3927, RFC 4291).
     LinkLocal,
     /// Multicast addresses, reserved addresses and addresses for benchmarks.
     Special,
@@ -82,7 +83,7 @@ impl AddressClass {
 }
 
 /// Returns the IPv4 address that an IPv6 address embeds: mapped, compatible, translated (SIIT),
-/// NAT64 or 6to4. `None` for other addresses.
+/// NAT64 or 6to4.
 fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
     let from = |high: u16, low: u16| Some(Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low)));
     match address.segments() {
@@ -107,8 +108,8 @@ impl fmt::Display for AddressClass {
     }
 }
 
-/// A client address that can be evidence for or against a claim. It is publicly reachable, and is
-/// the client's own address instead of the address of a trusted proxy.
+/// A client address that can be evidence for or against a claim. It is publicly reachable, and it
+/// belongs to the client, not to a trusted proxy.
 ///
 /// An IPv4 address that is mapped into IPv6 is treated as the IPv4 address. Documentation addresses
 /// (RFC 5737, RFC 3849) are treated as public, because examples and tests use them and clients

@@ -12,10 +12,8 @@ use crate::agent::{Crawler, Identity, IdentityMethod, Refutation, UndecidedReaso
 #[cfg(feature = "signatures")]
 use super::signature::{DirectoryUrl, KeySet, MessageHead, SignatureCheck};
 
-/// The kind of claim that a request makes about its sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum ClaimKind {
-    /// The request does not claim to be from a crawler.
     Unclaimed,
     /// Only the `Signature-Agent` names the signer; the `User-Agent` names no crawler.
     #[cfg_attr(
@@ -30,37 +28,32 @@ pub(super) enum ClaimKind {
     UserTriggered,
 }
 
-/// A claim, and the outcome of each verification method that was tried for it.
 #[derive(Clone, Copy, Debug)]
 #[must_use]
 pub(super) struct Examination {
     claim: ClaimKind,
     signature: Option<MethodOutcome>,
-    /// Outcome of the check of the operator's address lists. `None` if the operator has no lists,
-    /// or if this check was not made.
+    /// `None` if the operator has no address lists, or if they were not checked.
     pub(super) range: Option<MethodOutcome>,
-    /// Outcome of the check by reverse DNS. `None` if the crawler has no host name patterns, or if
-    /// this check was not made.
+    /// `None` if the crawler has no host name patterns, or if reverse DNS was not checked.
     pub(super) rdns: Option<MethodOutcome>,
     /// Whether the operator's reverse DNS names are unreliable. Unreliable names can verify a
     /// claim, but not refute it.
     pub(super) is_rdns_weak: bool,
-    /// Whether the claimed crawler's operator publishes keys. If so, and if no method was tried,
-    /// the identity is undecided, not unverifiable.
+    /// Whether the claimed crawler's operator publishes keys. If so, a claim that no method could
+    /// check is undecided, not unverifiable.
     pub(super) is_signing: bool,
 }
 
 impl Examination {
-    /// Creates the examination of a claim. No method has been tried yet.
     pub(super) const fn of(claim: ClaimKind) -> Self {
         Self { claim, signature: None, range: None, rdns: None, is_rdns_weak: false, is_signing: false }
     }
 
-    /// Adds the best outcome of the request's signatures for this claim. Does nothing if the
-    /// request has no signature for this claim.
+    /// Adds the best outcome of the request's signatures for this claim.
     ///
-    /// `directories` contains the key directories of the claimed crawler's operator. It is `None`
-    /// if the operator is unknown. The keys of any configured directory are then accepted.
+    /// `directories` contains the key directories of the claimed crawler's operator. If it is
+    /// `None`, the operator is unknown, and the keys of any configured directory are accepted.
     #[cfg(feature = "signatures")]
     pub(super) fn signatures(self, checks: &[SignatureCheck], directories: Option<&[DirectoryUrl]>) -> Self {
         let outcomes = checks.iter().filter_map(|check| check.outcome_for(directories));
@@ -72,16 +65,15 @@ impl Examination {
         Self { signature: outcomes.min_by_key(strength), ..self }
     }
 
-    /// Reports whether a reverse DNS lookup could still change the identity. This is the case if
-    /// the request claims to be from a crawler and no method has verified the claim yet.
+    /// Reports whether a reverse DNS lookup could still change the identity.
     pub(super) fn wants_rdns(&self) -> bool {
         let is_verified = [self.signature, self.range].contains(&Some(MethodOutcome::Verified));
         self.is_of_crawler() && !is_verified && self.rdns.is_none()
     }
 
-    /// Returns the identity. The best outcome of all methods decides: verified is better than
-    /// undecided, and undecided is better than failed. If several methods have the same outcome,
-    /// the first of these methods is reported.
+    /// The best outcome of all methods decides: verified is better than undecided, and undecided is
+    /// better than failed. If several methods have the same outcome, the first of these methods is
+    /// reported.
     ///
     /// If the check of the address failed, undecided outcomes that the sender can cause are
     /// ignored. Otherwise, an impostor could avoid the refutation: anybody can send a signature
@@ -134,7 +126,6 @@ impl Examination {
         matches!(self.claim, ClaimKind::Crawler | ClaimKind::UserTriggered)
     }
 
-    /// Reports whether a failed check by this method refutes the claim.
     fn counts(&self, method: IdentityMethod) -> bool {
         match method {
             IdentityMethod::Signature => true,
@@ -193,10 +184,10 @@ pub trait ClaimEvidence {
         Err(UndecidedReason::DirectoryNotConfigured)
     }
 
-    /// Returns the outcomes of the signatures of a request from this address; `None` if the request
-    /// is not signed. The default implementation checks all signatures with the keys that
-    /// [`keys`](Self::keys) returns. Other implementations may cache results, and may limit the
-    /// checks for senders whose signatures fail.
+    /// Checks the signatures of a request from `address`. Returns `None` if the request is not
+    /// signed. The default implementation uses the keys that [`keys`](Self::keys) returns. Other
+    /// implementations may cache results, and may limit the checks for senders whose signatures
+    /// fail.
     #[cfg(feature = "signatures")]
     fn signatures(
         &self,
@@ -213,20 +204,21 @@ pub trait ClaimEvidence {
 /// recently.
 const FRESH: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// If a list was confirmed this long after the first request with a claim, it can refute the claim
-/// even if the list is old. If the time is shorter, the order of the two events is uncertain,
-/// because the clock may have been wrong by a day.
+/// A list that is older than [`FRESH`] can refute a claim only if it was confirmed more than this
+/// time after the first request with the claim. If the time is shorter, the list may be older than
+/// the request, because the clock may have been wrong by a day.
 const CLOCK_ERROR: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Maximum time from now to a confirmation of a list that seems to be in the future. If the time is
-/// longer, the clock was wrong then or is wrong now.
+/// Maximum time that the confirmation of a list may be in the future. If it is more, the clock was
+/// wrong at the confirmation or is wrong now.
 const CLOCK_STEP: Duration = Duration::from_secs(60);
 
 /// A list of addresses from an operator, as evidence.
 ///
-/// A list of any age can verify claims, but only a fresh list can refute claims. Within four
-/// months, one published list lost 119 of its 240 prefixes and gained 83. So an address may belong
-/// to the crawler although it is missing in an old copy of the list.
+/// A list of any age can verify claims, but it can refute a claim only if it is recent enough
+/// ([`ListEvidence::examine`]). Within four months, one published list lost 119 of its 240 prefixes
+/// and gained 83. So an address may belong to the crawler although it is missing in an old copy of
+/// the list.
 #[derive(Clone, Copy, Debug)]
 pub struct ListEvidence<'a> {
     /// The addresses on the list.
@@ -315,7 +307,6 @@ mod tests {
     use crate::agent::Refutation;
 
     impl Examination {
-        /// Sets the outcome of the signature check.
         const fn signature(self, outcome: MethodOutcome) -> Self {
             Self { signature: Some(outcome), ..self }
         }

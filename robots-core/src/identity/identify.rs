@@ -30,8 +30,8 @@ pub struct IdentityRequest<'a> {
 pub struct Identified<'a> {
     /// Result of verifying the claim of the request.
     pub identity: Identity,
-    /// Name of the crawler that the request claims to be from, or of the signer: the crawler whose
-    /// operator made a valid signature.
+    /// Name of the crawler: the name of [`signer`](Self::signer), or, without a signer, of the
+    /// crawler that the request claims to be from. `None` if there is neither.
     pub crawler: Option<&'a str>,
     /// The crawler whose operator made a valid signature, if the `User-Agent` names no registered
     /// crawler. The request is then handled and logged as if it came from this crawler.
@@ -69,10 +69,10 @@ impl<'a> IdentityRequest<'a> {
     /// 2. If the `User-Agent` names no crawler but the request has a `Signature-Agent`, this field
     ///    is the claim. A valid signature identifies the crawler, and an invalid signature refutes
     ///    the claim.
-    /// 3. If the request names several agents, the result is the least proven identity, and a
-    ///    refuted claim is the least proven of all. But if one claim is verified, claims to be
-    ///    other crawlers of the same operator are ignored. For example, AdsBot's header may also
-    ///    name Googlebot, whose list does not contain AdsBot's addresses.
+    /// 3. If the request names several agents, the least proven of their identities counts:
+    ///    refuted, then undecided, unverifiable and verified. But if one claim is verified, claims
+    ///    to be other crawlers of the same operator are ignored. For example, AdsBot's header may
+    ///    also name Googlebot, whose list does not contain AdsBot's addresses.
     pub fn identify(&self, evidence: &impl ClaimEvidence, now: SystemTime) -> Identified<'a> {
         #[cfg(feature = "signatures")]
         let checks = self.signed.and_then(|(message, _)| evidence.signatures(message, self.address, now));
@@ -154,8 +154,6 @@ impl<'a> IdentityRequest<'a> {
     }
 }
 
-/// Returns the operator of a registered crawler; `None` if the agent is not registered or has no
-/// operator.
 fn operator(agent: &Agent) -> Option<&str> {
     agent.registered().map(|crawler| crawler.operator.as_str()).filter(|operator| !operator.is_empty())
 }
@@ -169,9 +167,8 @@ fn strictest<'a>(mut found: Vec<(Option<&str>, Identified<'a>)>) -> Identified<'
     found.into_iter().map(|(_, found)| found).min_by_key(|found| rank(found.identity)).unwrap_or(unclaimed)
 }
 
-/// Returns the rank of an identity. If a request makes several claims, the identity with the lowest
-/// rank counts. A refuted claim has rank 0: its sender is an impostor, even if another claim of the
-/// request is true.
+/// If a request makes several claims, the identity with the lowest rank counts. A refuted claim has
+/// rank 0: its sender is an impostor, even if another claim of the request is true.
 const fn rank(identity: Identity) -> u8 {
     match identity {
         Identity::Refuted(_) => 0,

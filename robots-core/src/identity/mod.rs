@@ -11,7 +11,7 @@
 //! 2. The methods are tried in this order: signature, range, reverse DNS. The first method that
 //!    confirms the claim decides.
 //! 3. A method is complete if it verifies all genuine requests of the crawler. A claim is refuted
-//!    only if every complete method that could be tried failed. If evidence is missing, old or
+//!    only if all complete methods that could be tried have failed. If evidence is missing, old or
 //!    unreliable, the claim is undecided.
 //! 4. A list of any age can verify a claim. A list can refute a claim only if its server confirmed
 //!    it within the last day, or more than a day after the first request from the address
@@ -22,7 +22,7 @@
 //!
 //! If very many claims fail, the addresses that the server sees may not be the addresses of the
 //! clients, for example because of an unknown proxy. The caller should then not refute any claim.
-//! The `Verifier` counts failures to detect this situation.
+//! To detect this situation, the `Verifier` counts the claims that fail.
 //!
 //! Some items need cargo features: `RangeList` and `DocumentError` need `identity`, and items for
 //! signatures and keys need `signatures`. The feature `verify` of `tower-robots` enables both.

@@ -89,8 +89,7 @@ impl FromStr for NamePattern {
     }
 }
 
-/// Reports whether a label may contain a byte. Hyphens and underscores are allowed anywhere in a
-/// label, as in the DNS.
+/// Hyphens and underscores are allowed anywhere in a label, as in the DNS.
 pub(super) const fn is_label_octet(octet: u8) -> bool {
     octet.is_ascii_alphanumeric() || matches!(octet, b'-' | b'_')
 }
@@ -100,8 +99,8 @@ pub(super) fn is_name(name: &str, is_octet: impl Fn(u8) -> bool) -> bool {
     name.len() <= MAX_NAME_LENGTH && name.split('.').all(is_label)
 }
 
-/// Reports whether a label matches a pattern. The literals between the stars are matched from left
-/// to right, each at the first possible place. The last literal is matched at the end of the label.
+/// The literals between the stars are matched from left to right, each at the first possible place.
+/// The last literal is matched at the end of the label.
 fn label_matches(label: &[u8], pattern: &[u8]) -> bool {
     let mut literals = pattern.split(|octet| *octet == b'*');
     let Some(mut rest) = literals.next().and_then(|first| without_prefix(label, first)) else { return false };

@@ -1,4 +1,4 @@
-//! A set of IP addresses. A lookup reads one element of a table, and then searches a short range.
+//! A set of IP addresses with fast lookups.
 
 use std::hint::select_unpredictable;
 use std::net::IpAddr;
@@ -30,8 +30,7 @@ pub struct RangeSet {
     v6_index: SearchIndex,
 }
 
-/// Ranges of addresses. Starts and ends are in separate slices, so that a search reads only the
-/// starts.
+/// Starts and ends are in separate slices, so that a search reads only the starts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Ranges<T> {
     starts: Box<[T]>,
@@ -135,7 +134,6 @@ impl<T: Copy + Ord + Into<u128>> Ranges<T> {
         self.iter().fold(0, |sum: u128, (start, end)| sum.saturating_add((end - start).saturating_add(1)))
     }
 
-    /// Returns the number of addresses that are in both `self` and `other`.
     fn shared_with(&self, other: &Self) -> u128 {
         let (mut left, mut right) = (self.iter().peekable(), other.iter().peekable());
         let mut shared: u128 = 0;
@@ -159,20 +157,18 @@ impl<T: Copy + Ord + Into<u128>> Ranges<T> {
 /// the first number in the part.
 ///
 /// If the numbers are evenly spread, a lookup takes one step. If the numbers form a few clusters, a
-/// lookup is a binary search within one cluster. No branch of the search depends on the numbers:
-/// addresses are random, so half of the branch predictions would be wrong.
+/// lookup is a binary search within one cluster. The search has no branches that depend on the
+/// numbers, because for random addresses, half of the branch predictions would be wrong.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct SearchIndex {
     first: u64,
     shift: u32,
-    /// For each part, how many numbers come before it. The last element is the number of all
-    /// numbers.
+    /// For each part, how many numbers come before it. The last element is the total count.
     parts: Box<[u32]>,
 }
 
 impl SearchIndex {
-    /// Creates the table for sorted numbers. There must be fewer than 2^32 numbers; a list has at
-    /// most 50,000.
+    /// There must be fewer than 2^32 numbers; a list has at most 50,000.
     pub(super) fn of<T: Copy + Into<u64>>(sorted: &[T]) -> Self {
         let (Some(first), Some(last)) = (sorted.first(), sorted.last()) else { return Self::default() };
         let (first, last): (u64, u64) = ((*first).into(), (*last).into());
@@ -288,7 +284,7 @@ mod tests {
         prop_oneof![v4, v6].prop_map(|text| text.parse().expect("a prefix"))
     }
 
-    /// Reports whether a prefix contains the address, by comparing each prefix bit by bit.
+    /// Compares each prefix bit by bit.
     fn scan(prefixes: &[Network], address: IpAddr) -> bool {
         let octets = |address: IpAddr| match address.to_canonical() {
             IpAddr::V4(address) => address.octets().to_vec(),

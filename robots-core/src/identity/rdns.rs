@@ -18,8 +18,8 @@ const MAX_NAMES: usize = 4;
 /// Maximum number of resolved addresses that are compared per name.
 const MAX_ADDRESSES: usize = 8;
 
-/// How long a resolver is trusted after one of an operator's addresses was verified with it. During
-/// this time, a failed check refutes a claim to be a crawler of this operator.
+/// A failed check refutes a claim only if the same resolver has verified an address of the claimed
+/// crawler's operator within this time.
 const RESOLVER_PROOF: Duration = Duration::from_secs(60 * 60);
 
 /// A check of one client address by reverse DNS.
@@ -122,7 +122,6 @@ impl RdnsCheck {
         };
     }
 
-    /// Returns the query for the addresses of a name, with the record type of the client's address.
     const fn addresses_of<'n>(&self, name: &'n str) -> RdnsQuestion<'n> {
         match self.address {
             IpAddr::V4(_) => RdnsQuestion::A(name),
@@ -186,8 +185,6 @@ impl RdnsCheck {
     }
 }
 
-/// Returns the outcome for the case that no name in the operator's domain resolves back to the
-/// address: undecided if `doubt` contains a reason, otherwise failed.
 fn not_confirmed(doubt: Option<UndecidedReason>) -> MethodOutcome {
     doubt.map_or(MethodOutcome::Failed(Refutation::NotConfirmed), MethodOutcome::Undecided)
 }
@@ -220,7 +217,6 @@ mod tests {
         DnsAnswer::Addresses(addresses.iter().map(|address| address.parse().expect(address)).collect())
     }
 
-    /// Runs a check with these responses. Returns the outcome and the queries that were made.
     fn run(address: &str, answers: &[DnsAnswer]) -> (MethodOutcome, Vec<String>) {
         let public = PublicAddress::of(Some(address.parse().expect(address)), |_| false).expect("a public address");
         let patterns = [".googlebot.com", "google-proxy-*.google.com"].map(|text| text.parse().expect(text));

@@ -6,11 +6,11 @@ use super::signature::DirectoryUrl;
 use crate::agent::{Agent, Crawler, Registry};
 
 /// The key directories in a registry. Maps each directory to the crawler that signs with its keys,
-/// and each crawler to the directories whose keys verify claims to be this crawler.
+/// and each operator to its directories.
 ///
 /// A directory belongs to an operator, so its keys verify claims to be any crawler of this
 /// operator. If the `User-Agent` names no crawler, a signature is attributed to the first crawler
-/// in the registry whose row contains the directory.
+/// that has the directory in its row of the registry.
 #[derive(Clone, Debug, Default)]
 pub struct Signers {
     crawlers: HashMap<DirectoryUrl, Agent>,
@@ -40,15 +40,14 @@ impl Signers {
         self.crawlers.get(directory)
     }
 
-    /// Returns the directories that verify a crawler's claims. The slice is empty if the crawler's
-    /// operator publishes no keys.
+    /// Returns the directories whose keys verify claims to be `crawler`.
     pub(super) fn of_claim(&self, crawler: &Crawler) -> &[DirectoryUrl] {
         self.directories.get(operator(crawler)).map_or(&[], Vec::as_slice)
     }
 }
 
-/// Returns the operator of a crawler. If the operator is unknown, returns the crawler's name, so
-/// that the crawler's keys do not verify claims to be another crawler.
+/// If the operator is unknown, the crawler's name is used instead, so that its keys do not verify
+/// claims to be another crawler.
 fn operator(crawler: &Crawler) -> &str {
     if crawler.operator.is_empty() { &crawler.name } else { &crawler.operator }
 }

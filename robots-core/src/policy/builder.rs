@@ -31,7 +31,6 @@ impl From<PolicyBuilder> for Policy {
     }
 }
 
-/// Creates a policy with this mode and default settings.
 impl From<Mode> for Policy {
     fn from(mode: Mode) -> Self {
         Self { mode, ..Self::default() }
@@ -122,17 +121,17 @@ impl PolicyBuilder {
         self.with(|policy| policy.family = false)
     }
 
-    /// Sets the forms of a path that are matched with rules in addition to the path as sent.
+    /// Sets the forms of a path that are compared with the rules in addition to the path as sent.
     /// Default: [`PathForm::OPTIONAL`]. Leave out [`PathForm::Parameters`] if paths of the
     /// application contain path parameters (`;v=1`). A second call replaces the first.
     pub fn forms(self, forms: impl IntoIterator<Item = PathForm>) -> Self {
         self.with(|policy| policy.forms = forms.into_iter().collect())
     }
 
-    /// Adds patterns of exempt paths: requests for them pass unchecked. A pattern is a prefix and
-    /// may contain `*` and `$`, as in robots.txt: `/health` also exempts `/healthy`, but `/health$`
-    /// does not. `/robots.txt` and `/.well-known/` are always exempt. A second call adds to the
-    /// first.
+    /// Adds patterns of exempt paths. Requests for these paths pass unchecked. A pattern is a
+    /// prefix and may contain `*` and `$`, as in robots.txt: `/health` also exempts `/healthy`, but
+    /// `/health$` does not. `/robots.txt` and `/.well-known/` are always exempt. A second call adds
+    /// to the first.
     ///
     /// # Errors
     ///
@@ -145,8 +144,8 @@ impl PolicyBuilder {
     }
 
     /// Adds networks whose requests pass unchecked. An item is a
-    /// [`Network`](crate::agent::Network), an address, or a string of either. Default: none. A
-    /// second call adds to the first.
+    /// [`Network`](crate::agent::Network), an address, or a string that contains one of them.
+    /// Default: none. A second call adds to the first.
     ///
     /// ```
     /// use robots_core::policy::Policy;
@@ -213,7 +212,7 @@ impl PolicyBuilder {
         Ok(self)
     }
 
-    /// Sets how disallowed requests with signs of a person are handled. Default:
+    /// Sets how disallowed requests are handled if they show signs of a human sender. Default:
     /// [`SuspectHuman::Record`]. A second call replaces the first.
     pub fn suspect_human(self, suspect_human: SuspectHuman) -> Self {
         self.with(|policy| policy.suspect_human = suspect_human)
@@ -232,9 +231,9 @@ impl PolicyBuilder {
         self.with(|policy| policy.identity.impostors = impostors)
     }
 
-    /// Sets the identity that a request needs so that exempt agents, and overrides that are milder
-    /// than the mode, apply to it. Default: [`IdentityNeeded::Claimed`]. A second call replaces the
-    /// first.
+    /// Sets how well the claim to be a crawler must be verified before the request gets the
+    /// crawler's privileges: exemptions for the crawler, and overrides that are milder than the
+    /// mode. Default: [`IdentityNeeded::Claimed`]. A second call replaces the first.
     pub fn identity_needed(self, needed: IdentityNeeded) -> Self {
         self.with(|policy| policy.identity.needed = needed)
     }
@@ -242,14 +241,14 @@ impl PolicyBuilder {
     /// Adds an override, which sets another mode for some disallowed requests. If several overrides
     /// apply, the last one added decides. Default: none. A second call adds to the first.
     ///
-    /// For the crawlers of an override, the override's mode is also the limit for
+    /// For the crawlers that an override applies to, the override's mode also limits
     /// [`rate`](Self::rate) and [`impostors`](Self::impostors), instead of [`mode`](Self::mode).
     pub fn with_override(self, over: Override) -> Self {
         self.with(|policy| policy.overrides.push(over))
     }
 
-    /// Sets the action for allowed requests that come before the `Crawl-delay` of their crawler's
-    /// groups has passed. [`RateMode::Refuse`] refuses these requests only under [`Mode::Refuse`].
+    /// Sets the action for allowed requests that arrive too soon for the `Crawl-delay` of their
+    /// crawler's groups. [`RateMode::Refuse`] refuses these requests only under [`Mode::Refuse`].
     /// Under [`Mode::Tag`] and [`Mode::Observe`], the requests are only recorded. Under
     /// [`Mode::Off`], requests are not counted. Default: [`RateMode::Off`]. A second call replaces
     /// the first.
@@ -265,7 +264,7 @@ impl PolicyBuilder {
         self.with(|policy| policy.rate.mode = mode)
     }
 
-    /// Sets the number of requests that pass without a delay after a pause. Default:
+    /// Sets the burst: how many requests a crawler may send without delay after a pause. Default:
     /// [`Policy::DEFAULT_BURST`], 5. A second call replaces the first.
     pub fn rate_burst(self, burst: NonZeroU32) -> Self {
         self.with(|policy| policy.rate.burst = burst)

@@ -44,7 +44,7 @@ impl Policy {
     pub const DEFAULT_WILDCARD_EXEMPT: [Category; 5] =
         [Category::Infrastructure, Category::Monitoring, Category::Preview, Category::Feed, Category::UserFetch];
 
-    /// Default number of requests of a rate-limited crawler that pass without a delay after a
+    /// Default burst: how many requests a rate-limited crawler may send without delay after a
     /// pause.
     pub const DEFAULT_BURST: NonZeroU32 = NonZeroU32::new(5).expect("above zero");
 
@@ -57,24 +57,24 @@ impl Policy {
     /// 2. Requests for `/robots.txt` and requests from exempt addresses or exempt agents also pass
     ///    unchecked. A request also passes unchecked if its path is exempt in all of its forms.
     /// 3. An allowed request passes. For a disallowed request, the last override that applies
-    ///    decides. If no override applies, the mode decides. The mode for an agent, from an
-    ///    override or from the policy, also limits how impostors and crawl delays are handled.
+    ///    decides. If no override applies, the mode decides. The mode that applies to the agent,
+    ///    from an override or from the policy, also limits how impostors and crawl delays are
+    ///    handled.
     /// 4. If no override applies, [`Mode::Refuse`] only tags the crawlers of search engines that
     ///    people use ([`Agent::is_index_engine`]), with [`Reason::SearchEngine`]. Search engines
     ///    remove pages with status 403 from their index.
     /// 5. An impostor does not get the privileges of a crawler's name ([`IdentityNeeded`]):
-    ///    exemptions of agents, overrides milder than the mode, and the tag instead of a refusal
-    ///    for search engines. The policy may tag or refuse an impostor even if the rules allow the
-    ///    request ([`Impostors`]), within the limits of the mode, with [`Reason::Impostor`]. A
-    ///    request with an exempt address, path or cookie still passes.
+    ///    exemptions for agents, overrides that are milder than the mode, and, for search engines,
+    ///    a tag instead of a refusal. The policy may tag or refuse an impostor even if the rules
+    ///    allow the request ([`Impostors`]), within the limits of the mode, with
+    ///    [`Reason::Impostor`]. A request with an exempt address, path or cookie still passes.
     /// 6. If the request has several agents, the result is the strictest decision, with the
     ///    strictest [`RateLimit`] of all agents.
     /// 7. The decision on an allowed request contains a [`RateLimit`] if the agent's groups have a
     ///    `Crawl-delay` and the policy limits the agent's rate
     ///    ([`PolicyBuilder::rate`](super::PolicyBuilder::rate) within the limits of the mode, or a
     ///    rate override). The `RateLimit` does not change the action. Only the layer counts
-    ///    requests, so only the layer can determine whether a request comes before the crawl delay
-    ///    has passed.
+    ///    requests, so only the layer can determine whether a request arrives too soon.
     pub fn decide<'r>(&self, rules: &'r RuleSet, agents: &[Agent], request: RequestFacts<'_>) -> Decision<'r> {
         self.decide_with_grace(rules, None, agents, request)
     }
@@ -109,21 +109,20 @@ impl Policy {
         if !self.depends_on_mode(&decision, request.identity) {
             return decision;
         }
-        // This second decision uses only what is left of the work budget, so its cost cannot change
-        // the first decision.
+        // The second decision has only the rest of the work budget, so it cannot affect the first
+        // decision.
         decision.with_refusing(&decide(Mode::Refuse, work))
     }
 
-    /// Reports whether the decision might be different under another mode.
     fn depends_on_mode(&self, decision: &Decision<'_>, identity: Identity) -> bool {
         let is_disallowed = || decision.verdict.is_some_and(|verdict| verdict.access() == Access::Disallow);
         decision.rate_limit.is_some() || is_disallowed() || matches!(identity, Identity::Refuted(_))
     }
 
-    /// Applies the evidence that a person made the request. If the request has an exempt cookie,
-    /// the request passes. Signs of a person are recorded, and the request passes if the policy
-    /// exempts people. Changes the decision only if the request is disallowed, comes before its
-    /// crawl delay has passed, or is from an impostor.
+    /// Adjusts the decision if there is evidence that a person made the request. A request with an
+    /// exempt cookie passes. Otherwise, signs of a human sender are recorded. If there are such
+    /// signs and the policy exempts people, the request passes. Changes the decision only if the
+    /// request is disallowed, arrived too soon for its crawl delay, or is from an impostor.
     #[doc(hidden)]
     pub fn weigh<'r>(&self, decision: Decision<'r>, evidence: &HumanEvidence<'_>) -> Decision<'r> {
         let is_disallowed = decision.verdict.is_some_and(|verdict| verdict.access() == Access::Disallow);
@@ -141,7 +140,7 @@ impl Policy {
     }
 
     /// Reports whether this evidence exempts a request from rate limiting. An exempt request is not
-    /// counted in a bucket. It passes even before its crawl delay has passed.
+    /// counted, and passes even if it arrives too soon for its crawl delay.
     #[doc(hidden)]
     pub fn spares<'e>(&self, evidence: impl FnOnce() -> HumanEvidence<'e>) -> bool {
         let spares_people = self.suspect_human == SuspectHuman::Exempt;
@@ -160,9 +159,9 @@ impl Policy {
     }
 
     /// Returns the action and the reason for an agent's request at the time `now` if a rule with
-    /// this pattern disallows the request. If `pattern` is `None`, overrides for patterns do not
-    /// apply. Ignores exempt paths and addresses. Also ignores whether the rule's group applies to
-    /// the agent ([`Policy::holds_to_star`]).
+    /// the pattern `pattern` disallows the request. If `pattern` is `None`, overrides for patterns
+    /// do not apply. Ignores exempt paths and addresses. Also ignores whether the rule's group
+    /// applies to the agent ([`Policy::holds_to_star`]).
     #[doc(hidden)]
     pub fn action_for_rule(&self, agent: &Agent, pattern: Option<&[u8]>, now: SystemTime) -> (Action, Reason) {
         if self.exempt.cover_agent(agent) {
@@ -190,12 +189,12 @@ impl Policy {
         handling.over.filter(|_| handling.reason == reason)
     }
 
-    /// Returns the path of a request in the forms that this policy matches with rules.
+    /// Returns the path of a request in the forms that this policy compares with the rules.
     pub fn path<'t>(&self, target: &'t [u8]) -> RequestPath<'t> {
         RequestPath::with_forms(target, self.forms)
     }
 
-    /// Returns the path of a request in the forms that a [`Reading`] matches with rules.
+    /// Returns the path of a request in the forms that a [`Reading`] compares with the rules.
     /// [`Reading::Reference`] uses only one form.
     #[doc(hidden)]
     pub fn path_read_as<'t>(&self, reading: Reading, target: &'t [u8]) -> RequestPath<'t> {
@@ -228,7 +227,7 @@ impl Policy {
         modes.chain(rates).filter_map(move |(over, end)| Some((over, end.filter(|end| *end <= now)?)))
     }
 
-    /// Returns the burst: the number of requests that pass without a delay after a pause.
+    /// Returns the burst: how many requests a crawler may send without delay after a pause.
     #[doc(hidden)]
     pub const fn rate_burst(&self) -> NonZeroU32 {
         self.rate.burst
@@ -243,7 +242,6 @@ impl Policy {
             && agents.iter().any(|agent| agent.class().is_crawler())
     }
 
-    /// Reports whether the policy requires evidence for the privileges of a crawler's name.
     fn grants_by_evidence(&self) -> bool {
         let has_grants =
             || !(self.exempt.agents.is_empty() && self.overrides.is_empty() && self.rate.overrides.is_empty());
@@ -256,8 +254,8 @@ impl Policy {
         !self.exempt.networks.is_empty()
     }
 
-    /// Returns the settings of this policy that do not work if client addresses are unknown: one
-    /// clause per setting. The caller joins the clauses to a message.
+    /// Returns a clause for each setting of this policy that does not work if client addresses are
+    /// unknown. The caller combines the clauses into one message.
     #[doc(hidden)]
     pub fn rules_by_address(&self) -> Vec<&'static str> {
         let limits = self.rate.mode != RateMode::Off || !self.rate.overrides.is_empty();
@@ -317,12 +315,11 @@ impl Policy {
         rules.select(self.tokens_of(agent), Fallback::Star)
     }
 
-    /// Returns the tokens whose groups apply to an agent.
     fn tokens_of<'a>(&self, agent: &'a Agent) -> &'a [ProductToken] {
         if self.family { agent.tokens() } else { &agent.tokens()[..agent.tokens().len().min(1)] }
     }
 
-    /// Decides on the request of one agent. `mode` applies if no override applies.
+    /// `mode` applies if no override applies.
     pub(super) fn decide_for<'r>(
         &self,
         mode: Mode,
@@ -337,7 +334,6 @@ impl Policy {
             true => Fallback::Star,
             false => Fallback::Nothing,
         };
-        // If a group names the agent, `*` is not considered.
         let named = rules.select(tokens, Fallback::Nothing);
         let selection = if named.applies() { named } else { rules.select(&[], fallback()) };
         let identity = request.identity;
@@ -395,10 +391,10 @@ impl Policy {
         }
     }
 
-    /// Returns the strictest handling of a disallowed request, and the verdict of the rule that led
-    /// to it. All disallowed forms of the path are considered: they may match different rules, and
-    /// an override may be for only one of these rules. For example, some servers interpret
-    /// `/old/../private/` as a path below `/old/`, and others as `/private/`.
+    /// Returns the strictest handling of a disallowed request among all disallowed forms of its
+    /// path, and the verdict on that form. The forms may match different rules, and an override may
+    /// be for only one of these rules. For example, some servers interpret `/old/../private/` as a
+    /// path below `/old/`, and others as `/private/`.
     fn strictest<'r>(
         &self,
         mode: Mode,
@@ -426,8 +422,8 @@ impl Policy {
     }
 
     /// Returns how an agent's request is handled if a rule with the pattern `rule` disallows the
-    /// request. If `rule` is `None`, returns the mode that limits how impostors and crawl delays
-    /// are handled. `mode` applies if no override applies.
+    /// request. If `rule` is `None`, the result contains the mode that limits how impostors and
+    /// crawl delays are handled. `mode` applies if no override applies.
     fn handling(
         &self,
         mode: Mode,
@@ -437,8 +433,9 @@ impl Policy {
         holds: impl Fn(&Override) -> bool,
     ) -> Handling<'_> {
         let is_believed = self.identity.believe(identity);
-        // If the claim is not believed, the strictest override for the name decides. Otherwise, an
-        // impostor could choose the name with the mildest override.
+        // If the claim is not believed, an override for crawlers counts only if it is stricter than
+        // all others and the mode. Otherwise, an impostor could choose the name with the mildest
+        // override.
         let mut claimed: Option<Handling<'_>> = None;
         for over in self.overrides.iter().rev().filter(|over| over.fits(agent, rule) && holds(over)) {
             let handling = Handling { over: Some(over), ..Handling::of(over.mode) };
@@ -484,7 +481,6 @@ impl Handling<'_> {
     }
 }
 
-/// The configured paths, addresses and agents whose requests pass unchecked.
 #[derive(Clone, Debug)]
 pub(super) struct Exemptions {
     pub(super) patterns: Vec<PathPattern>,
@@ -493,8 +489,8 @@ pub(super) struct Exemptions {
 }
 
 impl Exemptions {
-    /// Reports whether the path is exempt. Every form must be exempt, because some servers
-    /// interpret `/.well-known/..%2fprivate/x` as `/private/x`.
+    /// Every form must be exempt, because some servers interpret `/.well-known/..%2fprivate/x` as
+    /// `/private/x`.
     pub(super) fn cover_path(&self, path: &RequestPath<'_>) -> bool {
         path.is_robots_txt() || path.forms().all(|(_, form)| self.patterns.iter().any(|pattern| pattern.matches(form)))
     }

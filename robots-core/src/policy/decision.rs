@@ -18,7 +18,7 @@ pub struct Decision<'r> {
     pub action: Action,
     /// Reason for the action.
     pub reason: Reason,
-    /// Verdict of the rules; `None` if the path was not matched with the rules.
+    /// Verdict of the rules; `None` if the path was not compared with the rules.
     pub verdict: Option<Verdict<'r>>,
     /// Index of the agent that the decision is about, among the agents given to
     /// [`Policy::decide`](super::Policy::decide).
@@ -29,13 +29,13 @@ pub struct Decision<'r> {
     /// has several agents, this is the strictest delay of all agents, even if the decision is about
     /// another agent. `None` if the request is refused or no delay applies.
     pub rate_limit: Option<RateLimit<'r>>,
-    /// Time until the crawler's next request would pass; zero if this request did not come too soon
-    /// for its crawl delay.
+    /// Time until the crawler's next request would pass; zero if this request did not arrive too
+    /// soon for its crawl delay.
     pub wait: Duration,
-    /// Latest end of the grace period; `None` if no grace period applies. Until then, the request
-    /// is only observed in any mode, because earlier versions of the file did not disallow the
-    /// request or limit its rate. [`Decision::would`] returns the action under [`Mode::Refuse`]
-    /// after the grace period.
+    /// Latest possible end of the grace period; `None` if no grace period applies. Until the end,
+    /// the request is only observed in every mode, because earlier versions of the file allowed the
+    /// request or did not limit its rate. [`Decision::would`] returns the action under
+    /// [`Mode::Refuse`] after the grace period.
     pub grace_end: Option<SystemTime>,
     /// Action under [`Mode::Refuse`], if it differs from `action`.
     pub(super) would: Option<UnderRefuse>,
@@ -63,8 +63,8 @@ keyword_enum! {
         Pass = "pass",
         /// The request would be tagged, like the requests of search engines.
         Tag = "tag",
-        /// The request would be refused with status 429, because its crawl delay has not passed
-        /// yet.
+        /// The request would be refused with status 429, because it arrived too soon for its crawl
+        /// delay.
         Limit = "limit",
         /// The request would be refused.
         Refuse = "refuse",
@@ -86,13 +86,13 @@ keyword_enum! {
         NoGroup = "no-group",
         /// The rules allow the request.
         Allowed = "allowed",
-        /// The rules allow the request, but its crawl delay has not passed yet. The request passes,
+        /// The rules allow the request, but it arrived too soon for its crawl delay. It passes,
         /// because the rate mode or the mode of the site only observes.
         LimitObserved = "limit-observed",
         /// The rules disallow the request, and the mode is [`Mode::Off`].
         Off = "off",
-        /// The rules disallow the request. The request has signs of a person, and the policy
-        /// exempts requests with such signs.
+        /// The rules disallow the request. It shows signs of a human sender, and the policy exempts
+        /// requests with such signs.
         SuspectHuman = "suspect-human",
         /// The rules disallow the request, and the mode only observes.
         Observed = "observed",
@@ -102,8 +102,8 @@ keyword_enum! {
         /// The rules disallow the request, and the mode refuses. The request is only tagged,
         /// because its agent feeds the index of a search engine and no override applies.
         SearchEngine = "search-engine",
-        /// The rules allow the request, but its crawl delay has not passed yet. It is refused with
-        /// status 429.
+        /// The rules allow the request, but it arrived too soon for its crawl delay. It is refused
+        /// with status 429.
         Limited = "limited",
         /// The rules disallow the request.
         Disallowed = "disallowed",
@@ -120,7 +120,6 @@ keywords!(Action, "an action", {
 });
 
 impl Mode {
-    /// Returns the action for disallowed requests under this mode.
     pub(super) const fn action(self) -> Action {
         match self {
             Self::Off | Self::Observe => Action::Pass,
@@ -162,8 +161,7 @@ impl<'r> Decision<'r> {
         })
     }
 
-    /// Adds the action, the grace period and the rate limit of `refusing`. This is the decision on
-    /// the same request under [`Mode::Refuse`].
+    /// `refusing` is the decision on the same request under [`Mode::Refuse`].
     pub(super) fn with_refusing(self, refusing: &Self) -> Self {
         let rate_limit = self
             .rate_limit
@@ -171,15 +169,14 @@ impl<'r> Decision<'r> {
         Self { would: Some(refusing.would()), grace_end: refusing.grace_end, rate_limit, ..self }
     }
 
-    /// Creates the decision on a request that passes until its grace period ends at `end`. `would`
-    /// is the action after the grace period.
+    /// `would` is the action after the grace period.
     pub(super) fn in_grace(end: SystemTime, would: Action, verdict: Verdict<'r>) -> Self {
         let decision = Self::judged(Action::Pass, Reason::Grace, verdict);
         Self { grace_end: Some(end), would: Some(UnderRefuse::of(would)), ..decision }
     }
 
-    /// Changes the decision for a request that came before its crawl delay has passed. `wait` is
-    /// the time until the crawler's next request would pass.
+    /// Changes the decision for a request that arrived too soon for its crawl delay. `wait` is the
+    /// time until the crawler's next request would pass.
     #[doc(hidden)]
     pub fn too_soon(self, wait: Duration) -> Self {
         let Some(rate_limit) = self.rate_limit else { return self };
@@ -192,14 +189,13 @@ impl<'r> Decision<'r> {
         match self.reason {
             _ if rate_limit.mode == RateMode::Refuse => limited(Action::Refuse, Reason::Limited),
             Reason::Allowed | Reason::Off => limited(self.action, Reason::LimitObserved),
-            // All other reasons are kept, for example [`Reason::Impostor`].
             _ => Self { would, ..self },
         }
     }
 
-    /// Changes the decision to the action of `handling` and [`Reason::Impostor`], unless the
-    /// decision is already at least as strict. `handling` is `None` if the request is not from an
-    /// impostor.
+    /// A disallowed request keeps its decision if this decision is already at least as strict.
+    /// `handling` is `None` if the request is not from an impostor, or if impostors are only
+    /// observed.
     pub(super) fn of_impostor(self, handling: Option<Mode>) -> Self {
         let Some(mode) = handling.filter(|mode| *mode > Mode::Off) else { return self };
         let is_allowed = matches!(self.reason, Reason::Allowed | Reason::NoGroup);
@@ -241,8 +237,8 @@ impl<'r> Decision<'r> {
             (one, other) => one.or(other),
         };
         let rank = |of: &Self| (of.action, of.reason);
-        // After the grace period, the request may be refused because of the agent that has the
-        // grace period. So `would` is the stricter action of both decisions.
+        // After the grace period, the stricter of the two actions applies, even if only one of the
+        // agents has a grace period.
         let would = self.grace_end.or(other.grace_end).map(|_| self.would().max(other.would()));
         let strictest = if rank(&other) > rank(&self) { other } else { self };
         let grace_end = self.grace_end.or(other.grace_end);
@@ -257,15 +253,14 @@ keyword_enum! {
     /// [`Identity`] of the request is refuted.
     ///
     /// Under every variant, the rules apply to an impostor as to a real crawler. An impostor does
-    /// not get the privileges of the crawler's name: the tag instead of a refusal for search
-    /// engines, overrides milder than the mode, and exemptions of agents.
+    /// not get the privileges of the crawler's name: exemptions for agents, overrides that are
+    /// milder than the mode, and, for search engines, a tag instead of a refusal.
     ///
     /// The [`Mode`] limits the action: under [`Mode::Tag`] an impostor is at most tagged, and under
     /// [`Mode::Observe`] it passes and is recorded.
     #[derive(Default)]
     Impostors, "a way to treat impostors", {
-        /// The request is handled like any other request without the privileges of the name. The
-        /// default.
+        /// The request is only denied the privileges of the name. The default.
         #[default]
         Observe = "observe",
         /// The request is at least tagged if the mode tags or refuses, even if the file allows it.
@@ -276,8 +271,8 @@ keyword_enum! {
 }
 
 keyword_enum! {
-    /// The identity that a request needs for the privileges of a crawler's name: overrides milder
-    /// than the mode, and exemptions of agents.
+    /// How well the claim to be a crawler must be verified before the request gets the crawler's
+    /// privileges: exemptions for the crawler, and overrides that are milder than the mode.
     #[derive(Default)]
     IdentityNeeded, "an identity requirement", {
         /// A claim that is not refuted. The default. If there is no evidence, no claim is refuted,
@@ -292,7 +287,6 @@ keyword_enum! {
     }
 }
 
-/// The settings of a policy that use the identity of a request.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct IdentityRules {
     pub(super) impostors: Impostors,
@@ -300,7 +294,6 @@ pub(super) struct IdentityRules {
 }
 
 impl IdentityRules {
-    /// Reports whether a request with this identity gets the privileges of its crawler's name.
     pub(super) const fn believe(self, identity: Identity) -> bool {
         match (identity, self.needed) {
             (Identity::Verified(_), _) | (Identity::Undecided(_), IdentityNeeded::Undecided) => true,
@@ -310,8 +303,8 @@ impl IdentityRules {
     }
 
     /// Returns the mode for an impostor's request, before the site's mode limits it. `None` if the
-    /// request is not from an impostor, or if impostors are only observed. A request with an
-    /// invalid signature is not treated as an impostor's if it names no crawler, because a person
+    /// request is not from an impostor, or if impostors are only observed. A request that names no
+    /// crawler is not treated as an impostor's, even if its signature is invalid, because a person
     /// may have made it.
     pub(super) fn handling(self, agent: &Agent, identity: Identity) -> Option<Mode> {
         let mode = match self.impostors {

@@ -1,8 +1,7 @@
 //! The facts about a request that a policy needs for its decision.
 //!
-//! **A policy has no clock.** The caller passes a clock with each request. The policy reads this
-//! clock only if the decision depends on the time, for example on the end of an override. So
-//! overrides end without a timer.
+//! **A policy has no clock.** The caller passes a clock with each request, so overrides end without
+//! a timer.
 
 use std::cell::OnceCell;
 use std::net::IpAddr;
@@ -13,16 +12,16 @@ use crate::rules::{PathForms, RequestPath};
 
 /// The facts about a request other than its agents: method, path, address, clock and identity.
 ///
-/// The policy reads the path and the address only if a group applies to the agent, and the clock
-/// only if the decision depends on the time.
+/// The policy reads the path and the address only if a group applies to the agent or the sender is
+/// an impostor that may be tagged or refused. It reads the clock only if the decision depends on
+/// the time.
 #[must_use]
 pub struct RequestFacts<'a> {
     pub(super) method: &'a str,
     pub(super) path: FactsPath<'a>,
     /// Function that returns the client's address, for comparison with the exempt networks.
     pub address: Option<&'a (dyn Fn() -> Option<IpAddr> + 'a)>,
-    /// Function that returns the present time. Needed for overrides with an end and for grace
-    /// periods.
+    /// Function that returns the current time. Needed for grace periods and for overrides that end.
     pub clock: Option<&'a (dyn Fn() -> SystemTime + 'a)>,
     /// Outcome of verifying the request's claim about its sender. [`Identity::Unclaimed`] does not
     /// affect the decision.
@@ -52,8 +51,6 @@ impl<'a> RequestFacts<'a> {
         self.address.and_then(|address| address())
     }
 
-    /// Returns the path that the caller parsed. If the caller passed only a target, parses the path
-    /// of the target in these forms.
     #[inline]
     pub(super) fn path(&self, forms: PathForms) -> &RequestPath<'a> {
         match &self.path {

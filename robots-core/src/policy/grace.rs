@@ -7,15 +7,16 @@ use crate::rules::{
     Access, Fallback, Group, MatchBudget, Name, PathPattern, ProductToken, RequestPath, Rule, RuleSet, Selection,
 };
 
-/// Earlier versions of the rules, each with the time when it went live.
+/// The grace period of the present version of the rules. Also stores the earlier versions, and the
+/// time when each version went live.
 ///
 /// A disallowed request is refused only if a version that disallows it went live at least one grace
-/// period ago. Until then, the request is only observed. So a grace period begins if a rule is new,
-/// if an `Allow` is removed that used to outweigh a rule, or if a crawler is added to a group. No
-/// new grace period begins if a rule was only moved, or was missing for a while.
+/// period ago. Until then, the request is only observed. So a grace period begins if a `Disallow`
+/// rule is new, if an `Allow` rule that outweighed a `Disallow` rule is removed, or if a crawler is
+/// added to a group. No new grace period begins if a rule is only moved, or is added again after a
+/// while.
 pub struct Grace {
     length: Duration,
-    /// Time when the present version went live.
     since: SystemTime,
     earlier: Vec<(SystemTime, Arc<RuleSet>)>,
 }
@@ -39,9 +40,9 @@ impl Grace {
         self.end_after(self.since)
     }
 
-    /// Counts the `Disallow` rules of the present version that are in their grace period for at
-    /// least one crawler of their group. Tests each rule with one path that its pattern matches.
-    /// The work is limited to the budget of one request (`MatchBudget`).
+    /// Counts the `Disallow` rules of the present version that are in a grace period for at least
+    /// one crawler in the rule's group. Tests each rule with one path that its pattern matches. The
+    /// work is limited to the budget of one request (`MatchBudget`).
     pub fn count_rules(&self, now: SystemTime, rules: &RuleSet) -> usize {
         let mut work = MatchBudget::new();
         let disallowing = rules.document().groups().flat_map(Group::rules);
@@ -60,8 +61,8 @@ impl Grace {
         })
     }
 
-    /// Reports whether a disallowed request is in its grace period. `select` returns the groups for
-    /// the agent in a version of the rules.
+    /// Reports whether a disallowed request is in its grace period. `select` returns the groups
+    /// that the agent of the request obeys in a version of the rules.
     pub(super) fn covers<'g>(
         &'g self,
         now: SystemTime,
@@ -78,10 +79,12 @@ impl Grace {
         !self.earlier.iter().any(|(since, rules)| is_due(*since) && disallowed_by(rules))
     }
 
-    /// Returns the interval that may be enforced at `now`. After the grace period of the present
-    /// version, this is `interval`. Before that, it is the longest interval of the earlier versions
-    /// whose grace period has ended, but at most `interval`. `None` if none of these versions has a
-    /// delay. `select` is the same as in [`covers`](Self::covers).
+    /// Returns the crawl delay that may be enforced at `now`; at most `interval`, the delay in the
+    /// present version of the rules.
+    ///
+    /// Until the present version's grace period ends, this is the longest delay in the earlier
+    /// versions whose grace period has ended, or `None` if those versions have no delay for the
+    /// agent. `select` is the same as in [`covers`](Self::covers).
     pub(super) fn due_interval<'g>(
         &'g self,
         now: SystemTime,
@@ -96,15 +99,12 @@ impl Grace {
         delays.map(|delay| delay.enforced_interval().min(interval)).max()
     }
 
-    /// Returns the end of a grace period that begins at `since`. If the end is beyond the range of
-    /// the clock, returns a time far in the future.
     fn end_after(&self, since: SystemTime) -> SystemTime {
         since.checked_add(self.length).unwrap_or(since + Duration::from_secs(u32::MAX.into()))
     }
 }
 
-/// Returns the groups that a crawler of this name obeys. The name `*` stands for a crawler that is
-/// not named in any group.
+/// The name `*` stands for a crawler that no group names.
 fn select<'r>(rules: &'r RuleSet, name: Name<'_>) -> Selection<'r> {
     rules.select(ProductToken::from_name(name.value()).as_slice(), Fallback::Star)
 }

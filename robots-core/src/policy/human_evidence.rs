@@ -2,13 +2,14 @@
 //!
 //! A `User-Agent` can be misleading: a person may use a tool that sends a crawler's name. This
 //! module uses other evidence: a session cookie, or fetch metadata as browsers send it. By default,
-//! the evidence is only recorded. The operator can then see how many people a rule would affect.
+//! the evidence is only recorded. The operator can then see how many people a `Disallow` rule would
+//! affect.
 
 use crate::keyword_enum;
 use crate::rules::{Authority, ValueError};
 
-/// The cookies and header fields that may suggest a person, as bytes. Callers collect them only for
-/// requests that would be refused, tagged or recorded.
+/// The cookies and header fields that may show that a person made the request. Callers collect them
+/// only for requests that would be refused, tagged or recorded.
 #[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct HumanEvidence<'a> {
@@ -17,7 +18,7 @@ pub struct HumanEvidence<'a> {
     comes_from_here: bool,
 }
 
-/// The signs of a person that were found in a request.
+/// The signs, found in a request, that a person made it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HumanSigns {
     session_cookie: bool,
@@ -26,7 +27,7 @@ pub struct HumanSigns {
 }
 
 keyword_enum! {
-    /// How disallowed requests with signs of a person are handled.
+    /// How a disallowed request is handled if it shows signs that a person made it.
     #[derive(Default)]
     SuspectHuman, "a way to treat requests with signs of a person", {
         /// The signs are recorded and do not change the decision. The default.
@@ -37,17 +38,16 @@ keyword_enum! {
     }
 }
 
-/// The configured names of cookies that exempt a request or suggest a person.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Cookies {
+    /// Names of the cookies that exempt a request.
     pub(super) exempt: Vec<Box<[u8]>>,
+    /// Names of the cookies that are a sign that a person made the request.
     pub(super) session: Vec<Box<[u8]>>,
 }
 
 impl Cookies {
-    /// Checks cookie names from a configuration.
     pub(super) fn names<N: AsRef<[u8]>>(names: impl IntoIterator<Item = N>) -> Result<Vec<Box<[u8]>>, ValueError> {
-        // A name must not contain delimiters, spaces or control characters.
         let ends = |byte: &u8| matches!(byte, b'=' | b';' | b' ' | 0..=0x1F | 0x7F);
         let name = |name: N| match name.as_ref() {
             name if !name.is_empty() && !name.iter().any(ends) => Ok(name.into()),
@@ -111,7 +111,7 @@ impl<'a> HumanEvidence<'a> {
 impl HumanSigns {
     pub(super) const NONE: Self = Self { session_cookie: false, fetch_metadata: false, own_referer: false };
 
-    /// Reports whether the request has any sign of a person.
+    /// Reports whether any sign was found.
     pub const fn any(self) -> bool {
         self.session_cookie || self.fetch_metadata || self.own_referer
     }

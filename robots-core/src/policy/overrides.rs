@@ -3,9 +3,9 @@
 //! **The last override that applies decides**, as in `.gitignore`. So an exception to an override
 //! must come after it.
 //!
-//! An override for a crawler applies to that crawler only, not to other crawlers that obey its
-//! group. For example, an override for Googlebot does not apply to Applebot, although Applebot
-//! obeys Googlebot's group if the file has no group for Applebot.
+//! An override for a crawler applies only to that crawler, not to other crawlers that obey the
+//! crawler's group. For example, an override for Googlebot does not apply to Applebot, although
+//! Applebot obeys Googlebot's group if the file has no group for Applebot.
 
 use std::fmt;
 use std::time::SystemTime;
@@ -34,11 +34,11 @@ enum OverrideFor {
     Pattern(Box<[u8]>, PathPattern),
 }
 
-/// A selection of crawlers in a setting.
+/// The crawlers that a setting applies to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Crawlers {
-    /// One crawler ([`Crawlers::agent`]).
+    /// One crawler. [`Crawlers::agent`] creates this value.
     Agent(ProductToken),
     /// The registered crawlers of a category.
     Category(Category),
@@ -54,15 +54,15 @@ impl Crawlers {
     ///
     /// # Errors
     ///
-    /// Returns an error if no agent can have this name: it is a whole `User-Agent` value, `*`, or
-    /// the name of a registered crawler with added spaces (`GPT Bot`). The error suggests the right
-    /// name if there is one.
+    /// Returns an error if `name` is not a crawler's name: for example, a whole `User-Agent` value,
+    /// `*`, or the name of a registered crawler with added spaces (`GPT Bot`). The error suggests
+    /// the right name if there is one.
     pub fn agent(name: &str) -> Result<Self, ValueError> {
         called(name).map(Self::Agent)
     }
 
-    /// Reports whether an agent is one of these crawlers. Ignores the other tokens that the agent
-    /// obeys: a setting for Googlebot does not apply to Applebot, which may obey Googlebot's group.
+    /// Reports whether an agent is one of these crawlers. Ignores the tokens of other crawlers
+    /// whose groups the agent may obey: a setting for Googlebot does not apply to Applebot.
     pub fn contains(&self, agent: &Agent) -> bool {
         match self {
             Self::Agent(name) => is_called(agent, name),
@@ -110,7 +110,8 @@ impl<M: Copy> Override<M> {
         Self { covers: OverrideFor::Crawlers(crawlers), mode, until: None }
     }
 
-    /// Returns the crawler that the override is for; `None` if it is not for one crawler.
+    /// Returns the crawler that the override is for; `None` if the override is for several crawlers
+    /// or for a pattern.
     #[doc(hidden)]
     pub const fn agent_name(&self) -> Option<&ProductToken> {
         match &self.covers {
@@ -126,20 +127,21 @@ impl<M: Copy> Override<M> {
 
     /// Creates an override for the crawlers of search engines that people use
     /// ([`Agent::is_index_engine`]). If no override applies, [`Mode::Refuse`] only tags the
-    /// disallowed requests of these crawlers. As a rate override, it refuses nothing, because only
-    /// an override by name ([`agent`](Self::agent)) can limit the rate of a search engine.
+    /// disallowed requests of these crawlers. For rate limiting, this override never refuses a
+    /// request: only an override by name ([`agent`](Self::agent)) can limit the rate of a search
+    /// engine.
     pub const fn index_engines(mode: M) -> Self {
         Self::crawlers(Crawlers::IndexEngines, mode)
     }
 
-    /// Sets the end of the override. Default: no end. For requests without a clock
-    /// ([`RequestFacts::clock`]), the override applies even after its end.
+    /// Sets the end of the override. Default: no end. The end is ignored if the [`RequestFacts`]
+    /// have no [`clock`](RequestFacts::clock).
     pub const fn until(mut self, end: SystemTime) -> Self {
         self.until = Some(end);
         self
     }
 
-    /// Reports whether the override is for search engines in general, not for one that it names.
+    /// Reports whether the override is for all search engines, instead of for one crawler.
     #[doc(hidden)]
     pub const fn is_for_unnamed_engines(&self) -> bool {
         matches!(self.covers, OverrideFor::Crawlers(Crawlers::IndexEngines | Crawlers::Category(Category::Search)))
@@ -154,7 +156,6 @@ impl<M: Copy> Override<M> {
         }
     }
 
-    /// Reports whether the override has not ended. Reads the clock only if the override has an end.
     pub(super) fn holds(&self, request: &RequestFacts<'_>) -> bool {
         self.until.is_none_or(|end| request.now().is_none_or(|now| now < end))
     }
@@ -218,16 +219,14 @@ pub(super) fn called(name: &str) -> Result<ProductToken, ValueError> {
     }
 }
 
-/// Creates the error for a string that is not a crawler's name. `meant` is the name that the
-/// message suggests.
 fn no_name(name: &str, meant: Option<&str>) -> ValueError {
     let right = meant.map_or("one such as \"GPTBot\"".to_owned(), |meant| format!("{meant:?}"));
     ValueError::new(name, format_args!("is not a crawler's name: write {right}"))
 }
 
-/// Reports whether an agent has this name: the crawler's name in the registry, the agent's own
-/// token, or a name that the crawler sends. Ignores the other tokens that the agent obeys. For
-/// example, Googlebot is not a name of Applebot.
+/// Reports whether `name` is the crawler's name in the registry, the agent's own token, or a name
+/// that the crawler sends. Googlebot is not a name of Applebot, although Applebot may obey a group
+/// for Googlebot.
 pub(super) fn is_called(agent: &Agent, name: &ProductToken) -> bool {
     let is_name = |other: &str| other.as_bytes().eq_ignore_ascii_case(name.as_bytes());
     agent.tokens().first() == Some(name)
@@ -246,8 +245,9 @@ keyword_enum! {
     /// How a request that robots.txt disallows is handled. Later variants are stricter.
     ///
     /// The mode also limits the policy's other actions. Under [`Mode::Off`] and [`Mode::Observe`],
-    /// impostors' requests and requests that come before their crawl delay has passed also pass,
-    /// with any setting of [`Impostors`](super::Impostors) and [`RateMode`](super::RateMode).
+    /// requests from impostors also pass, whatever [`Impostors`](super::Impostors) is set to. The
+    /// same is true of requests that come before the crawl delay has passed, whatever the policy's
+    /// [`RateMode`](super::RateMode) is.
     #[derive(Default, PartialOrd, Ord)]
     Mode, "a mode", {
         /// The request passes and is not recorded.

@@ -10,12 +10,12 @@ use crate::keyword_enum;
 use crate::rules::{CrawlDelay, Selection, Verdict};
 
 keyword_enum! {
-    /// The action for an allowed request that comes before the `Crawl-delay` of its crawler's
-    /// groups has passed. Later variants are stricter. The [`Mode`] limits the policy's rate mode,
-    /// but not the rate mode of an override.
+    /// The action for an allowed request that comes too soon: before the crawl delay has passed.
+    /// Later variants are stricter. The [`Mode`] limits the policy's rate mode, but not the rate
+    /// mode of an override.
     #[derive(Default, PartialOrd, Ord)]
     RateMode, "a rate mode", {
-        /// The request passes, and nothing is counted. The default.
+        /// The request passes and is not counted. The default.
         #[default]
         Off = "off",
         /// The request passes and is recorded.
@@ -27,10 +27,9 @@ keyword_enum! {
 }
 
 impl RateMode {
-    /// Returns the rate mode as limited by the policy's mode: unchanged under [`Mode::Refuse`], at
-    /// most [`RateMode::Observe`] under [`Mode::Observe`] and [`Mode::Tag`], and [`RateMode::Off`]
-    /// under [`Mode::Off`]. Tags are for disallowed requests, and rate limits are for allowed
-    /// requests. So [`Mode::Tag`] only observes.
+    /// Returns the rate mode as limited by the policy's mode. Only allowed requests are
+    /// rate-limited, and they are never tagged, so [`Mode::Tag`] has the same effect as
+    /// [`Mode::Observe`].
     #[doc(hidden)]
     pub fn within(self, mode: Mode) -> Self {
         match mode {
@@ -41,7 +40,6 @@ impl RateMode {
     }
 }
 
-/// The settings of a policy for rate limiting.
 #[derive(Clone, Debug)]
 pub(super) struct RateRules {
     pub(super) mode: RateMode,
@@ -56,18 +54,19 @@ pub struct RateLimit<'r> {
     /// The `Crawl-delay` line and its value.
     pub delay: CrawlDelay<'r>,
     /// Interval that is enforced, usually the delay's
-    /// [`enforced_interval`](CrawlDelay::enforced_interval). During the grace period of an
-    /// increased delay, this is the longest earlier interval.
+    /// [`enforced_interval`](CrawlDelay::enforced_interval). If the delay was increased, this is
+    /// the interval of an earlier version of the file until the grace period ends.
     pub interval: Duration,
     /// Action for a request that comes before the delay has passed, as limited by the site's mode.
     /// Never [`RateMode::Off`].
     pub mode: RateMode,
-    /// Action for such a request under [`Mode::Refuse`] and after the grace period.
+    /// The value that `mode` would have under [`Mode::Refuse`] and after the grace period.
     pub(super) refusing: RateMode,
-    /// Verdict on the request for the agent that has this delay.
+    /// Verdict on the request, for the agent that has this delay.
     pub verdict: Verdict<'r>,
     /// Index of the agent that has this delay, among the agents given to
-    /// [`Policy::decide`](super::Policy::decide). The decision may be about another agent.
+    /// [`Policy::decide`](super::Policy::decide). The returned [`Decision`](super::Decision) may be
+    /// about another agent.
     pub agent: usize,
     /// Whether the agent's name is in the registry or in the file.
     pub is_known: bool,
@@ -75,8 +74,9 @@ pub struct RateLimit<'r> {
 
 impl RateRules {
     /// Returns the rate limit of an allowed request; `None` if the request's groups have no delay
-    /// or the policy does not limit its rate. `bound` returns the mode for the agent. `is_believed`
-    /// is true if the request has the privileges of the crawler's name.
+    /// or the policy does not limit its rate. `bound` returns the mode that limits the policy's
+    /// rate mode for this agent. `is_believed` is whether the policy accepts the client's claim to
+    /// be this agent.
     pub(super) fn rate_limit<'r>(
         &self,
         bound: impl FnOnce() -> Mode,
@@ -86,7 +86,6 @@ impl RateRules {
         request: &RequestFacts<'_>,
         is_believed: bool,
     ) -> Option<RateLimit<'r>> {
-        // Most policies have no rate limit, so this condition is checked first.
         if self.mode == RateMode::Off && self.overrides.is_empty() {
             return None;
         }
@@ -99,8 +98,9 @@ impl RateRules {
         // file and in a rate override.
         let is_spared = agent.is_index_engine() && !matches!(request.identity, Identity::Refuted(_));
         let spared = |mode: RateMode| if is_spared { mode.min(RateMode::Observe) } else { mode };
-        // If the claim is not believed, the strictest rate override for the claimed name decides.
-        // Otherwise, an impostor could choose the name with the mildest override.
+        // If the policy does not accept the client's claim, the strictest rate override for the
+        // claimed agent decides. Otherwise, an impostor could send the name with the least strict
+        // override.
         let mut claimed = RateMode::Off;
         let mut fitting = self.overrides.iter().rev().filter(|over| over.fits(agent, None) && over.holds(request));
         let granted = fitting.find_map(|over| {
@@ -131,7 +131,6 @@ impl RateLimit<'_> {
     /// The file extension of the path decides, and the query is ignored. Paths with `%`, `;` or `\`
     /// are not treated as assets, because servers interpret them differently.
     pub fn is_for_asset(target: &[u8]) -> bool {
-        // Most pages have no file extension, and no query with a dot.
         if memchr::memchr(b'.', target).is_none() {
             return false;
         }
@@ -142,9 +141,9 @@ impl RateLimit<'_> {
         !name.ends_with(b"/") && ASSETS.iter().copied().flatten().any(is_called) && is_plain(path)
     }
 
-    /// Replaces all values except the mode by the values of `refusing`, the rate limit under
-    /// [`Mode::Refuse`]. A limit that already refuses stays unchanged. Requests are then counted as
-    /// under [`Mode::Refuse`]. The two limits may be for different agents of the request.
+    /// Replaces all values except the mode with the values of `refusing`, the rate limit under
+    /// [`Mode::Refuse`], so that requests are counted as under [`Mode::Refuse`]. The two limits may
+    /// be for different agents of the request.
     pub(super) fn with_refusing(self, refusing: Self) -> Self {
         if self.mode == RateMode::Refuse { self } else { Self { mode: self.mode, ..refusing } }
     }
@@ -155,13 +154,11 @@ impl RateLimit<'_> {
     }
 }
 
-/// Reports whether an agent's class shows that the request is automated. Requests from browsers or
-/// apps, and requests without a `User-Agent`, may be made by people.
+/// Requests from browsers or apps, and requests without a `User-Agent`, may be made by people.
 const fn is_automation(agent: &Agent) -> bool {
     matches!(agent.class(), Class::Declared | Class::Headless | Class::Library)
 }
 
-/// File extensions of parts of pages. Case is ignored.
 const ASSETS: [&[&str]; 3] = [
     &["css", "js", "mjs", "map", "wasm", "webmanifest"],
     &["png", "jpg", "jpeg", "gif", "webp", "avif", "svg", "ico", "bmp", "apng", "jxl"],

@@ -1,10 +1,11 @@
-//! Selects special responses for some refused requests, by crawler, identity and path.
+//! Selects special responses for some refused requests, depending on the crawler, the identity and
+//! the path.
 //!
-//! **Some documents never get a special response**: robots.txt, `security.txt`, and the sitemaps
-//! and licences that the file names. They contain the conditions of a site, and crawlers could not
-//! read them if a price or a tarpit were returned instead. The documents are not exempt from the
-//! rules, because an operator may have good reasons to disallow a sitemap. If a rule disallows a
-//! document, the crawler gets the plain refusal.
+//! **Requests for some documents never get a special response**: robots.txt, `security.txt`, and
+//! the sitemaps and licences that the robots.txt names. These documents contain the terms of a
+//! site, and crawlers could not read the terms if they got a price or a tarpit instead. The
+//! documents are not exempt from the rules, because an operator may have good reasons to disallow a
+//! sitemap. If a rule disallows a document, the crawler gets the plain refusal.
 //!
 //! **Browsers, apps and fetchers that act for a person never get a special response**, unless a
 //! [`RefusalCase`] names them.
@@ -13,14 +14,15 @@ use super::overrides::Crawlers;
 use crate::agent::{Agent, Category, Class, Identity};
 use crate::rules::{PathPattern, RequestPath, RobotsTxt};
 
-/// Conditions that select some of the refused requests. An empty list is not a condition: a case
-/// with empty `crawlers` covers every crawler.
+/// Conditions that select some of the refused requests. An empty list is not a condition. If
+/// `crawlers` is empty, the case covers all agents except browsers, apps and fetchers that act for
+/// a person.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RefusalCase {
     /// The covered crawlers.
     pub crawlers: Vec<Crawlers>,
-    /// The covered identities: names of outcomes ([`Identity::outcome`]), or
-    /// [`RefusalCase::UNCHECKED`] for senders that are not verified.
+    /// The covered results of verification ([`Identity::outcome`]). [`RefusalCase::UNCHECKED`]
+    /// covers senders that the application does not verify.
     pub identities: Vec<&'static str>,
     /// The patterns of the covered paths.
     pub paths: Vec<PathPattern>,
@@ -38,21 +40,21 @@ pub struct RefusedRequest<'r> {
     pub agent: &'r Agent,
     /// The result of verifying the sender; `None` if the application does not verify senders.
     pub identity: Option<Identity>,
-    /// The requested path, in every form that the policy matches with rules.
+    /// The requested path, in every form that the policy compares with rules.
     pub path: &'r RequestPath<'r>,
-    /// The file with the rules that were applied to the request.
+    /// The robots.txt whose rules were applied to the request.
     pub robots: &'r RobotsTxt,
 }
 
 impl RefusalCase {
-    /// Name for the identity of a sender that was not verified.
+    /// Value in `identities` for senders that the application does not verify.
     pub const UNCHECKED: &'static str = "claimed";
 
     fn covers(&self, request: &RefusedRequest<'_>) -> bool {
         let outcome = request.identity.map_or(Self::UNCHECKED, Identity::outcome);
         self.has_agent(request.agent)
             && (self.identities.is_empty() || self.identities.contains(&outcome))
-            // Like a rule, a case applies if it matches any form of the path.
+            // As for rules, it is enough that a pattern matches any form of the path.
             && (self.paths.is_empty()
                 || request.path.forms().any(|(_, form)| self.paths.iter().any(|path| path.matches(form))))
     }
@@ -78,8 +80,8 @@ impl<A> RefusalTable<A> {
 }
 
 impl RefusedRequest<'_> {
-    /// Reports whether the request is for a document with the conditions of the site. Compares all
-    /// forms of the path, because a server may return the document for any form.
+    /// Reports whether the request is for a document with the terms of the site. Compares all forms
+    /// of the path, because a server may return the document for any form.
     fn is_for_conditions(&self) -> bool {
         // Older sites have `security.txt` at the root (RFC 9116, section 3).
         let is_usual = |form: &[u8]| {

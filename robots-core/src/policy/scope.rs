@@ -31,7 +31,6 @@ keyword_enum! {
 }
 
 impl WildcardScope {
-    /// Returns the narrowest scope that includes a class.
     const fn narrowest_with(class: Class) -> Self {
         match class {
             Class::Registered => Self::Registered,
@@ -94,7 +93,6 @@ pub(super) struct Star {
 }
 
 impl Star {
-    /// Checks HTTP methods from a configuration.
     pub(super) fn methods<M: AsRef<str>>(methods: impl IntoIterator<Item = M>) -> Result<Vec<Box<str>>, ValueError> {
         let is_method =
             |method: &str| !method.is_empty() && method.bytes().all(|byte| byte.is_ascii_alphabetic() || byte == b'-');
@@ -105,17 +103,16 @@ impl Star {
         methods.into_iter().map(method).collect()
     }
 
-    /// Reports whether `*` applies to this method. It applies to configured methods in any letter
-    /// case, and to strings that are not in IANA's registry. Servers may answer `get`, `post` and
-    /// `FOO` like `GET`, so a client must not be able to avoid the rules with these methods.
+    /// Reports whether `*` applies to this method. Servers may answer `get`, `post` and `FOO` like
+    /// `GET`, so a client must not be able to avoid the rules with these methods.
     pub(super) fn covers_method(&self, method: &str) -> bool {
         self.methods.iter().any(|known| **known == *method)
             || self.methods.iter().any(|known| known.eq_ignore_ascii_case(method))
             || !REGISTERED_METHODS.iter().any(|methods| methods.contains(&method))
     }
 
-    /// Reports whether `*` applies to this agent. If the registry does not contain whether a
-    /// crawler obeys `*`, the crawler is treated as if it obeys `*`.
+    /// If the registry does not know whether a crawler obeys `*`, the crawler is treated as if it
+    /// did.
     pub(super) fn holds(&self, agent: &Agent) -> bool {
         self.covers_class(agent.class())
             && (agent.obeys_star() != Obeys::No || self.exceptions == WildcardExceptions::Ignore)

@@ -1,5 +1,5 @@
-//! The generic cell rate algorithm (GCRA) on one atomic word, and the key that selects the bucket
-//! of a request.
+//! The generic cell rate algorithm (GCRA), with one atomic word per bucket. This module also
+//! contains the key that selects the bucket of a request.
 
 use std::net::IpAddr;
 use std::num::NonZeroU32;
@@ -18,8 +18,7 @@ pub struct Quota {
     depth: u64,
 }
 
-/// The bucket of one sender: the time when it is full again, in nanoseconds. Each request that
-/// passes adds one interval to this time.
+/// The bucket of one sender: the time when it is full again, in nanoseconds.
 #[derive(Debug, Default)]
 pub(super) struct Bucket(AtomicU64);
 
@@ -44,28 +43,25 @@ impl Quota {
         NonZeroU32::new(burst).unwrap_or(NonZeroU32::MIN)
     }
 
-    /// Decides on a request at the time `now`. `paid` is the value of the bucket. Returns the
-    /// bucket's next value and, if the request does not pass, the time to wait.
+    /// Decides on a request at the time `now`. `paid` is the value of the bucket, as in [`Bucket`].
+    /// Returns the bucket's next value and, if the request does not pass, the time to wait.
     pub(super) fn take(self, paid: u64, now: u64) -> (u64, Result<(), Duration>) {
-        // If the bucket is ahead of the clock by more than a full burst, the interval was shortened
-        // or the clock was set back.
+        // The bucket is ahead of the clock by more than a full burst only if the interval was
+        // shortened or the clock was set back. It is then limited to a full burst.
         let full = now.saturating_add(self.depth);
         let paid = paid.clamp(now, full);
         let next = paid.saturating_add(self.interval);
         if next <= full { (next, Ok(())) } else { (paid, Err(Duration::from_nanos(next - full))) }
     }
 
-    /// Reports whether a request at the time `now` would pass.
     pub(super) fn look(self, paid: u64, now: u64) -> Result<(), Duration> {
         self.take(paid, now).1
     }
 }
 
 impl Bucket {
-    /// Counts one request in the bucket if the request may pass.
-    ///
-    /// If several threads call this at once, no more requests pass in total than the quota allows:
-    /// the bucket is one atomic word, which is updated by compare-and-swap.
+    /// Counts one request in the bucket if the request may pass. If several threads call this at
+    /// once, no more requests pass in total than the quota allows.
     ///
     /// # Errors
     ///
@@ -113,7 +109,7 @@ pub struct RateKey<'a> {
     pub sender: RateSender,
 }
 
-/// The sender of a request, by the result of checking its claim.
+/// The sender of a request, after its claim to be a crawler was checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RateSender {
     /// The sender is the crawler that it claims to be. All requests of that crawler share one
@@ -128,8 +124,8 @@ pub enum RateSender {
 }
 
 impl RateSender {
-    /// Returns the sender of a request according to the result of verifying its claim. Calls
-    /// `address` only if the claim is neither verified nor refuted.
+    /// Returns the sender of a request. `identity` is the result of checking its claim to be a
+    /// crawler. Calls `address` only if the claim is neither verified nor refuted.
     pub fn of(identity: Identity, address: impl FnOnce() -> Option<IpAddr>) -> Self {
         match identity {
             Identity::Verified(_) => Self::Verified,

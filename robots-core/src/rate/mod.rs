@@ -1,6 +1,6 @@
 //! Rate limiting of crawlers, with one word of memory per sender. The Tower layer uses this module.
-//! Use it directly in frameworks without Tower, or to limit rates in a store that several processes
-//! share.
+//! Use it directly in frameworks without Tower, or to keep the buckets in a store that several
+//! processes share.
 //!
 //! A [`Quota`] is an interval and a burst. A bucket enforces the quota with the generic cell rate
 //! algorithm (GCRA). The bucket stores the time when it will be full again. Each request that
@@ -10,8 +10,8 @@
 //! The choice of the bucket is important for security:
 //!
 //! - All requests of a verified crawler share one bucket, which no other sender uses.
-//! - A client that only claims to be a crawler shares a bucket with its network. Otherwise, anybody
-//!   could use up the real crawler's requests by sending its name.
+//! - A client that only claims to be a crawler shares a bucket with the other clients in its
+//!   network. Otherwise, anybody could use up the real crawler's requests by sending its name.
 //! - All impostors of one crawler share a bucket.
 //!
 //! [`SiteBuckets`] finds the bucket of a [`RateKey`]. The buckets of a crawler's name are allocated

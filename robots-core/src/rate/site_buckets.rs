@@ -5,7 +5,7 @@
 //! opened again under the same name (`LiveBuilder::counted_as`), it uses the same buckets. So a
 //! reload does not give any sender a new burst.
 //!
-//! The names are only those in the registry and in the file, so there are few.
+//! Only crawler names in the registry and in the robots.txt have buckets, so there are few.
 //! [`SiteBuckets::MAX_NAMES`] limits their number. Times are measured on a monotonic clock from the
 //! creation of the `CompileCache`, which all sites of a process share.
 
@@ -20,11 +20,9 @@ use super::gcra::{Bucket, Quota, RateKey, RateSender, nanoseconds};
 use crate::agent::Network;
 use crate::rules::ProductToken;
 
-/// Finds the bucket of a sender. Cloning is cheap, and clones share the buckets. A reload can pass
-/// a clone to the new snapshot, so that no sender gets a new burst.
+/// Finds the bucket of a sender. Cloning is cheap, and clones share the buckets.
 ///
-/// Memory for a name is allocated on the first request with this name. If there are already
-/// [`SiteBuckets::MAX_NAMES`] names, other names use the [`NetworkBuckets`].
+/// If there are already [`SiteBuckets::MAX_NAMES`] names, other names use the [`NetworkBuckets`].
 #[derive(Clone)]
 pub struct SiteBuckets {
     pub(super) shared: Arc<SharedBuckets>,
@@ -38,7 +36,7 @@ pub(super) struct SharedBuckets {
 }
 
 impl SiteBuckets {
-    /// Maximum number of crawler names that have buckets here.
+    /// Maximum number of crawler names with buckets of their own.
     pub const MAX_NAMES: usize = NameBuckets::CAPACITY;
 
     /// Creates empty buckets. `site` is a number that distinguishes this site from other sites that
@@ -60,7 +58,7 @@ impl SiteBuckets {
         }
     }
 
-    /// Reports whether a request of a sender would pass, without counting it in the bucket.
+    /// Reports whether a request from a sender would pass, without counting it in the bucket.
     ///
     /// # Errors
     ///
@@ -72,8 +70,8 @@ impl SiteBuckets {
         }
     }
 
-    /// Returns the bucket for a key. If the key has no bucket here, returns `Err` with the key's
-    /// hash in `networks`.
+    /// Returns the bucket for a key. If the bucket is in `networks` instead, returns `Err` with the
+    /// hash that selects it there.
     fn bucket(&self, key: &RateKey<'_>) -> Result<&Bucket, u64> {
         let (site, hasher) = (self.shared.site, &self.networks.hasher);
         // IPv6 clients are counted by /64, because a client can choose the last 64 bits of its
@@ -103,12 +101,11 @@ crate::debug_as!(|it| SiteBuckets { site: it.shared.site, names: it.shared.names
 /// with the first name.
 const LISTS: usize = 64;
 
-/// Buckets for a limited number of crawler names. The buckets of a name are created on its first
-/// request.
+/// Buckets for a limited number of crawler names.
 ///
 /// A delay in a group for `*` applies to hundreds of registered crawlers, but only a few of them
-/// visit a site. So the buckets of a name are created on its first request. They are never removed,
-/// so lookups need no lock.
+/// visit a site. So the buckets of a name are created on the first request with this name. They are
+/// never removed, so lookups need no lock.
 #[derive(Default)]
 pub(super) struct NameBuckets {
     lists: OnceLock<Box<[EntryLink; LISTS]>>,
@@ -116,7 +113,6 @@ pub(super) struct NameBuckets {
     hasher: RandomState,
 }
 
-/// The link to the next element of a list; empty at the end of the list.
 type EntryLink = OnceLock<Box<NameEntry>>;
 
 struct NameEntry {
@@ -125,7 +121,6 @@ struct NameEntry {
     next: EntryLink,
 }
 
-/// The buckets of one crawler. Each bucket is one atomic.
 #[derive(Debug, Default)]
 pub(super) struct TokenBuckets {
     verified: Bucket,
@@ -138,8 +133,7 @@ impl NameBuckets {
     /// Maximum number of names. There are fewer registered crawlers.
     pub(super) const CAPACITY: usize = 4096;
 
-    /// Returns the buckets of a name, and creates them if necessary. `None` if the name is new and
-    /// the maximum number of names is reached.
+    /// Returns `None` if the name is new and the maximum number of names is reached.
     pub(super) fn of(&self, token: &ProductToken) -> Option<&TokenBuckets> {
         let list = self.hasher.hash_one(token) as usize % LISTS;
         let mut link = &self.lists.get_or_init(|| Box::new([const { EntryLink::new() }; LISTS]))[list];
@@ -186,10 +180,10 @@ const WAYS: usize = 8;
 
 /// Buckets for networks. Their number is bounded, and many sites share them.
 ///
-/// The number is bounded because a client can choose its name and, within limits, its address. Each
-/// sender has an entry in a small set of entries. If the set is full, a new sender replaces the
-/// entry whose bucket will be full first, because its sender has been silent the longest in
-/// relation to its interval. A sender whose entry was replaced starts again with a full burst.
+/// The number is bounded because a client can choose its name and, within limits, its address. The
+/// hash of a sender selects a small set of entries. If all entries of the set are in use, a new
+/// sender replaces the entry whose bucket will be full first. A sender whose entry was replaced
+/// starts again with a full burst.
 pub struct NetworkBuckets {
     /// Shards, each with its own lock. A shard is allocated with its first entry; most processes
     /// need no shard.
@@ -207,7 +201,6 @@ pub(super) struct NetworkEntry {
     pub(super) paid: u64,
 }
 
-/// A set of entries, aligned so that it takes exactly two cache lines.
 #[derive(Clone, Copy, Default)]
 #[repr(align(128))]
 pub(super) struct EntrySet(pub(super) [NetworkEntry; WAYS]);
@@ -221,7 +214,6 @@ impl NetworkBuckets {
         Self { shards: [const { OnceLock::new() }; SHARDS], hasher: RandomState::default() }
     }
 
-    /// Counts one request in the bucket of a key if the request may pass.
     fn take(&self, key: u64, quota: Quota, now: Duration) -> Result<(), Duration> {
         let (shard, set) = place(key);
         let shard = self.shards[shard].get_or_init(|| Mutex::new(vec![EntrySet::default(); SETS].into()));
@@ -240,7 +232,6 @@ impl NetworkBuckets {
         taken
     }
 
-    /// Reports whether a request would pass. Does not count the request, and does not add an entry.
     fn look(&self, key: u64, quota: Quota, now: Duration) -> Result<(), Duration> {
         let (shard, set) = place(key);
         let Some(shard) = self.shards[shard].get() else { return Ok(()) };
@@ -250,7 +241,6 @@ impl NetworkBuckets {
     }
 }
 
-/// Returns the index of a key's shard, and the index of its set in this shard.
 const fn place(key: u64) -> (usize, usize) {
     (key as usize % SHARDS, (key >> 16) as usize % SETS)
 }

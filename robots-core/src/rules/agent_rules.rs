@@ -1,5 +1,5 @@
 //! The rules of a robots.txt for a polite crawler. The file is interpreted in two [`Reading`]s, and
-//! every result is the stricter one of the two.
+//! the stricter of the two results counts.
 //!
 //! A crawler does not know how a site's server interprets the site's robots.txt. Most crawlers use
 //! [`Reading::Reference`], and this crate's server side enforces [`Reading::Standard`]. A polite
@@ -15,11 +15,11 @@ use super::{
 /// The rules of a robots.txt for one crawler. [`RobotsTxt::for_token`] creates them.
 #[derive(Debug)]
 pub struct AgentRules {
-    /// The file, compiled once for each reading that the crawler obeys. Contains at least one
-    /// element.
+    /// The file, compiled once for each reading that the crawler obeys; at least one.
     readings: Vec<RuleSet>,
-    /// For each agent, its tokens, and whether the agent obeys `*` if no group has one of these
-    /// tokens. Contains at least one element.
+    /// The agents that were recognised from the crawler's name or `User-Agent` header; at least
+    /// one. Each element contains the agent's tokens, and whether it obeys `*` if no group has one
+    /// of these tokens.
     agents: Vec<(Vec<ProductToken>, Fallback)>,
     stands_for: fn(Name<'_>) -> Vec<ProductToken>,
 }
@@ -33,8 +33,8 @@ impl RobotsTxt {
     /// section 2.2.1).
     ///
     /// A path is disallowed if [`Reading::Standard`] or [`Reading::Reference`] disallows it:
-    /// - Names in the file are compared as a whole (`Our2Bot`), and as google/robotstxt cuts them
-    ///   (`Our`).
+    /// - Names in the file are compared both in full (`Our2Bot`) and as google/robotstxt shortens
+    ///   them (`Our`).
     /// - All spellings of a path are equal: `/%6fur/x` is `/our/x` (RFC 9309, section 2.2.2).
     /// - All [forms](super::PathForm) of a path are checked, such as `/our/x` for `//our/x`.
     ///
@@ -124,8 +124,8 @@ impl AgentRules {
         strictest.expect("there is a reading and an agent")
     }
 
-    /// Returns the time that the crawler should wait between two requests: the longest delay that a
-    /// reading finds in the crawler's groups. `None` if these groups have no delay.
+    /// Returns the time that the crawler should wait between two requests: the longest delay in the
+    /// crawler's groups, in any reading. `None` if these groups have no delay.
     pub fn crawl_delay(&self) -> Option<CrawlDelay<'_>> {
         let selections = self.readings.iter().flat_map(|rules| self.selections(rules));
         let delays = selections.filter_map(Selection::longest_crawl_delay);
@@ -156,8 +156,7 @@ pub(crate) fn product_tokens(agent: &[u8]) -> Option<Vec<ProductToken>> {
     (!is_header).then(|| names.into_iter().flatten().map(ProductToken::new).collect())
 }
 
-/// Returns the product name without its version (`OurBot` for `OurBot 2.0`). It is used only if no
-/// group matches the name with the version.
+/// The result is used only if no group matches the name with the version.
 fn without_version(product: &[u8]) -> Option<&[u8]> {
     let blank = memchr::memrchr(b' ', product)?;
     let is_version = matches!(&product[blank + 1..], [b'v' | b'V', digit, ..] | [digit, ..] if digit.is_ascii_digit());
@@ -182,7 +181,6 @@ mod tests {
             ("ourbot/2.0", "/ours"),
             ("Googlebot-Image", "/star"),
             ("OurBotX", "/star"),
-            // A version after the name is ignored. All other words belong to the name.
             ("OurBot 2.0", "/ours"),
             ("ourbot  v2", "/ours"),
             ("OurBot 2.0/beta", "/ours"),

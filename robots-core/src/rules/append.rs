@@ -38,23 +38,24 @@ pub struct LinePlaces {
     /// The lines that were copied from fragments, in order. Each element contains the line number
     /// in the served file, the index of the fragment and the line number in the fragment.
     lines: Vec<(usize, usize, usize)>,
-    /// Number of the first line after the site's own file.
+    /// Line number of the first line after the site's own file.
     begin: usize,
     /// Length of the site's own file, in bytes.
     own: usize,
 }
 
-/// Comment before a rule that ends the last group of the site's own file.
+/// Comment before the empty `Disallow` line that is appended to the last group of the site's own
+/// file.
 const ENDS_GROUP: &[u8] = b"# Ends the group above, in which some crawlers read no rule";
 
-/// Start of the comment before the groups of a fragment. The title of the fragment follows.
+/// Start of the comment before the groups of a fragment.
 const FROM: &[u8] = b"# From ";
 
 /// The tokens for a name in [`Reading::Standard`](super::Reading::Standard) and in
 /// [`Reading::Reference`](super::Reading::Reference).
 type NameKey = (Option<ProductToken>, ProductToken);
 
-/// A line of a group other than its user-agent lines.
+/// A line of a group that is not a user-agent line.
 #[derive(Debug)]
 pub(crate) struct GroupLine {
     pub(crate) number: usize,
@@ -136,7 +137,6 @@ impl LinePlaces {
     }
 }
 
-/// Writes the lines of the served file and counts them.
 struct Writer {
     out: Vec<u8>,
     lines: usize,
@@ -191,8 +191,8 @@ impl Writer {
                 self.line_of(number, line.number, &robots.bytes()[line.content.clone()]);
             }
             if !has_rule {
-                // Without this line, crawlers that find no rule in this group would add its names
-                // to the next group.
+                // Without this line, crawlers that find no rule in this group would apply the rules
+                // of the next group to the names of this group, too.
                 self.line(b"Disallow:");
             }
         }
@@ -228,8 +228,8 @@ pub(crate) fn group_lines(robots: &RobotsTxt) -> (Vec<Vec<GroupLine>>, usize) {
     (lines, others)
 }
 
-/// Reports whether some crawlers may find no rule in the last group of the file. They would add the
-/// names of an appended group to that group.
+/// Reports whether some crawlers may find no rule in the last group of the file. Such crawlers
+/// would apply the rules of an appended group to the names in the last group, too.
 fn is_last_group_open(robots: &RobotsTxt) -> bool {
     let mut is_open = false;
     for (_, field, _) in robots.fields() {
@@ -260,7 +260,7 @@ fn select<'f>(
 ) -> (MergedGroups<'f>, Vec<Name<'f>>) {
     let mut left_out = Vec::new();
     let mut left_keys = HashSet::new();
-    // The new names in the order of the file, each with the indexes of its groups.
+    // Each name with the indexes of its groups.
     let mut names: Vec<(Name<'f>, Vec<usize>)> = Vec::new();
     let mut known: HashMap<NameKey, usize> = HashMap::new();
     for (index, group) in robots.groups().enumerate() {
@@ -289,7 +289,7 @@ fn select<'f>(
     (merge(names, lines), left_out)
 }
 
-/// Merges the groups of each name. Names with the same groups share a merged group.
+/// Names with the same groups share a merged group.
 fn merge<'f>(names: Vec<(Name<'f>, Vec<usize>)>, lines: &[Vec<GroupLine>]) -> MergedGroups<'f> {
     let sizes: Vec<usize> = lines.iter().map(|lines| lines.iter().map(|line| line.content.len() + 1).sum()).collect();
     let mut groups: MergedGroups<'f> = Vec::new();
@@ -310,7 +310,6 @@ fn merge<'f>(names: Vec<(Name<'f>, Vec<usize>)>, lines: &[Vec<GroupLine>]) -> Me
     groups
 }
 
-/// Returns every group once, unmerged, with its names.
 fn as_written<'f>(names: &[(Name<'f>, Vec<usize>)], count: usize) -> MergedGroups<'f> {
     let mut groups: MergedGroups<'f> = (0..count).map(|index| (vec![index], Vec::new())).collect();
     for (name, of) in names {
@@ -330,13 +329,14 @@ fn listed(names: &[Name<'_>]) -> String {
     first_few(names.iter().map(short), MAX_LISTED)
 }
 
-/// Maximum length of a title, in characters. Longer titles are cut.
+/// Maximum length of a title, in characters.
 const MAX_TITLE_LENGTH: usize = 120;
 
-/// A list of groups that other people maintain. [`RobotsTxt::append`] appends it to a robots.txt.
+/// A list of groups, maintained by somebody else, that [`RobotsTxt::append`] appends to a
+/// robots.txt.
 ///
 /// A list must be UTF-8 without control characters, must not be HTML, and must name at least one
-/// crawler. So an error page or a wrong file cannot replace a list.
+/// crawler. So an error page or a wrong file is not accepted as a list.
 ///
 /// ```
 /// use robots_core::rules::Fragment;
@@ -364,9 +364,9 @@ impl Fragment {
         served.split(|octet| *octet == b'\n').filter_map(|line| line.strip_prefix(FROM))
     }
 
-    /// Returns a served file without the appended groups. They begin with the first comment that
-    /// [`RobotsTxt::append`] wrote. `own` is another version of the site's own file: a comment that
-    /// also occurs in `own` was not written by [`RobotsTxt::append`].
+    /// Returns a served file without the appended groups. The appended groups begin with the first
+    /// comment that [`RobotsTxt::append`] wrote. `own` is another version of the site's own file.
+    /// If a comment also occurs in `own`, it is taken to be the site's own.
     #[doc(hidden)]
     pub fn without_parts<'s>(served: &'s [u8], own: &[u8]) -> &'s [u8] {
         let is_mark = |line: &&[u8]| *line == ENDS_GROUP || line.starts_with(FROM);
@@ -419,8 +419,8 @@ fn line_ends(text: &[u8]) -> usize {
     text.iter().enumerate().filter(|pair| is_end(*pair)).count()
 }
 
-/// Returns the offset of the first control character or byte that is not UTF-8. Clients might treat
-/// a served file with such bytes as binary.
+/// Returns the offset of the first byte that is a control character or is not valid UTF-8. Clients
+/// might treat a served file with such bytes as binary.
 fn first_unclean(text: &[u8]) -> Option<usize> {
     let is_control = |octet: &u8| matches!(octet, 0..=8 | 0x0E..=0x1F | 0x7F);
     let valid = std::str::from_utf8(text).err().map(|error| error.valid_up_to());

@@ -74,7 +74,7 @@ fn number(digits: &[u8]) -> Option<u32> {
     std::str::from_utf8(digits).ok().filter(|_| is_number)?.parse().ok()
 }
 
-/// The time between two requests of an agent, and the line of the file that states it.
+/// The crawl delay of an agent, and the line of the file that sets it.
 ///
 /// If several lines apply, a crawler should obey the longest delay
 /// ([`AgentRules`](super::AgentRules)). A server enforces the shortest delay: it must not refuse a
@@ -83,7 +83,8 @@ fn number(digits: &[u8]) -> Option<u32> {
 pub struct CrawlDelay<'r> {
     pub(super) document: &'r RobotsTxt,
     pub(super) record: &'r DelayRecord,
-    /// Index in the document of the group's name that matches the agent.
+    /// Index of the user-agent line that matches the agent, among all user-agent lines of the
+    /// document.
     pub(super) name: usize,
 }
 
@@ -102,7 +103,7 @@ impl<'r> CrawlDelay<'r> {
         self.interval().min(Self::MAX_ENFORCED)
     }
 
-    /// Returns the number of the line with this delay.
+    /// Returns the line number of the delay.
     pub const fn line(&self) -> usize {
         self.record.line
     }
@@ -119,23 +120,22 @@ impl<'r> CrawlDelay<'r> {
     }
 }
 
-/// The shortest delay of a set of groups, which a server enforces.
+/// The delay that a server enforces for a set of groups: the shortest one in these groups.
 #[derive(Clone, Copy)]
 pub(super) struct SetDelay {
     pub(super) record: DelayRecord,
-    /// Position of the delay's group within the set. The names that match an agent are stored in
-    /// the order of the groups, so this is also the position of the name.
+    /// Index, within the set, of the group that contains the delay. [`RuleSet`](super::RuleSet)
+    /// stores the matching names in the order of the groups, so the name has the same index.
     pub(super) place: usize,
 }
 
 crate::debug_as!(|it| CrawlDelay::<'_> { interval: it.interval(), line: it.line() });
 
-/// Returns the shortest delay of each set of groups, or an empty list if the file has no delays.
-/// Ignores lines that end after the first `limit` bytes.
+/// Returns an empty list if the file has no delays. Ignores lines that end after the first `limit`
+/// bytes.
 pub(super) fn by_set(document: &RobotsTxt, limit: usize, sets: &[Vec<usize>]) -> Vec<Option<SetDelay>> {
     let lines = document.delays();
     if lines.is_empty() {
-        // Most files have no delays.
         return Vec::new();
     }
     let mut of_group: Vec<Option<DelayRecord>> = vec![None; document.groups().len()];
@@ -154,9 +154,8 @@ pub(super) fn by_set(document: &RobotsTxt, limit: usize, sets: &[Vec<usize>]) ->
     sets.iter().map(of_set).collect()
 }
 
-/// Returns the longest delay of a set of groups, and the index of its group within the set. If
-/// several delays are equally long, returns the first. Ignores lines that end after the first
-/// `limit` bytes.
+/// Returns the longest delay in a set of groups, and the index of its group within the set. Ignores
+/// lines that end after the first `limit` bytes.
 pub(super) fn longest<'r>(document: &'r RobotsTxt, limit: usize, set: &[usize]) -> Option<(&'r DelayRecord, usize)> {
     let lines = document.delays().iter().filter(|line| line.end <= limit);
     let of_set = lines.filter_map(|line| Some((line, set.binary_search(&line.group).ok()?)));

@@ -1,8 +1,8 @@
 //! Parses dictionaries of structured fields (RFC 9651, section 4.2.2).
 //!
-//! The crate `sfv` also parses dictionaries, but is a dependency of the feature `signatures` only.
-//! This parser checks the whole syntax, but returns only what usage preferences need: keys, and
-//! values that are tokens.
+//! The crate `sfv` also parses dictionaries, but only the feature `signatures` depends on it. This
+//! parser checks the whole syntax, but returns only what usage preferences need: keys, and values
+//! that are tokens.
 
 /// Returns the members of a dictionary in their order, without parameters. A value that is not a
 /// token is `None`. If a key is repeated, all of its members are returned, and the last one counts.
@@ -28,7 +28,6 @@ pub(super) fn members(text: &[u8]) -> Option<Vec<(&str, Option<&str>)>> {
     }
 }
 
-/// The part of a field that is not parsed yet.
 struct Rest<'t>(&'t str);
 
 impl<'t> Rest<'t> {
@@ -42,7 +41,6 @@ impl<'t> Rest<'t> {
         self.0 = self.0.trim_start_matches(chars);
     }
 
-    /// Removes the leading characters that `fits` accepts, and returns them.
     fn run(&mut self, fits: impl Fn(char) -> bool) -> &'t str {
         let (run, rest) = self.0.split_at(self.0.find(|char| !fits(char)).unwrap_or(self.0.len()));
         self.0 = rest;
@@ -66,8 +64,8 @@ impl<'t> Rest<'t> {
         Some(())
     }
 
-    /// Parses an item or an inner list, without its parameters. The inner `Option` is the item if
-    /// it is a token.
+    /// Parses an item or an inner list, without its parameters. The inner `Option` is `None` unless
+    /// the item is a token.
     fn item_or_list(&mut self) -> Option<Option<&'t str>> {
         if !self.take('(') {
             return self.bare_item();
@@ -83,7 +81,7 @@ impl<'t> Rest<'t> {
         }
     }
 
-    /// Parses a value. The inner `Option` is the value if it is a token.
+    /// The inner `Option` is `None` unless the value is a token.
     fn bare_item(&mut self) -> Option<Option<&'t str>> {
         let first = self.0.chars().next()?;
         if first.is_ascii_alphabetic() || first == '*' {
@@ -102,7 +100,7 @@ impl<'t> Rest<'t> {
         is_valid.then_some(None)
     }
 
-    /// Parses a number. Returns how many decimals it has.
+    /// Parses a number. Returns the number of digits after the decimal point.
     fn number(&mut self) -> Option<usize> {
         self.take('-');
         let whole = self.run(|char| char.is_ascii_digit()).len();
@@ -113,14 +111,14 @@ impl<'t> Rest<'t> {
         ((1..=12).contains(&whole) && (1..=3).contains(&decimals)).then_some(decimals)
     }
 
-    /// Parses a byte sequence after its first colon. Returns whether it is valid.
+    /// Parses a byte sequence after its first colon.
     fn base64(&mut self) -> bool {
         let content = self.run(|char| char.is_ascii_alphanumeric() || "+/=".contains(char));
         let digits = content.trim_end_matches('=');
         self.take(':') && !digits.contains('=') && digits.len() % 4 != 1 && content.len() - digits.len() <= 2
     }
 
-    /// Parses a string after its first quote. Returns whether it is valid.
+    /// Parses a string after its first quote.
     fn string(&mut self) -> bool {
         loop {
             self.run(|char| matches!(char, ' '..='~') && !matches!(char, '"' | '\\'));

@@ -31,7 +31,7 @@ struct Document {
     usage: Vec<UsageRecord>,
     notes: Vec<Note>,
     has_host: bool,
-    /// Number of bytes after `bytes` in the file, which were not parsed.
+    /// Number of bytes at the end of the file that were not parsed. `bytes` does not contain them.
     unread: usize,
     /// Paths of the sitemaps and licences that the file names, sorted. Computed on first use.
     referred: OnceLock<Vec<Vec<u8>>>,
@@ -44,7 +44,7 @@ impl From<Arc<[u8]>> for RobotsTxt {
     }
 }
 
-/// The names and the rules of a group, as ranges of indexes into the document's names and rules.
+/// Ranges of indexes into the document's names and rules.
 #[derive(Debug)]
 struct GroupRecord {
     names: Range<usize>,
@@ -64,7 +64,7 @@ struct ValueRecord {
     value: Range<usize>,
 }
 
-/// A crawl-delay line of a group, with a number above zero.
+/// A crawl-delay line of a group, with a delay above zero.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DelayRecord {
     pub(super) interval: Duration,
@@ -74,7 +74,7 @@ pub(super) struct DelayRecord {
     pub(super) group: usize,
 }
 
-/// A content-usage or license line.
+/// A content-usage, content-signal or license line.
 #[derive(Debug)]
 pub(super) struct UsageRecord {
     pub(super) directive: Directive,
@@ -162,8 +162,8 @@ impl RobotsTxt {
         Lines::new(&self.0.bytes)
     }
 
-    /// Returns every line that is a field. The number is how many groups have begun in the file up
-    /// to and including this line.
+    /// Returns every line that is a field, with the number of groups that have begun up to and
+    /// including this line.
     pub(crate) fn fields(&self) -> impl Iterator<Item = (Line<'_>, Field<'_>, usize)> {
         let mut begins = self.groups().map(Group::line).peekable();
         let mut begun = 0;
@@ -193,26 +193,21 @@ impl RobotsTxt {
         })
     }
 
-    /// Returns the paths of the sitemaps and licences that the file names. On first use, calls
-    /// `find` to find them.
     pub(super) fn referred(&self, find: impl FnOnce() -> Vec<Vec<u8>>) -> &[Vec<u8>] {
         self.0.referred.get_or_init(find)
     }
 
-    /// Returns notes on the parts of the file that crawlers ignore in every
-    /// [`Reading`], in the order of the file.
-    /// [`RuleSet::notes`](super::RuleSet::notes) reports the parts that only one reading ignores.
+    /// Returns notes on the parts of the file that crawlers ignore in every [`Reading`], in the
+    /// order of the file. [`RuleSet::notes`](super::RuleSet::notes) reports the lines past the size
+    /// limit of one reading.
     pub fn notes(&self) -> &[Note] {
         &self.0.notes
     }
 
-    /// Returns the crawl-delay lines inside groups with a delay above zero, in the order of the
-    /// file.
     pub(super) fn delays(&self) -> &[DelayRecord] {
         &self.0.delays
     }
 
-    /// Returns the content-usage and license lines, in the order of the file.
     pub(super) fn usage(&self) -> &[UsageRecord] {
         &self.0.usage
     }
@@ -327,9 +322,8 @@ impl fmt::Debug for Rule<'_> {
     }
 }
 
-/// Parses a file line by line. Successive user-agent lines name the crawlers of one group, even if
-/// lines other than rules are between them. The first user-agent line after a rule begins another
-/// group.
+/// Successive user-agent lines name the crawlers of one group, even if lines other than rules are
+/// between them. The first user-agent line after a rule begins another group.
 impl Document {
     fn parse(mut self) -> RobotsTxt {
         let bytes = self.bytes.clone();
@@ -361,7 +355,7 @@ impl Document {
             Directive::Sitemap => self.sitemaps.push(at),
             Directive::Host => self.host(line, field.value),
             Directive::CrawlDelay => self.delay(&at, field.value),
-            directive @ (Directive::ContentUsage | Directive::License) => {
+            directive @ (Directive::ContentUsage | Directive::ContentSignal | Directive::License) => {
                 let group = self.groups.len().checked_sub(1);
                 self.usage.push(UsageRecord { directive, line, value: at.value, group });
             }
@@ -369,7 +363,6 @@ impl Document {
         }
     }
 
-    /// Stores a delay that is above zero and belongs to a group.
     fn delay(&mut self, at: &ValueRecord, value: &[u8]) {
         match delay(value) {
             None => self.note(at.line, NoteKind::InvalidCrawlDelay),
@@ -381,8 +374,7 @@ impl Document {
         }
     }
 
-    /// Handles a host line. Only the first valid host line is used. All other host lines get a
-    /// note.
+    /// Only the first valid host line is used.
     fn host(&mut self, line: usize, value: &[u8]) {
         match Host::parse(value) {
             None => self.note(line, NoteKind::InvalidHost),

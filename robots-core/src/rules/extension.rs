@@ -1,15 +1,15 @@
-//! The meaning of the lines of a robots.txt that are neither rules nor sitemaps, and the groups
-//! that contain these lines.
+//! The meaning of the lines of a robots.txt that are neither rules nor sitemaps.
 //!
 //! Verdicts do not depend on these lines. So the document does not store most of them, and parses
 //! them again on demand.
 //!
-//! Three kinds of lines are stored. `Content-Usage` and `License` lines are stored because servers
-//! may repeat their values in responses ([`usage`](super::usage)). `Crawl-delay` lines are stored
-//! because servers may enforce delays. [`RobotsTxt::compile`] finds the shortest delay of each set
-//! of groups, so no search is necessary for a request
-//! ([`Selection::crawl_delay`](super::Selection::crawl_delay)). `Request-rate` and `Visit-time`
-//! lines are parsed but never enforced, because hardly any crawler obeys them.
+//! Four kinds of lines are stored. `Content-Usage` and `License` lines are stored because servers
+//! may repeat their values in responses ([`usage`](super::usage)), and `Content-Signal` lines
+//! because a comparison of two files shows their changes. `Crawl-delay` lines are stored because
+//! servers may enforce delays. [`RobotsTxt::compile`] finds the delay for each crawler in advance,
+//! so requests need no search ([`Selection::crawl_delay`](super::Selection::crawl_delay)).
+//! `Request-rate` and `Visit-time` lines are parsed but never enforced, because hardly any crawler
+//! obeys them.
 
 use std::time::Duration;
 
@@ -45,7 +45,7 @@ pub enum Meaning<'r> {
     RequestRate(RequestRate),
     /// Time of day when a crawler may fetch pages.
     VisitTime(TimeWindow),
-    /// Query parameters that do not change the content of some pages.
+    /// Query parameters that do not change the content of the pages below a path.
     #[non_exhaustive]
     CleanParam {
         /// The names of the parameters.
@@ -104,8 +104,8 @@ impl RobotsTxt {
     }
 
     /// Reports whether this path, in any of its forms, is the path of a sitemap or licence that the
-    /// file names. Ignores the host in the file. If the URL in the file has no query, also ignores
-    /// the query of `path`.
+    /// file names. Ignores the hosts of the URLs in the file. If the URL in the file has no query,
+    /// also ignores the query of `path`.
     #[doc(hidden)]
     pub fn refers_to(&self, path: &RequestPath<'_>) -> bool {
         let referred = self.referred(|| {

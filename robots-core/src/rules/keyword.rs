@@ -15,8 +15,8 @@ pub struct ValueError {
     known: &'static [&'static str],
 }
 
-/// Implements `as_str`, `Display` and `FromStr` for an enum. The message of the [`ValueError`]
-/// contains the noun, such as "a mode": `"refuze" is not a mode`.
+/// Implements `as_str`, `Display` and `FromStr` for an enum. For the noun "a mode", the message of
+/// the [`ValueError`] begins with `"refuze" is not a mode`.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! keywords {
@@ -86,14 +86,12 @@ impl ValueError {
         Self { text, message, known: &[] }
     }
 
-    /// Creates an error about the content of a file. For this error, [`ValueError::text`] returns
-    /// the name of the file.
+    /// Creates an error about the content of the file `name`.
     pub(super) fn of_message(name: &str, message: &str) -> Self {
         Self { text: name.to_owned(), message: message.to_owned(), known: &[] }
     }
 
-    /// Creates an error about a string that may be long. The message quotes at most its first 256
-    /// characters.
+    /// Creates an error whose message quotes at most the first 256 characters of `text`.
     pub(crate) fn of_any(text: &str, fault: impl fmt::Display) -> Self {
         Self::new(text.chars().take(256).collect::<String>(), fault)
     }

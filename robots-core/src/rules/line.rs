@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-/// Maximum number of bytes of a line that are parsed. All later bytes of the line are ignored.
+/// Maximum number of bytes of a line that are parsed, as in the reference parser.
 pub(crate) const MAX_LINE: usize = 2083 * 8 - 1;
 
 /// A line as written in the file.
@@ -28,8 +28,8 @@ pub enum LineKind<'a> {
     Comment,
     /// A field name, a separator and a value, which may be empty.
     Field(Field<'a>),
-    /// A line without a separator, or without a name before the separator. It is ignored in every
-    /// reading.
+    /// A line without a separator, or without a name before the separator. Every
+    /// [`Reading`](super::Reading) ignores such a line.
     Malformed,
 }
 
@@ -59,7 +59,7 @@ pub struct Field<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Directive {
-    /// Name of a crawler that the group is for.
+    /// Name of a crawler; the rules of the group apply to this crawler.
     UserAgent,
     /// A rule that allows.
     Allow,
@@ -89,8 +89,8 @@ pub enum Directive {
     Other,
 }
 
-/// The names of the main directives, in the order of comparison. Includes the misspellings that the
-/// reference parser accepts.
+/// The names of the main directives. A field name is compared with them in this order. Includes the
+/// misspellings that the reference parser accepts.
 const NAMES: [(&str, Directive); 12] = [
     ("user-agent", Directive::UserAgent),
     ("useragent", Directive::UserAgent),
@@ -136,7 +136,6 @@ impl Directive {
         ("License", Self::License),
     ];
 
-    /// Returns every name that stands for a directive, including misspellings.
     pub(crate) fn names() -> impl Iterator<Item = (&'static str, Self)> {
         Self::SPELLINGS.into_iter().chain(NAMES)
     }
@@ -181,9 +180,9 @@ impl<'a> Line<'a> {
         self.range.end == self.file.len()
     }
 
-    /// If the file ends within a field name or before its colon, for example because it is still
-    /// being written, returns the name. `None` if a line end or a comment follows, or if no known
-    /// field name begins with these bytes.
+    /// If the file ends with this line, and the line is only a known field name or the beginning of
+    /// one, returns these bytes. Such a file may be incomplete, because it is still being written.
+    /// `None` if a line end or a comment follows.
     ///
     /// ```
     /// use robots_core::rules::RobotsTxt;
@@ -232,7 +231,6 @@ impl<'a> Line<'a> {
     }
 }
 
-/// Iterates over the lines of a file.
 #[derive(Clone, Debug)]
 pub(super) struct Lines<'a> {
     file: &'a [u8],
@@ -258,14 +256,12 @@ impl<'a> Iterator for Lines<'a> {
     }
 }
 
-/// Reports whether `text` starts with `start`, ignoring case.
 #[inline]
 pub(crate) fn starts_with(text: &[u8], start: &[u8]) -> bool {
     text.get(..start.len()).is_some_and(|text| text.eq_ignore_ascii_case(start))
 }
 
-/// Returns the length of the byte order mark at the start of the file. As in the reference parser,
-/// the mark may be incomplete.
+/// As in the reference parser, the byte order mark may be incomplete.
 pub(super) fn bom_length(file: &[u8]) -> usize {
     file.iter().zip([0xEF, 0xBB, 0xBF]).take_while(|(have, want)| **have == *want).count()
 }
@@ -281,7 +277,6 @@ fn split(text: &[u8]) -> Option<(usize, bool)> {
     memchr::memchr2(b' ', b'\t', &text[at + rest..]).is_none().then_some((at, false))
 }
 
-/// Reports whether a byte is ASCII white space, including vertical tab.
 pub(super) const fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | 0x0B | 0x0C | b'\r')
 }

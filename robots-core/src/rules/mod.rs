@@ -103,8 +103,8 @@ keywords!(Access, "an access", {
 });
 
 keyword_enum! {
-    /// An interpretation of robots.txt. Readings interpret names, patterns and the size limit
-    /// differently:
+    /// An interpretation of robots.txt. Readings differ in how they interpret names and patterns,
+    /// and in the size limit:
     ///
     /// | | `Reference` | `Standard` | `Legacy` |
     /// |---|---|---|---|
@@ -136,7 +136,6 @@ impl Reading {
     /// requires at least 500 KiB.
     pub const STANDARD_LIMIT: usize = 512_000;
 
-    /// Returns the maximum number of bytes of a file that this reading compiles.
     pub(super) const fn limit(self) -> usize {
         match self {
             Self::Reference => index::MAX_READ,
@@ -149,8 +148,8 @@ impl Reading {
         self.path_with(target.as_ref(), PathForms::ALL)
     }
 
-    /// Like [`Reading::path`], but only with the forms in `forms`. `Reference` always uses only one
-    /// form.
+    /// Like [`Reading::path`], but limits the path's additional forms to `forms`. `Reference` never
+    /// has additional forms.
     pub(crate) fn path_with(self, target: &[u8], forms: PathForms) -> RequestPath<'_> {
         match self {
             Self::Reference => RequestPath::verbatim(target),

@@ -1,14 +1,13 @@
 //! The path of a request, in all forms that an upstream server may derive from the request target.
 //!
 //! In the standard form, escapes are normalised ([`spelling`](super::spelling)), as RFC 9309,
-//! section 2.2.2, requires. Servers may interpret some *paths* in other ways. A target with such a
-//! path also has other [forms](super::PathForm), which are also compared with the rules. The query
-//! is the same in all forms.
+//! section 2.2.2, requires. Some paths can be interpreted in several ways, and servers differ. For
+//! such a path, other [forms](super::PathForm) are compared with the rules, too. The query is the
+//! same in all forms.
 //!
 //! **A `RequestPath` computes its [other forms](super::PathForm) on first use.** A crafted target
-//! of 8 KiB can have 577 forms, which take four milliseconds to compute. If no group applies to a
-//! request, these forms are never computed. If the standard form is equal to the target, the
-//! `RequestPath` borrows the target.
+//! of 8 KiB can have 577 forms, which take four milliseconds to compute. They are not needed if no
+//! group applies to the request.
 
 use std::borrow::Cow;
 use std::sync::OnceLock;
@@ -28,12 +27,11 @@ pub struct RequestPath<'t> {
     readings: Option<Box<Readings<'t>>>,
 }
 
-/// A target that servers may interpret as different paths.
+/// A target that different servers may interpret as different paths.
 #[derive(Clone, Debug)]
 struct Readings<'t> {
     target: Cow<'t, [u8]>,
-    /// Paths that some servers use instead of the usual path. Only a target without a leading slash
-    /// has such paths.
+    /// Other paths that some servers find in the target; empty if the target begins with a slash.
     further: Vec<Vec<u8>>,
     kinds: PathForms,
     found: OnceLock<Vec<(PathForm, Vec<u8>)>>,
@@ -54,7 +52,8 @@ impl<'t> RequestPath<'t> {
         Self::with_forms(target.as_ref(), PathForms::ALL)
     }
 
-    /// Creates a path like [`RequestPath::new`], but only with the kinds of forms in `kinds`.
+    /// Creates a path like [`RequestPath::new`], but computes only those additional forms whose
+    /// kind is in `kinds`.
     pub(crate) fn with_forms(target: &'t [u8], kinds: PathForms) -> Self {
         if target.starts_with(b"/") && is_plain(target) {
             return Self { form: PathForm::Standard, sent: Cow::Borrowed(target), readings: None };
@@ -102,7 +101,7 @@ impl<'t> RequestPath<'t> {
     }
 
     /// Reports whether a target, as sent, is the site's own `/robots.txt`. This is cheaper than
-    /// [`RequestPath::is_robots_txt`], because it usually creates no path.
+    /// [`RequestPath::is_robots_txt`], because most targets are not parsed.
     ///
     /// Use this function both to serve `/robots.txt` and to count requests for it, so that every
     /// served request is counted.
@@ -148,20 +147,19 @@ impl<'t> RequestPath<'t> {
 }
 
 /// Reports whether an origin-form target contains only bytes that every server interprets in the
-/// same way. The positions of the bytes are ignored, so a target may have only one form even if the
-/// result is `false`.
+/// same way. If the result is `false`, the target may still have only one form.
 ///
-/// Most targets contain only such bytes. The function checks blocks of bytes without an early exit,
-/// because the compiler can vectorise this.
+/// The function checks blocks of bytes without an early exit, because the compiler can vectorise
+/// this.
 fn is_plain(target: &[u8]) -> bool {
     const BLOCK: usize = 16;
     let telling = |octets: &[u8], next: &[u8]| {
         octets.iter().zip(next).fold(false, |any, (octet, next)| any | is_telling(*octet, *next))
     };
     let Some(last) = target.last_chunk::<{ BLOCK + 1 }>() else {
-        // Short targets are checked in the same way, but with a table. For each byte, the table
-        // contains whether `is_telling` is true for the byte alone, and whether it can be true for
-        // a pair with this first or second byte.
+        // Short targets are checked with a table. For each byte, the table records whether
+        // `is_telling` is true for the byte alone, and whether it can be true for a pair that
+        // begins or ends with this byte.
         const ROLES: [u8; 256] = roles();
         let look = |(any, before): (u8, u8), octet: &u8| {
             let roles = ROLES[usize::from(*octet)];
@@ -196,15 +194,15 @@ const fn roles() -> [u8; 256] {
     roles
 }
 
-/// Maximum number of paths of a target without a leading slash, in addition to the usual path.
+/// Maximum number of other paths that some servers find in a target without a leading slash.
 const MAX_FURTHER_FORMS: usize = 2;
 
 fn before_fragment(target: &[u8]) -> &[u8] {
     &target[..memchr::memchr(b'#', target).unwrap_or(target.len())]
 }
 
-/// Returns the usual path of a target that does not begin with `/`, and the paths that some servers
-/// use instead. Some of the paths may be equal.
+/// Returns the path of a target that does not begin with `/`, and the other paths that some servers
+/// find in it. Some of the paths may be equal.
 ///
 /// Servers may disagree on the end of the authority in a URL. For example, a proxy may have built
 /// the URL from a `Host` field with a `?` or `#`, and browsers treat `\` as `/` and accept any

@@ -28,8 +28,7 @@ use crate::keyword_enum;
 /// - two for the slash of a final dot segment (kept or dropped).
 pub(super) const MAX_FORMS: usize = 1 + 2 * 3 * 4 * 3 * 2 * 3 * 2;
 
-/// Reports whether a target may have forms other than its standard form. This scan is cheaper than
-/// computing the forms.
+/// Reports whether a target may have forms other than its standard form.
 pub(super) fn may_have(target: &[u8]) -> bool {
     let (path, _) = split_query(target);
     let behind_dot = |rest: &'_ [u8]| match rest {
@@ -50,21 +49,19 @@ pub(super) fn may_have(target: &[u8]) -> bool {
             .any(|at| matches!(path[at + 1..], [b'2', b'f' | b'F', ..] | [b'5', b'c' | b'C', ..] | [b'u' | b'U', ..]))
 }
 
-/// Returns the other forms of a target, the simplest first. `sent` is its standard form. All
-/// returned forms differ from each other and from `sent`.
+/// Returns the other forms of a target, the simplest first. `sent` is its standard form.
 pub(super) fn of(target: &[u8], sent: &[u8], forms: PathForms) -> Vec<(PathForm, Vec<u8>)> {
     let (path, query) = split_query(target);
     let query = standard(query, TargetPart::Query);
-    // All forms have the same query, so only the paths are compared. The query is appended only to
-    // new forms.
+    // All forms have the same query, so only the paths are compared.
     let path_of = |form: &'_ [u8]| form.len() - query.len();
     let mut found: Vec<(PathForm, Vec<u8>)> = Vec::new();
     for (base, path) in bases(path, forms) {
         let path = Segments { path: Cow::Borrowed(&path), slash: Slash::Own };
         let resolved = path.clone().resolve(forms);
         let merged = path.merge(forms);
-        // The order of resolving and merging matters only if both change the path, because neither
-        // creates segments that the other would change.
+        // The order of resolving and merging matters only if both steps change the path, because
+        // neither step creates segments that the other step would change.
         let (is_resolved, is_merged) = (resolved.is_changed(), merged.is_changed());
         let resolved_first = (is_resolved && is_merged).then(|| resolved.clone().merge(forms));
         let merged_first = is_merged.then(|| merged.resolve(forms));
@@ -92,14 +89,12 @@ pub(super) fn of(target: &[u8], sent: &[u8], forms: PathForms) -> Vec<(PathForm,
     found
 }
 
-/// Reports whether two forms are equal. Compares the last bytes first, because forms may be long
-/// and usually differ at the end.
+/// Compares the last bytes first, because forms may be long and usually differ at the end.
 fn are_equal(one: &[u8], other: &[u8]) -> bool {
     one.len() == other.len() && one.last_chunk::<16>() == other.last_chunk() && one == other
 }
 
-/// Reports whether a path contains these two bytes one after the other. The scan has no early exit,
-/// so that the compiler can vectorise it.
+/// The scan has no early exit, so that the compiler can vectorise it.
 fn holds_pair(path: &[u8], [one, other]: [u8; 2]) -> bool {
     let pairs = path.iter().zip(path.get(1..).unwrap_or_default());
     pairs.fold(false, |any, (octet, next)| any | (*octet == one) & (*next == other))
@@ -131,11 +126,11 @@ fn bases(path: &[u8], forms: PathForms) -> Vec<(PathForm, Cow<'_, [u8]>)> {
     grow(PathForm::Unicode, &decode_unicode);
     // Some servers cut parameters before they decode separators; others do so afterwards.
     grow(PathForm::Parameters, &cut_parameters);
-    // A proxy or `new URL` may resolve dot segments first. The server behind it then applies the
-    // other steps and resolves dot segments again.
+    // A proxy, or `new URL` in JavaScript, may resolve dot segments first. The server behind it
+    // then applies the other steps and resolves dot segments again.
     grow(PathForm::Resolved, &|path| before_others(path, |path| path.resolve(forms)));
-    // After merging, a path has no `//` and thus no authority. So merging first matters only if a
-    // `%` or `;` is left for a later step.
+    // A merged path has no `//` and thus no authority. So this step is useful only if the path
+    // still contains a `%` or `;` for a later step.
     grow(PathForm::Merged, &|path| {
         memchr2(b'%', b';', path).and_then(|_| before_others(path, |path| path.merge(forms).resolve(forms)))
     });
@@ -169,7 +164,6 @@ fn decode_unicode(path: &[u8]) -> Option<Vec<u8>> {
     Some(standard(&out, TargetPart::Query).into_owned())
 }
 
-/// Returns the UTF-16 code unit of `%uXXXX` at the start of `octets`.
 fn unicode_unit(octets: &[u8]) -> Option<u16> {
     let [b'%', b'u' | b'U', digits @ ..] = octets else { return None };
     let digits: &[u8; 4] = digits.first_chunk()?;
@@ -179,7 +173,6 @@ fn unicode_unit(octets: &[u8]) -> Option<u16> {
     })
 }
 
-/// Cuts each segment at its first `;`.
 fn cut_parameters(path: &[u8]) -> Option<Vec<u8>> {
     memchr(b';', path)?;
     let name = |segment: &'_ [u8]| memchr(b';', segment).unwrap_or(segment.len());
@@ -187,15 +180,14 @@ fn cut_parameters(path: &[u8]) -> Option<Vec<u8>> {
     Some(segments.join(&b'/'))
 }
 
-/// Applies a step to the segments of a path before other steps. Returns `None` if the step changes
-/// nothing, or if no later step would change the result.
+/// Applies `step` to the segments of a path before all other steps. Returns `None` if `step`
+/// changes nothing, or if no later step would change the result.
 fn before_others(path: &[u8], step: impl Fn(Segments<'_>) -> Segments<'_>) -> Option<Vec<u8>> {
     let changed = step(Segments { path: Cow::Borrowed(path), slash: Slash::Own }).path;
     let finds = [cut_parameters, behind_authority, |path: &[u8]| decode(path, b"/\\")];
     (*changed != *path && finds.iter().any(|find| find(&changed).is_some())).then(|| changed.into_owned())
 }
 
-/// Replaces the escapes of these separators by `/`.
 fn decode(path: &[u8], separators: &[u8]) -> Option<Vec<u8>> {
     let is_separator = |at: &usize| escaped(&path[*at..]).is_some_and(|octet| separators.contains(&octet));
     let mut found = memchr_iter(b'%', path).filter(is_separator).peekable();
@@ -220,14 +212,13 @@ fn behind_authority(path: &[u8]) -> Option<Vec<u8>> {
     (slashes >= 2).then(|| memchr(b'/', authority).map_or(b"/".to_vec(), |end| authority[end..].to_vec()))
 }
 
-/// A path while its segments are resolved and merged.
 #[derive(Clone)]
 struct Segments<'p> {
     path: Cow<'p, [u8]>,
     slash: Slash,
 }
 
-/// Where a slash at the end of a path comes from.
+/// The origin of a slash at the end of a path.
 #[derive(Clone, Copy)]
 enum Slash {
     /// The client sent the slash, if any.
@@ -237,7 +228,7 @@ enum Slash {
 }
 
 impl Segments<'_> {
-    /// Reports whether a step has changed the path. Unchanged paths are borrowed.
+    /// Unchanged paths are borrowed.
     const fn is_changed(&self) -> bool {
         matches!(self.path, Cow::Owned(_))
     }
@@ -273,7 +264,6 @@ impl Segments<'_> {
         Self { path: out.into(), slash }
     }
 
-    /// Removes empty segments, so that several slashes become one.
     fn merge(self, forms: PathForms) -> Self {
         if !forms.contains(PathForm::Merged) || !holds_pair(&self.path, *b"//") {
             return self;
@@ -293,9 +283,9 @@ keyword_enum! {
     /// needed, the form is named after the step that comes last in this list.
     #[derive(PartialOrd, Ord)]
     PathForm, "a form of a path", {
-        /// The bytes as sent, as the reference parser compares them.
+        /// The path and query as the client sent them. The reference parser compares this form.
         Verbatim = "verbatim",
-        /// The form with normalised escapes. All other bytes are as sent.
+        /// The form with normalised escapes. Its segments are as sent.
         Standard = "standard",
         /// The form without dot segments (RFC 3986, section 5.2.4). The slash before a final dot
         /// segment may also be removed.
@@ -317,21 +307,19 @@ keyword_enum! {
 }
 
 impl PathForm {
-    /// The forms that a policy can leave out.
+    /// The forms that a policy can disable.
     pub const OPTIONAL: [Self; 6] =
         [Self::Resolved, Self::Merged, Self::Decoded, Self::Parameters, Self::Unicode, Self::Authority];
 }
 
-/// A set of the forms that are compared in addition to the form as sent ([`PathForm::Verbatim`] or
+/// The forms that are compared in addition to the first form ([`PathForm::Verbatim`] or
 /// [`PathForm::Standard`]), one bit per form.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PathForms(u8);
 
 impl PathForms {
-    /// All forms.
     pub(crate) const ALL: Self = Self(u8::MAX);
 
-    /// No form except the form as sent.
     pub(crate) const NONE: Self = Self(0);
 
     pub(super) const fn contains(self, form: PathForm) -> bool {

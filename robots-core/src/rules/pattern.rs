@@ -1,11 +1,11 @@
 //! Path patterns: the values of allow and disallow lines.
 //!
-//! **`%2A` and `%24` are a literal `*` and `$`** in patterns (RFC 9309, section 2.2.3), so they are
-//! also decoded in the standard form of targets. A pattern stores its literals separately from its
-//! wildcards. A literal after a `*` may match in the path or in the query, and the standard form of
-//! reserved bytes is different in paths and in queries. So a pattern with such a literal has up to
-//! three encoded forms with the same priority. In real files, 18 of 97,047 rules have several
-//! forms.
+//! **In patterns, `%2A` and `%24` stand for a literal `*` and `$`** (RFC 9309, section 2.2.3). So
+//! the standard form of request targets also contains `*` and `$` instead of these escapes. A
+//! pattern stores its literals separately from its wildcards. A literal after a `*` may match in
+//! the path or in the query, and the standard form of reserved bytes is different in paths and in
+//! queries. So a pattern with such a literal has up to three encoded forms with the same priority.
+//! In real files, 18 of 97,047 rules have several forms.
 
 use std::fmt;
 
@@ -31,8 +31,8 @@ impl PathPattern {
         vec![Self::new(b"/.well-known/", Reading::Standard)]
     }
 
-    /// Parses patterns of exempt paths like [`PathPattern::parse`]. Rejects patterns of routers
-    /// (`/api/{*rest}`), because they would exempt nothing.
+    /// Parses the patterns of exempt paths, each with [`PathPattern::parse`]. Rejects route
+    /// patterns with braces (`/api/{*rest}`), because they would exempt nothing.
     pub(crate) fn parse_exempt<P: AsRef<[u8]>>(patterns: impl IntoIterator<Item = P>) -> Result<Vec<Self>, ValueError> {
         let parse = |written: P| {
             let written = written.as_ref();
@@ -75,7 +75,7 @@ impl PathPattern {
     }
 
     /// Returns the priority of the pattern, which decides between patterns that match: its length
-    /// as written, in bytes. A byte ≥ 0x80 has the length of its escape.
+    /// as written, in bytes. A byte ≥ 0x80 counts as three bytes, the length of its escape.
     #[doc(hidden)]
     pub const fn priority(&self) -> usize {
         self.priority
@@ -87,8 +87,7 @@ impl PathPattern {
         self.texts.iter().any(|text| text::matches(text, path))
     }
 
-    /// Reports whether two patterns are spellings of the same pattern and thus match the same
-    /// paths.
+    /// Reports whether both are spellings of the same pattern, so they match the same paths.
     pub(crate) fn is_spelling_of(&self, other: &Self) -> bool {
         self.texts == other.texts
     }
@@ -118,15 +117,16 @@ pub(crate) fn priority(written: &[u8]) -> usize {
     written.iter().map(|byte| if *byte >= 0x80 { 3 } else { 1 }).sum()
 }
 
-/// If the last segment of an allow pattern begins with `index.htm`, returns the pattern of its
-/// directory. As in the reference parser, the directory is tried if the rule itself does not match.
+/// If the last segment of an allow pattern begins with `index.htm`, returns a pattern that matches
+/// only the directory. As in the reference parser, an allow rule also applies if this pattern
+/// matches.
 pub(super) fn directory_of_index(written: &[u8]) -> Option<Vec<u8>> {
     let slash = memchr::memrchr(b'/', written)?;
     written[slash..].starts_with(b"/index.htm").then(|| [&written[..=slash], b"$"].concat())
 }
 
-/// A rule, or all rules for one crawler, with so many wildcards that a verdict can be slow. The
-/// check of a file reports such rules.
+/// A rule, or all rules for one crawler, with so many wildcards that a verdict can be slow. A check
+/// of the file reports such rules.
 ///
 /// The time of a verdict is proportional to the number of wildcards times the length of the path,
 /// up to a limit per request. For a crafted path, each wildcard takes some nanoseconds, and
@@ -134,8 +134,8 @@ pub(super) fn directory_of_index(written: &[u8]) -> Option<Vec<u8>> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Costly {
-    /// Line of the rule or, if this is about all rules for one crawler, of the crawler's first
-    /// group.
+    /// Line of the rule. If this is about all rules for one crawler, the line of the crawler's
+    /// first group.
     pub line: usize,
     /// Number of wildcards in the rule, or in all rules for the crawler.
     pub wildcards: usize,
@@ -144,17 +144,18 @@ pub struct Costly {
 }
 
 impl Costly {
-    /// Maximum number of wildcards in a pattern that is not reported. No legitimate pattern has
-    /// more.
+    /// Maximum number of wildcards in a pattern. A pattern with more wildcards is reported; no
+    /// legitimate pattern has so many.
     pub const MANY_WILDCARDS: usize = 16;
 
-    /// Maximum number of wildcards in the rules for one crawler if these rules are not reported. At
-    /// worst, matching this number of wildcards takes about a tenth of a millisecond.
+    /// Maximum number of wildcards in all rules for one crawler. If there are more, the rules are
+    /// reported. At worst, matching this number of wildcards takes about a tenth of a millisecond.
     pub const MANY_TOGETHER: usize = 10_000;
 }
 
-/// Returns the costly rules and the costly sets of groups, in the order of the file. Ignores rules
-/// that end after the first `limit` bytes.
+/// Returns the single rules with too many wildcards, and the sets of groups whose rules have too
+/// many wildcards together, in the order of the file. Ignores rules that end after the first
+/// `limit` bytes.
 pub(super) fn find(document: &RobotsTxt, limit: usize, sets: &[Vec<usize>]) -> Vec<Costly> {
     let mut costly = Vec::new();
     let mut of_group = Vec::with_capacity(document.groups().len());

@@ -19,21 +19,22 @@ pub struct RuleSet {
     document: RobotsTxt,
     reading: Reading,
     index: RuleIndex,
-    /// For each section, the indexes of its groups.
+    /// For each section, the indexes of its groups in the document.
     sets: Vec<Vec<usize>>,
-    /// For each group of a section, the matching name, as an index into the document's names.
+    /// For each token, the names that match it, as indexes into the document's names: one name per
+    /// group of the token's section.
     names: Vec<usize>,
     named: HashMap<ProductToken, Section, Folding>,
     star: Option<Section>,
     notes: Vec<Note>,
     costly: Vec<Costly>,
-    /// For each section, its delay; empty if the file has no delays.
+    /// The delay of each section; empty if the file has no delays.
     delays: Vec<Option<SetDelay>>,
-    /// The usage preferences and licences; `None` if the file has neither.
+    /// `None` if the file has neither usage preferences nor licences.
     pub(super) usage: Option<Box<UsageLines>>,
 }
 
-/// The groups that apply together to a token (or to `*`), as positions in a [`RuleSet`].
+/// The groups that apply together to a token or to `*`.
 #[derive(Clone, Copy)]
 struct Section {
     /// Number of the section; tokens with the same groups have the same number.
@@ -42,8 +43,8 @@ struct Section {
     names: usize,
 }
 
-/// The groups of one token in the order of the file. Each pair contains the index of the group and
-/// the index of its matching name.
+/// The groups of one token in the order of the file. Each pair contains the index of a group, and
+/// the index of the name in this group that matches the token.
 type Groups = Vec<(usize, usize)>;
 
 /// Whether the groups for `*` apply if no group names the agent.
@@ -88,12 +89,11 @@ impl RobotsTxt {
         self.compiled(reading, &mut stands_for)
     }
 
-    /// Compiles the document. `stands_for` is a trait object so that the program contains this code
-    /// only once, not once per closure type.
+    /// `stands_for` is a trait object so that the program contains this code only once, not once
+    /// per closure type.
     fn compiled(&self, reading: Reading, stands_for: &mut dyn FnMut(Name<'_>) -> Vec<ProductToken>) -> RuleSet {
         let limit = reading.limit();
         let (named, star) = groups_by_token(self, reading, limit, stands_for);
-        // Tokens with the same groups share a section number.
         let (mut sets, mut names) = (Vec::new(), Vec::new());
         let mut known: HashMap<Vec<usize>, usize> = HashMap::new();
         let mut section_of = |groups: Groups| {
@@ -151,18 +151,17 @@ impl RuleSet {
         self.index.memory() + self.named.capacity() * entry + tokens + groups + lists
     }
 
-    /// Reports whether the file has a group for `*`.
     pub(super) const fn has_star(&self) -> bool {
         self.star.is_some()
     }
 
-    /// Returns the groups of a section.
     #[cfg(feature = "check")]
     pub(super) fn groups_of(&self, section: usize) -> &[usize] {
         &self.sets[section]
     }
 
-    /// Returns the groups of a section, but only for verdicts: [`Verdict::name`] is not correct.
+    /// Do not call [`Verdict::name`] on verdicts of the returned selection, because it does not
+    /// contain the names that matched.
     pub(super) const fn selection(&self, number: usize) -> Selection<'_> {
         Selection { rules: self, section: Some(Section { number, names: 0 }), star: false }
     }
@@ -196,7 +195,6 @@ impl<'r> Selection<'r> {
         self.section.is_some()
     }
 
-    /// Returns the number of the section; `None` if no group applies.
     pub(super) fn section_number(self) -> Option<usize> {
         self.section.map(|section| section.number)
     }
@@ -206,8 +204,8 @@ impl<'r> Selection<'r> {
         self.star
     }
 
-    /// Returns the shortest delay of these groups, which a server enforces; `None` if the groups
-    /// have no delay. Verdicts do not depend on delays.
+    /// Returns the delay that a server enforces: the shortest one in these groups. `None` if the
+    /// groups have no delay. Verdicts do not depend on delays.
     pub fn crawl_delay(self) -> Option<CrawlDelay<'r>> {
         let section = self.section?;
         let SetDelay { record, place } = self.rules.delays.get(section.number)?.as_ref()?;
@@ -215,8 +213,7 @@ impl<'r> Selection<'r> {
         Some(CrawlDelay { document: &self.rules.document, record, name })
     }
 
-    /// Returns the longest delay of these groups, which a crawler should obey; `None` if the groups
-    /// have no delay.
+    /// Returns the delay that a crawler should obey: the longest one in these groups.
     pub(super) fn longest_crawl_delay(self) -> Option<CrawlDelay<'r>> {
         let (document, section) = (&self.rules.document, self.section?);
         let set = &self.rules.sets[section.number];
@@ -224,13 +221,12 @@ impl<'r> Selection<'r> {
         Some(CrawlDelay { document, record, name: self.rules.names[section.names + place] })
     }
 
-    /// Decides on a path in all of its forms. The first form that is disallowed decides. If all
-    /// forms are allowed, the form as sent decides.
+    /// Decides on a path in all of its forms. The first disallowed form decides. If all forms are
+    /// allowed, the first form decides.
     pub fn verdict(self, path: &RequestPath<'_>) -> Verdict<'r> {
         self.verdict_within(path, &mut MatchBudget::new())
     }
 
-    /// Decides on a path within the remaining work budget of a request.
     pub(crate) fn verdict_within(self, path: &RequestPath<'_>, work: &mut MatchBudget) -> Verdict<'r> {
         let sent = self.judge(path.form(), path.as_bytes(), work);
         if sent.access() == Access::Disallow || self.section.is_none() || path.is_canonical() {
@@ -239,7 +235,6 @@ impl<'r> Selection<'r> {
         self.disallowing(path.forms().skip(1), work).next().unwrap_or(sent)
     }
 
-    /// Returns the verdicts on the disallowed forms of a path.
     pub(crate) fn disallowing<'p>(
         self,
         forms: impl Iterator<Item = (PathForm, &'p [u8])>,
@@ -304,7 +299,7 @@ impl<'r> Verdict<'r> {
         self.rules.names.get(names + place).map(|name| self.rules.document.name(*name))
     }
 
-    /// Returns the form of the path that decided.
+    /// Returns the deciding form of the path.
     pub const fn form(&self) -> PathForm {
         self.form
     }
@@ -312,9 +307,7 @@ impl<'r> Verdict<'r> {
 
 crate::debug_as!(|it| Verdict::<'_> { access: it.access(), rule: it.rule(), form: it.form });
 
-/// Returns the groups of every token in the file, and the groups of `*`, in the order of the file.
-///
-/// A name that extends past the first `limit` bytes may be incomplete, so it is ignored.
+/// Ignores a name that extends past the first `limit` bytes, because it may be incomplete.
 fn groups_by_token(
     document: &RobotsTxt,
     reading: Reading,
@@ -345,8 +338,7 @@ fn groups_by_token(
     (named, star)
 }
 
-/// Adds a group unless it is already in the list. Groups are added in ascending order, so it is
-/// enough to check the last one.
+/// Groups are added in ascending order, so it is enough to compare with the last one.
 fn push_once(groups: &mut Groups, group: Group<'_>, name: Name<'_>) {
     if groups.last().is_none_or(|(last, _)| *last != group.index) {
         groups.push((group.index, name.index));

@@ -2,10 +2,10 @@
 //! section 2.2.2).
 //!
 //! All spellings of one path have the same standard form, so standard forms can be compared byte by
-//! byte. In the standard form of a path, an escape is decoded if it has the same meaning as its
-//! byte. All other escapes stay: `%25`, `%2F`, `%3F`, `%23`, `%5C`, control characters, and bytes ≥
-//! 0x80. In a query, escapes of reserved bytes also stay, because `&` separates parameters and
-//! `%26` does not.
+//! byte. In the standard form of a path, an escape is decoded if it has the same meaning as the
+//! byte that it encodes. All other escapes stay: `%25`, `%2F`, `%3F`, `%23`, `%5C`, control
+//! characters, and bytes ≥ 0x80. In a query, escapes of reserved bytes also stay, because `&`
+//! separates parameters and `%26` does not.
 //!
 //! Percent-encoding crates encode or decode whole strings and ignore the meaning of an escape.
 
@@ -22,18 +22,16 @@ pub(super) enum TargetPart {
     Query,
 }
 
-/// Converts bytes to standard form. Borrows bytes that are already in standard form. A backslash is
-/// escaped, because a URI cannot contain a backslash.
-/// [`PathForm::Decoded`](super::PathForm::Decoded) is for servers that treat a backslash as a
-/// slash.
+/// Converts bytes to standard form. A backslash is escaped, because a URI cannot contain a
+/// backslash. [`PathForm::Decoded`](super::PathForm::Decoded) is for servers that treat a backslash
+/// as a slash.
 ///
 /// `%2A` and `%24` are decoded in both parts, because they are the only spelling of a literal `*`
 /// and `$` in patterns (RFC 9309, section 2.2.3). The caller stores a literal `*` of a pattern
 /// separately from wildcards.
 ///
-/// A `%` that does not begin an escape usually stays. It is written as `%25` if it would begin an
-/// escape after the escapes behind it are decoded. So `%%361` becomes `%2561`, because `%61` would
-/// mean `a`.
+/// A `%` that does not begin an escape usually stays. Such a `%` becomes `%25` only if decoding the
+/// bytes after it would create an escape: `%%361` becomes `%2561`, because `%61` would mean `a`.
 pub(super) fn standard(octets: &[u8], part: TargetPart) -> Cow<'_, [u8]> {
     let path = match part {
         TargetPart::Path => octets.len(),
@@ -47,7 +45,7 @@ pub(super) fn standard(octets: &[u8], part: TargetPart) -> Cow<'_, [u8]> {
 fn standard_from(octets: &[u8], path: impl FnOnce() -> usize) -> Cow<'_, [u8]> {
     let may_change = |octet: &u8| matches!(octet, b'%' | b'\\' | 0x80..);
     let is_ascii = octets.is_ascii();
-    // For ASCII, a faster search is used, because forms of paths are ASCII and a long path may be
+    // ASCII is searched with a faster function: forms of paths are ASCII, and a long path may be
     // converted hundreds of times.
     let next_change = |octets: &[u8]| {
         if is_ascii { memchr2(b'%', b'\\', octets) } else { octets.iter().position(may_change) }
@@ -91,8 +89,6 @@ fn standard_from(octets: &[u8], path: impl FnOnce() -> usize) -> Cow<'_, [u8]> {
     if out == octets { Cow::Borrowed(octets) } else { Cow::Owned(out) }
 }
 
-/// Converts a target (path and query) to standard form. Borrows a target that is already in
-/// standard form.
 pub(super) fn standard_target(target: &[u8]) -> Cow<'_, [u8]> {
     standard_from(target, || split_query(target).0.len())
 }

@@ -1,4 +1,5 @@
-//! Encodes path patterns for comparison (`Text` in the code), and matches them exactly.
+//! Encodes path patterns for comparison, and compares encoded patterns (`text` in the code) with
+//! paths.
 //!
 //! All compared bytes are ASCII, because bytes ≥ 0x80 are escaped both in patterns and in paths. So
 //! bytes ≥ 0x80 are available as markers. An encoded pattern consists of literals with markers
@@ -31,20 +32,20 @@ const END: u8 = 0xFF;
 /// following literal.
 const STAR: u8 = 0x80;
 
-/// Number of positions where a literal is compared directly before a search starts. If the literal
-/// is at one of the first positions, comparing is faster than searching.
+/// Number of positions at the start of the path where a literal is compared directly. If the
+/// literal is at one of these positions, comparing is faster than searching.
 const NEAR: usize = 16;
 
-/// Maximum number of occurrences of the rare byte where the literal is compared. If none of them
-/// matches, an algorithm with guaranteed linear cost continues the search.
+/// Maximum number of occurrences of the rare byte that are tried. If the literal matches at none of
+/// them, an algorithm with guaranteed linear cost continues the search.
 const FALSE_STARTS: usize = 8;
 
 /// The most common bytes in paths, most common first.
 const USUAL: &[u8] = b"/eaitonsrlcdpmu-ghb1f2y0.v3k5498w67x_jzqESATCMP";
 
 /// Maximum number of encoded forms of a pattern. If more than two literals have different standard
-/// forms in path and query, all literals after the second are encoded for the same part as the
-/// second.
+/// forms in path and query, all literals after the second are encoded for the same part of the
+/// target (path or query) as the second.
 pub(super) const MAX_TEXTS: usize = 3;
 
 /// The position where the query begins in an encoded pattern.
@@ -57,8 +58,8 @@ pub(super) enum Query {
     Before(usize),
 }
 
-/// Returns the positions where the query may begin in a pattern. The pattern is encoded once for
-/// each position. Almost all patterns have only one position.
+/// Returns the positions where the query may begin in a pattern. Almost all patterns have only one
+/// position.
 pub(super) fn queries(written: &[u8], reading: Reading) -> impl Iterator<Item = Query> {
     let path = match reading {
         Reading::Reference => &b""[..],
@@ -70,7 +71,6 @@ pub(super) fn queries(written: &[u8], reading: Reading) -> impl Iterator<Item = 
     std::iter::once(Query::AsWritten).chain(differing.take(MAX_TEXTS - 1))
 }
 
-/// Appends an encoded form of a pattern.
 pub(super) fn write(out: &mut Vec<u8>, written: &[u8], reading: Reading, query: Query) {
     if reading == Reading::Legacy && !matches!(written, [] | [b'/' | b'*', ..]) {
         out.push(b'/');
@@ -105,7 +105,7 @@ pub(super) fn split_prefix(text: &[u8]) -> (&[u8], &[u8]) {
     text.split_at(text.iter().position(|octet| is_mark(*octet)).unwrap_or(text.len()))
 }
 
-/// Returns the literals after the wildcards.
+/// Returns all literals except the literal prefix.
 pub(super) fn literals(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     text.split(|octet| is_mark(*octet)).skip(1).filter(|literal| !literal.is_empty())
 }
@@ -119,7 +119,6 @@ pub(super) enum Tail {
     Wild,
 }
 
-/// Returns the kind of the second value that [`split_prefix`] returned.
 pub(super) fn tail(rest: &[u8]) -> Tail {
     match rest {
         [] => Tail::Open,
@@ -128,8 +127,8 @@ pub(super) fn tail(rest: &[u8]) -> Tail {
     }
 }
 
-/// Returns an encoded pattern with the byte `any` instead of each wildcard. Adds another `any` at
-/// the end unless the pattern is anchored there.
+/// Replaces each wildcard with the byte `any`. Adds another `any` at the end unless the pattern is
+/// anchored there.
 pub(super) fn with_runs(text: &[u8], any: u8) -> Vec<u8> {
     let (body, end) = match text {
         [body @ .., END] => (body, None),
@@ -138,21 +137,18 @@ pub(super) fn with_runs(text: &[u8], any: u8) -> Vec<u8> {
     body.iter().map(|octet| if is_mark(*octet) { any } else { *octet }).chain(end).collect()
 }
 
-/// Reports whether the pattern is anchored at the end of the path.
 pub(super) fn is_anchored(text: &[u8]) -> bool {
     text.ends_with(&[END])
 }
 
-/// A literal that does not occur in the last `end` bytes of the path. Other patterns with the same
-/// literal need not search these bytes again.
+/// A literal that does not occur in the last `end` bytes of the path. It need not be searched there
+/// again for another pattern.
 #[derive(Default)]
 pub(super) struct Missing<'t> {
     literal: &'t [u8],
-    /// Number of bytes at the end of the path that were searched.
     end: usize,
 }
 
-/// Reports whether an encoded pattern matches a path.
 pub(super) fn matches(text: &[u8], path: &[u8]) -> bool {
     let (prefix, rest) = split_prefix(text);
     path.strip_prefix(prefix).is_some_and(|left| fits(rest, left, &mut Missing::default()))
@@ -187,7 +183,7 @@ pub(super) fn fits<'t>(mut rest: &'t [u8], mut left: &[u8], missing: &mut Missin
     }
 }
 
-/// Finds the first occurrence of a literal by searching for its rare byte.
+/// Finds the first occurrence of a literal. `rare` is the offset of the literal's rarest byte.
 fn find(path: &[u8], literal: &[u8], rare: usize) -> Option<usize> {
     let octet = literal[rare];
     let places = path.get(rare..)?;
@@ -209,7 +205,7 @@ fn find(path: &[u8], literal: &[u8], rare: usize) -> Option<usize> {
     memmem::find(&path[start..], literal).map(|at| start + at)
 }
 
-/// Returns how rare a byte is in paths. Rarer bytes have higher numbers.
+/// Rarer bytes have higher numbers.
 pub(super) const fn rarity(octet: u8) -> u8 {
     const RARITY: [u8; 256] = {
         let mut rarity = [USUAL.len() as u8; 256];
@@ -223,8 +219,7 @@ pub(super) const fn rarity(octet: u8) -> u8 {
     RARITY[octet as usize]
 }
 
-/// Returns the position of the rarest byte of a literal. Considers only positions that fit into a
-/// marker other than [`END`].
+/// Considers only positions that fit into a marker other than [`END`].
 fn rarest(literal: &[u8]) -> u8 {
     let within = (0u8..END ^ STAR).zip(literal);
     within.max_by_key(|(at, octet)| (rarity(**octet), u8::MAX - at)).map_or(0, |(at, _)| at)
@@ -234,8 +229,7 @@ const fn is_mark(octet: u8) -> bool {
     octet >= STAR
 }
 
-/// Appends a literal in the form that is compared with paths. If it contains a `?`, sets
-/// `in_query`.
+/// Sets `in_query` if the literal contains a `?`.
 fn write_literal(out: &mut Vec<u8>, literal: &[u8], reading: Reading, in_query: &mut bool) {
     if reading == Reading::Reference {
         return write_reference(out, literal);
@@ -305,8 +299,8 @@ pub enum NoteKind {
     PastLimit,
 }
 
-/// Returns notes on the lines that end after the first `limit` bytes of a file, because they are
-/// ignored.
+/// Returns notes on the lines that are ignored because they end after the first `limit` bytes of
+/// the file.
 pub(super) fn past_limit(file: &[u8], limit: usize) -> Vec<Note> {
     if file.len() <= limit {
         return Vec::new();

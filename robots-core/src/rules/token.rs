@@ -10,7 +10,7 @@ use super::line::is_space;
 /// A product token (RFC 9309, section 2.2.1), in lower case, cheap to clone.
 ///
 /// Tokens are compared as a whole. A token may contain any bytes, because names in real files
-/// contain more than the `[A-Za-z_-]` of the standard (`MJ12bot`, `archive.org_bot`, `Screaming
+/// contain characters outside the standard's `[A-Za-z_-]` (`MJ12bot`, `archive.org_bot`, `Screaming
 /// Frog SEO Spider`).
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ProductToken(Arc<[u8]>);
@@ -80,8 +80,6 @@ impl fmt::Debug for ProductToken {
     }
 }
 
-/// Reports whether the value of a user-agent line stands for every crawler: `*`, alone or followed
-/// by white space and any text.
 pub(super) fn is_star(value: &[u8]) -> bool {
     matches!(value, [b'*']) || matches!(value, [b'*', second, ..] if is_space(*second))
 }

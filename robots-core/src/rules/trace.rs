@@ -18,7 +18,7 @@ use super::{Access, Reading};
 pub struct Trace<'r> {
     /// The groups that apply to the agent, in the order of the file. Empty if no group applies.
     pub groups: Vec<Group<'r>>,
-    /// The forms of the path that were considered. The form as sent comes first.
+    /// The forms of the path, in the order of [`RequestPath::forms`].
     pub forms: Vec<FormTrace<'r>>,
     /// The verdict.
     pub verdict: Verdict<'r>,
@@ -44,8 +44,7 @@ impl<'r> Selection<'r> {
         Trace { groups: self.groups().collect(), forms: path.forms().map(form).collect(), verdict: self.verdict(path) }
     }
 
-    /// Returns the rules that match a path, the deciding rule first. Leaves out rules without a
-    /// pattern.
+    /// The deciding rule comes first. Rules with an empty pattern are left out.
     fn matching(self, path: &[u8]) -> Vec<Rule<'r>> {
         let reading = self.rules.reading();
         let counts = |rule: &Rule<'_>| rule.range().end <= reading.limit();
@@ -56,7 +55,8 @@ impl<'r> Selection<'r> {
             .filter(counts)
             .filter_map(|rule| Some((strength(rule, reading, path)?, rule)))
             .collect();
-        // The longest pattern comes first, then allow before disallow, then the first line.
+        // Sorted by length of the pattern, longest first. If patterns are equally long, allow comes
+        // before disallow, and then the order of the file counts.
         found.sort_by_key(|(strength, rule)| {
             (Reverse(*strength), rule.access() == Access::Disallow, rule.range().start)
         });
@@ -65,21 +65,21 @@ impl<'r> Selection<'r> {
 }
 
 impl<'r> Trace<'r> {
-    /// Returns the form that decided: the first disallowed form or, if no form is disallowed, the
-    /// form as sent.
+    /// Returns the deciding form: the first disallowed form or, if no form is disallowed, the first
+    /// form.
     pub fn deciding(&self) -> Option<&FormTrace<'r>> {
         self.forms.iter().find(|form| form.access() == Access::Disallow).or(self.forms.first())
     }
 }
 
 impl<'r> FormTrace<'r> {
-    /// Returns whether this form alone is allowed.
+    /// Returns whether the rules allow this form. Ignores the other forms of the path.
     pub fn access(&self) -> Access {
         self.rules.first().map_or(Access::Allow, |rule| rule.access())
     }
 }
 
-/// Returns the priority of a rule; `None` if it does not match the path.
+/// Returns `None` if the rule does not match the path.
 fn strength(rule: Rule<'_>, reading: Reading, path: &[u8]) -> Option<usize> {
     let whole = PathPattern::new(rule.pattern(), reading);
     if whole.matches(path) {

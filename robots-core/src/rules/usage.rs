@@ -1,9 +1,10 @@
-//! The lines of a robots.txt about the use of its content: usage preferences (`Content-Usage`,
-//! draft-ietf-aipref-attach-05) and licences (`License`, RSL 1.0).
+//! The lines of a robots.txt about the use of the site's content: usage preferences
+//! (`Content-Usage`, draft-ietf-aipref-attach-05) and licences (`License`, RSL 1.0).
 //!
-//! Any label is accepted, because the set of labels is not final. A value other than `y` and `n`
-//! states no preference. If the line with the longest path cannot be parsed, there is no
-//! preference, because a line with a shorter path could state the opposite.
+//! A preference is a label with a value, such as `train-ai=n`. Any label is accepted, because the
+//! draft may still add labels. If several lines match a path, the line with the longest pattern
+//! counts. If that line cannot be parsed, there is no preference, because a line with a shorter
+//! pattern could state the opposite.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -26,23 +27,22 @@ pub struct UsagePreferences(Arc<str>);
 /// The compiled content-usage and license lines of a file. Sections are sets of groups, as in
 /// [`RuleSet`](super::RuleSet).
 pub(super) struct UsageLines {
-    /// The content-usage lines without duplicates. Several groups may contain the same line.
+    /// The content-usage lines without duplicates.
     pub(super) lines: Vec<UsageLine>,
     pub(super) sections: Vec<SectionUsage>,
-    /// The numbers of the sections, grouped by equal content-usage lines. The first element
-    /// contains the section of `*`.
+    /// The numbers of all sections. Sections with equal content-usage lines are in the same
+    /// element; the section of `*`, if any, is in the first element.
     pub(super) classes: Vec<Vec<usize>>,
     /// The licences of the site, for crawlers whose groups have no licence.
     pub(super) licenses: Vec<Box<str>>,
-    /// Whether licences differ between crawlers.
     pub(super) licenses_differ: bool,
 }
 
 pub(super) struct SectionUsage {
-    /// The content-usage lines, longest path first. Each pair contains an index in
+    /// The content-usage lines, longest pattern first. Each pair contains an index in
     /// `UsageLines::lines` and a line number.
     pub(super) lines: Vec<(u32, usize)>,
-    /// Licences of the groups; `None` if the groups have no licences and the site's licences apply.
+    /// Licences of the groups; `None` if the groups have none, so that the site's licences apply.
     pub(super) licenses: Option<Vec<Box<str>>>,
 }
 
@@ -70,19 +70,20 @@ const MAX_LICENSE: usize = 2048;
 /// Maximum number of licences for one crawler. If there are more, the last ones are ignored.
 const MAX_LICENSES: usize = 8;
 
-/// Cost of comparing a path with a pattern without wildcards, in compared bytes.
+/// Cost of comparing a path with a pattern that has no wildcards, in units of [`MatchBudget`].
 const LOOK: usize = 4;
 
 impl UsagePreferences {
-    /// Parses the preferences in a line or a field, which are a dictionary (RFC 9651). Returns no
-    /// preferences if the value is invalid. If a label is repeated, its last value counts.
+    /// Parses the usage preferences in a line or a response field. They are a dictionary (RFC
+    /// 9651). Returns no preferences if the value is invalid. If a label is repeated, its last
+    /// value counts.
     pub fn parse(value: &[u8]) -> Self {
         let last: BTreeMap<_, _> = dictionary::members(value).unwrap_or_default().into_iter().collect();
         let known = |token: Option<_>| token.filter(|token| matches!(*token, "y" | "n"));
         Self::of(last.into_iter().filter_map(|(label, token)| Some((label, known(token)?))))
     }
 
-    /// Creates preferences from labels and values. The pairs must be sorted by label.
+    /// The pairs must be sorted by label.
     fn of<'l>(pairs: impl Iterator<Item = (&'l str, &'l str)>) -> Self {
         let text = pairs.map(|(label, value)| format!("{label}={value}")).collect::<Vec<_>>().join(", ");
         if text.len() > MAX_PREFERENCES { Self("".into()) } else { Self(text.into()) }
@@ -93,7 +94,7 @@ impl UsagePreferences {
         &self.0
     }
 
-    /// Combines preferences that apply together. If they differ, `n` wins over `y`.
+    /// If the preferences differ in the value of a label, `n` wins over `y`.
     fn and(&self, other: &Self) -> Self {
         let mut all = BTreeMap::new();
         let pairs = self.0.split(", ").chain(other.0.split(", "));
@@ -112,8 +113,8 @@ impl fmt::Display for UsagePreferences {
 }
 
 impl UsageLines {
-    /// Compiles the content-usage and license lines of a file within the size limit of the reading.
-    /// `None` if the file has no such lines. `star` is the section of `*`.
+    /// Returns `None` if the file has no content-usage or license line. `star` is the section of
+    /// `*`.
     pub(super) fn new(
         document: &RobotsTxt,
         reading: Reading,
@@ -121,7 +122,9 @@ impl UsageLines {
         star: Option<usize>,
     ) -> Option<Box<Self>> {
         let mut of_groups: HashMap<Option<usize>, Vec<&UsageRecord>> = HashMap::new();
-        for record in document.usage().iter().filter(|record| record.value.end <= reading.limit()) {
+        let is_compiled =
+            |record: &&UsageRecord| record.directive != Directive::ContentSignal && record.value.end <= reading.limit();
+        for record in document.usage().iter().filter(is_compiled) {
             of_groups.entry(record.group).or_default().push(record);
         }
         if of_groups.is_empty() {
@@ -164,8 +167,8 @@ impl UsageLines {
         Some(Box::new(Self { lines, sections, classes, licenses_differ, licenses: site }))
     }
 
-    /// Returns the preferences of a section for a path, and the number of the first line that
-    /// states them. `None` if there are no preferences, or if the work budget is used up.
+    /// Returns the preferences, and the number of the first line that states them; `None` if there
+    /// are no preferences, or if the work budget is used up.
     pub(super) fn at(
         &self,
         section: usize,
@@ -201,13 +204,12 @@ impl UsageLine {
     }
 }
 
-/// Returns the URLs in the license lines among `records`.
 fn licenses<'r>(document: &RobotsTxt, records: impl Iterator<Item = &'r &'r UsageRecord>) -> Vec<Box<str>> {
     let licenses = records.filter(|record| record.directive == Directive::License);
     licenses.filter_map(|record| license(&document.bytes()[record.value.clone()])).take(MAX_LICENSES).collect()
 }
 
-/// Splits the value of a content-usage line into path and preferences. The default path is `/`.
+/// The default path is `/`.
 pub(super) fn path_and_preferences(value: &[u8]) -> (&[u8], &[u8]) {
     if value.starts_with(b"/") { first_word(value) } else { (b"/", value) }
 }

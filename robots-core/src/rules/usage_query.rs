@@ -1,4 +1,4 @@
-//! Queries the usage preferences for a path, and the licences, of a compiled robots.txt.
+//! Looks up usage preferences and licences in a compiled robots.txt.
 
 #[cfg(feature = "check")]
 use super::document::UsageRecord;
@@ -21,17 +21,24 @@ pub struct Usage {
 }
 
 impl RuleSet {
-    /// Reports whether a group states a usage preference.
+    /// Reports whether a group contains a content-usage line.
     pub fn has_usage(&self) -> bool {
         self.usage.as_ref().is_some_and(|usage| !usage.lines.is_empty())
     }
 
-    /// Reports whether licences differ between crawlers.
+    /// Reports whether the file has a content-usage, content-signal or license line, in any group or
+    /// before the first group.
+    #[cfg(feature = "check")]
+    pub(crate) fn states_usage(&self) -> bool {
+        !self.document().usage().is_empty()
+    }
+
+    /// Reports whether different crawlers have different licences.
     pub fn licenses_differ(&self) -> bool {
         self.usage.as_ref().is_some_and(|usage| usage.licenses_differ)
     }
 
-    /// Returns the URLs of all licences, with possible duplicates.
+    /// Returns the URLs of all licences. They may contain duplicates.
     pub fn licenses(&self) -> impl Iterator<Item = &str> {
         let usage = self.usage.iter();
         usage.flat_map(|usage| {
@@ -64,10 +71,11 @@ impl RuleSet {
 }
 
 impl<'r> Selection<'r> {
-    /// Returns the usage preferences of these groups for a path. The line with the longest path
-    /// decides. `None` if the path is disallowed or there are no preferences.
+    /// Returns the usage preferences of these groups for a path. If several lines match the path,
+    /// the line with the longest pattern decides. `None` if the path is disallowed or there are no
+    /// preferences.
     ///
-    /// Compares only the form of the path as sent with the lines.
+    /// Only the first form of the path is compared with the lines.
     pub fn usage(self, path: &RequestPath<'_>) -> Option<Usage> {
         let (usage, work) = (self.rules.usage.as_ref()?, &mut MatchBudget::new());
         let (preferences, line) = usage.at(self.section_number()?, path, work)?;
@@ -75,7 +83,7 @@ impl<'r> Selection<'r> {
         (is_allowed && !work.is_spent()).then_some(Usage { preferences, line })
     }
 
-    /// Returns the URLs of the licences of these groups or, if the groups have none, of the whole
+    /// Returns the licence URLs of these groups or, if the groups have none, those of the whole
     /// site. Values that cannot be sent in a `Link` field are left out.
     pub fn licenses(self) -> &'r [Box<str>] {
         let Some(usage) = &self.rules.usage else { return &[] };
@@ -83,17 +91,21 @@ impl<'r> Selection<'r> {
         own.unwrap_or(&usage.licenses)
     }
 
-    /// Returns the paths of the content-usage lines of these groups, as written.
     #[cfg(feature = "check")]
     pub(crate) fn usage_paths(self) -> impl Iterator<Item = &'r [u8]> {
+        self.usage_values(Directive::ContentUsage).map(|value| path_and_preferences(value).0)
+    }
+
+    /// `directive` is `ContentUsage`, `ContentSignal` or `License`.
+    #[cfg(feature = "check")]
+    pub(crate) fn usage_values(self, directive: Directive) -> impl Iterator<Item = &'r [u8]> {
         let groups = self.section_number().map_or(&[][..], |number| self.rules.groups_of(number));
         let document = self.rules.document();
         let is_own = move |record: &&UsageRecord| {
             let is_of_group = record.group.is_some_and(|group| groups.binary_search(&group).is_ok());
-            is_of_group && record.directive == Directive::ContentUsage
+            is_of_group && record.directive == directive
         };
-        let records = document.usage().iter().filter(is_own);
-        records.map(move |record| path_and_preferences(&document.bytes()[record.value.clone()]).0)
+        document.usage().iter().filter(is_own).map(move |record| &document.bytes()[record.value.clone()])
     }
 }
 

@@ -60,7 +60,6 @@ pub(super) fn clean_param(value: &[u8]) -> Option<(Vec<&[u8]>, &[u8])> {
     (!parameters.is_empty()).then(|| (names.collect(), path))
 }
 
-/// Names of preferences, each with its value.
 type Preferences<'v> = Vec<(&'v [u8], &'v [u8])>;
 
 /// Parses the value of a content-usage or content-signal line, such as `/path train-ai=n,
@@ -85,7 +84,6 @@ pub(crate) fn delay(value: &[u8]) -> Option<Duration> {
     Duration::try_from_secs_f64(seconds).ok()
 }
 
-/// Reports whether a string begins with `http://` or `https://` and a host.
 pub(crate) fn is_absolute_url(address: &[u8]) -> bool {
     [&b"http://"[..], b"https://"]
         .iter()
@@ -102,7 +100,6 @@ fn is_host_name(name: &str) -> bool {
     name.len() <= 253 && name.split('.').all(is_label) && !last.bytes().all(|octet| octet.is_ascii_digit())
 }
 
-/// Splits a value into its first word and the rest.
 pub(super) fn first_word(value: &[u8]) -> (&[u8], &[u8]) {
     let (word, rest) = value.split_at(value.iter().position(|octet| is_space(*octet)).unwrap_or(value.len()));
     (word, rest.trim_ascii())

@@ -35,33 +35,26 @@ pub struct RobotsTxtBuilder {
     unwritable: Option<ValueError>,
 }
 
-/// Error for values that contain a line break, a NUL or, outside comments, a `#`.
 const OCTET: &str = "contains a line break, a NUL or a \"#\": escape it, for example as \"%23\"";
 
-/// Error for values that begin or end with white space, because crawlers drop it.
 const BLANK: &str = "begins or ends with white space, which crawlers drop: escape it as \"%20\"";
 
-/// Error for a name that is empty, or consists only of a version, quotes, `*` and `+`.
 const NO_CRAWLER: &str = "is not the name of a crawler: write its product token, or \"*\" for every crawler";
 
-/// Error for a pattern that begins with neither `/` nor `*` and therefore matches no path (RFC
-/// 9309, section 2.2.2).
+/// RFC 9309, section 2.2.2.
 const NO_PATH: &str = "matches no path: begin the pattern with \"/\" or \"*\"";
 
-/// Error for a sitemap address that is not an absolute `http` or `https` URL.
 const NO_URL: &str = "is not an absolute URL: begin with \"https://\" and the host";
 
-/// Error for a delay of zero, which has no effect, and for a delay that is too long to be parsed.
 const DELAY: &str = "is not a valid delay: give a number of seconds above zero and below 2^64";
 
 /// Error for a line that is longer than [`MAX_LINE`].
 const LONG: &str = "makes the line too long: crawlers ignore everything after its first 16,663 bytes";
 
-/// Error for a rule or a delay before the first user-agent line.
 const RULE_OUTSIDE_GROUP: &str = "does not belong to any group: add a user agent before it";
 
-/// Error for the name of an extension that contains a `:`, a `#` or bytes other than visible ASCII,
-/// or that has its own method in the builder.
+/// Error for an extension's name that contains a `:`, a `#` or bytes other than visible ASCII, or
+/// for the name of a line that has its own method in the builder.
 const NAME: &str = "is not a valid name of an extension: write letters and hyphens; rules, user agents, delays and \
     sitemaps have their own methods";
 
@@ -84,7 +77,8 @@ impl RobotsTxtBuilder {
         self
     }
 
-    /// Adds the name of a crawler that the following rules are for. `*` stands for all crawlers.
+    /// Adds a user-agent line. The rules after it apply to the crawler `name`. `*` stands for all
+    /// crawlers that no group names.
     pub fn user_agent(mut self, name: impl AsRef<[u8]>) -> Self {
         let name = name.as_ref();
         if name != b"*" && ProductToken::from_name(name).is_none() {
@@ -137,8 +131,8 @@ impl RobotsTxtBuilder {
         self.write(Directive::Sitemap, "Sitemap", address)
     }
 
-    /// Adds a line of any other kind, such as `Host` or `Content-Signal`. Rejects the names of
-    /// lines that this builder has a method for.
+    /// Adds a line of any other kind, such as `Host` or `Content-Signal`. Lines that have their own
+    /// method in this builder, such as `Allow`, are rejected.
     pub fn extension(mut self, name: &str, value: impl AsRef<[u8]>) -> Self {
         let directive = Directive::of(name.as_bytes());
         let has_method = matches!(
@@ -191,8 +185,7 @@ impl RobotsTxtBuilder {
         self
     }
 
-    /// Reports whether `checked` is `Ok`. Stores the first error, which [`build`](Self::build)
-    /// returns.
+    /// Stores the first error, which [`build`](Self::build) returns.
     fn accepts(&mut self, checked: Result<(), &'static str>, text: &[u8]) -> bool {
         if let Err(fault) = checked {
             self.unwritable.get_or_insert_with(|| ValueError::new(String::from_utf8_lossy(text), fault));
@@ -201,8 +194,7 @@ impl RobotsTxtBuilder {
     }
 }
 
-/// Checks that a value contains none of the `refused` bytes, and that its line is not too long.
-/// `before` is the number of bytes before the value.
+/// `before` is the number of bytes in the line before the value.
 fn check(text: &[u8], refused: &[u8], before: usize) -> Result<(), &'static str> {
     if text.iter().any(|octet| refused.contains(octet)) {
         return Err(OCTET);

@@ -1,6 +1,5 @@
-//! Decides which requests the admin interface admits: requests that an operator's program sends
-//! directly. Requests that a web page sends, or that arrive through a proxy that is not configured,
-//! are refused.
+//! Decides which requests the admin interface admits. It refuses requests that a web page sends, or
+//! that arrive through a proxy that is not configured.
 //!
 //! A web page that an operator visits can make the browser send requests to the loopback address.
 //! The page can read the responses only if its own host name resolves to that address (DNS
@@ -14,9 +13,9 @@
 //! If a proxy forwarded requests to this interface by mistake, all clients of the proxy would get
 //! access. Proxies, including robotsd itself, add header fields about the client to the requests
 //! that they forward. Requests with one of these fields are refused unless the listener is
-//! configured for a proxy. Requests from robotsd's own fetcher are always refused. Otherwise, if
-//! the URL of a robots.txt or a redirect pointed to this interface by mistake, the response would
-//! be published as robots.txt.
+//! configured for a proxy. Requests from robotsd's own fetcher are always refused. Otherwise, if a
+//! configured robots.txt URL or a redirect led to this interface by mistake, robotsd would publish
+//! the response as robots.txt.
 //!
 //! [`authority`](super::authority) decides who a client is and what it may do.
 
@@ -31,7 +30,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Version};
 use super::reply::AdminReply;
 use crate::config::{AdminAccess, AdminListenerConfig, AdminProxy};
 
-/// Header field that changes over TCP must have, with the value `1`.
+/// Changes over TCP must have this field, with the value `1`.
 pub(super) const ADMIN: HeaderName = HeaderName::from_static("robotsd-admin");
 
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
@@ -42,62 +41,51 @@ const FORWARDING: [HeaderName; 4] = [
     FORWARDED,
 ];
 
-/// Prefix of the `User-Agent` of robotsd's fetcher. The version number follows it.
+/// Prefix of the `User-Agent` of robotsd's fetcher.
 const FETCHER: &[u8] = b"robotsd/";
 
-/// The connection that a request came through. For TCP, also the listener's settings that decide
-/// which requests are admitted.
 #[derive(Clone, Debug)]
 pub(super) enum AccessRule {
     Address(TcpPeer, Arc<AddressTerms>),
-    /// A Unix socket. Browsers cannot reach it directly.
+    /// Browsers cannot reach a Unix socket directly.
     Socket(SocketPeer),
 }
 
-/// The user who connected to a Unix socket.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SocketPeer {
     pub(super) uid: u32,
     pub(super) group: u32,
-    /// Whether the user is the socket's owner, the user of this process, or root.
+    /// Whether this is the owner of the socket, the user of this process, or root.
     pub(super) is_owner: bool,
-    /// Whether a supervisor such as systemd created the socket. In that case, the mode of the
-    /// socket file determines who may connect. If robotsd created the socket, other users may
-    /// connect only if the config lists local users. Another user may still be connected after a
-    /// reload has removed these users from the config.
+    /// Whether a supervisor such as systemd created the socket. The mode of the socket file then
+    /// determines who may connect. If robotsd created the socket, a user without an entry in the
+    /// config can be connected only because a reload has removed the entry.
     pub(super) is_of_supervisor: bool,
 }
 
-/// The two ends of a TCP connection.
 #[derive(Clone, Debug)]
 pub(super) struct TcpPeer {
-    /// Local address of the connection.
     pub(super) local: IpAddr,
     pub(super) remote: IpAddr,
-    /// Name in the client certificate; `None` if the client sent no certificate.
     pub(super) certificate: Option<String>,
 }
 
-/// The settings of a TCP listener that decide which requests it admits.
 #[derive(Debug)]
 pub(super) struct AddressTerms {
-    /// Configured names that are accepted in `Host`, in addition to `localhost`.
+    /// Names that are accepted in `Host`, in addition to `localhost`.
     pub(super) names: Vec<String>,
     pub(super) config: AdminListenerConfig,
 }
 
 impl AccessRule {
-    /// Checks that a request was not sent by a web page, through an unconfigured proxy or by
-    /// robotsd's own fetcher.
     pub(super) fn admit(&self, head: &Parts) -> Result<(), AdminReply> {
         let refuse = |message: &str| Err(AdminReply::error(StatusCode::FORBIDDEN, message));
-        // The check for web pages comes first, because a later branch, such as the one for HTTP/1.0
-        // probes, could admit a request that a web page sent.
+        // This check comes first, because a later branch, such as the one for HTTP/1.0 probes,
+        // could admit a request of a web page.
         if let Some(message) = foreign_page(&head.headers, self.schemes()) {
             return refuse(message);
         }
-        // An authority in the target would replace the Host (RFC 9112, section 3.2.2). None of
-        // robotsd's commands sends a target with an authority.
+        // An authority in the target would replace the Host (RFC 9112, section 3.2.2).
         if head.uri.authority().is_some() || !head.uri.path().starts_with('/') {
             return Err(AdminReply::bad_request("the request target is not a path: send a path such as /status"));
         }
@@ -135,8 +123,6 @@ impl AccessRule {
         Ok(())
     }
 
-    /// Checks that the listener allows changes and, over TCP, that the request has the
-    /// `Robotsd-Admin` field.
     pub(super) fn admit_change(&self, head: &Parts) -> Result<(), AdminReply> {
         let said = head.headers.get(ADMIN).map(HeaderValue::as_bytes) == Some(b"1");
         match self {
@@ -153,7 +139,6 @@ impl AccessRule {
         }
     }
 
-    /// Returns the proxy that the listener is configured for.
     pub(super) fn proxy(&self) -> Option<&AdminProxy> {
         match self {
             Self::Address(_, terms) => terms.config.proxy.as_ref(),
@@ -161,8 +146,8 @@ impl AccessRule {
         }
     }
 
-    /// Returns the schemes that `Origin` may have in requests from this listener's own pages.
-    /// Behind a proxy, these include `https`, because the proxy may use TLS.
+    /// Schemes of this listener's own pages. Behind a proxy, these include `https`, because the
+    /// proxy may use TLS.
     fn schemes(&self) -> &'static [&'static str] {
         match self {
             Self::Address(_, terms) if terms.config.proxy.is_some() => &["http://", "https://"],
@@ -172,9 +157,8 @@ impl AccessRule {
     }
 }
 
-/// Returns an error message if a web page of another site seems to have sent the request, and
-/// `None` otherwise. If the request has no `Host`, every `Origin` counts as the origin of another
-/// site.
+/// Returns an error message if a web page of another site seems to have sent the request. Without a
+/// `Host`, every `Origin` counts as another site.
 fn foreign_page(fields: &HeaderMap, schemes: &[&str]) -> Option<&'static str> {
     let host = fields.get(HOST).and_then(authority);
     let is_own = |origin: &HeaderValue| {
@@ -194,8 +178,7 @@ fn authority(host: &HeaderValue) -> Option<Authority> {
     (!authority.as_str().contains('@')).then_some(authority)
 }
 
-/// Reports whether the host is `localhost`, a configured name, a loopback address, or the local
-/// address of the connection. No web page of another site has one of these hosts.
+/// Reports whether the host is one that no web page of another site can have.
 fn is_ours(authority: &Authority, local: IpAddr, names: &[String]) -> bool {
     let host = authority.host();
     if let Ok(address) = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>() {
@@ -288,8 +271,7 @@ mod tests {
             for version in [Version::HTTP_10, Version::HTTP_11] {
                 for target in ["/enforce?to=off", "http://127.0.0.1:9145/enforce?to=off"] {
                     for (page, host) in pages.iter().flat_map(|page| hosts.map(|host| (page, host))) {
-                        // A request is refused even if only one of several field lines names
-                        // another site.
+                        // One field line that names another site is enough for a refusal.
                         let behind = [host, &[own, ("sec-fetch-site", "same-origin"), *page]].concat();
                         for fields in [[host, &[*page]].concat(), behind] {
                             let status = sent(version, target, &fields, &rule);
@@ -301,8 +283,7 @@ mod tests {
                 assert_eq!(sent(version, "/board", &same, &rule), 200, "{rule:?} {version:?}");
             }
         }
-        // The first request is a probe of a load balancer. The second request has an `Origin`, but
-        // no `Host`.
+        // The first request is a probe of a load balancer.
         assert_eq!(sent(Version::HTTP_10, "/readyz", &[], &over_tcp()), 200);
         assert_eq!(sent(Version::HTTP_10, "/readyz", &[own], &over_tcp()), 403);
     }

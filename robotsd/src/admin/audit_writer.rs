@@ -12,32 +12,30 @@ use tokio::time::timeout;
 use crate::audit::{AuditRecord, append};
 use crate::log::{Log, LogEntry, LogEvent, LogLevel};
 
-/// Maximum time to wait until a record is written to the disk.
+/// Maximum time to wait for the disk.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Maximum number of refusals that are recorded per hour. Without this limit, an unknown client
-/// could fill the disk.
+/// Maximum number of recorded refusals per hour. Without it, an unknown client could fill the disk.
 const REFUSALS: u32 = 120;
 const HOUR: Duration = Duration::from_secs(3600);
 
 #[derive(Debug)]
 pub(crate) struct AuditWriter {
-    /// The audit file, if one is configured, and the name of this replica.
+    /// The audit file, if any, and the name of this replica.
     place: OnceLock<(Option<PathBuf>, String)>,
     log: Log,
-    /// Why the last record could not be written to the audit file; `None` if it was written.
+    /// Why the last record could not be written to the audit file.
     problem: Mutex<Option<String>>,
     refusals: Mutex<Refusals>,
-    /// The task that writes the records of the latest config change. It first waits for the tasks
-    /// of earlier changes.
+    /// Writes the records of the latest config change. This task first waits for the tasks of
+    /// earlier changes.
     pub(super) config_lines: Mutex<Option<JoinHandle<()>>>,
 }
 
 #[derive(Debug, Default)]
 struct Refusals {
-    /// Time of the first refusal in the current hour. `count` is the number of refusals recorded
-    /// since that time. `left_out` is the number of refusals that were not recorded since the last
-    /// recorded one.
+    /// Beginning of the current hour. `left_out` counts the refusals that were not recorded since
+    /// the last recorded one.
     since: Option<Instant>,
     count: u32,
     left_out: usize,
@@ -54,7 +52,6 @@ impl AuditWriter {
         }
     }
 
-    /// Sets the audit file for all later records, and the name of this replica.
     pub(crate) fn keep_in(&self, path: Option<PathBuf>, replica: String) {
         let _ = self.place.set((path, replica));
     }
@@ -63,7 +60,6 @@ impl AuditWriter {
         self.place.get().map(|(_, replica)| replica.clone()).unwrap_or_default()
     }
 
-    /// Appends a record to the audit file, if one is configured.
     pub(super) async fn append(&self, record: AuditRecord) -> Result<(), String> {
         let Some((Some(path), _)) = self.place.get().cloned() else { return Ok(()) };
         let late = format!("{}: the audit file cannot be written, because the disk does not respond", path.display());
@@ -75,14 +71,13 @@ impl AuditWriter {
         written
     }
 
-    /// Returns an error message if the last record could not be written, and `None` otherwise. As
-    /// long as no record can be written, robotsd refuses the decisions of operators.
+    /// Returns why the audit file cannot be written. Until it can be written again, robotsd refuses
+    /// `accept`, `rollback` and `enforce on`.
     pub(super) fn problem(&self) -> Option<String> {
         let why = self.problem.lock().clone()?;
         Some(format!("{why}; robotsd refuses `accept`, `rollback` and `enforce on` until it can write the audit file"))
     }
 
-    /// Writes a record to the audit file and to the log.
     pub(super) async fn note(&self, record: AuditRecord) {
         let fields = [
             ("id", Some(&*record.id)),
@@ -108,14 +103,14 @@ impl AuditWriter {
         }
     }
 
-    /// Waits at most [`PATIENCE`] until the records of config changes are written.
+    /// Waits at most [`PATIENCE`] for the records of config changes.
     pub(crate) async fn finish(&self) {
         let last = self.config_lines.lock().take();
         let _ = timeout(PATIENCE, OptionFuture::from(last)).await;
     }
 
-    /// Decides whether a refusal is recorded. Returns the number of unrecorded refusals since the
-    /// last recorded one, or `None` if the limit for this hour is reached.
+    /// Returns the number of refusals that were not recorded since the last recorded one, or `None`
+    /// if the limit for this hour is reached.
     pub(super) fn admit_refusal(&self) -> Option<usize> {
         let mut refusals = self.refusals.lock();
         if refusals.since.is_none_or(|since| since.elapsed() >= HOUR) {

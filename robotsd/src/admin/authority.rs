@@ -1,10 +1,9 @@
-//! Identifies the client that sent a request, and decides whether it has the right to make the
-//! request.
+//! Identifies the client that sent a request, and decides whether it has the right to send it.
 //!
 //! The kernel identifies users of the Unix socket, a proxy identifies its users, and a token
 //! identifies any other client. The listener's config determines the rights of clients that are not
 //! identified. Tokens are accepted only over TLS or on a loopback address, because others could
-//! read them in transit over an unencrypted network.
+//! read them on an unencrypted network.
 //!
 //! Every program on the machine can reach a loopback address, including programs of other users and
 //! robotsd's own hooks. A change over a loopback address therefore needs a token. If no token is
@@ -23,7 +22,6 @@ use super::reply::AdminReply;
 use super::routes::Need;
 use crate::config::{AdminAccess, AdminProxy, AdminRights, AdminRole, AdminUser, Grant, LocalToken};
 
-/// The client that sent a request, and its rights.
 #[derive(Clone, Debug)]
 pub(super) struct AdminClient {
     pub(super) who: String,
@@ -33,11 +31,10 @@ pub(super) struct AdminClient {
     pub(super) grant: Grant,
 }
 
-/// The identified client; if the request is refused, the response to it.
 type Identified = Result<AdminClient, AdminReply>;
 
 impl AccessRule {
-    /// Returns the remote address of a request; `None` on a Unix socket.
+    /// Returns `None` on a Unix socket.
     pub(super) fn from(&self) -> Option<String> {
         match self {
             Self::Address(peer, _) => Some(peer.remote.to_canonical().to_string()),
@@ -45,8 +42,8 @@ impl AccessRule {
         }
     }
 
-    /// Returns the value of [`AdminClient::how`] for a client that is identified neither by a token
-    /// nor by a certificate.
+    /// Returns the value of [`AdminClient::how`] for a client with neither a token nor a
+    /// certificate.
     pub(super) fn way(&self) -> &'static str {
         match self {
             Self::Socket(_) => "socket",
@@ -55,7 +52,6 @@ impl AccessRule {
         }
     }
 
-    /// Identifies the client of a request.
     pub(super) fn client(&self, head: &Parts, rights: &AdminRights) -> Identified {
         let client = match (self, self.proxy()) {
             (Self::Socket(peer), _) => peer.client(rights),
@@ -71,7 +67,7 @@ impl AccessRule {
         Ok(client)
     }
 
-    /// Refuses a change by an unidentified client if the listener requires a token for changes.
+    /// Refuses a client that is not identified if the listener requires a token for changes.
     pub(super) fn admit_author(&self, client: &AdminClient, rights: &AdminRights) -> Result<(), AdminReply> {
         match self {
             Self::Address(_, terms)
@@ -96,7 +92,6 @@ impl AccessRule {
 const NEEDS_TOKEN: &str =
     "the request has no token: send \"Authorization: Bearer rbd_…\", or for commands set ROBOTSD_TOKEN_FILE";
 
-/// Returns the message for a change over an address whose local token does not exist.
 fn no_local_token(why: &str) -> String {
     format!("a change over this address needs a token, but robotsd has not created one: {why}")
 }
@@ -123,8 +118,8 @@ impl SocketPeer {
     }
 }
 
-/// Returns the user whose name the proxy sent in its header field. Refuses a request that does not
-/// come from the proxy's addresses.
+/// Identifies a user by the header field of a proxy. Only requests from the proxy's addresses may
+/// have this field.
 fn user_of_proxy(proxy: &AdminProxy, peer: &TcpPeer, head: &Parts, rights: &AdminRights) -> Identified {
     if !proxy.from.iter().any(|network| network.contains(peer.remote)) {
         let message = format!(
@@ -149,8 +144,8 @@ fn user_of_proxy(proxy: &AdminProxy, peer: &TcpPeer, head: &Parts, rights: &Admi
     Ok(AdminClient { who: name, how: "proxy", grant })
 }
 
-/// Identifies a client by the token of its request. Without a token, the client has the rights that
-/// the `access` of the listener grants to everyone.
+/// Identifies a client by its token. A client without a token has the rights that the `access` of
+/// the listener grants to everyone.
 fn by_token(peer: &TcpPeer, terms: &AddressTerms, head: &Parts, rights: &AdminRights) -> Identified {
     let access = terms.config.access(rights);
     // Some clients always send an `Authorization` field, so the field is ignored if no tokens are
@@ -197,14 +192,12 @@ fn by_token(peer: &TcpPeer, terms: &AddressTerms, head: &Parts, rights: &AdminRi
     Ok(AdminClient { who: token.name.clone(), how: "token", grant })
 }
 
-/// Returns the hash of the bearer token; `None` if the field does not contain a bearer token.
 fn hash_of_bearer(field: &HeaderValue) -> Option<[u8; 32]> {
     let (scheme, token) = field.as_bytes().split_at_checked("Bearer ".len())?;
     scheme.eq_ignore_ascii_case(b"bearer ").then(|| hmac_sha256::Hash::hash(token.trim_ascii()))
 }
 
 impl AdminClient {
-    /// Checks that the client has the required role, for the site in the query or for all sites.
     pub(super) fn permit(&self, need: Need, site: Option<&str>) -> Result<(), AdminReply> {
         let (role, site) = match need {
             Need::Nothing => return Ok(()),
@@ -234,8 +227,8 @@ fn refused(message: &str) -> AdminReply {
 mod tests {
     use super::*;
 
-    /// The user connects while the config lists users. A reload then removes all users from the
-    /// config, and after that, the user sends a request.
+    /// The user connects while the config lists users, and sends a request after a reload has
+    /// removed all of them.
     #[test]
     fn a_stranger_on_the_socket_is_none_of_its_owners_once_no_user_is_named() {
         let stranger = SocketPeer { uid: 4001, group: 4001, is_owner: false, is_of_supervisor: false };

@@ -26,10 +26,9 @@ use crate::config::{AdminRole, Grant};
 use crate::log::{LogEvent, LogLevel};
 use crate::report::SettingChange;
 
-/// Maximum time that a response is delayed until its audit record is written.
+/// Maximum time that a response waits for its audit record.
 const WITHOUT_HOLDING_UP: Duration = Duration::from_secs(1);
 
-/// A request that is being handled, with the data for its audit record.
 #[derive(Debug)]
 pub(super) struct Attempt {
     query: Query,
@@ -53,11 +52,9 @@ impl Attempt {
         Self { query, record, is_change }
     }
 
-    /// Writes an audit record if the reply is a refusal: a response with status 401 or 403.
     pub(super) async fn refused(self, state: Arc<ServerState>, reply: &AdminReply) {
         let is_refusal = matches!(reply.status(), StatusCode::FORBIDDEN | StatusCode::UNAUTHORIZED);
-        // Refused changes are always recorded. Refused reads are recorded only if the client is
-        // unknown.
+        // Refused reads are recorded only if the client is unknown.
         if is_refusal
             && (self.is_change || reply.status() == StatusCode::UNAUTHORIZED)
             && let Some(left_out) = state.audit.admit_refusal()
@@ -67,7 +64,6 @@ impl Attempt {
         }
     }
 
-    /// Handles a request to a route, if the client has the right to make it.
     pub(super) async fn answer(
         &mut self,
         state: Arc<ServerState>,
@@ -100,9 +96,8 @@ impl Attempt {
 }
 
 impl ServerState {
-    /// Writes an audit record for each change of a `mode` by a new config. They are written after
-    /// the records of earlier configs. These changes are audited because, like the kill switch,
-    /// they can turn enforcement off.
+    /// Records changes of a `mode` in the audit file, because a mode, like the kill switch, can
+    /// turn enforcement off.
     pub(crate) fn audit_modes(self: &Arc<Self>, changes: &[SettingChange]) {
         let is_mode = |change: &&SettingChange| matches!(&*change.setting, "mode" | "enforcement.mode");
         let (state, changes) = (Arc::clone(self), changes.iter().filter(is_mode).cloned().collect::<Vec<_>>());
@@ -122,7 +117,6 @@ impl ServerState {
     }
 }
 
-/// Makes a change and writes its audit records.
 async fn change(state: Arc<ServerState>, route: &Route, asked: Asked, record: AuditRecord) -> Answer {
     if route.is_written_first(&asked.query)
         && let Err(why) = state.audit.append(record.with("started")).await
@@ -140,8 +134,7 @@ async fn change(state: Arc<ServerState>, route: &Route, asked: Asked, record: Au
     answer
 }
 
-/// Writes an audit record. Delays the response by at most [`WITHOUT_HOLDING_UP`], because the disk
-/// may hang.
+/// Delays the response by at most [`WITHOUT_HOLDING_UP`], because the disk may hang.
 async fn note(state: Arc<ServerState>, record: AuditRecord) {
     let noting = tokio::spawn(async move { state.audit.note(record).await });
     let _ = timeout(WITHOUT_HOLDING_UP, noting).await;
@@ -150,7 +143,7 @@ async fn note(state: Arc<ServerState>, record: AuditRecord) {
 async fn make(state: &Arc<ServerState>, route: &Route, asked: Asked) -> Answer {
     let mut _change = None;
     if !route.is_of_process() {
-        // While a new process is about to replace this one, a change must wait: if the new process
+        // While a new process is about to replace this one, a change must wait. If the new process
         // takes over, this process must not make the change.
         _change = Some(Arc::clone(&state.changes).read_owned().await);
         if let Some(process) = state.successor() {

@@ -34,12 +34,11 @@ const CONNECT: Duration = Duration::from_secs(5);
 /// Timeout for a response. A process responds in far less time, unless it is stopped (SIGSTOP).
 const WHOLE: Duration = Duration::from_secs(30);
 
-/// Timeout for the response to a reload. robotsd may first read thousands of files, and waits up to
-/// a minute for each site whose source hangs.
+/// Timeout for a reload. robotsd may first read thousands of files, and waits up to a minute for
+/// each site whose source hangs.
 const RELOADED: Duration = Duration::from_secs(300);
 
-/// Timeout for a response if many replicas are queried. The timeout for a reload is
-/// [`RELOADED_OF_MANY`].
+/// Timeout for a response if many replicas are queried.
 const ONE_OF_MANY: Duration = Duration::from_secs(10);
 const RELOADED_OF_MANY: Duration = Duration::from_secs(120);
 
@@ -47,57 +46,49 @@ const RELOADED_OF_MANY: Duration = Duration::from_secs(120);
 /// waits for the page with these rows.
 const ROWS_OF_MANY: Duration = Duration::from_secs(2);
 
-/// Delay before a command prints that it is waiting.
 const SILENT: Duration = Duration::from_secs(1);
 
-/// Environment variable with the path of a file of certificate authorities, used instead of the
-/// system's authorities.
+/// Environment variable with the path of a file of certificate authorities, which replace those of
+/// the system.
 const AUTHORITIES: &str = "ROBOTSD_ADMIN_CA";
 
-/// Maximum number of connections that are opened for one request. If robotsd has reached its limit
-/// of connections, it closes the connection that has been idle longest. If this was the connection
-/// of a slow command, the command must connect again.
+/// Maximum number of connections for one request. robotsd may close the connection of a slow
+/// command to free a slot for another client, and the command must then connect again.
 const ATTEMPTS: usize = 5;
 
-/// Pause before the local token is read again, after a process has rejected a request.
+/// Delay before the local token is read again after a response with status 401: robotsd may have
+/// just created a new token.
 const TOKEN_WRITTEN: Duration = Duration::from_millis(100);
 
-/// Maximum size of a response, in bytes. It is large enough for the status of a hundred thousand
-/// sites.
+/// Maximum size of a response, in bytes: enough for the status of a hundred thousand sites.
 const MAX_BYTES: u64 = 128 * 1024 * 1024;
 
 /// Maximum size of the board's rows from one replica, in bytes. The limit is low because the rows
 /// of all replicas are kept in memory at the same time.
 const MAX_ROWS: u64 = 8 * 1024 * 1024;
 
-/// Path of the route that returns the rows of the board.
 pub(crate) const ROWS: &str = "/board/rows";
 
-/// The reasons why a command gets no response.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum AskError {
-    /// No process listens at the address.
     #[error(
         "{0}: no process listens there: robotsd is not running, its admin interface is off, or the admin interface has \
          another address (give that address with --admin PLACE)"
     )]
     NotRunning(AdminPlace),
-    /// robotsd refused the request. Contains the status and the message.
     #[error("robotsd answered {status}: {1}", status = .0.as_u16())]
     Refused(StatusCode, String),
-    /// Any other failure.
     #[error("{0}: {1}")]
     Broken(AdminPlace, String),
 }
 
-/// Function that prints that the command is waiting for a response.
+/// Prints that the command is waiting for a response.
 pub(crate) type Announce = fn(&dyn fmt::Display);
 
-/// A request: method, and path with query.
+/// Method, and path with query.
 pub(crate) type AdminQuestion<'q> = (&'q Method, &'q str);
 
-/// Sends a request to a running robotsd and parses its JSON response. Calls `announce` if no
-/// response arrives within [`SILENT`].
+/// Calls `announce` if no response arrives within [`SILENT`].
 pub(crate) fn ask<T: DeserializeOwned>(
     place: &AdminPlace,
     of: AdminQuestion<'_>,
@@ -106,9 +97,8 @@ pub(crate) fn ask<T: DeserializeOwned>(
     ask_within((SILENT, whole_for(of.1)), place, of, &announce)
 }
 
-/// Sends a request to one of several replicas, and parses its JSON response. The timeout is shorter
-/// than that of [`ask`], because one slow replica would delay the result for all replicas. Prints
-/// nothing while it waits.
+/// Asks one of several replicas. The timeout is shorter than that of [`ask`], because one slow
+/// replica would delay the result for all replicas.
 pub(crate) fn ask_one_of_many<T: DeserializeOwned>(place: &AdminPlace, of: AdminQuestion<'_>) -> Result<T, AskError> {
     let deadline = match whole_for(of.1) {
         _ if of.1.starts_with(ROWS) => ROWS_OF_MANY,
@@ -118,14 +108,13 @@ pub(crate) fn ask_one_of_many<T: DeserializeOwned>(place: &AdminPlace, of: Admin
     ask_within((deadline, deadline), place, of, &|_| {})
 }
 
-/// Returns the timeout for a request with this target, until the response is complete.
+/// Returns the maximum time until the response is complete.
 fn whole_for(target: &str) -> Duration {
     let opens_files = matches!(target.split('?').next(), Some("/reload" | "/upgrade"));
     if opens_files { RELOADED } else { WHOLE }
 }
 
-/// Sends a request. Calls `announce` if no response arrives within the duration `silent`. Returns
-/// an error if the response is not complete within the duration `whole`.
+/// Calls `announce` after the duration `silent`, and fails after the duration `whole`.
 fn ask_within<T: DeserializeOwned>(
     (silent, whole): (Duration, Duration),
     place: &AdminPlace,
@@ -167,7 +156,6 @@ fn ask_within<T: DeserializeOwned>(
     serde_json::from_slice(&body).map_err(|error| broken(format!("this response does not come from robotsd: {error}")))
 }
 
-/// Whether bytes were sent and received over a connection.
 #[derive(Debug, Default)]
 struct Traffic {
     has_sent: AtomicBool,
@@ -175,7 +163,6 @@ struct Traffic {
 }
 
 impl Traffic {
-    /// Wraps a stream to record its traffic.
     fn of<S>(self: &Arc<Self>, stream: S) -> impl AsyncRead + AsyncWrite + Unpin + Send + use<S>
     where
         S: AsyncRead + AsyncWrite + Unpin + Send,
@@ -187,7 +174,7 @@ impl Traffic {
         })
     }
 
-    /// Reports whether a failed request may be sent again. This is safe if nothing was received
+    /// Reports whether a failed request can be sent again. This is safe if nothing was received
     /// and, unless the request is idempotent, nothing was sent.
     fn may_be_repeated(&self, (method, target): AdminQuestion<'_>) -> bool {
         let path = target.split('?').next();
@@ -202,7 +189,7 @@ async fn exchange(place: &AdminPlace, of: AdminQuestion<'_>) -> Result<Response<
         let Connection { socket, host, takes_token, local } = connect(place).await?;
         let token = takes_token.then(token_of_environment).transpose();
         let mut token = token.map_err(|why| AskError::Broken(place.clone(), why))?.flatten();
-        // The local token is needed only for changes, so it is not sent with other requests.
+        // Only changes need the local token.
         let read_token = || local.and_then(|address| local_token(place, address));
         let is_local = token.is_none() && !of.0.is_safe();
         if is_local {
@@ -225,7 +212,6 @@ async fn exchange(place: &AdminPlace, of: AdminQuestion<'_>) -> Result<Response<
     }
 }
 
-/// Returns the local token of the process at an address, if this user can read it.
 fn local_token(place: &AdminPlace, address: SocketAddr) -> Option<String> {
     match place {
         AdminPlace::Local(_, file) => file.read(),
@@ -233,8 +219,6 @@ fn local_token(place: &AdminPlace, address: SocketAddr) -> Option<String> {
     }
 }
 
-/// Returns the configured certificate authorities for an interface with TLS; `None` if the
-/// authorities of the system are used.
 fn authorities() -> Result<Option<Authorities>, String> {
     let path = std::env::var_os(AUTHORITIES).filter(|path| !path.is_empty());
     path.map(|path| Authorities::read(path.as_ref())).transpose()
@@ -242,13 +226,11 @@ fn authorities() -> Result<Option<Authorities>, String> {
 
 struct Connection {
     socket: Socket,
-    /// The `Host` of requests on this connection.
     host: String,
-    /// Whether a token may be sent. It may be sent only over TLS or to a loopback address, where
-    /// nobody else can read it. On a Unix socket, the kernel identifies the user, so no token is
-    /// needed.
+    /// A token may be sent only over TLS or to a loopback address, where nobody else can read it.
+    /// On a Unix socket, the kernel identifies the user.
     takes_token: bool,
-    /// The remote address, if it is a loopback address.
+    /// The remote address if it is a loopback address, otherwise `None`.
     local: Option<SocketAddr>,
 }
 
@@ -281,8 +263,7 @@ async fn connect(place: &AdminPlace) -> Result<Connection, AskError> {
             }
             AdminPlace::Address(_) | AdminPlace::Local(..) | AdminPlace::Name(..) => {
                 let stream = TcpStream::connect(place.to_string()).await.map_err(failed)?;
-                // The IP address is used as `Host`, because robotsd always accepts the address of
-                // the connection.
+                // robotsd always accepts the address of the connection as `Host`.
                 let address = stream.peer_addr().map_err(failed)?;
                 let local = Some(address).filter(|address| !is_open(*address));
                 let (socket, host) = (Socket::Tcp(stream), address.to_string());
@@ -346,7 +327,7 @@ mod tests {
             let serving = std::thread::spawn(move || {
                 let (mut stream, _) = listener.accept().unwrap();
                 let _ = stream.read(&mut [0; 4096]);
-                // The result is ignored: writing fails if the client has left.
+                // Writing fails if the client has left.
                 let _ = stream.write_all(answer.as_bytes());
             });
             let answered: Result<bool, AskError> = ask(&place, (&Method::GET, "/status"), |_| {});
@@ -377,8 +358,8 @@ mod tests {
         }
     }
 
-    /// Starts a server that responds only on connection number `answered`, and closes the earlier
-    /// ones after it has read a request. The thread returns the number of connections.
+    /// Starts a server that closes its connections after it has read a request, and responds only
+    /// on connection number `answered`. The thread returns the number of connections.
     fn closing(answered: usize) -> (AdminPlace, std::thread::JoinHandle<usize>) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
@@ -405,8 +386,7 @@ mod tests {
             (Method::GET, "/status", ATTEMPTS, true, ATTEMPTS),
             (Method::POST, "/enforce?to=off", ATTEMPTS, true, ATTEMPTS),
             (Method::POST, "/enforce?to=off", ATTEMPTS + 1, false, ATTEMPTS),
-            // Requests that change something are not repeated, because the change may have been
-            // made.
+            // Other changes are not repeated, because robotsd may have made them.
             (Method::POST, "/rollback?site=a", 2, false, 1),
             (Method::POST, "/accept?site=enforce&hash=1", 2, false, 1),
         ] {
@@ -419,7 +399,7 @@ mod tests {
         }
     }
 
-    /// The first response is that of a process which has replaced the token of its predecessor.
+    /// A new process has just replaced the token of its predecessor.
     #[test]
     fn a_request_with_the_token_of_the_previous_process_is_sent_again() {
         let [old, new] = [(); 2].map(|()| crate::admin::new_token().unwrap().0);

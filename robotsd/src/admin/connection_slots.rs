@@ -19,24 +19,21 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
-/// Maximum number of connections per listener.
 const MAX_CONNECTIONS: usize = 24;
 
-/// Number of additional slots for the owner. They are used if all other slots have a request in
-/// progress.
+/// Additional slots for the owner of the Unix socket, if requests are in progress in all other
+/// slots.
 const OWNERS: usize = 8;
 
-/// Returns the maximum number of connections over one Unix socket, including the additional slots
-/// of its owner, and over `addresses` TCP listeners.
+/// Returns the maximum number of connections over one Unix socket and `addresses` TCP listeners.
 pub(crate) const fn most_connections(addresses: usize) -> usize {
     MAX_CONNECTIONS + OWNERS + addresses.saturating_mul(MAX_CONNECTIONS)
 }
 
-/// Number of slots reserved for urgent requests.
+/// Slots reserved for urgent requests.
 const RESERVED: usize = 2;
 
-/// The role of a client. If all slots are in use, connections of clients with a lower role are
-/// closed first.
+/// If all slots are in use, connections of clients with a lower role are closed first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum PeerRole {
     /// Any client over TCP, or another user on the Unix socket.
@@ -45,15 +42,13 @@ pub(super) enum PeerRole {
     Owner,
 }
 
-/// The progress of a connection. If all slots are in use, connections in an earlier stage are
-/// closed first.
+/// If all slots are in use, connections in an earlier stage are closed first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum ConnectionStage {
     /// The client has not sent a complete request.
     Waiting,
     /// The response is ready, but the client has not read it.
     Answered,
-    /// The request is in progress.
     Working,
 }
 
@@ -61,11 +56,10 @@ enum ConnectionStage {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Urgency {
     Usual,
-    /// The request may use the reserved slots. A request to the kill switch is urgent.
+    /// A request to the kill switch is urgent.
     Urgent,
 }
 
-/// Why a request cannot be handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SlotError {
     /// The maximum number of requests is in progress.
@@ -74,7 +68,6 @@ pub(super) enum SlotError {
     Closed,
 }
 
-/// The slots of one listener.
 #[derive(Debug, Default)]
 pub(crate) struct ConnectionSlots {
     table: Mutex<SlotTable>,
@@ -82,10 +75,10 @@ pub(crate) struct ConnectionSlots {
 
 #[derive(Debug, Default)]
 struct SlotTable {
-    /// Open slots, the oldest connection first.
+    /// Slots in use, the oldest connection first.
     open: Vec<OpenSlot>,
     next: u64,
-    /// Whether the listener has ended. New connections then get no slot.
+    /// Whether the listener has ended, so that new connections get no slot.
     is_closed: bool,
 }
 
@@ -98,7 +91,6 @@ struct OpenSlot {
     _close: oneshot::Sender<Infallible>,
 }
 
-/// The slot of one connection. Dropping this value frees the slot.
 #[derive(Debug)]
 pub(super) struct ConnectionSlot {
     number: u64,
@@ -106,12 +98,10 @@ pub(super) struct ConnectionSlot {
     slots: Arc<ConnectionSlots>,
 }
 
-/// Resolves when the connection must close to free its slot.
 pub(super) type Closing = oneshot::Receiver<Infallible>;
 
 impl ConnectionSlots {
-    /// Returns a slot for a new connection; `None` if no slot is free and no connection can be
-    /// closed. If all connections have a request in progress, the owner gets an additional slot.
+    /// Returns `None` if no slot is free and no connection can be closed.
     pub(super) fn take(self: &Arc<Self>, peer: PeerRole) -> Option<(Arc<ConnectionSlot>, Closing)> {
         let mut table = self.table.lock();
         if table.is_closed {
@@ -120,8 +110,8 @@ impl ConnectionSlots {
         if table.open.len() >= MAX_CONNECTIONS {
             let closable = table.open.iter().enumerate();
             let closable = closable.filter(|(_, open)| open.stage != ConnectionStage::Working && open.peer <= peer);
-            // `open` is ordered by age. `min_by_key` returns the first of several equal elements,
-            // which is the oldest connection.
+            // `open` is ordered by age, and `min_by_key` returns the first of several equal
+            // elements.
             let victim = closable.min_by_key(|(_, open)| (open.peer, open.stage)).map(|(at, _)| at);
             match victim {
                 Some(at) => drop(table.open.remove(at)),
@@ -136,23 +126,20 @@ impl ConnectionSlots {
         Some((Arc::new(ConnectionSlot { number, peer, slots: Arc::clone(self) }), closing))
     }
 
-    /// Closes the slots when the listener ends. New connections get no slot. Connections without a
-    /// complete request are closed, because a later request would be checked against the settings
-    /// of the ended listener.
+    /// Connections without a complete request are closed, because a later request would be checked
+    /// against the settings of the ended listener.
     pub(crate) fn close(&self) {
         let mut table = self.table.lock();
         table.is_closed = true;
         table.open.retain(|open| open.stage != ConnectionStage::Waiting);
     }
 
-    /// Reports whether every connection has ended.
     pub(crate) fn is_empty(&self) -> bool {
         self.table.lock().open.is_empty()
     }
 }
 
 impl ConnectionSlot {
-    /// Marks the request as complete and in progress.
     pub(super) fn begin(&self, work: Urgency) -> Result<(), SlotError> {
         let mut table = self.slots.table.lock();
         let working = table.open.iter().filter(|open| open.stage == ConnectionStage::Working).count();
@@ -164,7 +151,6 @@ impl ConnectionSlot {
         Ok(())
     }
 
-    /// Marks the response as ready to be sent.
     pub(super) fn answer(&self) {
         if let Some(open) = self.slots.table.lock().open.iter_mut().find(|open| open.number == self.number) {
             open.stage = ConnectionStage::Answered;
@@ -204,8 +190,7 @@ mod tests {
         open[1].0.answer();
         assert_eq!(closed(&mut open), [0; 0]);
         let mut more = take(&slots, PeerRole::Other, MAX_CONNECTIONS);
-        // Connections without a complete request are closed, the oldest first. The connections with
-        // a request in progress and with a response stay open.
+        // The connections with a request in progress and with a response stay open.
         assert_eq!(closed(&mut open), (2..MAX_CONNECTIONS).collect::<Vec<_>>());
         assert_eq!(closed(&mut more), [0, 1]);
         assert_eq!(open[5].0.begin(Urgency::Urgent), Err(SlotError::Closed));
@@ -253,11 +238,10 @@ mod tests {
         let mut others = take(&slots, PeerRole::Other, MAX_CONNECTIONS);
         let mut owners = take(&slots, PeerRole::Owner, 1);
         assert_eq!(closed(&mut others), [0]);
-        // The oldest connection is now the owner's, and stays open.
+        // The oldest connection is now the owner's.
         let _more = take(&slots, PeerRole::Other, MAX_CONNECTIONS * 2);
         assert!(is_open(&mut owners[0]));
         drop((others, owners, _more));
-        // If requests of other users are in all slots, the owner gets an additional slot.
         let others = take(&slots, PeerRole::Other, MAX_CONNECTIONS);
         others.iter().for_each(|(slot, _)| slot.begin(Urgency::Urgent).unwrap());
         assert!(slots.take(PeerRole::Other).is_none());
@@ -276,7 +260,6 @@ mod tests {
             assert_eq!(owners.last().unwrap().0.begin(Urgency::Usual), Ok(()));
         }
         assert!(slots.take(PeerRole::Owner).is_none());
-        // The oldest answered connection is closed for a new one.
         owners[3].0.answer();
         let mut idle = take(&slots, PeerRole::Owner, 1);
         assert_eq!(closed(&mut owners), [3]);

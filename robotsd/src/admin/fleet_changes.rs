@@ -1,4 +1,4 @@
-//! Changes for the whole fleet that an operator makes through this replica. This module also
+//! Changes that an operator makes through this replica for the whole fleet. This module also
 //! implements [`FleetSites`], the trait that lets the fleet thread read and change the sites.
 //!
 //! An off switch takes effect on this replica even if the store cannot be reached. The response
@@ -27,8 +27,8 @@ impl FleetSites for ServerState {
     fn accept(&self, site: &str, hash: &str, by: &Attribution) {
         let hash = hash.trim_start_matches("sha256:").parse::<VersionHashPrefix>();
         if let (Some(serving), Ok(hash)) = (self.serving(), hash) {
-            // The result can be ignored, because if the site refuses the version, the status of the
-            // site shows that it is missing.
+            // The result can be ignored: if the site refuses the version, the status of the site
+            // does not contain the version.
             let _ = serving.sites.accept(site, &hash, by);
         }
     }
@@ -44,15 +44,14 @@ impl FleetSites for ServerState {
     }
 }
 
-/// Returns the fleet, if the process belongs to one.
 pub(super) fn fleet_of(serving: &Serving) -> Result<&Arc<Fleet>, AdminReply> {
     let none = "this robotsd does not belong to a fleet: set \"name\" in [fleet], and restart robotsd";
     serving.sites.state.fleet.as_ref().ok_or_else(|| AdminReply::error(StatusCode::NOT_FOUND, none))
 }
 
-/// Turns enforcement off for `site`, or for all sites if `site` is `None`, by adding an off switch
-/// with the ID `mark`. If `to` is `On`, removes all off switches for `site`, or all off switches
-/// for all sites, instead.
+/// Turns enforcement off or on in the whole fleet, for `site` or, if `site` is `None`, for all
+/// sites. `mark` is the ID of the added off switch. `On` removes only the off switches that were
+/// added for the same scope: for this site, or for all sites.
 pub(super) async fn enforce(
     serving: Arc<Serving>,
     to: Enforcement,
@@ -65,8 +64,7 @@ pub(super) async fn enforce(
         return Err(AdminReply::error(StatusCode::NOT_FOUND, &serving.sites.unknown(site)));
     }
     if to == Enforcement::On {
-        // Reads the store again, because off switches that other replicas have written in the
-        // meantime must be removed, too.
+        // Other replicas may have written off switches in the meantime, which must be removed, too.
         fleet.look().await;
     }
     let scope = site.clone().unwrap_or_else(|| EVERY_SITE.to_owned());
@@ -111,8 +109,7 @@ pub(super) async fn enforce(
     }))
 }
 
-/// Accepts the version `hash` for the fleet. If `hash` is `None`, accepts the version before the
-/// live one.
+/// Accepts the version before the live one if `hash` is `None`.
 pub(super) async fn accept(serving: Arc<Serving>, site: &str, hash: Option<String>, by: &Attribution) -> Answer {
     let fleet = fleet_of(&serving)?;
     let conflict = |message: &str| AdminReply::error(StatusCode::CONFLICT, message);
@@ -122,8 +119,7 @@ pub(super) async fn accept(serving: Arc<Serving>, site: &str, hash: Option<Strin
     let before = live.robots.status().before.map(|hash| hash.short());
     let none = || conflict(&format!("site {site:?}: this replica has no earlier version to roll back to"));
     let hash = hash.or(before).ok_or_else(none)?;
-    // Reads the store first, because the change must replace the entry that is currently in the
-    // store.
+    // The change must replace the entry that is currently in the store.
     fleet.look().await;
     let calls = fleet.accept(site, &hash, by);
     let stored = fleet.ask(calls).await;
@@ -138,7 +134,6 @@ pub(super) async fn accept(serving: Arc<Serving>, site: &str, hash: Option<Strin
     Ok(reply)
 }
 
-/// Converts the result of writing the fleet's document into a response.
 pub(super) fn written(made: Result<String, String>) -> Answer {
     let message = made.map_err(|why| AdminReply::error(StatusCode::CONFLICT, &why))?;
     Ok(AdminReply::json(&ChangeReport { running: true, kept: true, ..ChangeReport::new(message) }))

@@ -14,11 +14,9 @@ use crate::config::{
     AdminAccess, AdminListenerConfig, AdminPlace, AdminRights, AdminSettings, connect_now, staging_socket,
 };
 
-/// Maximum number of connections that wait to be accepted on an address. The kernel's limit may be
-/// lower.
+/// Maximum number of connections that wait to be accepted. The kernel's limit may be lower.
 const BACKLOG: i32 = 4096;
 
-/// A listening socket that a supervisor or the previous process has passed.
 #[derive(Debug)]
 pub(crate) enum InheritedSocket {
     Tcp(TcpListener),
@@ -30,13 +28,10 @@ pub(crate) enum InheritedSocket {
     },
 }
 
-/// An admin listener that accepts connections.
 #[derive(Debug)]
 pub(crate) struct OpenListener {
     pub(super) listener: AdminListener,
-    /// Address or path of the listener, for messages.
     pub(crate) address: String,
-    /// Slots for the connections of this listener.
     pub(crate) slots: Arc<ConnectionSlots>,
 }
 
@@ -46,15 +41,13 @@ pub(super) enum AdminListener {
     Socket(tokio::net::UnixListener, SocketOrigin),
 }
 
-/// Owner and creator of a Unix socket.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SocketOrigin {
-    /// User ID of the owner of the socket file.
     pub(super) owner: Option<u32>,
     pub(super) is_of_supervisor: bool,
 }
 
-/// The open sockets that commands connect to: the address of `[admin]` and the Unix socket.
+/// The open sockets that commands connect to.
 #[derive(Debug)]
 pub(crate) struct CommandPlace {
     pub(crate) address: Option<AddressSocket>,
@@ -62,8 +55,8 @@ pub(crate) struct CommandPlace {
 }
 
 impl CommandPlace {
-    /// Opens the configured sockets. Uses a passed socket instead of binding its address or path
-    /// again. Must be called in a Tokio runtime.
+    /// Uses a passed socket instead of binding its address or path again. Must be called in a Tokio
+    /// runtime.
     pub(crate) fn open(settings: &AdminSettings, passed: Vec<InheritedSocket>) -> Result<Self, String> {
         let (mut tcp, mut unix) = (None, None);
         for socket in passed {
@@ -102,8 +95,7 @@ impl CommandPlace {
         Ok(Self { address, socket: socket.transpose()? })
     }
 
-    /// Returns the address that commands use. The Unix socket is preferred, because no other user
-    /// can listen on its path.
+    /// Prefers the Unix socket, because no other user can listen on its path.
     pub(crate) fn place(&self) -> Option<AdminPlace> {
         let socket = self.socket.as_ref().map(|socket| AdminPlace::Socket(socket.path.clone()));
         socket.or_else(|| self.address.as_ref().map(|address| AdminPlace::Address(address.local)))
@@ -117,14 +109,13 @@ fn cannot_listen(address: SocketAddr, error: &io::Error) -> String {
 fn bound(address: SocketAddr) -> Result<TcpListener, String> {
     let cannot = |error| cannot_listen(address, &error);
     let listener = TcpListener::bind(address).map_err(cannot)?;
-    // The standard library's backlog is 128. If a burst of connections filled the backlog, an
-    // operator's connection would be delayed by a second or more, until the client sends its SYN
-    // again.
+    // The standard library's backlog is 128. If a burst of connections filled it, an operator's
+    // connection would be delayed by a second or more, until the client sends its SYN again.
     socket2::SockRef::from(&listener).listen(BACKLOG).map_err(cannot)?;
     Ok(listener)
 }
 
-/// A bound TCP address. Each new config creates a new listener on the same socket.
+/// Each new config creates a new listener on the same socket.
 #[derive(Debug)]
 pub(crate) struct AddressSocket {
     socket: TcpListener,
@@ -132,7 +123,6 @@ pub(crate) struct AddressSocket {
 }
 
 impl AddressSocket {
-    /// Binds an address, or uses the passed socket for this address.
     pub(crate) fn open(address: SocketAddr, passed: Option<TcpListener>) -> Result<Self, String> {
         let cannot = |error| cannot_listen(address, &error);
         let is_passed = passed.is_some();
@@ -147,8 +137,7 @@ impl AddressSocket {
         Ok(Self { socket, local })
     }
 
-    /// Creates a listener that accepts `names` in the `Host` field. Must be called in a Tokio
-    /// runtime.
+    /// Accepts `names` in the `Host` field. Must be called in a Tokio runtime.
     pub(crate) fn listen(
         &self,
         names: &[String],
@@ -178,24 +167,24 @@ impl AddressSocket {
         })
     }
 
-    /// Returns the address with the port that is bound, even if the config has port 0.
+    /// Returns the bound address. If the config has port 0, this address contains the port that the
+    /// system chose.
     pub(crate) const fn address(&self) -> SocketAddr {
         self.local
     }
 
-    /// Returns a duplicate of the socket.
     pub(crate) fn socket(&self) -> io::Result<TcpListener> {
         self.socket.try_clone()
     }
 }
 
-/// The open Unix socket for commands. Each new config creates a new listener on the same socket.
+/// Each new config creates a new listener on the same socket.
 #[derive(Debug)]
 pub(crate) struct CommandSocket {
     listener: UnixListener,
     path: PathBuf,
-    /// Device and inode of the socket file; `None` if a supervisor created it. Used to detect that
-    /// another process has replaced the file at the path.
+    /// Device and inode of the socket file, to detect that another process has replaced it. `None`
+    /// if a supervisor created the file.
     made: Option<(u64, u64)>,
     is_of_supervisor: bool,
 }
@@ -215,15 +204,14 @@ impl CommandSocket {
         })
     }
 
-    /// Lets all users of the machine connect if `with_others` is true, otherwise only the owner.
-    /// The caller passes true only if the config lists local users with their rights. Does not
-    /// change the mode of a file that a supervisor created.
+    /// Lets all users of the machine connect, or only the owner. `with_others` must be true only if
+    /// the config lists local users with their rights. Does not change the mode of a file that a
+    /// supervisor created.
     pub(crate) fn share(&self, with_others: bool) {
         use std::os::unix::fs::PermissionsExt;
         if self.is_there() {
             let mode = if with_others { 0o666 } else { 0o600 };
-            // The result can be ignored: if the mode cannot be changed, only the owner of the file
-            // can connect.
+            // If the mode cannot be changed, only the owner of the file can connect.
             let _ = fs::set_permissions(&self.path, fs::Permissions::from_mode(mode));
         }
     }
@@ -233,25 +221,22 @@ impl CommandSocket {
         Ok((self.listener.try_clone()?, self.path.clone(), !self.is_of_supervisor))
     }
 
-    /// Removes the socket file, unless a supervisor or another process created it.
+    /// Does nothing if a supervisor or another process created the socket file.
     pub(crate) fn remove_file(&self) {
         if self.is_there() {
-            // If this fails, the next start replaces the stale socket file.
+            // If this fails, the next start replaces the stale file.
             let _ = fs::remove_file(&self.path);
         }
     }
 
-    /// Reports whether the file at the path is still the one that this process or its predecessor
-    /// created.
     fn is_there(&self) -> bool {
         self.made.is_some() && identity(&self.path).ok() == self.made
     }
 }
 
 /// Creates a socket file that only its owner can open. The file is created in a private folder and
-/// then moved to its path, because no other user may open the file before its mode is set. Replaces
-/// a socket file that a killed process has left behind. Returns an error if another process still
-/// accepts connections on the existing socket file.
+/// then moved to its path, because no other user may open it before its mode is set. Replaces a
+/// socket file that a killed process has left behind.
 fn bind_file(path: &Path) -> io::Result<(UnixListener, (u64, u64))> {
     use io::{Error, ErrorKind};
     use std::os::unix::fs::{DirBuilderExt, FileTypeExt, PermissionsExt};
@@ -280,22 +265,21 @@ fn bind_file(path: &Path) -> io::Result<(UnixListener, (u64, u64))> {
     made
 }
 
-/// Returns the device and inode numbers of a file.
 fn identity(path: &Path) -> io::Result<(u64, u64)> {
     use std::os::unix::fs::MetadataExt;
     let found = fs::symlink_metadata(path)?;
     Ok((found.dev(), found.ino()))
 }
 
-/// Creates the runtime folder with access for its owner only. If the folder exists, checks that
-/// other users cannot write to the folder, because they could replace its files.
+/// Creates the runtime folder. If it exists, checks that other users cannot write to it, because
+/// they could replace its files.
 pub(super) fn prepare_runtime_folder(folder: &Path) -> io::Result<()> {
     use std::os::unix::fs::{DirBuilderExt, MetadataExt};
     match DirBuilder::new().mode(0o700).create(folder) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
         _ => {}
     }
-    // Symbolic links are followed. With `DynamicUser=`, the runtime folder of systemd is a link in
+    // Symbolic links are followed: with `DynamicUser=`, the runtime folder of systemd is a link in
     // a folder that only root can write to.
     let found = fs::metadata(folder)?;
     let refused =

@@ -17,8 +17,8 @@ use crate::fleet::Fleet;
 use crate::metrics::{Exposition, ExpositionFormat, accepts_gzip, family};
 use crate::report::ReplicaState;
 
-/// Returns the metrics in the format and content coding that the client prefers. With tens of
-/// thousands of sites, building the metrics takes a while, so they are built on a blocking thread.
+/// Builds the metrics on a blocking thread, because this takes a while with tens of thousands of
+/// sites.
 pub(super) async fn answer(state: Arc<ServerState>, fields: HeaderMap) -> Answer {
     let (format, is_packed) = (ExpositionFormat::accepted(&fields), accepts_gzip(&fields));
     let made = spawn_blocking(move || {
@@ -70,11 +70,11 @@ fn gzip(text: &str) -> std::io::Result<Vec<u8>> {
     packer.finish()
 }
 
-/// Number of clock ticks per second. Times in `/proc/self/stat` are measured in clock ticks. All
-/// kernels that can run this program use 100.
+/// Times in `/proc/self/stat` are measured in clock ticks. All kernels that can run this program
+/// use 100 ticks per second.
 const TICKS_PER_SECOND: f64 = 100.0;
 
-/// Writes the metrics of this process. Metrics that the system does not provide are left out.
+/// Leaves out metrics that the system does not provide.
 fn write_process(exposition: &mut Exposition, started: SystemTime) {
     exposition.moment(&family::PROCESS_START, &[], started);
     for (family, resource) in
@@ -86,7 +86,7 @@ fn write_process(exposition: &mut Exposition, started: SystemTime) {
             Err(_) => {}
         }
     }
-    // Reading the directory itself uses one descriptor, which is subtracted.
+    // Reading the directory itself uses one descriptor.
     if let Ok(open) = std::fs::read_dir("/proc/self/fd") {
         exposition.sample(&family::PROCESS_OPEN_FDS, &[], open.count().saturating_sub(1));
     }
@@ -98,9 +98,9 @@ fn write_process(exposition: &mut Exposition, started: SystemTime) {
     exposition.sample(&family::PROCESS_THREADS, &[], threads);
 }
 
-/// Returns the fields of `/proc/self/stat` at `places`, which are field numbers as in proc(5). The
-/// fields are counted from the last `)`, because the program name, which is in parentheses, may
-/// contain spaces and parentheses itself.
+/// Returns fields of `/proc/self/stat`. `places` are field numbers as in proc(5). The fields are
+/// counted from the last `)`, because the program name, which is in parentheses, may contain spaces
+/// and parentheses itself.
 fn numbers_of<const N: usize>(stat: &str, places: [usize; N]) -> Option<[u64; N]> {
     let (_, after_name) = stat.rsplit_once(')')?;
     // The first field after the program name is field 3, the process state.

@@ -4,11 +4,11 @@
 //! Requests to this interface can change which robots.txt is served and enforced, so access is
 //! restricted. [`access_rule`] refuses requests that may come from a web page, from an unconfigured
 //! proxy or from a client that uses the wrong address. [`authority`] identifies clients and checks
-//! their rights, and [`change`] records changes in the audit. [`place_file`] records the address of
-//! the interface for commands. [`replicas`] sends requests to all replicas of a fleet. [`routes`]
-//! is the table of paths; a new path is a new entry in it. [`report`](crate::report) contains the
-//! types of the responses, and [`state`] the data for them. [`metrics`] returns the same data for
-//! Prometheus. [`watchdog`] detects stalled threads.
+//! their rights, and [`change`] writes audit records of changes. [`place_file`] records the address
+//! of the interface for commands. [`replicas`] sends requests to all replicas of a fleet.
+//! [`routes`] is the table of paths; a new path is a new entry in it. [`report`](crate::report)
+//! contains the types of the responses, and [`state`] the data for them. [`metrics`] returns the
+//! same data for Prometheus. [`watchdog`] detects stalled threads.
 //!
 //! The interface runs on the control thread and shares no thread with the listeners that serve
 //! sites. It therefore responds even if these listeners are busy. The number of connections, the

@@ -1,7 +1,7 @@
 //! The place file. A process writes the address of its admin interface to this file, and commands
-//! read the address from it. They find the process even if the config has changed in the meantime.
-//! The file also contains the path of the file with the local token, and the addresses that accept
-//! this token.
+//! read the address from it. Commands therefore find the process even if the config has changed in
+//! the meantime. The file also contains the path of the file with the local token, and the
+//! addresses of the process that accept this token.
 //!
 //! One copy of the place file is in the runtime folder, with a name that depends only on the path
 //! of the config. Another copy is in the state directory, for commands with a different runtime
@@ -13,6 +13,7 @@ use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::iter;
 use std::net::SocketAddr;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -22,37 +23,32 @@ use super::listen::prepare_runtime_folder;
 use crate::config::{AdminPlace, StatePlace, TokenFile, config_if_any, instance_name, runtime_folders};
 use crate::files;
 
-/// Name of the place file in a state directory. The name is fixed, because only one process uses a
-/// state directory at a time.
+/// The name is fixed, because only one process uses a state directory at a time.
 const IN_STATE: &str = "admin.place";
 
-/// Maximum size of a place file, in bytes. Place files that robotsd writes are much shorter.
+/// Maximum size of a place file, in bytes.
 const MAX: u64 = 8 * 1024;
 
-/// The data that a process writes to its place file for commands.
 #[derive(Debug)]
 pub(crate) struct CommandAccess<'a> {
     pub(crate) place: &'a AdminPlace,
-    /// Absolute paths of the files that contain the local token.
     pub(crate) tokens: &'a [PathBuf],
-    /// All TCP addresses of the admin interface. A command uses them to find the token for the
-    /// address that it connects to.
+    /// All TCP addresses of the admin interface. A command compares them with the address that it
+    /// connects to, to find its token.
     pub(crate) addresses: Vec<SocketAddr>,
 }
 
-/// The content of a place file.
 #[derive(Debug, Serialize, Deserialize)]
 struct Content {
-    /// Address or socket path of the admin interface, in the form that `--admin` accepts.
+    /// Address or socket path, in the form that `--admin` accepts.
     place: String,
-    /// Path of the token file in the same folder as this place file. There is one token file per
-    /// folder, because a command may be able to read only one of the folders.
+    /// There is one token file per folder, because a command may be able to read only one of the
+    /// folders.
     token: Option<String>,
     addresses: Vec<SocketAddr>,
 }
 
 impl CommandAccess<'_> {
-    /// Returns the content of the place file in `folder`.
     fn content(&self, folder: &Path) -> io::Result<Content> {
         let place = match self.place {
             AdminPlace::Socket(socket) => format!("unix:{}", std::path::absolute(socket)?.display()),
@@ -65,8 +61,7 @@ impl CommandAccess<'_> {
     }
 }
 
-/// The place file of a running process. Dropping this removes the file, unless another process has
-/// replaced it.
+/// Dropping this removes the file, unless another process has replaced it.
 #[derive(Debug)]
 pub(crate) struct PlaceFile {
     path: PathBuf,
@@ -75,12 +70,12 @@ pub(crate) struct PlaceFile {
 }
 
 impl PlaceFile {
-    /// Writes the place file of a process that runs with the config at `config`, in the runtime
-    /// folder and in the state directory if possible.
+    /// Writes the place files of this process: one in the runtime folder, and one in the state
+    /// directory if there is one.
     ///
     /// # Errors
     ///
-    /// Returns an error if no place file can be written.
+    /// Returns an error if neither file can be written.
     pub(crate) fn leave(access: &CommandAccess<'_>, config: &Path, state: Option<&Path>) -> Result<Vec<Self>, String> {
         let of_runtime = |folder: PathBuf| (prepare_runtime_folder(&folder), folder.join(in_runtime(config)));
         let of_runtime = runtime_folders().into_iter().next().map(of_runtime);
@@ -103,8 +98,8 @@ impl PlaceFile {
             // Other users may be allowed to use the admin interface, so their commands must be able
             // to read the file.
             file.set_permissions(fs::Permissions::from_mode(0o644))?;
-            // The result can be ignored. If the file system does not support locks, commands treat
-            // the file as valid as long as it exists.
+            // If the file system does not support locks, commands treat the file as valid as long
+            // as it exists.
             let _ = file.try_lock();
             file.write_all(&text)
         })?;
@@ -127,23 +122,32 @@ impl Drop for PlaceFile {
 ///
 /// Returns an error message if no process is found.
 pub(crate) fn find_place(config: &Path) -> Result<AdminPlace, String> {
-    let of_runtime = runtime_folders().into_iter().map(|folder| Ok(Some(folder.join(in_runtime(config)))));
-    // The state directory is searched last. Its path is in the config, and the config may have
-    // errors or be on a file system that hangs.
-    let of_state = iter::once_with(|| match StatePlace::load(config) {
-        Ok(place) => Ok(place.folder.map(|folder| folder.join(IN_STATE))),
-        Err(error) => Err(error.to_string()),
-    });
     let mut notes = String::new();
-    for path in of_runtime.chain(of_state) {
-        match path.and_then(|path| path.map_or(Ok(None), |path| read(&path))) {
-            Ok(Some(Left { place: AdminPlace::Address(address), token: Some(token), .. })) => {
-                return Ok(AdminPlace::Local(address, token));
-            }
-            Ok(Some(left)) => return Ok(left.place),
-            Ok(None) => {}
-            Err(why) => notes = format!("{notes}; {why}"),
+    let mut place_in = |path: &Path| match read(path) {
+        Ok(Some(Left { place: AdminPlace::Address(address), token: Some(token), .. })) => {
+            Some(AdminPlace::Local(address, token))
         }
+        Ok(left) => left.map(|left| left.place),
+        Err(why) => {
+            notes = format!("{notes}; {why}");
+            None
+        }
+    };
+    if let Some(place) = runtime_folders().iter().find_map(|folder| place_in(&folder.join(in_runtime(config)))) {
+        return Ok(place);
+    }
+    // The config is read last, because it may have errors or be on a file system that hangs.
+    match StatePlace::load(config) {
+        Ok(StatePlace { folder, socket, .. }) => {
+            if let Some(place) = folder.and_then(|folder| place_in(&folder.join(IN_STATE))) {
+                return Ok(place);
+            }
+            // If robotsd can write to neither folder, there is no place file.
+            if let Some(socket) = socket.filter(|socket| UnixStream::connect(socket).is_ok()) {
+                return Ok(AdminPlace::Socket(socket));
+            }
+        }
+        Err(error) => notes = format!("{notes}; {error}"),
     }
     Err(format!(
         "{config}: no running robotsd uses this config: give the config of a running robotsd with --config FILE, or \
@@ -153,8 +157,7 @@ pub(crate) fn find_place(config: &Path) -> Result<AdminPlace, String> {
 }
 
 /// Returns the local token of the process that listens on a loopback address, if this user can read
-/// it. Searches the place files in the runtime folders, and the one in the state directory of the
-/// default config.
+/// it. Searches the runtime folders, and the state directory of the default config.
 pub(super) fn find_token(address: SocketAddr) -> Option<String> {
     let of_runtime = runtime_folders().into_iter().flat_map(fs::read_dir).flatten().flatten().map(|entry| entry.path());
     let of_runtime = of_runtime.filter(|path| path.extension() == Some("place".as_ref()));
@@ -164,7 +167,6 @@ pub(super) fn find_token(address: SocketAddr) -> Option<String> {
     left.find_map(|left| left.token.filter(|_| left.addresses.contains(&address))?.read())
 }
 
-/// The data that a command reads from a place file.
 #[derive(Debug)]
 struct Left {
     place: AdminPlace,
@@ -172,12 +174,11 @@ struct Left {
     addresses: Vec<SocketAddr>,
 }
 
-/// Returns the name of the place file in a runtime folder.
 fn in_runtime(config: &Path) -> String {
     format!("{}.place", instance_name(config))
 }
 
-/// Reads a place file. Returns `None` if there is no file, or if its process has ended.
+/// Returns `None` if there is no file, or if its process has ended.
 fn read(path: &Path) -> Result<Option<Left>, String> {
     let failed = |why: &dyn std::fmt::Display| format!("{}: {why}", path.display());
     let (file, found) = match files::open(path) {
@@ -190,7 +191,7 @@ fn read(path: &Path) -> Result<Option<Left>, String> {
     if ![0, rustix::process::geteuid().as_raw(), folder.uid()].contains(&found.uid()) {
         return Err(failed(&"the file is ignored, because it belongs to another user"));
     }
-    // If this process can lock the file, its writer has ended. A running process holds the lock,
+    // If this process can lock the file, its writer has ended: a running process holds the lock,
     // even while it is stopped (SIGSTOP).
     if file.try_lock_shared().is_ok() {
         return Ok(None);
@@ -240,7 +241,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("admin.place");
         let _held = PlaceFile::write(path.clone(), &access(&"127.0.0.1:7".parse().unwrap())).unwrap();
-        // Only root can give a file to another user. For other users, the test ends here.
+        // Only root can give a file to another user.
         if chown(folder.path(), Some(1), None).is_err() {
             return;
         }

@@ -24,7 +24,7 @@ use crate::config::{AdminPlace, ConfigError, replicas};
 use crate::report::ReplicaAnswer;
 use crate::sites::in_parallel;
 
-/// Sends a request to all replicas, and returns the responses in the order of `places`. Blocks.
+/// Returns the responses in the order of `places`. Blocks.
 pub(crate) fn ask_all<T: Send>(
     places: &[AdminPlace],
     ask: impl Fn(&AdminPlace) -> Result<T, AskError> + Sync,
@@ -33,8 +33,7 @@ pub(crate) fn ask_all<T: Send>(
         let (answer, error) = answer.map_or_else(|error| (None, Some(error)), |answer| (Some(answer), None));
         ReplicaAnswer { replica: place.to_string(), answer, error }
     };
-    // Each address is queried only once, because a host name may resolve to an address that is also
-    // configured.
+    // A host name may resolve to an address that is also configured. It is then queried only once.
     let asked = Mutex::new(HashSet::new());
     let answers = in_parallel(places, |place| match single(place) {
         Err(error) => vec![answered(place, Err(format!("NOT REACHED: {error}")))],
@@ -46,8 +45,7 @@ pub(crate) fn ask_all<T: Send>(
     answers.into_iter().flatten().collect()
 }
 
-/// Returns the rows of this process's board, and the names of the replicas that this process knows.
-/// Blocks.
+/// Returns this process's rows of the board, with the names of the replicas that it knows. Blocks.
 pub(super) fn own_rows(state: &ServerState, board: &Board, query: &BoardQuery) -> ReplicaRows {
     let fleet = state.serving().and_then(|serving| Some(serving.sites.state.fleet.as_ref()?.report()));
     let heard = fleet.iter().flat_map(|fleet| &fleet.replicas).map(|of| of.replica.clone()).collect();
@@ -55,12 +53,11 @@ pub(super) fn own_rows(state: &ServerState, board: &Board, query: &BoardQuery) -
     ReplicaRows { replica: state.audit.replica(), process, heard, ..board.rows_of(query, seconds(SystemTime::now())) }
 }
 
-/// Maximum time for a request to all replicas, including the time to wait for an earlier request to
-/// all replicas.
+/// Maximum time for querying all replicas, including the time until an earlier query has ended.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Returns the board of all configured replicas, including this one. This function authenticates in
-/// the same way as a command: with the token from the environment of its process.
+/// Requests to the replicas use the token in the environment of this process, like requests of
+/// commands.
 pub(super) async fn board_of_all(state: &ServerState, query: BoardQuery) -> Result<BoardReport, AdminReply> {
     let config = PathBuf::from(state.config.report().path);
     let asking = async {
@@ -83,8 +80,7 @@ pub(super) async fn board_of_all(state: &ServerState, query: BoardQuery) -> Resu
     asked.map_err(|why: ConfigError| AdminReply::error(StatusCode::CONFLICT, &why.to_string()))
 }
 
-/// If the place contains a host name, returns one place for each IP address of this host. Returns
-/// any other place unchanged.
+/// Replaces a host name by its IP addresses, one place for each.
 pub(crate) fn single(place: &AdminPlace) -> Result<Vec<AdminPlace>, String> {
     let AdminPlace::Name(name, port) = place else { return Ok(vec![place.clone()]) };
     let found = (&**name, *port).to_socket_addrs().map_err(|error| error.to_string())?;
@@ -92,7 +88,6 @@ pub(crate) fn single(place: &AdminPlace) -> Result<Vec<AdminPlace>, String> {
     if found.is_empty() { Err("the name does not resolve to an address".to_owned()) } else { Ok(found) }
 }
 
-/// Describes why a replica did not confirm a request.
 pub(crate) fn unconfirmed(error: &AskError) -> String {
     match error {
         AskError::NotRunning(_) => "NOT REACHED: no process listens there".to_owned(),

@@ -17,29 +17,26 @@ use crate::report::ChangeReport;
 #[derive(Debug)]
 pub(super) struct AdminReply {
     response: Box<Response<Full<Bytes>>>,
-    /// Why the request failed, completely or in part; `None` if it succeeded.
+    /// Why the request failed, completely or in part.
     pub(super) error: Option<String>,
     pub(super) outcome: ChangeRecord,
 }
 
-/// The values before and after a change, for the audit record: `on` or `off` for enforcement, or
-/// the hash of a version.
+/// Values before and after a change, for the audit record: `on` or `off`, or the hash of a version.
 #[derive(Debug, Default)]
 pub(super) struct ChangeRecord {
     pub(super) before: Option<String>,
     pub(super) after: Option<String>,
 }
 
-/// `Ok` contains the response to a request. `Err` contains the response that refuses a request.
+/// `Err` contains the response that refuses a request.
 pub(super) type Answer = Result<AdminReply, AdminReply>;
 
-/// Content-Security-Policy of pages. It allows only the page's own styles and images, and neither
-/// scripts nor frames.
+/// Allows only the page's own styles and images, and neither scripts nor frames.
 const PAGE_POLICY: &str = "default-src 'none'; style-src 'self'; img-src 'self' data:; form-action 'self'; \
                            frame-ancestors 'none'; base-uri 'none'";
 
 impl AdminReply {
-    /// Returns a plain-text response, for people and probes.
     pub(super) fn text(status: StatusCode, body: impl Into<String>) -> Self {
         Self::new(status, "text/plain; charset=utf-8", body.into())
     }
@@ -51,7 +48,6 @@ impl AdminReply {
         }
     }
 
-    /// Returns the report of a change, with its outcome for the audit.
     pub(super) fn change(report: ChangeReport) -> Self {
         let reply = Self::json(&report);
         let (before, after) = match report.enforcement {
@@ -61,20 +57,17 @@ impl AdminReply {
         Self { outcome: ChangeRecord { before, after }, ..reply }
     }
 
-    /// Returns a page for browsers. With `reload`, the browser reloads the page after that many
-    /// seconds. Only the reload links on the page set `reload`, because some people cannot use a
-    /// page that reloads itself.
+    /// Makes the browser reload the page after `reload` seconds. Only the reload links on the page
+    /// set `reload`, because some people cannot use a page that reloads itself.
     pub(super) fn page(body: String, reload: Option<&'static str>) -> Self {
         let page = Self::new(StatusCode::OK, "text/html; charset=utf-8", body).rendered();
         reload.into_iter().fold(page, |page, seconds| page.with(REFRESH, seconds))
     }
 
-    /// Returns the style sheet of the board's page.
     pub(super) fn css(body: String) -> Self {
         Self::new(StatusCode::OK, "text/css; charset=utf-8", body).rendered()
     }
 
-    /// Returns comma-separated values for spreadsheets.
     pub(super) fn csv(body: String) -> Self {
         Self::new(StatusCode::OK, "text/csv; charset=utf-8", body)
     }
@@ -83,7 +76,6 @@ impl AdminReply {
         Self::text(StatusCode::FOUND, format!("see {path}\n")).with(LOCATION, path)
     }
 
-    /// Returns an error response: a JSON object with the message.
     pub(super) fn error(status: StatusCode, message: &str) -> Self {
         let reply = Self::new(status, "application/json", format!("{}\n", json!({ "error": message })));
         Self { error: Some(message.to_owned()), ..reply }
@@ -93,33 +85,29 @@ impl AdminReply {
         self.response.status()
     }
 
-    /// Returns the response to an invalid request.
     pub(super) fn bad_request(message: &str) -> Self {
         Self::error(StatusCode::BAD_REQUEST, message)
     }
 
-    /// Returns the response to an unidentified client.
     pub(super) fn unauthorized(message: &str) -> Self {
         Self::error(StatusCode::UNAUTHORIZED, message).with(WWW_AUTHENTICATE, "Bearer")
     }
 
-    /// Returns the response to a request that cannot be handled at the moment.
     pub(super) fn unavailable(message: &str) -> Self {
         Self::error(StatusCode::SERVICE_UNAVAILABLE, message)
     }
 
-    /// Returns the response to a request that failed because of a bug, for example because its
-    /// handler panicked.
+    /// Returns the response to a request that failed because of a bug, such as a handler that
+    /// panicked.
     pub(super) fn fault(error: &impl Display) -> Self {
         Self::error(StatusCode::INTERNAL_SERVER_ERROR, &format!("robotsd failed with an internal error: {error}"))
     }
 
-    /// Returns the response to a method that the path does not support.
     pub(super) fn wrong_method(allow: &'static str) -> Self {
         Self::error(StatusCode::METHOD_NOT_ALLOWED, &format!("this path allows only {allow}")).with(ALLOW, allow)
     }
 
-    /// Returns a body with its media type `kind` and, if it is encoded, its content coding.
+    /// Returns a response with the content coding `coding`, if any.
     pub(super) fn negotiated(kind: &'static str, body: Vec<u8>, coding: Option<&'static str>) -> Self {
         let reply = Self::new(StatusCode::OK, kind, body).with(VARY, "Accept, Accept-Encoding");
         coding.into_iter().fold(reply, |reply, coding| reply.with(CONTENT_ENCODING, coding))
@@ -136,8 +124,8 @@ impl AdminReply {
     }
 
     /// Adds the header fields for content that browsers render. The referrer policy is
-    /// `same-origin`. With `no-referrer`, browsers would send `Origin: null` with the page's forms,
-    /// and robotsd would refuse these requests.
+    /// `same-origin`, because with `no-referrer`, browsers would send `Origin: null` with the
+    /// page's forms, and robotsd would refuse these requests.
     fn rendered(self) -> Self {
         self.with(CONTENT_SECURITY_POLICY, PAGE_POLICY)
             .with(REFERRER_POLICY, "same-origin")

@@ -29,7 +29,6 @@ use crate::config::{AdminRole, Grant};
 use crate::report::{ChangeReport, ReloadReport, ReplicaState, StatusReport};
 use crate::sites::{ChangeError, Sites};
 
-/// All routes of the admin interface.
 pub(super) const ROUTES: &[Route] = &[
     Route::reads("/", Need::Nothing, |state, _| {
         now(Ok(AdminReply::redirect(if state.board.get().is_some() { "/board" } else { "/status" })))
@@ -62,64 +61,54 @@ pub(super) const ROUTES: &[Route] = &[
     Route::changes("/reload", Need::Site(Operate), |state, asked| Box::pin(reload(state, asked))),
 ];
 
-/// A path and its handler.
 pub(super) struct Route {
     pub(super) path: &'static str,
     pub(super) kind: RouteKind,
-    /// The right that a client needs for requests to the route.
     need: Need,
-    /// Whether the request is handled even if all unreserved connection slots are in use.
+    /// Whether requests may use the reserved connection slots.
     pub(super) work: Urgency,
-    /// Whether the change requires that its audit record is written first.
     is_written_first: bool,
     pub(super) answer: Handler,
 }
 
-/// The right that a client needs to send a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Need {
-    /// No right is needed. Examples are probes and the style sheet.
+    /// Anyone may send the request, such as a health probe.
     Nothing,
     /// Read access to at least one site. The response contains only the sites that the client may
     /// read.
     Own,
-    /// The role for at least one site. The request concerns the process and not a single site.
+    /// The given role for at least one site, because the request concerns the process and not a
+    /// single site.
     Process(AdminRole),
-    /// The role for all sites, even if the query has `site`.
+    /// The given role for all sites, even if the query has `site`.
     All(AdminRole),
-    /// The role for the site in `?site=`, or for all sites if the query has no `site`.
+    /// The given role for the site in `?site=`, or for all sites if the query has no `site`.
     Site(AdminRole),
 }
 
-/// Whether requests to a route change the state of the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RouteKind {
     Reads,
     Changes,
 }
 
-/// A function that handles a request and returns a response.
 type Handler = fn(Arc<ServerState>, Asked) -> Answering;
 
 type Answering = Pin<Box<dyn Future<Output = Answer> + Send>>;
 
-/// Returns a future that is ready with `answer`.
 fn now(answer: Answer) -> Answering {
     Box::pin(std::future::ready(answer))
 }
 
-/// The data of a request that its handler receives.
 pub(super) struct Asked {
     pub(super) query: Query,
     pub(super) fields: HeaderMap,
-    /// The rights of the client that sent the request.
     pub(super) grant: Grant,
-    /// The client, and the reason that it gives for a change.
     pub(super) by: Attribution,
 }
 
 impl Route {
-    /// Creates a route for GET and HEAD.
     const fn reads(path: &'static str, need: Need, answer: Handler) -> Self {
         Self { path, kind: RouteKind::Reads, need, work: Urgency::Usual, is_written_first: false, answer }
     }
@@ -134,21 +123,19 @@ impl Route {
         Self { is_written_first: true, ..Self::changes(path, need, answer) }
     }
 
-    /// Returns the right that a request needs. Turning enforcement on for all sites needs the role
-    /// `admin`. Turning enforcement off needs only `operate`, because an operator must be able to
-    /// do this in an emergency.
+    /// Returns the right that a request needs. Turning enforcement off needs only the role
+    /// `operate`, because an operator must be able to do this in an emergency.
     pub(super) fn need(&self, query: &Query) -> Need {
         let starts_all = self.work == Urgency::Urgent && !query.stops() && query.site().is_none();
         if starts_all { Need::Site(Admin) } else { self.need }
     }
 
-    /// Reports whether the audit record must be written before the change. Turning enforcement off
-    /// never waits for the audit.
+    /// Reports whether the audit record must be written first. Turning enforcement off never waits
+    /// for the audit.
     pub(super) fn is_written_first(&self, query: &Query) -> bool {
         self.is_written_first && !(self.work == Urgency::Urgent && query.stops())
     }
 
-    /// Reports whether the route concerns the process and not a site.
     pub(super) const fn is_of_process(&self) -> bool {
         matches!(self.need, Need::Process(_))
     }
@@ -167,8 +154,8 @@ impl RouteKind {
     }
 }
 
-/// Reports whether all threads are responsive. This handler runs on the control thread, so a
-/// response also shows that the control thread is responsive.
+/// Reports whether all threads are responsive. The control thread runs this handler, so a response
+/// shows that it is responsive, too.
 fn alive(state: &ServerState) -> AdminReply {
     match &state.watchdog.stalled()[..] {
         [] => AdminReply::text(StatusCode::OK, "alive\n"),
@@ -184,8 +171,8 @@ fn alive(state: &ServerState) -> AdminReply {
 /// started. A robots.txt that becomes unavailable later is probably unavailable to all replicas,
 /// and one bad file must not take all other sites out of rotation.
 ///
-/// A rejected included file has the same effect as a missing robots.txt if no earlier version of
-/// the included file is in use, because its sites are then missing.
+/// A rejected included file has the same effect as a missing robots.txt, unless an earlier version
+/// of the included file is in use.
 ///
 /// If the config file is rejected, the response reports the problem, and the previous config stays
 /// in force. With `?require=config`, a rejected config file makes the process unready. Both
@@ -245,15 +232,16 @@ fn ready(state: &ServerState, query: &Query) -> Answer {
     Ok(AdminReply::text(status, lines.join("\n") + "\n"))
 }
 
-/// Returns the status, with the sites that the client may read.
+/// Contains only the sites that the client may read.
 fn status(state: &ServerState, grant: &Grant) -> StatusReport {
     let mut report = state.report(grant.covers(None));
     report.fleet = report.fleet.filter(|_| grant.covers(None));
     report.sites.retain(|site| grant.covers(Some(&site.name)));
     report.traffic.iter_mut().for_each(|traffic| traffic.sites.retain(|site| grant.covers(Some(&site.name))));
-    // `sites` contains no site of a folder that has no robots.txt yet, but `traffic` does.
+    // A site with a folder of files has one entry per file in `sites`, and none if the folder is
+    // empty. `traffic` contains every site.
     let has_no_site = report.traffic.as_ref().is_some_and(|traffic| traffic.sites.is_empty());
-    // If an included file was rejected, the site that the client may read may be in that file.
+    // If an included file was rejected, it may define a site that the client may read.
     let is_whole = report.config.refused.is_empty();
     report.is_blind = has_no_site && is_whole && report.sites.is_empty() && !grant.covers(None);
     if report.is_blind {
@@ -271,7 +259,6 @@ async fn reload(state: Arc<ServerState>, Asked { query, .. }: Asked) -> Answer {
         None => state.reconfigure().await,
         Some(_) => None,
     };
-    // The sites are looked up after the config was reloaded.
     let sites = &serving(&state)?.sites;
     let report = ReloadReport { config, ..sites.reload(query.value("site")).await.map_err(refused)? };
     let of_sites = report.sites.iter().map(|site| (&*site.outcome, &*site.message));
@@ -284,7 +271,6 @@ async fn reload(state: Arc<ServerState>, Asked { query, .. }: Asked) -> Answer {
     Ok(reply)
 }
 
-/// Starts a new process that replaces this one, and waits for the outcome.
 async fn upgrade(state: Arc<ServerState>, Asked { query, .. }: Asked) -> Answer {
     query.only(&[])?;
     let report = state
@@ -296,7 +282,6 @@ async fn upgrade(state: Arc<ServerState>, Asked { query, .. }: Asked) -> Answer 
     Ok(reply)
 }
 
-/// Returns the recent reloads of `?site=` and their results.
 fn history(state: &ServerState, query: &Query) -> Answer {
     query.only(&["site"])?;
     let site = query.needed("site", "NAME")?;
@@ -304,7 +289,6 @@ fn history(state: &ServerState, query: &Query) -> Answer {
     Ok(AdminReply::json(&report))
 }
 
-/// Accepts the pending version `?hash=` of `?site=`; with `?fleet=`, on all replicas.
 async fn accept(state: Arc<ServerState>, Asked { query, by, .. }: Asked) -> Answer {
     query.only(&["site", "hash", "fleet"])?;
     let (site, hash) = (query.needed("site", "NAME")?, version(&query.needed("hash", "HASH")?)?);
@@ -314,8 +298,8 @@ async fn accept(state: Arc<ServerState>, Asked { query, by, .. }: Asked) -> Answ
     }
 }
 
-/// Rolls `?site=` back to the previously accepted version. With `?fleet=`, rolls back all replicas,
-/// to `?hash=` if the query contains a hash.
+/// Rolls back to the previously accepted version. With `?fleet=`, the query may contain the
+/// `?hash=` of another version.
 async fn roll_back(state: Arc<ServerState>, Asked { query, by, .. }: Asked) -> Answer {
     query.only(if query.value("fleet").is_some() { &["site", "fleet", "hash"] } else { &["site"] })?;
     let (site, hash) = (query.needed("site", "NAME")?, query.value("hash").map(version).transpose()?);
@@ -325,7 +309,6 @@ async fn roll_back(state: Arc<ServerState>, Asked { query, by, .. }: Asked) -> A
     }
 }
 
-/// Previews a rollback of `?site=`: returns the changes that it would make.
 async fn rollback_effect(state: Arc<ServerState>, Asked { query, .. }: Asked) -> Answer {
     query.only(&["site"])?;
     let site = query.needed("site", "NAME")?;
@@ -336,9 +319,8 @@ fn version(written: &str) -> Result<VersionHashPrefix, AdminReply> {
     written.parse().map_err(|error: ValueError| AdminReply::bad_request(&error.to_string()))
 }
 
-/// Turns enforcement on or off, for all sites or for `?site=`. With `?mark=`, enforcement is turned
-/// off for the whole fleet by an off switch with this ID, or turned on by removing the off
-/// switches.
+/// Turns enforcement on or off. With `?mark=`, which contains the ID of the off switch, this
+/// affects the whole fleet.
 async fn enforce(state: Arc<ServerState>, Asked { query, by, .. }: Asked) -> Answer {
     query.only(&["to", "site", "mark"])?;
     let to = match &*query.needed("to", "off or to=on")? {
@@ -359,8 +341,7 @@ async fn enforce(state: Arc<ServerState>, Asked { query, by, .. }: Asked) -> Ans
     fleet_changes::enforce(serving, to, site, mark.to_owned(), by).await
 }
 
-/// Makes or previews a change on a blocking thread. The change is completed even if the client
-/// disconnects.
+/// Completes the change even if the client disconnects.
 async fn change(
     serving: Arc<Serving>,
     make: impl FnOnce(&Sites) -> Result<ChangeReport, ChangeError> + Send + 'static,
@@ -373,14 +354,12 @@ async fn change(
 /// Maximum time that a request to `/fleet` waits for the store.
 const FRESH: Duration = Duration::from_millis(750);
 
-/// Reads the state of the fleet from the store and returns it. If the store does not respond in
-/// time, returns the state from the last successful read.
+/// Returns the state from the last successful read if the store does not respond in time.
 async fn fleet(state: Arc<ServerState>) -> Answer {
     let serving = serving(&state)?;
     let fleet = fleet_changes::fleet_of(&serving)?;
     let is_late = timeout(FRESH, fleet.look()).await.is_err();
     let mut report = fleet.report();
-    // In the other states, the report already contains the failure of the store.
     if is_late && report.state == ReplicaState::Current {
         report.state = ReplicaState::Stale;
         let late = format!(
@@ -394,13 +373,12 @@ async fn fleet(state: Arc<ServerState>) -> Answer {
     Ok(AdminReply::json(&report))
 }
 
-/// Creates the document of the fleet.
 async fn begin_fleet(state: Arc<ServerState>, Asked { query, .. }: Asked) -> Answer {
     query.only(&[])?;
     fleet_changes::written(fleet_changes::fleet_of(&*serving(&state)?)?.init().await)
 }
 
-/// Restores entries that the store has lost. With `?repair=1`, also replaces entries that cannot be
+/// Restores entries that the store has lost. `?repair=1` also replaces entries that cannot be
 /// parsed.
 async fn restore_fleet(state: Arc<ServerState>, Asked { query, by, .. }: Asked) -> Answer {
     query.only(&["repair"])?;
@@ -423,12 +401,10 @@ fn refused(refusal: ChangeError) -> AdminReply {
     }
 }
 
-/// The decoded query: pairs of names and values.
 #[derive(Debug, Default)]
 pub(super) struct Query(Vec<(String, String)>);
 
 impl Query {
-    /// Parses a query: pairs with percent-encoded names and values.
     pub(super) fn new(query: Option<&str>) -> Self {
         let decoded = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
         let pairs = query.unwrap_or_default().split('&').filter(|pair| !pair.is_empty());
@@ -440,33 +416,29 @@ impl Query {
         )
     }
 
-    /// Returns the value of `site`, unless it is missing or empty.
+    /// Returns `None` if the value is missing or empty.
     pub(super) fn site(&self) -> Option<&str> {
         self.value("site").filter(|site| !site.is_empty())
     }
 
-    /// Reports whether the query turns enforcement off.
     fn stops(&self) -> bool {
         self.value("to") == Some("off")
     }
 
-    /// Removes the first pair with this name, and returns its value.
     pub(super) fn take(&mut self, name: &str) -> Option<String> {
         let at = self.0.iter().position(|(known, _)| known == name)?;
         Some(self.0.remove(at).1)
     }
 
-    /// Returns the first value with this name.
     fn value(&self, name: &str) -> Option<&str> {
         self.0.iter().find(|(known, _)| known == name).map(|(_, value)| &**value)
     }
 
-    /// Returns all values with this name.
     fn values<'q>(&'q self, name: &'q str) -> impl Iterator<Item = &'q str> {
         self.0.iter().filter(move |(known, _)| known == name).map(|(_, value)| &**value)
     }
 
-    /// Returns the value of a required parameter. `what` describes the value in the error message.
+    /// Describes the value with `what` in the error message.
     fn needed(&self, name: &str, what: &str) -> Result<String, AdminReply> {
         match self.value(name) {
             Some(value) if !value.is_empty() => Ok(value.to_owned()),
@@ -474,7 +446,6 @@ impl Query {
         }
     }
 
-    /// Refuses a query that contains other names than `names`.
     fn only(&self, names: &[&str]) -> Result<(), AdminReply> {
         let Some((name, _)) = self.0.iter().find(|(name, _)| !names.contains(&&**name)) else { return Ok(()) };
         Err(AdminReply::bad_request(&format!(
@@ -487,8 +458,7 @@ impl Query {
 /// Maximum time that a request waits for the files of the board.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Returns the board of `?site=` or of all sites, for the period in `?period=`. With `?fleet=1`,
-/// the board covers all configured replicas that respond.
+/// Returns the board. With `?fleet=1`, it covers all configured replicas that respond.
 async fn board(
     state: Arc<ServerState>,
     Asked { query, grant, .. }: Asked,
@@ -497,7 +467,7 @@ async fn board(
     let wanted = board_query(&query)?;
     if wanted.is_of_fleet {
         let mut report = board_of_all(&state, wanted).await?;
-        // The first note states how many replicas are counted. The other notes contain addresses of
+        // The first note states how many replicas the board covers. The others contain addresses of
         // replicas, which only clients with access to all sites may see.
         report.notes.truncate(if grant.covers(None) { usize::MAX } else { 1 });
         return Ok(write(&state, &report));
@@ -512,16 +482,12 @@ async fn board(
     .await
 }
 
-/// Returns the counts of this process, for the board of all replicas.
 async fn board_rows(state: Arc<ServerState>, Asked { query, .. }: Asked) -> Answer {
     let wanted = board_query(&query)?;
     read_board(state, move |state, board| AdminReply::json(&own_rows(state, board, &wanted))).await
 }
 
-/// Reads the board on a blocking thread.
-///
-/// The number of concurrent readers is limited. A request that waits too long fails with a message
-/// that names what it was waiting for.
+/// Limits the number of concurrent readers, because each blocks a thread while the disk hangs.
 async fn read_board(
     state: Arc<ServerState>,
     read: impl FnOnce(&ServerState, &Board) -> AdminReply + Send + 'static,
@@ -547,12 +513,10 @@ async fn read_board(
     read.map_err(|error| AdminReply::fault(&error))
 }
 
-/// Allowed intervals of automatic reloads of the board by a browser, in seconds. Shorter intervals
-/// are useless, because the counts are up to five seconds old.
+/// Seconds until the browser reloads the board. Shorter intervals are useless, because the counts
+/// are up to five seconds old.
 const RELOADS: [&str; 2] = ["5", "60"];
 
-/// Returns the board as a page. With `?reload=5` or `?reload=60`, the browser reloads the page
-/// after that many seconds.
 async fn board_page(state: Arc<ServerState>, asked: Asked) -> Answer {
     let (query, grant) = (board_query(&asked.query)?, asked.grant.clone());
     let reload = asked.query.value("reload").map(|written| RELOADS.into_iter().find(|seconds| *seconds == written));

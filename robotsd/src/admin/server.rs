@@ -27,26 +27,24 @@ use super::state::ServerState;
 use crate::date;
 use crate::log::{LogEvent, LogLevel};
 
-/// Timeout for reading the head of a request, and for reading its body.
+/// Timeout for the head of a request, and for its body.
 const READ: Duration = Duration::from_secs(5);
 
-/// Timeout for the whole connection. It is long because reloading thousands of sites can take
-/// minutes.
+/// Timeout for the whole connection. Reloading thousands of sites can take minutes.
 const WHOLE: Duration = Duration::from_secs(300);
 
 const HEAD: usize = 16 * 1024;
 const FIELDS: usize = 64;
 
-/// Maximum size of a request body, in bytes. The content of a body is ignored, but it must be read.
+/// Maximum size of a request body, in bytes.
 const BODY: usize = 64 * 1024;
 
-/// Accepts and handles the connections of a listener until the future is dropped.
 pub(crate) async fn serve(listening: OpenListener, state: Arc<ServerState>) {
     let slots = Arc::clone(&listening.slots);
     loop {
         match &listening.listener {
             AdminListener::Address(listener, terms) => match listener.accept().await {
-                // A connection without a local address has already been closed by the client.
+                // Without a local address, the client has already closed the connection.
                 Ok((socket, remote)) => {
                     if let (Ok(local), Some(slot)) = (socket.local_addr(), slots.take(PeerRole::Other)) {
                         let peer = TcpPeer { local: local.ip(), remote: remote.ip(), certificate: None };
@@ -66,15 +64,15 @@ pub(crate) async fn serve(listening: OpenListener, state: Arc<ServerState>) {
                 Err(error) => pause(&state, &error).await,
             },
         }
-        // Yielding lets the task of the new connection read a request that has already arrived.
+        // The task of the new connection can now read a request that has already arrived.
         // Otherwise, the connection would count as idle, and a later connection could take its
         // slot.
         yield_now().await;
     }
 }
 
-/// Returns the user at the other end of a connection over the Unix socket. If the kernel does not
-/// report the user, returns IDs that no config can contain.
+/// Returns the user who connected. If the kernel does not report the user, returns IDs that no
+/// config can contain.
 fn peer(socket: &tokio::net::UnixStream, SocketOrigin { owner, is_of_supervisor }: SocketOrigin) -> SocketPeer {
     let Ok(peer) = socket.peer_cred() else {
         return SocketPeer { uid: u32::MAX, group: u32::MAX, is_owner: false, is_of_supervisor };
@@ -83,15 +81,14 @@ fn peer(socket: &tokio::net::UnixStream, SocketOrigin { owner, is_of_supervisor 
     SocketPeer { uid, group: peer.gid(), is_owner: uid == 0 || uid == own || Some(uid) == owner, is_of_supervisor }
 }
 
-/// Logs the error and waits before the next connection is accepted. The usual error is a lack of
-/// file descriptors, and a retry without a pause would fail again.
+/// Waits after a failed accept. The usual cause is a lack of file descriptors, and a retry without
+/// a pause would fail again.
 async fn pause(state: &ServerState, error: &std::io::Error) {
     let message = format!("a connection could not be accepted: {error}");
     state.log.say_at(LogLevel::Error, LogEvent::Admin, message);
     sleep(Duration::from_secs(1)).await;
 }
 
-/// Handles a TCP connection. If the listener uses TLS, the handshake comes first.
 fn open_address(
     socket: TcpStream,
     peer: TcpPeer,
@@ -110,8 +107,7 @@ fn open_address(
             secured = timeout(READ, certificates.secure(socket)) => secured,
             _ = &mut closing => return,
         };
-        // If the handshake failed, the TLS library has already sent an alert, and nothing else can
-        // be sent.
+        // After a failed handshake, nothing can be sent. The TLS library has already sent an alert.
         if let Ok(Ok((socket, certificate))) = secured {
             let access = AccessRule::Address(TcpPeer { certificate, ..peer }, terms);
             converse(socket, access, state, (slot, closing)).await;
@@ -144,7 +140,7 @@ async fn converse<T>(
         .auto_date_header(date::is_clock_set())
         .serve_connection(TokioIo::new(socket), service);
     tokio::select! {
-        // An error can be ignored, because no response can be sent over a failed connection.
+        // No response can be sent over a failed connection.
         _ = timeout(WHOLE, connection) => {}
         _ = &mut closing => {}
     }
@@ -161,8 +157,8 @@ async fn reply(
     let route = ROUTES.iter().find(|route| route.path == path);
     let mut attempt = Attempt::new(&head, access, route, &state.audit);
     let answer = match admit(&head, body, access, route, slot).await {
-        // The connection is being closed to make room for another one. The request must not be
-        // handled, because its response could not be sent any more.
+        // The connection is being closed to make room for another one, so its response could not be
+        // sent any more.
         Ok(None) => std::future::pending().await,
         Ok(Some(route)) => attempt.answer(Arc::clone(&state), access, head, route).await,
         Err(reply) => Err(reply),
@@ -173,8 +169,7 @@ async fn reply(
     answer
 }
 
-/// Returns the route of a request, or the response that refuses it; `None` if the connection is
-/// being closed to make room for another one.
+/// Returns `None` if the connection is being closed to make room for another one.
 async fn admit(
     head: &Parts,
     body: Incoming,
@@ -188,8 +183,7 @@ async fn admit(
     if body.size_hint().lower() > BODY as u64 {
         return Err(too_large());
     }
-    // The body is read before a response is sent. If the connection were closed with unread bytes,
-    // the client might not receive the response.
+    // If the connection were closed with unread bytes, the client might not receive the response.
     let read = timeout(READ, Limited::new(body, BODY).collect()).await;
     let late = |_| AdminReply::error(StatusCode::REQUEST_TIMEOUT, "the body was not received in time");
     read.map_err(late)?.map_err(|_| too_large())?;

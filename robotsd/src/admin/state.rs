@@ -1,4 +1,4 @@
-//! The state of the process, which the responses of the admin interface show.
+//! The state of the process, for the responses of the admin interface.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -30,69 +30,62 @@ use crate::report::{
 use crate::sites::{ServedSite, Sites, write_responses};
 use crate::word_enum::word_enum;
 
-/// The state of the process. The control thread sets the sites and the phase, and the handlers of
-/// routes read them.
+/// The control thread sets the sites and the phase, and the handlers of routes read them.
 #[derive(Debug)]
 pub(crate) struct ServerState {
     pub(super) started: (SystemTime, Instant),
     phase: Mutex<Phase>,
     serving: ArcSwapOption<Serving>,
-    /// Names of the sites that had no robots.txt when the process began to serve, and paths of the
-    /// included files whose sites were not served then.
+    /// Sites that had no robots.txt when the process began to serve, and included files whose sites
+    /// were not served then.
     began_without: OnceLock<BTreeSet<String>>,
     requests: mpsc::Sender<ReloadWaiter>,
     upgrades: mpsc::Sender<UpgradeWaiter>,
-    /// Report of the last upgrade, with the identities of the program file and the config file that
-    /// the upgrade used.
+    /// The last upgrade, and the identities of the files that it used.
     last_upgrade: Mutex<Option<(UpgradeReport, UpgradeFiles)>>,
-    /// Lock that prevents changes during an upgrade. It is read-locked during a change by an
-    /// operator, and write-locked while a new process may replace this one.
+    /// Prevents changes during an upgrade. It is read-locked during a change by an operator, and
+    /// write-locked while a new process may replace this one.
     pub(crate) changes: Arc<RwLock<()>>,
-    /// Lock that is held during a request to all replicas of the fleet. Only one such request runs
-    /// at a time.
+    /// Held during a request to all replicas of the fleet, so that only one such request runs at a
+    /// time.
     pub(super) asking: Arc<RwLock<()>>,
-    /// The state of the config file: whether it is in force or rejected.
     pub(crate) config: ConfigState,
-    /// The board, set together with the first sites. Not set if the board is disabled.
+    /// Set together with the first sites. Not set if the board is disabled.
     pub(crate) board: OnceLock<Arc<Board>>,
     pub(crate) log: Log,
     /// Users and tokens of the admin interface, from the config in force.
     pub(crate) rights: ArcSwap<AdminRights>,
     pub(crate) audit: AuditWriter,
     pub(crate) watchdog: Arc<Watchdog>,
-    /// Number of lost lines of the access log; `None` if there is no access log.
+    /// `None` if there is no access log.
     lost: Option<Arc<LostLines>>,
 }
 
-/// Device, inode and modification time of the program file and of the config file. They are
-/// compared to detect that one of the files has changed. `None` if the file does not exist.
+/// Device, inode and modification time. A difference shows that the file has changed. `None` if the
+/// file does not exist.
 #[derive(Debug, PartialEq, Eq)]
 struct UpgradeFiles {
     program: Option<(u64, u64, SystemTime)>,
     config: Option<(u64, u64, SystemTime)>,
 }
 
-/// The sites and listeners in service.
 #[derive(Debug)]
 pub(crate) struct Serving {
     pub(crate) sites: Arc<Sites>,
     pub(crate) listeners: Vec<ListenerReport>,
     pub(crate) listener_configs: Vec<ListenerConfig>,
-    /// Errors in decision requests from other proxies, per decision listener.
+    /// Errors in decision requests, per decision listener.
     pub(crate) question_errors: Vec<Arc<QuestionErrors>>,
     pub(crate) certificates: Vec<LiveCertificates>,
-    /// Counts of agent lookups, per worker.
     pub(crate) agent_lookups: Vec<Arc<AgentLookups>>,
     pub(crate) edge: Edge,
 }
 
 word_enum! {
-    /// The phase of the process.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub(crate) enum Phase {
         /// The process is reading robots.txt files and opening listeners.
         Starting = "starting",
-        /// All listeners accept connections.
         Serving = "serving",
         /// Listeners are closed, and open requests are being finished.
         Draining = "draining",
@@ -100,8 +93,6 @@ word_enum! {
 }
 
 impl ServerState {
-    /// Creates the state of a process that starts with the config at `path`. Also returns the
-    /// receivers of requests to the control thread.
     pub(crate) fn new(path: &Path, log: Log, lost: Option<Arc<LostLines>>) -> (Self, ControlRequests) {
         let (requests, reloads) = mpsc::channel(16);
         let (upgrades, upgrades_requested) = mpsc::channel(4);
@@ -126,8 +117,7 @@ impl ServerState {
         (state, ControlRequests { reloads, upgrades: upgrades_requested })
     }
 
-    /// Records the sites and listeners that are in service from now on. This is also called after a
-    /// reload has replaced the sites.
+    /// Records what is in service from now on. Also called after a reload has replaced the sites.
     pub(crate) fn is_serving(&self, serving: Serving) {
         self.began_without.get_or_init(|| {
             let refused = self.config.report().refused.into_iter();
@@ -141,8 +131,8 @@ impl ServerState {
         }
     }
 
-    /// Reports whether the process started without a robots.txt for the site `site`, or without the
-    /// sites of the included file `site`.
+    /// Reports whether this site had no robots.txt when the process began to serve. `site` may also
+    /// be the path of an included file whose sites were not served.
     pub(super) fn began_without(&self, site: &str) -> bool {
         self.began_without.get().is_some_and(|names| names.contains(site))
     }
@@ -155,23 +145,22 @@ impl ServerState {
         *self.phase.lock()
     }
 
-    /// Returns the sites and listeners in service. `None` if the process is starting.
+    /// Returns `None` if the process is starting.
     pub(crate) fn serving(&self) -> Option<Arc<Serving>> {
         self.serving.load_full()
     }
 
-    /// Returns the ID of the process that has replaced this one, if there is one.
     pub(super) fn successor(&self) -> Option<u32> {
         self.last_upgrade.lock().as_ref().filter(|(upgrade, _)| upgrade.state == "done")?.0.process
     }
 
-    /// Returns each log's name and number of lost lines.
+    /// Returns the name and number of lost lines of each log.
     pub(super) fn lost_lines(&self) -> impl Iterator<Item = (&'static str, &LostLines)> {
         [("events", self.log.lost())].into_iter().chain(self.lost.iter().map(|lost| ("access", &**lost)))
     }
 
-    /// Asks the control thread to read and apply the config file again, and waits for the outcome.
-    /// Returns `None` if the process is starting or ending.
+    /// Asks the control thread to read and apply the config again. Returns `None` if the process is
+    /// starting or ending.
     pub(crate) async fn reconfigure(&self) -> Option<ReloadOutcome> {
         let (waiter, outcome) = oneshot::channel();
         let requesting = async {
@@ -187,16 +176,15 @@ impl ServerState {
         })
     }
 
-    /// Asks the control thread for an upgrade, and waits for the outcome. Returns `None` if the
-    /// process is starting or ending.
+    /// Returns `None` if the process is starting or ending.
     pub(super) async fn upgrade(&self) -> Option<UpgradeReport> {
         let (waiter, outcome) = oneshot::channel();
         self.upgrades.send(waiter).await.ok()?;
         outcome.await.ok()
     }
 
-    /// Records the state of an upgrade. If an earlier state of this upgrade was recorded, keeps the
-    /// recorded identities of the files, because the files may have changed since then.
+    /// Records the state of an upgrade. The identities of the files are recorded only at its
+    /// beginning, because the files may change later.
     pub(crate) fn note_upgrade(&self, report: UpgradeReport) {
         let mut last = self.last_upgrade.lock();
         let files = match last.take() {
@@ -224,8 +212,8 @@ impl ServerState {
         UpgradeFiles { program, config: version(Path::new(&self.config.report().path)) }
     }
 
-    /// Returns the status. `is_of_all` is true if the client may read all sites. Otherwise,
-    /// problems whose messages contain names of sites are left out.
+    /// Unless the client may read all sites (`is_of_all`), problems whose messages contain names of
+    /// sites are left out.
     pub(crate) fn report(&self, is_of_all: bool) -> StatusReport {
         let serving = self.serving();
         let (notify, unnotified) = serving.as_ref().map(|serving| serving.sites.notify_report()).unwrap_or_default();
@@ -270,9 +258,7 @@ impl ServerState {
         Some(is_writable && self.board.get().is_none_or(|board| board.is_written()))
     }
 
-    /// Returns the problems of the process whose messages contain no names of sites. They concern
-    /// threads, decision requests, certificates, the admin interface, the state directory, the
-    /// registry, identity evidence, the rate store, the board, and logs.
+    /// Returns the problems whose messages contain no names of sites.
     fn problems(&self, serving: Option<&Serving>) -> Vec<String> {
         let state = serving.map(|serving| serving.sites.problems()).unwrap_or_default();
         let board = self.board.get().map(|board| board.problems()).unwrap_or_default();
@@ -283,19 +269,18 @@ impl ServerState {
         let dates = pairs().flat_map(LiveCertificates::dates);
         let dates = dates.filter_map(|(path, dates)| Some(format!("{}: {}", path.display(), dates.warning(now)?)));
         let rejected = pairs().flat_map(LiveCertificates::rejections).filter_map(|(_, why)| why);
-        // The set removes duplicates, because several listeners may use the same certificate file.
+        // Several listeners may use the same certificate file.
         let certificates: BTreeSet<_> = rejected.chain(dates).collect();
-        // The local token is created after the state directory is opened, so problems with the
-        // token are known only after the start.
+        // The local token is created after the state directory is opened, so its problems are known
+        // only after the start.
         let token = serving.and_then(|_| self.rights.load().problem());
         let of_process = self.watchdog.problems().chain(questions).chain(certificates);
         let of_process = of_process.chain(token).chain(self.audit.problem());
         of_process.chain(state).chain(board).chain(logs).collect()
     }
 
-    /// Returns the problems whose messages contain names of sites: problems with the fleet,
-    /// certificates that cover none of the sites' hosts, and files in a folder of robots.txt files
-    /// that match no host.
+    /// Returns the problems whose messages contain names of sites: problems with the fleet, hosts
+    /// that no certificate covers, and ignored files in folders of robots.txt files.
     fn problems_of_sites(&self, serving: Option<&Serving>) -> Vec<String> {
         let Some(Serving { sites, listener_configs, .. }) = serving else { return Vec::new() };
         let of_names = uncovered(listener_configs, sites.iter().flat_map(ServedSite::host_patterns));
@@ -319,7 +304,6 @@ impl Serving {
         }
     }
 
-    /// Writes the metrics of listeners and sites.
     pub(super) fn write_metrics(&self, exposition: &mut Exposition) {
         exposition.sample(&family::CONNECTIONS_LIMIT, &[], self.edge.connections());
         let ListenerTraffic { labels, connections, siteless } = self.edge.listeners();
@@ -332,8 +316,8 @@ impl Serving {
             *undecided.entry(reason).or_default() += count;
         }
         exposition.each_word(&family::QUESTIONS_UNDECIDED, &[], "reason", undecided);
-        // Listeners may use the same certificate file, but may have read different versions of it.
-        // The map keeps one end date per file.
+        // Listeners may have read different versions of the same certificate file. For each file,
+        // the earliest end date counts.
         let mut ends = BTreeMap::<PathBuf, SystemTime>::new();
         for (path, dates) in self.certificates.iter().flat_map(LiveCertificates::dates) {
             ends.entry(path).and_modify(|first| *first = dates.end.min(*first)).or_insert(dates.end);
@@ -355,7 +339,6 @@ impl Serving {
         self.sites.write_metrics(exposition, &labels);
     }
 
-    /// Returns a one-line summary for a supervisor.
     pub(crate) fn summary(&self) -> String {
         let (sites, listeners) = (self.sites.iter().len(), self.listeners.len());
         format!("serving {} on {}", plural(sites, "site"), plural(listeners, "listener"))
@@ -363,34 +346,28 @@ impl Serving {
 }
 
 /// Maximum time that a request waits for a reload of the config. After this time, the next reload
-/// starts even if the previous reload has not ended.
+/// starts even if the previous one has not ended.
 pub(crate) const CONFIG_PATIENCE: Duration = Duration::from_secs(60);
 
-/// Channel that sends the outcome of a reload to the request that waits for the reload.
 pub(crate) type ReloadWaiter = oneshot::Sender<ReloadOutcome>;
 
-/// Channel that sends the outcome of an upgrade to the request that waits for the upgrade.
 pub(crate) type UpgradeWaiter = oneshot::Sender<UpgradeReport>;
 
-/// Receivers of the control thread for requests to reload or upgrade.
 #[derive(Debug)]
 pub(crate) struct ControlRequests {
     pub(crate) reloads: mpsc::Receiver<ReloadWaiter>,
     pub(crate) upgrades: mpsc::Receiver<UpgradeWaiter>,
 }
 
-/// The time when the config in force was accepted, and the report about the config. If a newer
-/// config file was rejected, the report describes it, too.
+/// Time when the config in force was accepted, and the report about the config file.
 #[derive(Debug)]
 pub(crate) struct ConfigState(Mutex<(SystemTime, ConfigReport)>);
 
 impl ConfigState {
-    /// Creates the state of the config file at `path`, when the process starts.
     pub(crate) fn new(path: &Path) -> Self {
         let now = SystemTime::now();
         let report = ConfigReport {
-            // The path is absolute, because commands that contain this path must work in any
-            // folder.
+            // Commands that contain this path must work in any folder.
             path: absolute(path).unwrap_or_else(|_| path.to_owned()).display().to_string(),
             state: "accepted".to_owned(),
             accepted: rfc3339(now),
@@ -399,8 +376,8 @@ impl ConfigState {
         Self(Mutex::new((now, report)))
     }
 
-    /// Records that the config file is in force. The settings in `next_start` take effect at the
-    /// next start. `is_new` is true if the file differs from the previous config.
+    /// Records that the config file is in force. `is_new` is true if the file differs from the
+    /// previous config.
     pub(crate) fn accept(&self, is_new: bool, next_start: Vec<SettingChange>, refused: &[RefusedFile]) {
         let mut state = self.0.lock();
         let (accepted, report) = &mut *state;
@@ -421,9 +398,8 @@ impl ConfigState {
         (report.state, report.rejected, report.next_start) = ("accepted".to_owned(), None, next_start);
     }
 
-    /// Records that the config file is rejected. `changes` are the settings that the file would
-    /// change, or `None` if it cannot be parsed. Returns whether `why` differs from the reason of
-    /// the previous rejection.
+    /// Records that the config file is rejected. `changes` are the settings that it would change.
+    /// Returns whether `why` differs from the reason of the previous rejection.
     pub(crate) fn reject(&self, why: &str, changes: Option<Vec<SettingChange>>) -> bool {
         let report = &mut self.0.lock().1;
         let is_news = report.rejected.as_ref().is_none_or(|before| before.why != why);
@@ -442,15 +418,13 @@ impl ConfigState {
         is_news
     }
 
-    /// Returns a one-line message with the time and the reason of the rejection; `None` if the
-    /// config file is in force.
+    /// Returns `None` if the config file is in force.
     pub(crate) fn problem(&self) -> Option<String> {
         let state = self.0.lock();
         let RejectedConfigReport { since, why, .. } = state.1.rejected.as_ref()?;
         Some(format!("the config has been rejected since {since}: {why}"))
     }
 
-    /// Returns the time when the config in force was accepted.
     pub(super) fn accepted(&self) -> SystemTime {
         self.0.lock().0
     }

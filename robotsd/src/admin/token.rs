@@ -19,22 +19,18 @@ use crate::files;
 
 const PREFIX: &str = "rbd_";
 
-/// Number of hex digits of the random part. The checksum after the random part has [`CHECKED`]
-/// digits.
+/// Number of hex digits in the random part. The checksum that follows it has [`CHECKED`] digits.
 const DIGITS: usize = 64;
 const CHECKED: usize = 8;
 
-/// Environment variable with the token. [`TOKEN_FILE`] is the variable with the path of a token
-/// file. A token cannot be a command-line argument, because every user of the machine could see it
-/// in the process list.
+/// A token cannot be a command-line argument, because every user of the machine could see it in the
+/// process list.
 const TOKEN: &str = "ROBOTSD_TOKEN";
 const TOKEN_FILE: &str = "ROBOTSD_TOKEN_FILE";
 
-/// Maximum size of a token file, in bytes.
 const MAX_BYTES: u64 = 4096;
 
-/// Creates a token, and returns it with its hash for the config. Fails if the system cannot provide
-/// random numbers.
+/// Returns a new token, and its hash for the config.
 pub(crate) fn new_token() -> Result<(String, String), String> {
     let mut secret = [0; DIGITS / 2];
     let random = ring::default_provider().secure_random;
@@ -44,7 +40,7 @@ pub(crate) fn new_token() -> Result<(String, String), String> {
     Ok((token, hash))
 }
 
-/// Returns the token from the environment of a command; `None` if neither variable is set.
+/// Returns `None` if neither variable is set.
 pub(super) fn token_of_environment() -> Result<Option<String>, String> {
     let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     let (token, at) = match (variable(TOKEN), variable(TOKEN_FILE)) {
@@ -58,18 +54,16 @@ pub(super) fn token_of_environment() -> Result<Option<String>, String> {
     token.map(Some).ok_or_else(|| format!("{at}: the value is not a complete token of robotsd"))
 }
 
-/// Reads a token file and its metadata. The token is `None` if the file does not contain exactly
-/// one valid token.
+/// Returns `None` as token if the file does not contain exactly one valid token.
 fn read_token(path: &Path) -> io::Result<(Option<String>, Metadata)> {
     let (bytes, found) = files::read_at_most(path, MAX_BYTES)?;
     Ok((whole(&String::from_utf8_lossy(&bytes)), found))
 }
 
-/// The local token, and the files that contain it.
 #[derive(Debug)]
 pub(crate) struct KeptToken {
     pub(crate) token: String,
-    /// The files that contain the token, the preferred file first. The list has at least one file.
+    /// Files that contain the token, the preferred one first. There is at least one.
     pub(crate) files: Vec<PathBuf>,
     /// Reasons why the token in existing files was replaced.
     pub(crate) replaced: Vec<String>,
@@ -77,10 +71,9 @@ pub(crate) struct KeptToken {
     pub(crate) failures: Vec<String>,
 }
 
-/// Reads the local token from these files. If no file contains a token, creates a token. Writes the
-/// token to every file that does not contain it. A command that cannot read the state directory can
-/// find the token in another of these files. If other users may know the token in one of the files,
-/// all files get a new token. Blocks.
+/// Reads the local token from these files, or creates one, and writes it to every file that does
+/// not contain it. A command that cannot read the state directory can find the token in another
+/// file. If other users may know the token in one of the files, all files get a new token. Blocks.
 ///
 /// # Errors
 ///
@@ -116,8 +109,7 @@ fn write_local_token(path: &Path, token: &str) -> io::Result<()> {
     files::replace(path, format!("{token}\n").as_bytes())
 }
 
-/// Reads the local token of this user; `None` if there is no file. Returns an error if other users
-/// may know the token.
+/// Returns `None` if the file does not exist, and an error if other users may know the token.
 fn local_token(path: &Path) -> Result<Option<String>, String> {
     let (token, found) = match read_token(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
@@ -138,18 +130,16 @@ fn local_token(path: &Path) -> Result<Option<String>, String> {
 }
 
 impl TokenFile {
-    /// Reads the token. Returns `None` if this user cannot read the file, or if the owner of the
-    /// token file differs from the owner of the place file. The owners are compared because another
-    /// user could write a place file that contains the path of somebody else's token file. The
-    /// command would then send the token in that file to the process of the other user.
+    /// Returns `None` if this user cannot read the file, or if its owner differs from the owner of
+    /// the place file: another user could write a place file with the path of somebody else's token
+    /// file, and the command would send that token to the process of the other user.
     pub(super) fn read(&self) -> Option<String> {
         let (token, found) = read_token(&self.path).ok()?;
         token.filter(|_| found.uid() == self.owner)
     }
 }
 
-/// Removes surrounding white space and returns the token; `None` if the string is not a valid
-/// token.
+/// Returns `None` if the string is not a valid token.
 fn whole(text: &str) -> Option<String> {
     let token = text.trim();
     is_whole(token).then(|| token.to_owned())

@@ -1,9 +1,8 @@
 //! The watchdog: reports stalled event loops and panics in the log, the status, the metrics and
 //! `/livez`.
 //!
-//! A separate thread gives each event loop a task every two seconds, and checks whether the loop
-//! has run the previous task. These checks do not slow down requests. They also detect a stalled
-//! control thread.
+//! A separate thread gives each event loop, including that of the control thread, a task every two
+//! seconds, and checks whether the loop has run the previous task.
 //!
 //! **The watchdog does not end the process.** A stalled loop may recover, and the other workers
 //! continue to handle requests. The supervisor decides whether to end the process: robotsd stops
@@ -25,15 +24,12 @@ use tokio::runtime::Handle;
 use crate::log::{Log, LogEvent, LogLevel};
 use crate::metrics::{Exposition, family};
 
-/// Interval between two tasks for an event loop.
 const BEAT: Duration = Duration::from_secs(2);
 
-/// An event loop counts as stalled if it has not run its task at this number of checks in a row.
-/// The time is not measured, because it also passes while the process is stopped or the machine
-/// sleeps.
+/// Number of tasks in a row that a stalled event loop has not run. Time is not measured, because it
+/// also passes while the process is stopped or the machine sleeps.
 const MISSED: u64 = 3;
 
-/// The state of the event loops of this process, and its panics.
 #[derive(Debug, Default)]
 pub(crate) struct Watchdog {
     loops: OnceLock<Vec<EventLoop>>,
@@ -48,14 +44,14 @@ pub(crate) type WatchGuard = Sender<Infallible>;
 struct EventLoop {
     thread: String,
     runtime: Handle,
-    /// Whether the latest task of the loop has not run yet.
+    /// Whether the loop has not run its latest task yet.
     is_awaited: Arc<AtomicBool>,
     missed: AtomicU64,
 }
 
 impl Watchdog {
-    /// Starts the watchdog thread. `loops` contains the event loops to watch, with the names of
-    /// their threads. Later calls ignore `loops`.
+    /// Starts the watchdog thread. `loops` contains each event loop and the name of its thread.
+    /// Later calls ignore `loops`.
     pub(crate) fn watch(
         self: &Arc<Self>,
         loops: impl IntoIterator<Item = (String, Handle)>,
@@ -75,7 +71,7 @@ impl Watchdog {
         Ok(guard)
     }
 
-    /// Counts and logs all later panics, in addition to their output on stderr.
+    /// Counts and logs later panics, in addition to their output on stderr.
     pub(crate) fn report_panics(self: &Arc<Self>, log: &Log) {
         let (watchdog, log, usual) = (Arc::clone(self), log.clone(), std::panic::take_hook());
         std::panic::set_hook(Box::new(move |panic| {
@@ -96,12 +92,10 @@ impl Watchdog {
         self.last_panic.lock().clone()
     }
 
-    /// Returns the names of stalled threads.
     pub(super) fn stalled(&self) -> Vec<String> {
         self.loops().filter(|watched| watched.is_stalled()).map(|watched| watched.thread.clone()).collect()
     }
 
-    /// Returns a message for each stalled thread, and one for the last panic.
     pub(super) fn problems(&self) -> impl Iterator<Item = String> {
         let panic = self.last_panic().map(|last| {
             let panics = self.panics.load(Ordering::Relaxed);
@@ -115,8 +109,7 @@ impl Watchdog {
 
     pub(super) fn write_metrics(&self, exposition: &mut Exposition) {
         exposition.sample(&family::PANICS, &[], self.panics.load(Ordering::Relaxed));
-        // The control thread is included, although no client receives the metrics while the control
-        // thread is stalled.
+        // The control thread is included, although nobody receives the metrics while it is stalled.
         for watched in self.loops() {
             exposition.holds(&family::WORKER_STALLED, &[("worker", &watched.thread)], watched.is_stalled());
         }
@@ -142,8 +135,8 @@ impl EventLoop {
                 seconds = self.seconds()
             )
         });
-        // The count is reset before the message is logged. An operator who reads the message and
-        // then requests the status must not see the stall any more.
+        // The count is reset first: an operator who reads the message and then requests the status
+        // must not see the stall any more.
         self.missed.store(0, Ordering::Relaxed);
         if let Some(message) = goes_on {
             log.say_at(LogLevel::Info, LogEvent::Stalled, message);
@@ -170,7 +163,6 @@ impl EventLoop {
     }
 }
 
-/// Describes a panic with its thread, source location and message.
 fn described(panic: &PanicHookInfo<'_>) -> String {
     let (thread, payload) = (thread::current(), panic.payload());
     let message = payload.downcast_ref::<&str>().copied();

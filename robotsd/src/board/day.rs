@@ -1,16 +1,15 @@
-//! The records of one site for one or more days: the rows, the periods when every fetch of
-//! robots.txt was recorded (watches), and the periods with possibly missing records (lost times).
-//! This module also reads and writes the file of a day. The file has one JSON object per line, and
-//! the last line contains the hash of all lines before it.
+//! The records of one site for one or more days. They contain counts for each crawler (rows),
+//! periods when every fetch of robots.txt was recorded (watches), and periods when some fetches may
+//! not have been recorded (lost times). This module also reads and writes the file of a day. The
+//! file has one JSON object per line, and the last line contains the hash of all lines before it.
 //!
-//! The contents of a file are not trusted. If any byte is damaged, or the end of the file is
-//! missing, a fetch of robots.txt may be missing at any time of that day. The lines that can still
-//! be parsed are counted, but they are not evidence against a crawler: a lost line may have
-//! contained the fetch that excuses the crawler.
+//! The contents of a file are not trusted. If a file is damaged, a fetch of robots.txt may be
+//! missing at any time of that day. The lines that can be parsed are counted, but they are not
+//! evidence against a crawler: a lost line may have contained the fetch that excuses the crawler.
 //!
-//! The hourly rows of old days are merged into one row per crawler and day. This is called folding.
-//! The file with the daily rows replaces the file with the hourly rows by a rename. If the process
-//! is killed at any moment, one complete file therefore remains.
+//! Merging the hourly rows of an old day into one row per crawler is called folding. The new file
+//! is renamed to the path of the old one, so the path always contains a complete file, even if the
+//! process is killed.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -32,29 +31,27 @@ const MAX_TIMES: usize = 256;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct DayRows {
-    /// Name and settings of the site; `None` if nothing was recorded.
+    /// `None` if nothing was recorded for the site.
     pub(crate) site: Option<SiteLine>,
     pub(crate) watches: Vec<Watch>,
-    /// The periods with possibly missing counts.
     pub(crate) lost: Vec<Lost>,
-    /// The periods when other processes may have received fetches of robots.txt, according to
-    /// `sees_all` and `replicas` of that day. They are not stored in the file.
+    /// Periods when other processes may have received fetches of robots.txt, according to the
+    /// `sees_all` and `replicas` of each day. Not stored in the file.
     pub(crate) unseen: Vec<Lost>,
-    /// Rows per crawler and hour.
     #[serde(with = "pairs")]
     pub(crate) rows: BTreeMap<RowKey, Row>,
     /// Rows per crawler and day, for days whose hours were folded. Counts that are added to such a
     /// day after folding are in `rows`.
     #[serde(with = "pairs")]
     pub(crate) days: BTreeMap<RowKey, Row>,
-    /// Paths that verified search engines requested, by day. Only the gate of this process uses
-    /// these paths.
+    /// Paths that verified search engines requested, by day. They are used to check new versions of
+    /// robots.txt.
     #[serde(skip)]
     pub(crate) requested: BTreeMap<Second, RequestedPaths>,
     pub(crate) visitors: SentVisitors,
 }
 
-/// First line of a day's file: the site and the settings that applied on that day.
+/// First line of a day's file. It contains the settings that applied on that day.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SiteLine {
     pub(crate) name: String,
@@ -66,8 +63,7 @@ pub(crate) struct SiteLine {
 }
 
 impl SiteLine {
-    /// Combines the site lines of two records of the same day. `sees_all` is true in the result
-    /// only if it is true in both.
+    /// Combines the site lines of two records of the same day.
     fn and(self, other: &Self) -> Self {
         Self {
             name: other.name.clone(),
@@ -84,7 +80,7 @@ impl SiteLine {
 }
 
 impl DayRows {
-    /// Returns the records for a day whose file cannot be read. The whole day counts as lost.
+    /// Returns the records for a day whose file cannot be read: the whole day counts as lost.
     pub(super) fn of_lost_day(day: Second) -> Self {
         Self { lost: vec![Lost { from: day, to: day.saturating_add(DAY) }], ..Self::default() }
     }
@@ -112,7 +108,6 @@ impl DayRows {
         self.visitors.merge(&other.visitors);
     }
 
-    /// Reports whether one more watch or lost time can be added without exceeding [`MAX_TIMES`].
     pub(super) fn is_room(&self) -> bool {
         self.watches.len() + self.lost.len() < MAX_TIMES
     }
@@ -124,8 +119,8 @@ impl DayRows {
         if surplus == 0 {
             return;
         }
-        // Removes a quarter more than necessary, because the next watches would otherwise exceed
-        // the limit again.
+        // A quarter of the limit is removed, because the next watches would otherwise exceed the
+        // limit again.
         self.watches.sort_by_key(|watch| (watch.to, watch.from));
         let given_up = self.watches.drain(..(surplus + MAX_TIMES / 4).min(self.watches.len()));
         let given_up = given_up.map(|watch| Lost { from: watch.from, to: watch.to });
@@ -133,17 +128,16 @@ impl DayRows {
         self.lost = all.reduce(Lost::and).into_iter().collect();
     }
 
-    /// Merges the hours of each crawler into one row per day. The sums and the first and last times
-    /// stay the same.
+    /// Merges the hours of each crawler into one row per day.
     pub(super) fn fold(&mut self) {
-        // Hours are merged in ascending order, because the content of a row depends on the order of
-        // fetches and requests.
+        // The content of a row depends on the order of fetches and requests, so hours are merged in
+        // ascending order.
         for (key, row) in std::mem::take(&mut self.rows) {
             self.days.entry(RowKey { begin: day_of(key.begin), ..key }).or_default().merge(&row);
         }
     }
 
-    /// Removes everything except the fetches of robots.txt from rows whose hour or day ended before
+    /// Removes everything except fetches of robots.txt from rows whose hour or day ended before
     /// `moment`.
     pub(super) fn keep_reads_before(&mut self, moment: Second) {
         for (rows, length) in [(&mut self.rows, HOUR), (&mut self.days, DAY)] {
@@ -154,26 +148,24 @@ impl DayRows {
         }
     }
 
-    /// Reports whether these rows have values that a process can have counted. If not, their file
-    /// is damaged.
+    /// Reports whether the values are valid. If not, the file is damaged.
     pub(super) fn is_sound(&self) -> bool {
         let are_hours = self.rows.iter().all(|(key, row)| is_sound(key, row, HOUR));
         are_hours && self.days.iter().all(|(key, row)| is_sound(key, row, DAY))
     }
 
-    /// Reports whether there are no counts, watches or lost times.
     pub(super) fn is_empty(&self) -> bool {
         let is_counted = self.count() > 0 || !self.requested.is_empty() || !self.visitors.is_empty();
         !is_counted && self.watches.is_empty() && self.lost.is_empty()
     }
 
-    /// Returns the number of rows.
     pub(super) fn count(&self) -> usize {
         self.rows.len() + self.days.len()
     }
 
-    /// Changes the records of a damaged day. Afterwards, they cannot be evidence against a crawler
-    /// on this or any other day.
+    /// Marks the whole day as lost, because records of a damaged file must not be evidence against
+    /// a crawler. A fetch on this day could also be evidence about a later day, so the fetched
+    /// versions are removed.
     pub(super) fn doubt(&mut self, day: Second) {
         self.watches.clear();
         self.lost.clear();
@@ -185,7 +177,7 @@ impl DayRows {
     }
 }
 
-/// Serializes a map as a list of pairs, because the keys of a JSON object must be strings.
+/// The keys of a JSON object must be strings, so a map is written as a list of pairs.
 mod pairs {
     use super::*;
 
@@ -198,8 +190,8 @@ mod pairs {
     }
 }
 
-/// Maximum size of a day's file, in bytes. Bytes beyond the limit are not read. If the records of a
-/// day exceed the limit, the hours are folded before writing.
+/// Maximum size of a day's file, in bytes. If the records of a day exceed the limit, the hours are
+/// folded before writing.
 const MAX_FILE_BYTES: usize = 64 << 20;
 
 /// Maximum length of a line, in bytes. A longer line counts as damaged.
@@ -246,8 +238,7 @@ enum Line {
     },
 }
 
-/// Reads the file of a day. Returns the records, whether the file is damaged, and the number of
-/// bytes read. Blocks.
+/// Returns the records, whether the file is damaged, and the number of bytes read. Blocks.
 pub(super) fn read(path: &Path, day: Second) -> io::Result<(DayRows, Damage, u64)> {
     let mut octets = Vec::new();
     let read = File::open(path)?.take(MAX_FILE_BYTES as u64 + 1).read_to_end(&mut octets)?;
@@ -298,8 +289,6 @@ pub(super) fn parse(octets: &[u8], day: Second) -> (DayRows, Damage) {
     (rows, Damage::None)
 }
 
-/// Reports whether the times of a row are within its hour or day, and its names and lists within
-/// the maximum lengths.
 fn is_sound(key: &RowKey, row: &Row, length: Second) -> bool {
     let is_within = |first: Second, last: Second| first <= last && key.begin <= first && last - key.begin < length;
     let are_names = |names: &[String]| names.len() <= MAX_LIST_LENGTH && names.iter().all(|name| is_name(name));
@@ -326,8 +315,8 @@ fn hash_of(octets: &[u8]) -> String {
     VersionHash::of(octets).to_string()
 }
 
-/// Writes the file of a day. The file is written under a temporary name and then renamed. The path
-/// therefore always contains a complete file. Blocks.
+/// Writes the file under a temporary name and then renames it, so the path always contains a
+/// complete file. Blocks.
 pub(super) fn write(path: &Path, rows: &DayRows) -> io::Result<()> {
     let mut octets = encoded(rows)?;
     if octets.len() > MAX_FILE_BYTES {
@@ -345,7 +334,6 @@ pub(super) fn write(path: &Path, rows: &DayRows) -> io::Result<()> {
     })
 }
 
-/// Serializes the records as the contents of a day's file.
 pub(super) fn encoded(rows: &DayRows) -> io::Result<Vec<u8>> {
     let mut octets = Vec::new();
     let mut line = |line: &Line| {
@@ -353,7 +341,7 @@ pub(super) fn encoded(rows: &DayRows) -> io::Result<Vec<u8>> {
         octets.push(b'\n');
         io::Result::Ok(())
     };
-    // All records belong to one day, so the map has at most one entry.
+    // All records belong to one day.
     let requested = rows.requested.values().next().cloned().unwrap_or_default();
     let visitors = rows.visitors.clone();
     rows.site.iter().try_for_each(|site| {

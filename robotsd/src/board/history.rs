@@ -1,10 +1,9 @@
-//! Stores the rows of the board: in files in the state directory, or in memory if there is no state
-//! directory.
+//! Stores the rows of the board: in files in the state directory, or in memory if there is none.
 //!
 //! `board/SITE/DATE.jsonl` contains the rows of a site for one day. Each file is written under a
-//! temporary name and then renamed. The path therefore always contains a complete file. If a file
-//! is damaged, a copy is kept as `DATE.jsonl.damaged`, and a new file with the readable part
-//! replaces it.
+//! temporary name and then renamed, so the path always contains a complete file. If a file is
+//! damaged, a copy is kept as `DATE.jsonl.damaged`, and a new file with the lines that can be
+//! parsed replaces it.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -18,22 +17,19 @@ use super::row::{DAY, Second, date_of, day_named, day_of};
 use super::watch::Lost;
 use crate::files;
 
-/// Name of the board's folder in the state directory.
 const FOLDER: &str = "board";
 
-/// Name of a file in [`FOLDER`]. It contains the date of the first day whose hourly rows are not
-/// folded yet.
+/// File in [`FOLDER`] with a date. Before this date, the rows of every day are already merged into
+/// daily rows.
 const FOLDED: &str = "folded";
 
-/// Maximum number of bytes that one query reads per site. Days that are not read because of this
-/// limit count as lost.
+/// Maximum number of bytes that a query reads per site. Older days beyond this limit count as lost.
 const MAX_READ_BYTES: u64 = 256 << 20;
 
-/// Maximum number of attempts to lock the folder. [`TRY_AGAIN`] is the delay between two attempts.
+/// Maximum number of attempts to lock the folder.
 const MAX_TRIES: usize = 200;
 const TRY_AGAIN: Duration = Duration::from_millis(10);
 
-/// How long rows are kept, and how much space they may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Retention {
     /// Maximum age of hourly rows, in seconds.
@@ -44,15 +40,13 @@ pub(crate) struct Retention {
     pub(crate) size: u64,
 }
 
-/// Outcome of adding rows to a day.
 #[derive(Debug)]
 pub(crate) enum Added {
     Whole,
-    /// The rows were added, but the file was damaged, and could not be copied.
+    /// The rows were added, but the file was damaged, and no copy of it could be kept.
     WithoutEvidence(io::Error),
 }
 
-/// The stored rows of all sites.
 #[derive(Debug)]
 pub(crate) enum History {
     Files(PathBuf),
@@ -60,12 +54,10 @@ pub(crate) enum History {
 }
 
 impl History {
-    /// Returns the folder of the board in a state directory.
     pub(crate) fn folder_below(state_dir: &Path) -> PathBuf {
         state_dir.join(FOLDER)
     }
 
-    /// Stores rows as files in a state directory.
     pub(crate) fn below(state_dir: &Path) -> Self {
         Self::Files(Self::folder_below(state_dir))
     }
@@ -74,15 +66,15 @@ impl History {
         Self::Memory(BTreeMap::new())
     }
 
-    /// Returns the rows of a site for all days from `from` to `to`. `merged` is the number of
+    /// Returns the rows of a site for the days from `from` to `to`. `merged` is the number of
     /// processes whose counts the caller adds up. Blocks.
     ///
     /// If other processes may have received fetches of robots.txt on a day, the day is added to
     /// `unseen`.
     pub(crate) fn range(&self, site: &str, from: Second, to: Second, merged: usize) -> DayRows {
         let (mut all, mut octets) = (DayRows::default(), 0);
-        // Days are read from the newest to the oldest. If another thread prunes the history at the
-        // same time, it deletes the oldest days, which are read last.
+        // The newest day is read first. If another thread prunes the history at the same time, it
+        // deletes the oldest days.
         for day in days(from, to).rev() {
             if octets > MAX_READ_BYTES {
                 all.lost.push(Lost { from: 0, to: day + DAY });
@@ -91,8 +83,8 @@ impl History {
             let (mut rows, read) = self.read(site, day);
             octets += read;
             if rows.site.as_ref().is_some_and(|site| !site.is_complete(merged)) {
-                // The first watch may have begun on an earlier day, which has no file if nothing
-                // was counted on it.
+                // The first watch of this day may have begun on an earlier day, which has no file
+                // if nothing was counted.
                 let from = rows.watches.iter().map(|watch| watch.from).fold(day, Second::min);
                 rows.unseen.push(Lost { from, to: day.saturating_add(DAY) });
             }
@@ -133,9 +125,9 @@ impl History {
         }
     }
 
-    /// Locks the folder against other processes. Without the lock, another process could read a
-    /// file before this process changes it, and overwrite the change afterwards. `None` if the file
-    /// system does not support locks, or if another process holds the lock too long.
+    /// Locks the folder. Without the lock, another process could read a file before this process
+    /// changes it, and overwrite the change. Returns `None` if the file system does not support
+    /// locks, or if another process holds the lock too long.
     pub(crate) fn lock(&self) -> Option<fs::File> {
         if let Self::Files(folder) = self {
             let folder = fs::File::open(folder).ok()?;
@@ -150,7 +142,6 @@ impl History {
         None
     }
 
-    /// Returns the sites that have records.
     pub(crate) fn sites(&self) -> Vec<String> {
         let mut sites: Vec<String> = match self {
             Self::Memory(days) => days.keys().map(|(site, _)| site.clone()).collect(),
@@ -164,9 +155,9 @@ impl History {
         sites
     }
 
-    /// Deletes records that are older than the retention. Then deletes the oldest days until the
-    /// total size of the files is within the limit. In memory, folds old hours, and deletes the
-    /// oldest days until there are at most `most_rows` rows. Blocks.
+    /// Deletes days that are older than the retention, then the oldest days until the total size is
+    /// within the limit. In memory, the limit is `most_rows` rows, and old hours are also folded.
+    /// Blocks.
     pub(crate) fn prune(&mut self, now: Second, retention: Retention, most_rows: usize) -> io::Result<()> {
         let oldest = day_of(now.saturating_sub(retention.days));
         match self {
@@ -183,8 +174,8 @@ impl History {
             }
             Self::Files(folder) => {
                 let mut files = files(folder, |_| true)?;
-                // Files of the same day are deleted in order of size, the largest first. Otherwise,
-                // a small site could lose its records because of a large site.
+                // The largest file of a day is deleted first. Otherwise, a small site could lose
+                // its records because of a large site.
                 files.sort_unstable_by(|one, other| {
                     (one.day, other.octets, &one.path).cmp(&(other.day, one.octets, &other.path))
                 });
@@ -192,8 +183,7 @@ impl History {
                 refuse_jump(files.iter().map(|file| file.day), today, oldest)?;
                 let mut size: u64 = files.iter().map(|file| file.octets).sum();
                 // If a file cannot be deleted, newer files of the same site are kept. Otherwise,
-                // the history of the site would have a gap, and the missing fetches could excuse a
-                // crawler. Files of other sites are still deleted.
+                // the missing fetches in between could excuse a crawler.
                 let mut failed = Ok(());
                 let mut stays = HashSet::new();
                 for DayFile { day, octets, path } in files {
@@ -221,8 +211,7 @@ impl History {
         }
     }
 
-    /// Folds the hours of a file. If the process is killed meanwhile, the file contains either the
-    /// hourly rows or the daily rows. Blocks.
+    /// Merges the hourly rows of a file into daily rows. Blocks.
     pub(super) fn fold(&mut self, file: &DayFile) -> io::Result<Added> {
         match day::read(&file.path, file.day) {
             Ok((rows, Damage::None, _)) if rows.rows.is_empty() => Ok(Added::Whole),
@@ -232,8 +221,8 @@ impl History {
     }
 }
 
-/// Returns an error if the retention would delete all days before today. In this case, the clock
-/// has probably jumped ahead.
+/// Returns an error if the retention would delete all days before today, because the clock has
+/// probably jumped ahead.
 fn refuse_jump(days: impl Iterator<Item = Second>, today: Second, oldest: Second) -> io::Result<()> {
     match days.filter(|day| *day < today).max() {
         Some(newest) if newest < oldest => Err(io::Error::other(format!(
@@ -245,7 +234,6 @@ fn refuse_jump(days: impl Iterator<Item = Second>, today: Second, oldest: Second
     }
 }
 
-/// A site's file for one day.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct DayFile {
     day: Second,
@@ -253,10 +241,10 @@ pub(super) struct DayFile {
     path: PathBuf,
 }
 
-/// Returns the files of days before `before` whose hours are not folded yet. Blocks.
+/// Returns the files of days before `before` whose hours may not be folded yet. Blocks.
 pub(super) fn unfolded(folder: &Path, before: Second) -> io::Result<Vec<DayFile>> {
-    // If the date of the first unfolded day cannot be read, every file is read. Folding does not
-    // change a file that is already folded.
+    // Without a valid date, every file is read. Folding does not change a file that is already
+    // folded.
     let mark = fs::read_to_string(folder.join(FOLDED)).ok().and_then(|mark| day_named(mark.trim()));
     let from = mark.unwrap_or(0);
     if from >= before {
@@ -267,8 +255,7 @@ pub(super) fn unfolded(folder: &Path, before: Second) -> io::Result<Vec<DayFile>
     Ok(files)
 }
 
-/// Records that the hours of all days before `before` are folded. The files of these days are then
-/// not read again. Blocks.
+/// Excludes the days before `before` from later searches for unfolded files. Blocks.
 pub(super) fn mark_folded(folder: &Path, before: Second) -> io::Result<()> {
     if !folder.is_dir() {
         return Ok(());
@@ -276,7 +263,6 @@ pub(super) fn mark_folded(folder: &Path, before: Second) -> io::Result<()> {
     files::replace(&folder.join(FOLDED), (date_of(before) + "\n").as_bytes())
 }
 
-/// Returns the day files of all sites.
 fn files(folder: &Path, is_wanted: impl Fn(Second) -> bool) -> io::Result<Vec<DayFile>> {
     let mut files = Vec::new();
     for site in subfolders(folder)? {
@@ -290,15 +276,14 @@ fn files(folder: &Path, is_wanted: impl Fn(Second) -> bool) -> io::Result<Vec<Da
     Ok(files)
 }
 
-/// Reads the records in a file, applies `change` to them, and writes the file again.
 fn rewrite(path: &Path, day: Second, change: impl FnOnce(&mut DayRows)) -> io::Result<Added> {
     let (mut all, mut added) = (DayRows::default(), Added::Whole);
     match day::read(path, day) {
         Ok((rows, damage, _)) => {
             all = rows;
             if damage == Damage::Some {
-                // The whole day counts as lost. The site line is removed, because the settings in
-                // it may not apply to rows that are added later.
+                // The site line is removed, because its settings may not apply to rows that are
+                // added later.
                 all.site = None;
                 // The new rows are written even if no copy of the damaged file can be kept.
                 added = keep_beside(path).map_or_else(Added::WithoutEvidence, |()| Added::Whole);
@@ -313,9 +298,8 @@ fn rewrite(path: &Path, day: Second, change: impl FnOnce(&mut DayRows)) -> io::R
     Ok(added)
 }
 
-/// Keeps the damaged file under a second name for the operator to examine. If the file of the same
-/// day is damaged again later, no second copy is made. A hard link is tried first, because it needs
-/// no space on a full disk.
+/// Keeps a copy of a damaged file for the operator, but no second copy. A hard link is tried first,
+/// because it needs no space on a full disk.
 fn keep_beside(path: &Path) -> io::Result<()> {
     let beside = path.with_extension("jsonl.damaged");
     if beside.exists() || fs::hard_link(path, &beside).is_ok() {
@@ -345,8 +329,7 @@ fn path_of(folder: &Path, site: &str, day: Second) -> PathBuf {
     folder.join(folder_name(site)).join(format!("{}.jsonl", date_of(day)))
 }
 
-/// Returns the name of the site whose files are in `folder`, from the newest file that has a
-/// readable site line.
+/// Returns the name in the newest file with a readable site line.
 fn site_of(folder: &Path) -> Option<String> {
     let mut files: Vec<PathBuf> = fs::read_dir(folder).ok()?.flatten().map(|entry| entry.path()).collect();
     files.retain(|path| path.extension().is_some_and(|extension| extension == "jsonl"));
@@ -359,7 +342,6 @@ fn site_line(path: &Path) -> Option<SiteLine> {
     day::read(path, day).ok()?.0.site
 }
 
-/// Returns the days from `from` to `to`, both included.
 pub(crate) fn days(from: Second, to: Second) -> impl DoubleEndedIterator<Item = Second> {
     (day_of(from) / DAY..=day_of(to) / DAY).map(|day| day * DAY)
 }
@@ -423,7 +405,6 @@ mod tests {
         assert_eq!(fs::read(path.with_extension("jsonl.damaged")).unwrap(), damaged);
     }
 
-    /// New rows are written even if no copy of the damaged file can be kept.
     #[test]
     fn a_damaged_file_that_cannot_be_copied_does_not_stop_the_counting() {
         let folder = tempfile::tempdir().unwrap();
@@ -433,7 +414,7 @@ mod tests {
         let mut text = fs::read(&path).unwrap();
         text.insert(0, b'{');
         fs::write(&path, text).unwrap();
-        // The path of the copy is a dangling link into a missing folder, so nothing can be created.
+        // The path of the copy is a link into a missing folder.
         let beside = path.with_extension("jsonl.damaged");
         std::os::unix::fs::symlink(folder.path().join("no/such/folder"), &beside).unwrap();
         assert!(matches!(history.add("shop", DAY_ONE, &rows("b", 5)), Ok(Added::WithoutEvidence(_))));
@@ -465,7 +446,7 @@ mod tests {
         }
     }
 
-    /// If the files of one day are too large, the largest are deleted. Files of today are kept.
+    /// The largest files of a day are deleted, except those of today.
     #[test]
     fn a_small_site_does_not_pay_for_a_large_one() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,18 +1,18 @@
-//! Decides whether a crawler that sent disallowed requests ignores robots.txt, or only does not
-//! know the current rules yet.
+//! Decides whether a crawler that sent disallowed requests ignores robots.txt, or has not fetched
+//! the current rules yet.
 //!
 //! No crawler may be reported falsely. It is often uncertain which fetch of robots.txt was the
 //! crawler's last before a request. The request counts against the crawler only if **every** fetch
-//! that may have been the last one is evidence against the crawler. A fetch is evidence against the
-//! crawler if the fetched version disallows the request, or if the fetch was more than 24 hours
-//! before the request (RFC 9309, section 2.4). Each of these fetches may have been the last one:
+//! that may have been the last one is evidence against the crawler. A fetch is evidence if the
+//! fetched version disallows the request, or if the fetch was more than 24 hours before the request
+//! (RFC 9309, section 2.4). Each of these fetches may have been the last one:
 //!
 //! - the last verified fetch before the request, from the same origin, by the crawler itself or by
 //!   another crawler that obeys one of the same product tokens. Without such a fetch, the request
 //!   does not count against the crawler;
 //! - every later fetch by crawlers of the same operator, unless the client was an impostor;
-//! - every fetch that may have been missed, because no process was watching, enforcement was off,
-//!   or counts were lost.
+//! - every fetch that may not have been recorded, because no process was running, enforcement was
+//!   off, or counts were lost.
 
 use tower_robots::agent::Agent;
 use tower_robots::live::VersionHash;
@@ -21,15 +21,14 @@ use tower_robots::rules::{Access, PathForm, RuleSet};
 
 use super::row::{ANY_ORIGIN, Case, DAY, Second};
 
-/// Time after its replacement that a version of robots.txt is still used to judge requests, in
-/// seconds. A crawler may rely on a fetched version for 24 hours (RFC 9309, section 2.4). One hour
-/// is added as a margin.
+/// Time during which a replaced version of robots.txt is still used to judge requests, in seconds.
+/// A crawler may rely on a fetched version for 24 hours (RFC 9309, section 2.4); one hour is a
+/// margin.
 pub(crate) const GONE_BY: Second = DAY + super::row::HOUR;
 
 /// Maximum number of versions of robots.txt that are used to judge one request.
 pub(crate) const MAX_VERSIONS: usize = 5;
 
-/// A version of robots.txt that a crawler may still rely on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GoneBy<'v> {
     pub(crate) hash: VersionHash,
@@ -38,21 +37,19 @@ pub(crate) struct GoneBy<'v> {
     pub(crate) rules: &'v RuleSet,
 }
 
-/// A request that the version in force disallows.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Disallowed<'r> {
     pub(crate) agent: &'r Agent,
     pub(crate) method: &'r str,
     pub(crate) target: &'r [u8],
-    /// Hash of the version in force. `form` is the form of the path that this version disallows.
+    /// The version in force. `form` is the form of the path that it disallows.
     pub(crate) by: VersionHash,
     pub(crate) form: PathForm,
 }
 
 impl Case {
     /// Records which versions disallow the request and which allow it, the version in force first.
-    /// A version is recorded as disallowing only if it disallows the path as the client sent it.
-    /// Other forms of the path are not considered, because a crawler need not know them.
+    /// Only the path as the client sent it counts, because a crawler need not know its other forms.
     pub(crate) fn judge_by<'v>(
         &mut self,
         versions: impl Iterator<Item = GoneBy<'v>> + Clone,
@@ -63,7 +60,7 @@ impl Case {
         let is_live = |version: &GoneBy<'_>| version.hash == request.by;
         let live_first = versions.clone().filter(is_live).chain(versions.filter(|version| !is_live(version)));
         for version in live_first {
-            // The version in force already decided the request, so the matching path form is known.
+            // The version in force already decided the request, so the path form is known.
             let form =
                 if is_live(&version) { Some(request.form) } else { request.disallowed_by(version.rules, policy) };
             match form {
@@ -80,7 +77,6 @@ impl Case {
 }
 
 impl Disallowed<'_> {
-    /// Returns the path form that `rules` disallow; `None` if they allow the request.
     fn disallowed_by(&self, rules: &RuleSet, policy: Option<&Policy>) -> Option<PathForm> {
         let facts = RequestFacts::of_target(self.method, self.target);
         let verdict = policy?.decide(rules, std::slice::from_ref(self.agent), facts).verdict?;
@@ -88,8 +84,7 @@ impl Disallowed<'_> {
     }
 }
 
-/// Writes a name at position `written` of a list, and increments `written`. Reuses the memory of
-/// the name that was at this position before.
+/// Overwrites the name at position `written`, to reuse its memory.
 fn rewrite_next(list: &mut Vec<String>, written: &mut usize, name: &str) {
     match list.get_mut(*written) {
         Some(own) => name.clone_into(own),
@@ -98,23 +93,23 @@ fn rewrite_next(list: &mut Vec<String>, written: &mut usize, name: &str) {
     *written += 1;
 }
 
-/// Conclusion about a crawler's disallowed requests, from its earlier fetches of robots.txt.
+/// A conclusion about disallowed requests, from the crawler's earlier fetches of robots.txt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReadJudgement {
-    /// The crawler's last fetch was a version that disallows the requests, or was more than 24
-    /// hours before the requests.
+    /// The crawler last fetched a version that disallows the requests, or fetched robots.txt more
+    /// than 24 hours before the requests.
     Ignored,
-    /// The crawler's last fetch was an older version that allows the requests, at most 24 hours
+    /// The crawler last fetched an older version, which allows the requests, at most 24 hours
     /// before the requests.
     NotNewest,
-    /// No fetch of robots.txt was seen before the requests.
+    /// No fetch of robots.txt was recorded before the requests.
     Unread,
-    /// A fetch was seen, but it is uncertain which version the crawler fetched last.
+    /// It is uncertain which version the crawler fetched last.
     Undecided,
 }
 
-/// Fetches of one version of robots.txt by one crawler. They are used to judge requests of this
-/// crawler, or of another crawler of the same operator.
+/// Fetches of one version of robots.txt by one crawler. They are used to judge the requests of this
+/// crawler, and of other crawlers of the same operator.
 #[derive(Clone, Debug)]
 pub(crate) struct Reading<'r> {
     pub(crate) origin: &'r str,
@@ -124,14 +119,14 @@ pub(crate) struct Reading<'r> {
     pub(crate) reader: Reader,
 }
 
-/// Relation between the client that fetched robots.txt and the crawler that is judged.
+/// Relation between the client that fetched robots.txt and the judged crawler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reader {
     /// The judged crawler, or another crawler that obeys one of the same product tokens. The client
-    /// is verified. Fetches by this client can be evidence against the judged crawler.
+    /// is verified, so its fetches can be evidence against the judged crawler.
     Chain,
-    /// Another crawler of the operator, or an unverified client. Fetches by this client can excuse
-    /// the judged crawler, but cannot be evidence against it.
+    /// Another crawler of the operator, or an unverified client. These fetches can excuse the
+    /// judged crawler, but cannot be evidence against it.
     Operator,
 }
 
@@ -140,7 +135,7 @@ pub(crate) enum Reader {
 pub(crate) struct Gap {
     pub(crate) from: Second,
     pub(crate) to: Second,
-    /// The version that was served during the whole gap; `None` if this is not certain.
+    /// The version that was served during the whole gap, if this is certain.
     pub(crate) version: Option<String>,
 }
 
@@ -152,8 +147,6 @@ struct Candidate<'r> {
     is_seen: bool,
 }
 
-/// Judges disallowed requests by the fetches of robots.txt that may have happened before the
-/// requests.
 pub(crate) fn judge(case: &Case, reads: &[Reading<'_>], gaps: &[Gap]) -> ReadJudgement {
     // `disallowed_by` is empty if the rules are unknown, or if no version disallows the path as the
     // client sent it.
@@ -164,7 +157,7 @@ pub(crate) fn judge(case: &Case, reads: &[Reading<'_>], gaps: &[Gap]) -> ReadJud
     let proofs = || reads.iter().filter(|read| read.reader == Reader::Chain && read.version.is_some());
     let known = proofs().filter_map(|read| Some((read, case.moment_before(read)?))).max_by_key(|(_, at)| *at);
     let Some((known, at)) = known else {
-        // If a fetch and the first request are in the same second, their order is unknown.
+        // The order of events in the same second is unknown.
         let is_open = proofs().any(|read| read.first == case.first);
         return if is_open { ReadJudgement::Undecided } else { ReadJudgement::Unread };
     };
@@ -175,8 +168,7 @@ pub(crate) fn judge(case: &Case, reads: &[Reading<'_>], gaps: &[Gap]) -> ReadJud
     let missed =
         missed.map(|gap| Candidate { version: gap.version.as_deref(), at: gap.to.min(case.last), is_seen: false });
     // If the last recorded fetch is evidence against the crawler, but a later fetch may have been
-    // missed, it is unknown which version the crawler used. The result is then `Undecided` instead
-    // of `NotNewest`.
+    // missed, it is unknown which version the crawler used. Then the result is not `NotNewest`.
     let is_mild = !certain.accuses(case);
     let mut others = later.chain(missed).chain([certain]).filter(|candidate| !candidate.accuses(case)).peekable();
     if others.peek().is_none() {
@@ -189,14 +181,12 @@ pub(crate) fn judge(case: &Case, reads: &[Reading<'_>], gaps: &[Gap]) -> ReadJud
 }
 
 impl Case {
-    /// Reports whether some requests of this case may have been sent after one of the fetches in
-    /// `read`.
+    /// Reports whether some of the requests may have been sent after one of the fetches.
     fn is_after(&self, read: &Reading<'_>) -> bool {
         (read.origin == self.origin || read.origin == ANY_ORIGIN) && read.first <= self.last
     }
 
-    /// Returns the time of the latest fetch in `read` that was certainly before the requests;
-    /// `None` if there is no such fetch.
+    /// Returns the time of the latest fetch that was certainly before the requests.
     const fn moment_before(&self, read: &Reading<'_>) -> Option<Second> {
         if read.last < self.first {
             Some(read.last)
@@ -209,8 +199,6 @@ impl Case {
 }
 
 impl Candidate<'_> {
-    /// Reports whether this fetch is evidence against the crawler: the fetched version disallows
-    /// the requests, or the fetch was more than a day before the requests.
     fn accuses(&self, case: &Case) -> bool {
         case.first.saturating_sub(self.at) > DAY || self.is_among(&case.disallowed_by)
     }
@@ -227,7 +215,7 @@ mod tests {
     const HOUR: Second = 3600;
     const START: Second = 1_000 * DAY;
 
-    /// Returns requests at `hour` that version 2 disallows and version 1 allows.
+    /// Returns requests that version 2 disallows and version 1 allows.
     fn case(hour: Second) -> Case {
         Case {
             origin: "https://a.test".into(),
@@ -254,10 +242,9 @@ mod tests {
             (vec![read("1", 25)], 50, ReadJudgement::Ignored),
             (vec![read("2", 20), read("1", 40)], 50, ReadJudgement::NotNewest),
             (vec![read("1", 20), read("2", 40)], 50, ReadJudgement::Ignored),
-            // Version 0 neither disallows nor allows the requests: its rules are unknown.
+            // The rules of version 0 are unknown.
             (vec![read("0", 40)], 50, ReadJudgement::Undecided),
             (vec![read("0", 20)], 50, ReadJudgement::Ignored),
-            // A fetch after the requests does not matter.
             (vec![read("2", 51)], 50, ReadJudgement::Unread),
         ] {
             assert_eq!(judge(&case(hour), &reads, &[]), want, "{reads:?}");
@@ -294,14 +281,13 @@ mod tests {
             (read("2", 40), gap(45, 46, Some("2")), ReadJudgement::Ignored),
             (read("2", 40), gap(45, 46, Some("1")), ReadJudgement::Undecided),
             (read("2", 40), gap(30, 35, None), ReadJudgement::Ignored),
-            // The fetch was more than a day ago, so the crawler may not rely on it any more.
+            // After a day, the crawler may not rely on its fetch any more.
             (read("1", 1), gap(20, 21, None), ReadJudgement::Ignored),
             (read("1", 1), gap(20, 27, None), ReadJudgement::Undecided),
             (read("1", 40), gap(45, 46, Some("2")), ReadJudgement::NotNewest),
             (read("1", 40), gap(45, 46, Some("1")), ReadJudgement::NotNewest),
             (read("1", 40), gap(45, 46, Some("0")), ReadJudgement::Undecided),
-            // The first gap includes the time of the requests. The second gap begins after the
-            // requests.
+            // The first gap includes the time of the requests, the second begins after them.
             (read("2", 40), gap(50, 90, None), ReadJudgement::Undecided),
             (read("2", 40), gap(51, 90, None), ReadJudgement::Ignored),
         ] {

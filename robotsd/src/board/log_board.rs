@@ -1,9 +1,8 @@
-//! Builds a board from an access log. If the versions of robots.txt at that time are known, this
-//! board shows what a live board would have shown.
+//! Builds a board from an access log. It shows what a live board would have shown if the versions
+//! of robots.txt that were live during the log are known.
 //!
-//! Requests are counted and judged as on a live board. A gap in the log is treated like a time when
-//! robotsd was not running: if the log has no line for more than an hour, any crawler may have
-//! fetched robots.txt in that hour.
+//! If the log has no line for more than an hour, any crawler may have fetched robots.txt in that
+//! hour, as if robotsd had not been running.
 
 use std::collections::BTreeMap;
 use std::slice;
@@ -16,20 +15,19 @@ use super::summary::{Evidence, Period, sum_up};
 use super::table::{MAX_LIVE, UnregisteredNames};
 use super::watch::{Lost, Watch};
 
-/// Maximum number of hourly rows. If there are more, hours are folded into days.
+/// Maximum number of hourly rows. If there are more, all are merged into daily rows.
 const MAX_HOURLY: usize = MAX_LIVE / 2;
 
-/// Maximum number of hours in [`LoggedTimes`]: a little more than four years.
+/// Maximum number of hours: a little more than four years.
 const MAX_HOURS: usize = 40_000;
 
 /// Maximum number of bars in a trend.
 const MAX_BARS: Second = 400;
 
-/// The first and the last time in the log, for each hour.
+/// Times of the first and the last log line in each hour.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LoggedTimes(BTreeMap<Second, (Second, Second)>);
 
-/// The rows and times that were counted from a log.
 #[derive(Debug, Default)]
 pub(crate) struct LogBoard {
     rows: DayRows,
@@ -42,8 +40,7 @@ impl LoggedTimes {
         self.note_span(at, at);
     }
 
-    /// Adds the times of the first and last line of an hour. Hours beyond [`MAX_HOURS`] are dropped
-    /// and treated as gaps in the log.
+    /// Hours beyond [`MAX_HOURS`] are dropped, and count as gaps in the log.
     fn note_span(&mut self, first: Second, last: Second) {
         let hour = hour_of(first);
         if let Some(known) = self.0.get_mut(&hour) {
@@ -57,7 +54,7 @@ impl LoggedTimes {
         other.0.values().for_each(|(first, last)| self.note_span(*first, *last));
     }
 
-    /// Returns the periods without a gap of more than an hour between two lines.
+    /// Returns the periods without a gap of more than an hour between log lines.
     fn spans(&self) -> Vec<(Second, Second)> {
         let mut spans: Vec<(Second, Second)> = Vec::new();
         for (first, last) in self.0.values().copied() {
@@ -71,8 +68,7 @@ impl LoggedTimes {
 }
 
 impl LogBoard {
-    /// Adds the counts of one part of the log. `times` contains the times of the lines in this
-    /// part.
+    /// Adds counts of requests, and the times of the log lines that contain these requests.
     pub(crate) fn join(&mut self, counted: Counted, times: &LoggedTimes) {
         let mut is_lost = counted.lost > 0;
         for (mut key, row) in counted.rows {
@@ -85,8 +81,7 @@ impl LogBoard {
             if self.rows.count() < MAX_LIVE || self.rows.rows.contains_key(&key) {
                 self.rows.rows.entry(key).or_default().merge(&row);
             } else {
-                // The row is dropped, so fetches of robots.txt in the hour of this row may be
-                // missing.
+                // Fetches of robots.txt may now be missing.
                 is_lost = true;
             }
         }
@@ -97,9 +92,9 @@ impl LogBoard {
         self.times.merge(times);
     }
 
-    /// Finishes counting. `versions` contains each version and the time when it came into force,
-    /// oldest first. Impostors of the crawlers in `crawlers` are counted as clients with an
-    /// unconfirmed claim, because the log may not contain the real addresses of clients.
+    /// Finishes counting. `versions` contains the time when each version came into force, oldest
+    /// first. Impostors of the crawlers in `crawlers` become unverified clients, because the
+    /// addresses in the log may not be those of the clients.
     pub(crate) fn conclude(&mut self, versions: &[(Second, &str)], crawlers: &[String]) {
         self.rows.watches = watches(&self.times.spans(), versions);
         for rows in [&mut self.rows.rows, &mut self.rows.days] {
@@ -113,7 +108,6 @@ impl LogBoard {
         }
     }
 
-    /// Builds the board for the whole time of the log.
     pub(crate) fn board(&self, evidence: Evidence) -> SiteBoard {
         let spans = self.times.spans();
         let Some((from, to)) = spans.first().map(|first| first.0).zip(spans.last().map(|last| last.1)) else {
@@ -130,8 +124,8 @@ impl LogBoard {
     }
 }
 
-/// Returns the watches for the periods without a gap. The version in force is known during gaps,
-/// too, because `versions` contains every change.
+/// Creates watches for the periods without a gap. The version in force is known during gaps, too,
+/// because `versions` contains every change.
 fn watches(spans: &[(Second, Second)], versions: &[(Second, &str)]) -> Vec<Watch> {
     let (Some((process, _)), Some((_, end))) = (spans.first().copied(), spans.last().copied()) else {
         return Vec::new();
@@ -145,7 +139,7 @@ fn watches(spans: &[(Second, Second)], versions: &[(Second, &str)]) -> Vec<Watch
     let mut watches = Vec::new();
     for (since, until, version) in unknown.chain(known) {
         let inside = spans.iter().map(|(from, to)| ((*from).max(since), (*to).min(until)));
-        // A change of the version during a gap is recorded as a watch of zero length.
+        // A change of the version during a gap is a watch of zero length.
         let at = |moment: Second| is_silent(moment).then_some((moment, moment));
         let moments = at(since).into_iter().chain(inside.filter(|(from, to)| from <= to)).chain(at(until));
         let mut live_since = None;
@@ -181,7 +175,6 @@ mod tests {
             (90_000, Second::MAX, None),
         ];
         assert_eq!(gaps, want);
-        // In the gap before the first known version, the version is unknown.
         let late = super::super::watch::gaps(&watches(&times.spans(), &[(10_000, "1")]), &[]);
         assert_eq!(late[1].version, None);
         assert_eq!((late[2].from, late[2].version.as_deref()), (10_000, Some("1")));

@@ -7,14 +7,14 @@
 //! [`day`]. The recorder, the table and the history all add up [`row`]s. [`judgement`] decides
 //! whether a crawler ignores robots.txt; [`watch`] tells `judgement` when fetches may have been
 //! missed. [`summary`] builds the [`report`] from the rows and judgements. [`requested_paths`]
-//! holds the most requested paths, which the gate checks. [`visitors`] counts people that services
-//! such as search engines referred to the site; [`referrals`](mod@referrals) compares the number of
-//! these visitors with the number of pages that crawlers fetched. The board never affects or delays
-//! a request.
+//! holds the most requested paths. Before a new version of robots.txt goes live, robotsd checks
+//! whether it disallows one of them. [`visitors`] counts people that services such as search
+//! engines referred to the site; [`referrals`](mod@referrals) compares the number of these visitors
+//! with the number of pages that crawlers fetched. The board never affects or delays a request.
 //!
-//! To show another figure, add it to the [`report`], and show it in [`page`]. Figures about all
-//! requests of a site, such as durations, are counted in `counting` instead of the rows;
-//! `ServedSite::traffic` (in `sites`) passes them to the board.
+//! To show another figure, add it to the [`report`] and to [`page`]. Figures about all requests of
+//! a site, such as durations, are counted in `counting` instead of the rows; `ServedSite::traffic`
+//! (in `sites`) passes them to the board.
 
 mod row;
 

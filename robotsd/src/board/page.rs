@@ -1,10 +1,9 @@
 //! The board as an HTML page. The page has no scripts and loads nothing from other hosts. It
 //! supports dark and light mode and small screens.
 //!
-//! The template is `page.html`. This module provides the data for it. The template escapes all
-//! names, because clients and files can contain any characters. The style sheet has its own path,
-//! and bars are SVG elements with size attributes. The page needs no inline styles, and the
-//! Content-Security-Policy forbids them.
+//! The template is `page.html`. The template escapes all names, because clients and files can
+//! contain any characters. The style sheet has its own path, and bars are SVG elements with size
+//! attributes. The page needs no inline styles, and the Content-Security-Policy forbids them.
 
 use std::collections::BTreeMap;
 
@@ -20,14 +19,14 @@ use crate::html::{
 use crate::render::{shell_line, short_hash};
 use crate::report::{HistoryReport, NextStep, RequestsReport, SiteReport, StatusReport, is_of};
 
-/// Maximum number of robots.txt lines per site on the page. `/board.json` contains more.
+/// Maximum number of robots.txt lines per site. `/board.json` contains more.
 const LINES: usize = 20;
 
-/// Maximum number of reloads per site on the page. The newest reloads are shown.
+/// Maximum number of reloads per site. The newest are shown.
 const RELOADS: usize = 10;
 
-/// Maximum number of sites whose details are shown. If there are more sites, the page has only the
-/// table of sites, with a link to the page of each site.
+/// Maximum number of sites whose details are shown. If there are more sites, the page contains only
+/// the table of sites, with a link to the page of each site.
 const DETAILED_SITES: usize = 3;
 
 /// The data of the page, from the same reports as `robotsd status` and `robotsd board`.
@@ -36,13 +35,11 @@ const DETAILED_SITES: usize = 3;
 pub(crate) struct BoardPage<'a> {
     pub(crate) status: &'a StatusReport,
     pub(crate) board: &'a BoardReport,
-    /// For each shown site, the history of its reloads.
     pub(crate) histories: &'a [HistoryReport],
     pub(crate) query: &'a BoardQuery,
-    /// Whether there are other replicas. If so, the page has a link to the board of all replicas.
+    /// Whether to link to the board of all replicas.
     pub(crate) has_others: bool,
-    /// Interval of automatic reloads by the browser, in seconds; `None` if the page is not
-    /// reloaded.
+    /// Seconds until the browser reloads the page; `None` if it does not.
     pub(crate) reload: Option<&'static str>,
 }
 
@@ -53,12 +50,12 @@ const fn in_words(span: BoardSpan) -> &'static str {
     }
 }
 
-/// Returns the style sheet of the page, served at `/board.css`.
+/// Returns the style sheet, which is served at `/board.css`.
 pub(crate) fn style() -> String {
     format!("{STYLE}{}", include_str!("page.css"))
 }
 
-/// The details of a crawler, which the page shows when the reader expands it.
+/// Details that the page shows when the reader expands a crawler.
 #[derive(Template)]
 #[template(path = "board/crawler.html")]
 struct CrawlerFacts<'a> {
@@ -66,18 +63,13 @@ struct CrawlerFacts<'a> {
     chart: TimeChart,
 }
 
-/// One row in the table of sites.
 struct SiteRow<'a> {
     name: &'a str,
-    /// Link target of the page for this site only.
     target: String,
     badges: Vec<(&'static str, String)>,
-    /// Title and number of requests for each column.
     counts: [(&'static str, u64); 5],
 }
 
-/// Request counts for a set of crawlers: all requests, disallowed requests, and refused disallowed
-/// requests.
 #[derive(Clone, Copy, Default)]
 struct Sums {
     requests: u64,
@@ -86,7 +78,6 @@ struct Sums {
 }
 
 impl Sums {
-    /// Adds up the requests of the crawlers whose group is accepted by `is_meant`.
     fn of<'c>(crawlers: impl Iterator<Item = &'c CrawlerBoard>, is_meant: impl Fn(CrawlerGroup) -> bool) -> Self {
         crawlers.filter(|crawler| is_meant(group(crawler))).fold(Self::default(), |sums, crawler| Self {
             requests: sums.requests + crawler.requests(),
@@ -96,12 +87,12 @@ impl Sums {
     }
 }
 
-/// A task for the operator: title, reasons, and the commands that complete the task.
+/// Title, reasons, and the commands that complete the task.
 type Task<'a> = (String, Vec<String>, &'a [NextStep]);
 
 impl<'a> BoardPage<'a> {
-    /// Returns links to the page with another period, site, scope or reload interval. For each
-    /// link, returns the target, whether the target is the current page, and the label.
+    /// Returns links to other views of the page: target, whether this is the current view, and
+    /// label.
     fn links(&self) -> Vec<(String, bool, &'static str)> {
         let (query, reload) = (self.query, self.reload);
         let spans = BoardSpan::ALL.map(|span| (BoardQuery { span, ..query.clone() }, in_words(span)));
@@ -118,7 +109,6 @@ impl<'a> BoardPage<'a> {
         spans.into_iter().chain([other]).chain(every).chain(replicas).collect()
     }
 
-    /// Returns the tasks for an operator.
     fn tasks(&self) -> Vec<Task<'_>> {
         let status = self.status;
         let is_all_off = status.switch == "off";
@@ -146,7 +136,6 @@ impl<'a> BoardPage<'a> {
         tasks
     }
 
-    /// Returns the shell command for a step.
     fn command_line(&self, step: &NextStep) -> String {
         let config = step.is_for_running().then_some(["--config", &*self.status.config.path]);
         shell_line(step.command.iter().map(String::as_str).chain(config.into_iter().flatten()))
@@ -189,8 +178,8 @@ impl<'a> BoardPage<'a> {
         ]
     }
 
-    /// Returns the rows of the table of sites, the site with the most requests first; empty if only
-    /// one site is shown.
+    /// Returns the rows of the table of sites, the site with the most requests first. The table is
+    /// empty if only one site is shown.
     fn site_rows(&self) -> Vec<SiteRow<'a>> {
         use CrawlerGroup::{AiAnswers, AiTraining, Impostors};
         if self.board.sites.len() < 2 {
@@ -215,8 +204,7 @@ impl<'a> BoardPage<'a> {
         rows
     }
 
-    /// Returns the status reports of a site. There is one report per host if each host has its own
-    /// robots.txt.
+    /// Returns one report per host if each host has its own robots.txt.
     fn reports_of(&self, site: &SiteBoard) -> Vec<&SiteReport> {
         self.status.sites.iter().filter(|report| is_of(&site.site, &report.name)).collect()
     }
@@ -226,12 +214,11 @@ impl<'a> BoardPage<'a> {
         sites.find(|traffic| is_of(&site.site, &traffic.name)).map(|traffic| &traffic.requests)
     }
 
-    /// Returns the history of a site's reloads; `None` if there were no reloads.
+    /// Returns `None` if there were no reloads.
     fn history_of(&self, site: &SiteBoard) -> Option<&HistoryReport> {
         self.histories.iter().find(|history| history.site == site.site && !history.entries.is_empty())
     }
 
-    /// Returns the link target of the page for this site only.
     fn target_of(&self, site: &SiteBoard) -> String {
         target(&BoardQuery { site: Some(site.site.clone()), ..self.query.clone() }, self.reload)
     }
@@ -241,7 +228,6 @@ impl<'a> BoardPage<'a> {
         crawler_lines(&lines, "disallowed", &[])
     }
 
-    /// Draws a chart of the requests of these crawlers over time.
     fn chart(&self, crawlers: &[CrawlerBoard]) -> TimeChart {
         let step = i64::try_from(self.board.step_seconds).unwrap_or(i64::MAX);
         let first = humantime::parse_rfc3339_weak(&self.board.from).map_or(0, date::seconds);
@@ -282,21 +268,19 @@ impl<'a> BoardPage<'a> {
 }
 
 impl CrawlerFacts<'_> {
-    /// Returns the numbers of disallowed requests that were refused, tagged, observed and exempt.
     const fn done(&self) -> [(&'static str, u64); 4] {
         let done = &self.crawler.done;
         [("Refused", done.refused), ("Tagged", done.tagged), ("Observed", done.observed), ("Exempt", done.passed)]
     }
 }
 
-/// Returns the group of a crawler. All impostors are in one group. It does not matter which crawler
-/// they claim to be.
+/// Returns the group of a crawler. All impostors are in one group, whichever crawlers they claim to
+/// be.
 fn group(crawler: &CrawlerBoard) -> CrawlerGroup {
     if crawler.identity == "impostor" { CrawlerGroup::Impostors } else { CrawlerGroup::of_category(&crawler.category) }
 }
 
-/// Returns the badges of a site, each as CSS class and text. They show the mode of the site, and
-/// the state of the site or of each of its hosts.
+/// Returns the CSS class and text of each badge.
 fn badges(reports: &[&SiteReport]) -> Vec<(&'static str, String)> {
     let mut states = BTreeMap::<_, usize>::new();
     for report in reports {
@@ -318,8 +302,7 @@ fn badges(reports: &[&SiteReport]) -> Vec<(&'static str, String)> {
     states.into_iter().map(badge).chain(mode).collect()
 }
 
-/// Returns two numbers of disallowed requests that were forwarded: those of crawlers other than
-/// search engines, and those of search engines.
+/// Returns the numbers of forwarded disallowed requests: of other crawlers, and of search engines.
 fn let_through(crawlers: &[CrawlerBoard]) -> (u64, u64) {
     let through = |is_engine: bool| {
         let of_kind = crawlers.iter().filter(move |of| (group(of) == CrawlerGroup::SearchEngines) == is_engine);
@@ -332,13 +315,12 @@ fn p99(site: &SiteBoard) -> String {
     site.traffic.and_then(|now| now.decision_p99()).unwrap_or_else(|| "not measured yet".to_owned())
 }
 
-/// Reports whether a robots.txt line belongs to the live version.
 fn is_live(line: &LineBoard, reports: &[&SiteReport]) -> bool {
     let live = reports.first().and_then(|report| report.hash.as_deref());
     live.is_some_and(|live| short_hash(live) == short_hash(&line.version))
 }
 
-/// Draws a bar for the hits of a robots.txt line. The line with the most hits has the longest bar.
+/// Draws a bar. The line with the most hits has the longest bar.
 fn bar_of(line: &LineBoard, site: &SiteBoard) -> Markup {
     bar(&[("disallowed", line.hits)], site.lines.iter().take(LINES).map(|line| line.hits).max().unwrap_or(0))
 }
@@ -451,7 +433,6 @@ mod tests {
         let text = page(&board(4), Vec::new());
         assert_eq!(names(&text), ["b", "d", "a", "c"]);
         assert!(text.contains("site=d\">d</a>") && !text.contains("<details class=\"site\""), "{text}");
-        // If there are only a few sites, their details are shown, too.
         let text = page(&board(2), Vec::new());
         assert_eq!((names(&text).len(), text.matches("<details class=\"site\"").count()), (2, 2));
         assert_eq!(names(&page(&board(1), Vec::new())), [""; 0]);

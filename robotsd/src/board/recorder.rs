@@ -1,5 +1,5 @@
-//! Counts the requests of crawlers. Each worker has one recorder per site; the control thread takes
-//! the counts about once per second.
+//! Counts the requests of crawlers. Each worker has one recorder per site, and the control thread
+//! takes the counts about once per second.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,27 +22,24 @@ use super::row::{Case, ClaimResult, Done, LineHits, ReadSpan, Row, RowKey, Secon
 use crate::counting::{RequestOutcome, SendingServices};
 use crate::http_common::ClientRequest;
 
-/// Maximum number of rows per site and worker. The control thread empties the rows when it takes
-/// the counts.
+/// Maximum number of rows per site and worker until the control thread takes the counts.
 const MAX_ROWS: usize = 4096;
 
-/// Maximum number of unregistered crawlers that are counted separately, by name. The number is
-/// limited because clients can send any name. The limit applies to the counts of one worker that
-/// are not taken yet, and to each hour on the board of a site.
+/// Maximum number of unregistered crawlers that are counted by name, because clients can send any
+/// name. Applies to the counts of each worker, and to each hour of a site on the board.
 pub(super) const MAX_UNKNOWN: usize = 64;
 
-/// Name of the crawler in the row that counts all unregistered crawlers beyond [`MAX_UNKNOWN`].
+/// Row name for all unregistered crawlers beyond [`MAX_UNKNOWN`].
 pub(super) const UNKNOWN: &str = "other crawlers";
 
-/// Maximum length of a stored name or host, in bytes. Longer names are truncated.
+/// Maximum length of a stored name or host, in bytes. Longer ones are truncated.
 pub(super) const MAX_NAME_LENGTH: usize = 128;
 
-/// Header with the scheme of the original request. Other proxies send this header in the requests
-/// that ask robotsd for a decision.
+/// Scheme of the original request, in a decision request from another proxy.
 const SCHEME: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
-/// Versions of a site's robots.txt that crawlers may rely on: the live version, and each earlier
-/// version for a day after its replacement.
+/// The live version of a site's robots.txt, and each earlier version for [`GONE_BY`] seconds after
+/// its replacement. Crawlers may rely on any of them.
 #[derive(Debug, Default)]
 pub(crate) struct KnownVersions {
     policy: Option<Arc<Policy>>,
@@ -50,52 +47,49 @@ pub(crate) struct KnownVersions {
     versions: Vec<KnownVersion>,
 }
 
-/// A version that a crawler may rely on until `until`.
+/// A crawler may rely on this version until `until`.
 #[derive(Clone, Debug)]
 struct KnownVersion {
     content: Arc<Content>,
-    /// Name of the version on the board. It is stored because formatting it for every request would
-    /// take time.
+    /// The name on the board, stored because formatting it for every request would take time.
     name: Arc<str>,
     until: Second,
 }
 
-/// The recorders of all workers for one site. They are kept when the config is reloaded.
+/// One recorder per worker. They are kept when the config is reloaded.
 #[derive(Debug, Default)]
 pub(crate) struct SiteRecorders {
     versions: Arc<ArcSwap<KnownVersions>>,
     recorders: Mutex<Vec<Arc<Recorder>>>,
     /// Set if crawlers were not recognised for some time, for example because enforcement was off.
-    /// Cleared when the control thread has read this flag.
+    /// The control thread clears it.
     pub(crate) has_missed: AtomicBool,
     /// Set if the hosts of the site have changed: another site may have served another version of
-    /// robots.txt on the new hosts before. Cleared when the control thread has read this flag.
+    /// robots.txt on the new hosts before. The control thread clears it.
     pub(crate) has_new_hosts: AtomicBool,
-    /// Counts the visitors that services refer.
+    /// Services that refer visitors to the site.
     pub(crate) services: Arc<SendingServices>,
 }
 
-/// Counts the crawlers of one site on one worker.
 #[derive(Debug)]
 pub(crate) struct Recorder {
     versions: Arc<ArcSwap<KnownVersions>>,
     counted: Mutex<Counted>,
 }
 
-/// The counts of a worker since the control thread last took them.
+/// Counts since the control thread last took them.
 #[derive(Debug, Default)]
 pub(crate) struct Counted {
     pub(super) rows: HashMap<RowKey, Row, RandomState>,
     pub(super) unknown: usize,
     /// Allowed paths that verified search engines requested.
     pub(super) requested: RequestedPaths,
-    /// Number of requests that were not counted, because [`MAX_ROWS`] was reached.
+    /// Requests that were not counted, because [`MAX_ROWS`] was reached.
     pub(super) lost: u64,
     pub(super) scratch: RowScratch,
 }
 
-/// Buffers for the row key and the request data. They are reused, so a request for an existing row
-/// allocates no memory.
+/// Reused, so that a request for an existing row allocates no memory.
 #[derive(Debug, Default)]
 pub(crate) struct RowScratch {
     key: RowKey,
@@ -105,21 +99,18 @@ pub(crate) struct RowScratch {
 }
 
 impl SiteRecorders {
-    /// Creates a recorder for one worker.
     pub(crate) fn recorder(&self) -> Arc<Recorder> {
         let recorder = Arc::new(Recorder { versions: Arc::clone(&self.versions), counted: Mutex::default() });
         self.recorders.lock().push(Arc::clone(&recorder));
         recorder
     }
 
-    /// Takes the counts of all workers.
     pub(crate) fn take(&self) -> Vec<Counted> {
         let mut recorders = self.recorders.lock();
         let mut taken = Vec::new();
         recorders.retain(|recorder| {
-            // `is_used` must be computed before the recorder is emptied. Otherwise, the worker
-            // could count a last request and drop the recorder between the two steps. This request
-            // would not be counted.
+            // This must be computed first. Otherwise, the worker could count a last request and
+            // drop the recorder between the two steps, and this request would be lost.
             let is_used = Arc::strong_count(recorder) > 1;
             taken.push(recorder.take());
             is_used
@@ -128,8 +119,7 @@ impl SiteRecorders {
         taken
     }
 
-    /// Records the live version of a robots.txt. The previous version is kept as long as crawlers
-    /// may rely on it.
+    /// Follows the live version. The previous version is kept as long as crawlers may rely on it.
     pub(crate) fn follow(&self, robots: &LiveRobots, now: Second) {
         let (live, policy) = robots.with(|snapshot| (snapshot.content.clone(), Arc::clone(&snapshot.policy)));
         let Some(live) = live else { return };
@@ -140,8 +130,7 @@ impl SiteRecorders {
         if is_known {
             return;
         }
-        // A crawler may have fetched the previous version until now, and may rely on it for one
-        // more day.
+        // A crawler may have fetched the previous version just now.
         let until = now + GONE_BY;
         let mut versions: Vec<_> = known.versions.iter().filter(|version| now <= version.until).cloned().collect();
         if let Some(last) = versions.last_mut() {
@@ -163,7 +152,7 @@ impl Recorder {
     fn observe_at(&self, event: &Event<'_>, now: Second) {
         let record = event.record;
         let (agent, name, identity) = (&record.agent, record.name(), standing(record.identity));
-        // `got_page` is false, because pages are counted elsewhere, when the response is known.
+        // Pages are counted elsewhere, when the response is known.
         let seen = CrawlerRequest { agent, name, identity, at: now, got_page: false };
         let origin = |out: &mut String| write_origin(scheme_of(event), event.request.host().unwrap_or_default(), out);
         let target = event.request.target();
@@ -183,7 +172,6 @@ impl Recorder {
         let done = done(record);
         if record.access != Some(Access::Disallow) {
             let mut counted = self.counted.lock();
-            // Only requests of verified search engines are recorded for the gate.
             if identity == ClaimResult::Verified && agent.registered().is_some_and(|crawler| crawler.is_index_engine) {
                 counted.requested.count(target);
             }
@@ -202,17 +190,16 @@ impl Recorder {
         });
     }
 
-    /// Returns the counts and resets them.
     pub(super) fn take(&self) -> Counted {
         std::mem::take(&mut *self.counted.lock())
     }
 }
 
-/// A crawler's request, received live or read from a log.
+/// A request that was received live or read from a log.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CrawlerRequest<'r> {
     pub(crate) agent: &'r Agent,
-    /// Name from the `User-Agent` header. It is used only if the crawler is not registered.
+    /// Name in the `User-Agent`. Used only if the crawler is not registered.
     pub(crate) name: &'r str,
     pub(crate) identity: ClaimResult,
     pub(crate) at: Second,
@@ -221,7 +208,6 @@ pub(crate) struct CrawlerRequest<'r> {
 }
 
 impl Counted {
-    /// Reports whether the maximum number of rows is reached.
     pub(crate) fn is_full(&self) -> bool {
         self.rows.len() >= MAX_ROWS
     }
@@ -236,7 +222,6 @@ impl Counted {
         self.count(request, |row, scratch| row.read(&scratch.read));
     }
 
-    /// Counts a request that robots.txt does not disallow.
     pub(crate) fn allow(&mut self, request: &CrawlerRequest<'_>, done: Done) {
         self.count(request, |row, _| {
             row.allowed += 1;
@@ -245,8 +230,8 @@ impl Counted {
         });
     }
 
-    /// Counts a request that robots.txt disallows. `fill` sets the origin, the versions that
-    /// disallow or allow the request, and the matching line.
+    /// Counts a disallowed request. `fill` sets the origin, the versions that disallow or allow the
+    /// request, and the matching line.
     pub(crate) fn disallow(&mut self, request: &CrawlerRequest<'_>, done: Done, fill: impl FnOnce(&mut RowScratch)) {
         self.scratch.case.origin.clear();
         fill(&mut self.scratch);
@@ -280,8 +265,7 @@ impl Counted {
         count(row, &self.scratch);
     }
 
-    /// Returns the row name of an unregistered crawler: its own name, or [`UNKNOWN`] if there are
-    /// already too many names.
+    /// Returns [`UNKNOWN`] if there are already too many names.
     fn unknown_name<'n>(&mut self, name: &'n str) -> &'n str {
         let name = cut(name);
         let is_known = self.rows.keys().any(|key| key.crawler == name);
@@ -294,8 +278,7 @@ impl Counted {
 }
 
 impl KnownVersions {
-    /// Returns the versions that a crawler may rely on. Returns no versions if the policy is not
-    /// known yet.
+    /// Returns nothing if the policy is not known yet.
     fn gone_by(&self) -> impl Iterator<Item = GoneBy<'_>> + Clone {
         let versions = self.versions.iter().filter(|_| self.policy.is_some());
         versions.map(|KnownVersion { content, name, .. }| GoneBy { hash: content.hash(), name, rules: content.rules() })
@@ -309,8 +292,8 @@ impl KnownVersions {
     }
 }
 
-/// Returns `true` if robotsd serves its own robots.txt for this request, and `false` if another
-/// server responds; `None` if the response is not a robots.txt.
+/// Returns `true` if robotsd serves its own robots.txt, `false` if another server responds, and
+/// `None` if the response is not a robots.txt.
 fn served(event: &Event<'_>) -> Option<bool> {
     if event.request.method != Method::GET {
         return None;
@@ -322,8 +305,7 @@ fn served(event: &Event<'_>) -> Option<bool> {
     }
 }
 
-/// Converts the result of identity verification to the identity in a row key. If identities are not
-/// verified, every crawler is `Claimed`.
+/// Treats every crawler as `Claimed` if identities are not verified.
 pub(crate) const fn standing(identity: Option<Identity>) -> ClaimResult {
     match identity {
         Some(Identity::Verified(_)) => ClaimResult::Verified,
@@ -357,8 +339,8 @@ fn scheme_of<'e>(event: &Event<'e>) -> &'e str {
     forwarded.map(|forwarded| forwarded.scheme).or_else(asked).unwrap_or_default()
 }
 
-/// Writes the origin of a robots.txt: the scheme and host that it applies to (RFC 9309, section
-/// 2.3). An unknown scheme is written as `unknown`.
+/// Writes the scheme and host that a robots.txt applies to (RFC 9309, section 2.3). An unknown
+/// scheme is written as `unknown`.
 pub(crate) fn write_origin(scheme: &str, host: &str, out: &mut String) {
     let scheme = Some(scheme).filter(|scheme| matches!(*scheme, "http" | "https")).unwrap_or("unknown");
     let host = cut(host);
@@ -373,7 +355,7 @@ pub(crate) fn write_origin(scheme: &str, host: &str, out: &mut String) {
     }
 }
 
-/// Returns the name of a version in the form that the board shows and `robotsd accept` takes.
+/// Formats the name of a version as the board shows it and `robotsd accept` takes it.
 pub(crate) fn written(hash: VersionHash) -> String {
     format!("sha256:{}", hash.short())
 }

@@ -14,24 +14,21 @@ use super::recorder::cut;
 use super::visitors::Service;
 use crate::html::{counted, grouped};
 
-/// The pages that an operator's crawlers fetched, compared with the visitors that its services
-/// referred.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct OperatorBalance {
     pub(crate) operator: String,
-    /// Purposes of the operator's crawlers.
     pub(crate) purposes: Vec<String>,
     pub(crate) pages: u64,
     pub(crate) visitors: u64,
-    /// Pages per visitor; `None` if there are no visitors.
+    /// `None` if there are no visitors.
     pub(crate) pages_per_visitor: Option<f64>,
-    /// The operator's crawlers, the one with the most pages first.
+    /// Crawlers of the operator, the one with the most pages first.
     pub(crate) crawlers: Vec<TakenPages>,
-    /// The operator's services, the one with the most visitors first.
+    /// Services of the operator, the one with the most visitors first.
     pub(crate) services: Vec<ServiceVisitors>,
 }
 
-/// The pages that a crawler fetched. Pages that impostors fetched are not counted.
+/// Pages that impostors fetched are not counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct TakenPages {
     pub(crate) crawler: String,
@@ -47,8 +44,8 @@ pub(crate) struct ServiceVisitors {
 
 impl OperatorBalance {
     /// Returns one balance for each operator whose crawlers fetched pages or whose services
-    /// referred visitors. The operator with the most pages comes first. `taken` contains the
-    /// operator and the pages of each crawler.
+    /// referred visitors, the operator with the most pages first. `taken` contains the operator and
+    /// the pages of each crawler.
     pub(crate) fn all<'c>(
         taken: impl IntoIterator<Item = (&'c str, TakenPages)>,
         sent: impl IntoIterator<Item = (Service, u64)>,
@@ -87,8 +84,8 @@ impl OperatorBalance {
         all
     }
 
-    /// Describes the balance, for example `GPTBot (ai-training) fetched 4,210 pages; chatgpt.com
-    /// sent 12 visitors: 351 pages per visitor`.
+    /// Formats the balance, for example `GPTBot (ai-training) fetched 4,210 pages; chatgpt.com sent
+    /// 12 visitors: 351 pages per visitor`.
     pub(crate) fn sentence(&self) -> String {
         let crawler = |taken: &TakenPages| {
             let TakenPages { crawler, purpose, pages } = taken;
@@ -104,7 +101,7 @@ impl OperatorBalance {
         )
     }
 
-    /// Formats the pages per visitor; `None` if there are no pages or no visitors.
+    /// Returns `None` if there are no pages or no visitors.
     pub(crate) fn ratio(&self) -> Option<String> {
         Some(match self.pages_per_visitor.filter(|_| self.pages > 0)? {
             ratio if ratio < 0.995 => format!("{ratio:.2}"),
@@ -115,8 +112,7 @@ impl OperatorBalance {
 }
 
 impl ServiceVisitors {
-    /// Returns the host without a leading dot. In the registry, a leading dot means that subdomains
-    /// count, too.
+    /// Removes a leading dot, which in the registry means that subdomains count, too.
     pub(crate) fn name(&self) -> &str {
         self.host.trim_start_matches('.')
     }

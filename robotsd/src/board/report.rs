@@ -1,5 +1,5 @@
 //! The report of the board, as returned by `/board.json`. The page, the table in the terminal and
-//! `/board.csv` are generated from the same report.
+//! `/board.csv` are generated from it.
 
 use std::collections::VecDeque;
 
@@ -10,12 +10,10 @@ use super::row::{Done, MINUTE, Second};
 use crate::html::{counted, grouped};
 use crate::render::csv_row;
 
-/// Response body of `GET /board.json`.
+/// Response to `GET /board.json`.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct BoardReport {
-    /// Time when the report was built.
     pub(crate) when: String,
-    /// Start of the period of the report.
     pub(crate) from: String,
     pub(crate) to: String,
     pub(crate) step_seconds: u64,
@@ -26,129 +24,117 @@ pub(crate) struct BoardReport {
     /// whose counts the report contains.
     pub(crate) replicas: usize,
     pub(crate) counted_replicas: usize,
-    /// Sentences about counts that may be missing from the report.
+    /// Counts that may be missing from the report, as sentences.
     #[serde(default)]
     pub(crate) notes: Vec<String>,
     #[serde(default)]
     pub(crate) sites: Vec<SiteBoard>,
 }
 
-/// The part of the report about one site.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct SiteBoard {
     pub(crate) site: String,
-    /// Recent traffic; `None` in the first seconds of a process, and in a report from files of
-    /// other processes.
+    /// `None` in the first seconds of a process, and in a report from files of other processes.
     pub(crate) traffic: Option<RecentTraffic>,
-    /// Lines of the live version that have not disallowed any request; `None` if there is no live
-    /// version, or more than one.
+    /// `None` if there is no live version, or more than one.
     pub(crate) never_hit: Option<NeverHit>,
     /// Crawlers, the one with the most disallowed requests first.
     pub(crate) crawlers: Vec<CrawlerBoard>,
-    /// For each operator with a known service, the pages that its crawlers fetched and the visitors
-    /// that its services referred.
     #[serde(default)]
     pub(crate) given_back: Vec<OperatorBalance>,
     pub(crate) lines: Vec<LineBoard>,
 }
 
-/// The part of the report about one crawler on one site.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct CrawlerBoard {
     pub(crate) crawler: String,
-    /// Operator from the registry; empty if the crawler is not registered.
+    /// Empty if the crawler is not registered.
     pub(crate) operator: String,
     pub(crate) category: String,
-    /// Result of verifying that the clients are this crawler: `verified`, `claimed` (neither
-    /// confirmed nor refuted) or `impostor`.
+    /// `verified`, `claimed` (neither confirmed nor refuted) or `impostor`.
     pub(crate) identity: String,
     /// The verdict: `obeys`, `has not read the newest version`, `ignores` or `no read seen here`.
     pub(crate) word: Option<String>,
-    /// Reason why there is no verdict; `None` if there is a verdict.
+    /// Reason why there is no verdict.
     pub(crate) no_word: Option<String>,
     pub(crate) last_read: Option<LastRead>,
     pub(crate) reads: u64,
     pub(crate) allowed: u64,
     pub(crate) disallowed: u64,
-    /// Number of pages that the crawler received: its GET requests with a response of 2xx or 304,
-    /// except requests for images and other page resources. 0 for an unregistered crawler.
+    /// Pages that the crawler received: GET requests with a response of 2xx or 304, except requests
+    /// for images and other page resources. 0 for an unregistered crawler.
     #[serde(default)]
     pub(crate) pages: u64,
-    /// Numbers of disallowed requests, by judgement.
     pub(crate) judged: JudgedCounts,
     pub(crate) done: Done,
     pub(crate) first_disallowed: Option<String>,
     pub(crate) last_disallowed: Option<String>,
     pub(crate) worst_line: Option<LineBoard>,
-    /// Requests per hour or day, as bars of a chart, oldest first.
+    /// Requests per hour or day, oldest first.
     pub(crate) trend: Vec<TrendBar>,
 }
 
-/// Traffic of a site in the last minute, counted by this process.
+/// Traffic of a site in about the last minute, counted by this process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct RecentTraffic {
     /// Length of the measured period, in seconds.
     pub(crate) seconds: u64,
     pub(crate) requests_per_minute: f64,
-    /// Share of requests that were refused, from 0 to 1.
+    /// Share of refused requests, from 0 to 1.
     pub(crate) refused_share: f64,
     /// 99th percentile of the decision time since the process started. Only one in 64 decisions is
-    /// measured. `None` if none has been measured yet.
+    /// measured.
     pub(crate) decision_p99_seconds: Option<f64>,
 }
 
-/// Lines of the live version that have not disallowed any request.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct NeverHit {
     pub(crate) version: String,
-    /// The later of two times: when the version went live, and when the period starts.
+    /// Time when the version went live, or the start of the period if that is later.
     pub(crate) since: String,
-    /// Number of lines with a `Disallow` rule. `count` is the number of those lines that have not
+    /// Number of lines with a `Disallow` rule. `count` is the number of those that have not
     /// disallowed any request.
     pub(crate) of: usize,
     pub(crate) count: usize,
-    /// Whether the listed lines certainly have no hits. `false` if the hits of several lines were
-    /// added up, if counts are missing for a part of the time, or if there are other replicas.
+    /// Whether the listed lines certainly have no hits. `false` if some hits are only known as a
+    /// total of several lines, if counts are missing for a part of the time, or if there are other
+    /// replicas.
     pub(crate) is_certain: bool,
-    /// The first lines without a hit. Their number is limited.
     pub(crate) lines: Vec<LineBoard>,
 }
 
-/// Numbers of disallowed requests, by judgement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct JudgedCounts {
-    /// Number of requests that the version in the crawler's last fetch disallows, or that were sent
-    /// more than 24 hours after that fetch.
+    /// Requests that the version in the crawler's last fetch disallows, or that were sent more than
+    /// 24 hours after that fetch.
     pub(crate) ignored: u64,
-    /// Number of requests that were sent at most 24 hours after the crawler's last fetch, and that
-    /// the older version in that fetch allows.
+    /// Requests that were sent at most 24 hours after the crawler's last fetch, and that the older
+    /// version in that fetch allows.
     pub(crate) not_newest: u64,
     pub(crate) unread: u64,
     /// Number of requests that cannot be judged.
     pub(crate) undecided: u64,
 }
 
-/// The crawler's last recorded fetch of robots.txt.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct LastRead {
     pub(crate) when: String,
-    /// The version that was served; `None` if another server responded.
+    /// `None` if another server responded.
     pub(crate) version: Option<String>,
-    /// Whether the served version is the live one; `None` if the live version is unknown.
+    /// `None` if the live version is unknown.
     pub(crate) is_newest: Option<bool>,
 }
 
-/// A line of robots.txt that disallowed requests, and the number of requests that it disallowed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LineBoard {
     pub(crate) version: String,
-    /// Line number in robots.txt; 0 if this entry contains the hits of several lines.
+    /// Line number; 0 for the total of several lines.
     pub(crate) line: usize,
-    /// Path pattern as written in robots.txt.
+    /// Pattern as written in robots.txt.
     pub(crate) pattern: String,
     pub(crate) hits: u64,
-    /// Crawlers whose requests the line disallowed, the one with the most hits first. Empty if this
-    /// value is the worst line of one crawler.
+    /// Crawlers, the one with the most hits first. Empty if this value is the worst line of one
+    /// crawler.
     #[serde(default)]
     pub(crate) crawlers: Vec<LineCrawler>,
 }
@@ -160,7 +146,7 @@ pub(crate) struct LineCrawler {
     pub(crate) hits: u64,
 }
 
-/// The requests of one hour or day in a trend.
+/// Requests in one hour or day.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct TrendBar {
     pub(crate) allowed: u64,
@@ -178,15 +164,14 @@ impl JudgedCounts {
         self.ignored.saturating_add(self.not_newest).saturating_add(self.unread).saturating_add(self.undecided)
     }
 
-    /// Describes the counts as a list that follows the words "disallowed requests" in a sentence,
-    /// for example `10 sent although the crawler had read the rules that disallow them`. Returns
-    /// `None` if all counts are 0.
+    /// Returns a list that follows the words "disallowed requests" in a sentence, for example `10
+    /// sent although the crawler had read the rules that disallow them`.
     pub(crate) fn in_words(self) -> Option<String> {
         let parts = [
             (self.ignored, "sent although the crawler had read the rules that disallow them"),
             (self.not_newest, "allowed by the older version that the crawler had read"),
             (self.unread, "sent although no fetch of robots.txt was seen here"),
-            (self.undecided, "that cannot be judged"),
+            (self.undecided, "without enough data for a judgement"),
         ];
         let parts = parts.iter().filter(|(count, _)| *count > 0);
         let parts: Vec<_> = parts.map(|(count, what)| format!("{} {what}", grouped(*count))).collect();
@@ -195,7 +180,6 @@ impl JudgedCounts {
 }
 
 impl RecentTraffic {
-    /// Formats the requests per minute and the share of refused requests.
     pub(crate) fn rate(&self) -> String {
         let share = format!("{:.1} % refused", self.refused_share * 100.0);
         match self.requests_per_minute {
@@ -204,7 +188,6 @@ impl RecentTraffic {
         }
     }
 
-    /// Formats the 99th percentile of the decision time.
     pub(crate) fn decision_p99(&self) -> Option<String> {
         Some(match self.decision_p99_seconds? {
             seconds if seconds < 1e-6 => format!("{:.0} ns", seconds * 1e9),
@@ -216,7 +199,6 @@ impl RecentTraffic {
 }
 
 impl NeverHit {
-    /// Describes how many lines have not disallowed any request, and since when.
     pub(crate) fn sentence(&self) -> String {
         let Self { count, of, .. } = *self;
         let since = self.since.get(..16).unwrap_or(&self.since).replace('T', " ");
@@ -237,10 +219,10 @@ impl NeverHit {
     }
 }
 
-/// Interval between two stored totals, in seconds.
+/// Time between two stored totals, in seconds.
 const EVERY: Second = 5;
 
-/// The totals of a site's traffic since the process started.
+/// Totals since the process started.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct TrafficTotals {
     pub(crate) requests: u64,
@@ -249,14 +231,12 @@ pub(crate) struct TrafficTotals {
     pub(crate) decision_p99: Option<f64>,
 }
 
-/// The totals that were stored in the last minute.
 #[derive(Clone, Debug, Default)]
 pub(super) struct TrafficWindow {
     totals: VecDeque<(Second, TrafficTotals)>,
 }
 
 impl TrafficWindow {
-    /// Reports whether the totals are stored at the time `at`.
     pub(super) const fn is_due(at: Second) -> bool {
         at.is_multiple_of(EVERY)
     }
@@ -264,7 +244,7 @@ impl TrafficWindow {
     pub(super) fn add(&mut self, now: Second, totals: TrafficTotals) {
         let goes_on = |(at, before): &(Second, TrafficTotals)| *at < now && before.requests <= totals.requests;
         if !self.totals.back().is_none_or(goes_on) {
-            // A lower total than before means that the clock was set back, or that another site now
+            // A total that decreases shows that the clock was set back, or that another site now
             // has this name.
             self.totals.clear();
         }
@@ -274,8 +254,7 @@ impl TrafficWindow {
         }
     }
 
-    /// Returns the traffic between the oldest and the newest stored total; `None` unless there are
-    /// at least two totals.
+    /// Returns `None` unless there are at least two totals.
     pub(super) fn traffic(&self) -> Option<RecentTraffic> {
         let ((since, first), (until, last)) = (self.totals.front()?, self.totals.back()?);
         let seconds = until - since;
@@ -289,7 +268,7 @@ impl TrafficWindow {
     }
 }
 
-/// Formats the crawlers of a board as comma-separated values (RFC 4180), one per line.
+/// Formats comma-separated values (RFC 4180), one line per crawler.
 pub(crate) fn csv(report: &BoardReport) -> String {
     let head = csv_row(columns(&SiteBoard::default(), &CrawlerBoard::default()).map(|(name, _)| name.to_owned()));
     let row = |site: &SiteBoard, crawler: &CrawlerBoard| csv_row(columns(site, crawler).map(|(_, value)| value));
@@ -297,14 +276,12 @@ pub(crate) fn csv(report: &BoardReport) -> String {
     head + &report.sites.iter().map(rows).collect::<String>()
 }
 
-/// Returns the CSV columns for a crawler, each with its name and value.
 fn columns(site: &SiteBoard, crawler: &CrawlerBoard) -> [(&'static str, String); 29] {
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
     let number = |number: u64| number.to_string();
     let CrawlerBoard { judged, done, .. } = crawler;
     let read = crawler.last_read.as_ref();
-    // The row of a crawler contains the total of visitors that all services of the crawler's
-    // operator referred.
+    // Visitors are known only per operator, so each of its crawlers has the same number.
     let is_of = |balance: &&OperatorBalance| balance.operator == crawler.operator && !crawler.operator.is_empty();
     let balance = site.given_back.iter().find(is_of);
     let ratio = balance.and_then(|balance| balance.pages_per_visitor);
@@ -388,7 +365,7 @@ mod tests {
         assert_eq!(add(1060, 5_100, 5_025), Some((60, 100.0, 0.25)));
         assert_eq!(add(1070, 5_150, 5_075), Some((60, 50.0, 1.0)));
         assert_eq!(add(1075, 5_150, 5_075), Some((15, 200.0, 1.0)), "requests between 1010 and 1060 are unknown");
-        // Totals that are lower than before mean that counting has started again.
+        // Counting has started again.
         assert_eq!(add(1080, 3, 0), None);
         assert_eq!(add(1070, 4, 0), None, "the clock is set back");
         assert_eq!(add(1100, 4, 0), Some((30, 0.0, 0.0)));

@@ -1,24 +1,24 @@
 //! The paths that verified search engines request most. Before a new version of robots.txt goes
-//! live, the gate checks whether the new version disallows any of these paths, or any path in
-//! sitemaps.
+//! live, the gate of the site checks whether the new version disallows any of these paths, or any
+//! path in sitemaps.
 //!
 //! The counts use the Space-Saving algorithm of Metwally, Agrawal and El Abbadi (2005). The true
 //! number of requests for a path is at least `count - error`. Every path with more than 1 /
 //! [`MAX_PATHS`] of all requests is in the table, even if very many other paths are requested.
-//! Queries are not stored. Requests of people are not counted.
+//! Queries are not stored.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// Maximum number of paths stored per site and day. This is more than the 100 that would be enough
-/// to find all paths with more than 1 % of the requests.
+/// Maximum number of paths per site and day. 100 would be enough to find all paths with more than 1
+/// % of the requests.
 const MAX_PATHS: usize = 256;
 
 /// Maximum length of a stored path, in bytes. A request for a longer path increases only the total.
 const MAX_PATH_LENGTH: usize = 512;
 
-/// The most requested paths are those whose share of the requests is more than 1 / `SHARE`.
+/// A path counts as requested much if its share of the requests is more than 1 / `SHARE`.
 const SHARE: u64 = 100;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,13 +31,12 @@ pub(crate) struct RequestedPaths {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct PathCount {
     count: u64,
-    /// Upper limit for the number of requests in `count` that were for other paths.
+    /// At most this number of requests in `count` were for other paths.
     #[serde(default, skip_serializing_if = "super::row::is_zero")]
     error: u64,
 }
 
 impl RequestedPaths {
-    /// Counts a request for the path of a target.
     pub(super) fn count(&mut self, target: &[u8]) {
         let end = target.iter().position(|octet| matches!(octet, b'?' | b'#')).unwrap_or(target.len());
         self.total += 1;
@@ -51,8 +50,7 @@ impl RequestedPaths {
 
     pub(super) fn merge(&mut self, other: &Self) {
         self.total += other.total;
-        // The paths with the most requests are added first, because paths that are added early get
-        // a smaller error.
+        // Paths that are added early get a smaller error, so the most requested paths come first.
         let mut others: Vec<_> = other.paths.iter().collect();
         others.sort_by_key(|(_, path)| std::cmp::Reverse(path.count));
         others.into_iter().for_each(|(path, count)| self.add(path, *count));
@@ -68,8 +66,7 @@ impl RequestedPaths {
         self.paths.iter().filter(move |(_, count)| is_much(count)).map(|(path, _)| &**path)
     }
 
-    /// Reports whether these counts have values that a process can have counted. If not, their file
-    /// is damaged.
+    /// Reports whether these counts are valid. If not, the file is damaged.
     pub(super) fn is_sound(&self) -> bool {
         let is_sound = |(path, of): (&String, &PathCount)| {
             path.starts_with('/') && path.len() <= MAX_PATH_LENGTH && of.error <= of.count
@@ -83,9 +80,8 @@ impl RequestedPaths {
             held.error += added.error;
             return;
         }
-        // The table is full, so the new path replaces the path with the lowest count. The new path
-        // may already have been requested as often as the replaced path, so the count of the
-        // replaced path becomes the error of the new path.
+        // The new path may have been requested as often as the path that it replaces, so the count
+        // of that path becomes its error.
         if self.paths.len() >= MAX_PATHS
             && let Some((least, count)) = self.paths.iter().min_by_key(|(_, held)| held.count)
         {
@@ -121,7 +117,7 @@ mod tests {
 
     #[test]
     fn however_many_paths_there_are_the_heavy_ones_are_found_and_memory_is_bounded() {
-        // As in production, workers count the requests, and the table merges their counts.
+        // As in production, the table merges the counts of workers.
         let mut day = RequestedPaths::default();
         for second in 0..400 {
             let mut worker = RequestedPaths::default();

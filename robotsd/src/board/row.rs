@@ -12,31 +12,30 @@ use serde::{Deserialize, Serialize};
 use crate::date;
 use crate::word_enum::word_enum;
 
-/// Maximum number of [`ReadSpan`]s per row, and maximum number of [`Case`]s per row.
+/// Maximum number of [`ReadSpan`]s, and of [`Case`]s, per row.
 const MAX_SPANS: usize = 32;
 
-/// Maximum number of robots.txt lines per row whose hits are counted separately.
+/// Maximum number of robots.txt lines per row. The hits of further lines are counted together.
 const MAX_LINES: usize = 32;
 
-/// Stands for an origin that is no longer known. It matches every origin.
+/// Stands for an origin that is no longer known, and matches every origin.
 pub(super) const ANY_ORIGIN: &str = "*";
 
 word_enum! {
-    /// Result of checking whether a client is the crawler that its `User-Agent` names.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
     #[serde(rename_all = "lowercase")]
     pub(crate) enum ClaimResult {
-        /// A verification method confirmed that the client is the crawler.
+        /// A verification method confirmed the crawler.
         Verified = "verified",
-        /// It is neither confirmed nor refuted that the client is the crawler.
+        /// No method confirmed or disproved that the client is the crawler.
         #[default]
         Claimed = "claimed",
-        /// It is refuted that the client is the crawler.
+        /// A verification method showed that the client is not the crawler.
         Impostor = "impostor",
     }
 }
 
-/// Key of a row within its site: hour or day, crawler and identity.
+/// Key of a row within its site.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct RowKey {
     /// First second of the hour or day.
@@ -46,21 +45,19 @@ pub(crate) struct RowKey {
     pub(crate) identity: ClaimResult,
 }
 
-/// Data about one crawler in one hour or day.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Row {
-    /// Operator from the registry; empty for an unregistered crawler.
+    /// Empty if the crawler is not registered.
     pub(crate) operator: String,
     pub(crate) category: String,
     /// Product tokens whose groups the crawler obeys, most preferred first.
     pub(crate) chain: Vec<String>,
-    /// Number of requests that robots.txt does not disallow. Requests for robots.txt itself are not
-    /// included.
+    /// Requests that robots.txt does not disallow, except requests for robots.txt itself.
     pub(crate) allowed: u64,
     pub(crate) disallowed: u64,
-    /// Number of pages that the crawler received: responses with 2xx or 304, except responses to
-    /// requests for images and other page resources.
+    /// Pages that the crawler received: responses with 2xx or 304, except those for images and
+    /// other page resources.
     #[serde(skip_serializing_if = "is_zero")]
     pub(crate) pages: u64,
     pub(crate) done: Done,
@@ -69,20 +66,19 @@ pub(crate) struct Row {
     pub(crate) lines: Vec<LineHits>,
 }
 
-/// Numbers of requests, by the action that was taken. Counts disallowed requests, requests of
-/// impostors, and requests that came before the crawl delay had passed.
+/// Counts disallowed requests, requests of impostors, and requests that came before the crawl delay
+/// had passed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Done {
     pub(crate) refused: u64,
     pub(crate) tagged: u64,
-    /// Number of requests that were forwarded because the mode is `observe` or because the grace
-    /// period has not ended.
+    /// Requests that were forwarded because the mode is `observe` or because the grace period has
+    /// not ended.
     pub(crate) observed: u64,
-    /// Number of requests that were forwarded because of an exemption or an override.
+    /// Requests that were forwarded because of an exemption or an override.
     pub(crate) passed: u64,
-    /// Number of allowed requests that came before the crawl delay had passed and got the status
-    /// 429.
+    /// Allowed requests that came before the crawl delay had passed and got the status 429.
     pub(crate) limited: u64,
 }
 
@@ -90,28 +86,26 @@ pub(crate) struct Done {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ReadSpan {
     pub(crate) origin: String,
-    /// The version that was served; `None` if another server responded.
+    /// `None` if another server responded.
     pub(crate) version: Option<String>,
     pub(crate) first: Second,
     pub(crate) last: Second,
     pub(crate) count: u64,
 }
 
-/// Disallowed requests that are judged together, because the same versions at the same origin
-/// disallow and allow them.
+/// Disallowed requests to one origin that are judged together, because the same versions of
+/// robots.txt disallow them and the same versions allow them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Case {
     pub(crate) origin: String,
     /// Versions that are known to disallow the requests, the one in force first.
     pub(crate) disallowed_by: Vec<String>,
-    /// Versions that are known to allow the requests.
     pub(crate) allowed_by: Vec<String>,
     pub(crate) first: Second,
     pub(crate) last: Second,
     pub(crate) count: u64,
 }
 
-/// Hits of one line: the number of requests that the line disallowed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LineHits {
     pub(crate) version: String,
@@ -123,7 +117,7 @@ pub(crate) struct LineHits {
 }
 
 impl Row {
-    /// Adds another row of the same crawler. The times of the two rows may overlap.
+    /// Adds a row of the same crawler. The times of the two rows may overlap.
     pub(crate) fn merge(&mut self, other: &Self) {
         if self.operator.is_empty() && self.chain.is_empty() {
             self.operator.clone_from(&other.operator);
@@ -134,15 +128,15 @@ impl Row {
         self.disallowed = self.disallowed.saturating_add(other.disallowed);
         self.pages = self.pages.saturating_add(other.pages);
         self.done.merge(other.done);
-        // Fetches must be merged before cases, because two requests with a fetch between them must
-        // stay in separate cases.
+        // Fetches come first, because two requests with a fetch between them must stay in separate
+        // cases.
         other.reads.iter().for_each(|read| self.read(read));
         other.cases.iter().for_each(|case| self.disallow(case));
         other.lines.iter().for_each(|line| self.hit(line));
     }
 
-    /// Adds fetches of robots.txt. Fetches beyond [`MAX_SPANS`] are merged into one span with an
-    /// unknown version and [`ANY_ORIGIN`]. The merged span cannot be used to accuse a crawler.
+    /// Fetches beyond [`MAX_SPANS`] are merged into one span with an unknown version and
+    /// [`ANY_ORIGIN`]. This span cannot be evidence against a crawler.
     pub(crate) fn read(&mut self, read: &ReadSpan) {
         let is_full = self.reads.len() >= MAX_SPANS;
         let parted = |own: &ReadSpan| {
@@ -168,12 +162,11 @@ impl Row {
         }
     }
 
-    /// Adds a [`Case`]. The caller must already have added the requests of the case to
-    /// `disallowed`.
+    /// Adds a [`Case`]. The caller has already added its requests to `disallowed`.
     pub(crate) fn disallow(&mut self, case: &Case) {
-        // Two requests stay in separate cases if a fetch begins between them, because the fetch
-        // happened before only one of them. Requests also stay separate if a fetch begins in the
-        // same second as one of the two requests.
+        // A fetch that begins between two requests happened before only one of them, so the
+        // requests stay in separate cases. The same applies if it begins in the same second as one
+        // of them.
         let begins = |from: Second, to: Second| {
             let at = [case.origin.as_str(), ANY_ORIGIN];
             let of = |read: &&ReadSpan| at.contains(&read.origin.as_str());
@@ -197,7 +190,6 @@ impl Row {
         }
     }
 
-    /// Adds hits of a line.
     pub(crate) fn hit(&mut self, hits: &LineHits) {
         let is_alike =
             |own: &&mut LineHits| own.version == hits.version && own.line == hits.line && own.pattern == hits.pattern;
@@ -233,8 +225,6 @@ impl ReadSpan {
 }
 
 impl Case {
-    /// Reports whether two cases can be merged, because they have the same origin and the same
-    /// versions.
     fn is_of(&self, other: &Self) -> bool {
         self.origin == other.origin && self.disallowed_by == other.disallowed_by && self.allowed_by == other.allowed_by
     }
@@ -257,17 +247,15 @@ pub(crate) const MINUTE: Second = 60;
 pub(crate) const HOUR: Second = 60 * MINUTE;
 pub(crate) const DAY: Second = 24 * HOUR;
 
-/// Returns the Unix time; 0 if the clock is set before 1970.
+/// Returns 0 if the clock is set before 1970.
 pub(crate) fn seconds(time: SystemTime) -> Second {
     time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
-/// Returns the first second of the hour that contains `at`.
 pub(crate) const fn hour_of(at: Second) -> Second {
     at - at % HOUR
 }
 
-/// Returns the first second of the day that contains `at`.
 pub(crate) const fn day_of(at: Second) -> Second {
     at - at % DAY
 }
@@ -277,14 +265,14 @@ pub(crate) fn written(at: Second) -> String {
     date::rfc3339(UNIX_EPOCH.checked_add(Duration::from_secs(at)).unwrap_or(UNIX_EPOCH))
 }
 
-/// Formats the day of a time, for example `2026-11-21`.
+/// Formats a day, for example `2026-11-21`.
 pub(crate) fn date_of(at: Second) -> String {
     let mut text = written(at);
     text.truncate("2026-11-21".len());
     text
 }
 
-/// Parses a day in the form `YYYY-MM-DD`, and returns its first second (UTC).
+/// Parses `YYYY-MM-DD`, and returns the first second of this day (UTC).
 pub(crate) fn day_named(date: &str) -> Option<Second> {
     let is_date = date.len() == 10 && date.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
     let time = humantime::parse_rfc3339(&format!("{date}T00:00:00Z")).ok().filter(|_| is_date)?;
@@ -321,12 +309,12 @@ mod tests {
         row.disallow(&case("2", 20));
         row.read(&read("2", 30));
         row.disallow(&case("2", 40));
-        // Another fetch of the same version must not separate the cases.
+        // Another fetch of the same version separates nothing.
         row.read(&read("2", 50));
         row.disallow(&case("2", 60));
         let cases: Vec<_> = row.cases.iter().map(|case| (case.first, case.last, case.count)).collect();
         assert_eq!(cases, [(10, 20, 2), (40, 60, 2)]);
-        // A request in the same second as a fetch must be in another case than the later requests.
+        // A request in the same second as a fetch is in a case of its own.
         let mut row_of_a_second = Row::default();
         row_of_a_second.read(&read("2", 10));
         [10, 10, 15, 16].iter().for_each(|at| row_of_a_second.disallow(&case("2", *at)));

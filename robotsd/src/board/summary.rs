@@ -21,7 +21,7 @@ use super::watch::gaps;
 /// Maximum number of robots.txt lines in the report of a site.
 const MAX_LINES: usize = 50;
 
-/// The period of a report: whole hours or whole days, including the current one.
+/// Whole hours or whole days, including the current one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Period {
     pub(crate) from: Second,
@@ -29,14 +29,11 @@ pub(crate) struct Period {
     pub(crate) step: Second,
 }
 
-/// Whether the rows contain every fetch of robots.txt. Otherwise, no crawler is reported as
-/// ignoring robots.txt.
+/// If fetches of robots.txt may be missing, no crawler is reported as ignoring robots.txt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Evidence {
-    /// The rows contain every fetch of robots.txt.
     Complete,
-    /// Fetches may be missing from the rows, because a cache or another replica may also serve the
-    /// robots.txt.
+    /// A cache or another replica may also serve the robots.txt.
     Partial,
 }
 
@@ -61,9 +58,9 @@ impl Period {
     }
 }
 
-/// Builds the board of a site. `processes` contains the rows of each process that serves the site.
-/// The rows should include a time before the period, because fetches of robots.txt from that time
-/// are needed to judge the requests in the period.
+/// Builds the board of a site from the rows of each process that serves it. The rows should begin
+/// before the period, because earlier fetches of robots.txt are needed to judge the requests in the
+/// period.
 pub(crate) fn sum_up(
     site: &str,
     processes: &[DayRows],
@@ -72,8 +69,8 @@ pub(crate) fn sum_up(
     live: Option<&str>,
 ) -> SiteBoard {
     let rows = SiteRows::of(processes, period);
-    // If the evidence is partial, no crawler is reported as ignoring robots.txt. A recorded fetch
-    // can still excuse a crawler.
+    // With partial evidence, no crawler is reported as ignoring robots.txt, so the unseen periods
+    // need not protect it. A recorded fetch can still excuse a crawler.
     let is_complete = evidence == Evidence::Complete;
     let gaps = |process: &DayRows| {
         let unseen = process.unseen.iter().filter(|_| is_complete);
@@ -95,8 +92,7 @@ pub(crate) fn sum_up(
     SiteBoard { site: site.to_owned(), crawlers: boards, lines: lines(&rows), ..SiteBoard::default() }
 }
 
-/// Adds the comparison of fetched pages with referred visitors. Pages that impostors fetched are
-/// not counted.
+/// Pages that impostors fetched are not counted.
 pub(crate) fn with_balance(site: SiteBoard, processes: &[DayRows], period: Period, registry: &Registry) -> SiteBoard {
     let own = site.crawlers.iter().filter(|crawler| crawler.identity != ClaimResult::Impostor.as_str());
     let taken = own.map(|crawler| {
@@ -112,7 +108,7 @@ pub(crate) fn with_balance(site: SiteBoard, processes: &[DayRows], period: Perio
 /// Rows of a site, grouped by crawler and identity.
 struct SiteRows<'r> {
     by_crawler: BTreeMap<(&'r str, ClaimResult), Vec<CrawlerRow<'r>>>,
-    /// For each operator, its crawlers, each with its identity.
+    /// The crawlers of each operator, with their identities.
     by_operator: BTreeMap<&'r str, BTreeSet<(&'r str, ClaimResult)>>,
 }
 
@@ -121,8 +117,8 @@ struct SiteRows<'r> {
 struct CrawlerRow<'r> {
     begin: Second,
     row: &'r Row,
-    /// Whether the row is in the period of the report. If it is earlier, only its fetches of
-    /// robots.txt are used.
+    /// Whether the row is in the period of the report. Earlier rows contribute only their fetches
+    /// of robots.txt.
     is_counted: bool,
 }
 
@@ -143,8 +139,8 @@ impl<'r> SiteRows<'r> {
         rows
     }
 
-    /// Returns the crawler itself and the other crawlers of its operator, without impostors. Their
-    /// fetches of robots.txt may affect the verdict about the crawler.
+    /// Returns the crawlers whose fetches of robots.txt may affect the verdict about this crawler,
+    /// including itself.
     fn of_same_operator(&self, crawler: &'r str, operator: &str) -> BTreeSet<(&'r str, ClaimResult)> {
         let own = [ClaimResult::Verified, ClaimResult::Claimed].map(|identity| (crawler, identity));
         let others = self.by_operator.get(operator).into_iter().flatten().copied();
@@ -152,7 +148,6 @@ impl<'r> SiteRows<'r> {
     }
 }
 
-/// A crawler whose rows are added up, and all rows of the same site.
 struct Crawler<'r> {
     crawler: &'r str,
     identity: ClaimResult,
@@ -218,7 +213,7 @@ impl<'r> Crawler<'r> {
                 *count = count.saturating_add(case.count);
             }
             // The rows of a damaged file may contain disallowed requests without the data to judge
-            // them. Such requests are undecided.
+            // them.
             let missing = board.disallowed.saturating_sub(board.judged.total());
             board.judged.undecided = board.judged.undecided.saturating_add(missing);
         }
@@ -257,7 +252,7 @@ impl<'r> Crawler<'r> {
     }
 }
 
-/// Returns the verdict about a crawler, or the reason why there is no verdict.
+/// Returns the verdict, or the reason why there is none.
 fn word(
     identity: ClaimResult,
     board: &CrawlerBoard,
@@ -290,7 +285,7 @@ fn word(
     Ok("obeys")
 }
 
-/// Identifies a line of robots.txt: version, line number and pattern.
+/// Version, line number and pattern of a robots.txt line.
 type LineKey<'r> = (&'r str, usize, &'r str);
 
 fn line_board((version, line, pattern): LineKey<'_>, hits: u64, crawlers: Vec<LineCrawler>) -> LineBoard {
@@ -299,8 +294,7 @@ fn line_board((version, line, pattern): LineKey<'_>, hits: u64, crawlers: Vec<Li
 
 type HitsByCrawler<'r> = BTreeMap<(&'r str, ClaimResult), u64>;
 
-/// Returns the lines of robots.txt that disallowed requests, with the crawlers whose requests they
-/// disallowed. The line with the most hits comes first.
+/// Returns the lines that disallowed requests, the line with the most hits first.
 fn lines(rows: &SiteRows<'_>) -> Vec<LineBoard> {
     let mut lines: BTreeMap<LineKey<'_>, HitsByCrawler<'_>> = BTreeMap::new();
     for (of, rows) in &rows.by_crawler {
@@ -333,15 +327,14 @@ fn lines(rows: &SiteRows<'_>) -> Vec<LineBoard> {
 /// Maximum number of lines without a hit that a report lists.
 const MAX_LISTED: usize = 50;
 
-/// Finds the lines of a version that have not disallowed any request since `from`, or since the
-/// version went live if that is later. With several replicas, the result is uncertain, because hits
-/// may be missing.
+/// Finds lines that have not disallowed any request since `from`, or since the version went live if
+/// that is later. With several replicas, the result is uncertain, because hits may be missing.
 pub(super) fn never_hit(content: &Content, rows: &DayRows, from: Second, replicas: usize) -> NeverHit {
     let version = recorder::written(content.hash());
     let mut hit = HashSet::new();
     let since = since_live(rows, &version, from);
     // The time after the last watch does not count as a gap, because the watch for this time is
-    // still in progress and not recorded yet.
+    // still in progress.
     let until = rows.watches.iter().map(|watch| watch.to).max().unwrap_or(Second::MAX);
     let mut is_certain =
         replicas == 1 && !gaps(&rows.watches, &rows.lost).iter().any(|gap| gap.to > since && gap.from < until);
@@ -374,8 +367,8 @@ pub(super) fn never_hit(content: &Content, rows: &DayRows, from: Second, replica
     never
 }
 
-/// Returns the time when a version last went live, according to the watches, or `from`, whichever
-/// is later.
+/// Returns the time when the version last went live according to the watches, or `from` if that is
+/// later.
 fn since_live(rows: &DayRows, version: &str, from: Second) -> Second {
     let is_other = |other: &Option<String>| other.as_deref().is_some_and(|other| other != version);
     let replaced = rows.watches.iter().filter(|watch| is_other(&watch.version)).map(|watch| watch.to).max();
@@ -411,12 +404,11 @@ mod tests {
         assert_eq!((never.of, never.count, never.lines.len(), never.is_certain), (62, 61, MAX_LISTED, true));
         assert_eq!((never.lines[0].line, &*never.lines[0].pattern), (2, "/a"));
         assert_eq!(never.since, written(30));
-        // Hits that were counted together may belong to any line.
+        // Hits that were added up for several lines may belong to any line.
         let rest = LineHits { version: String::new(), line: 0, pattern: String::new(), hits: 1 };
         rows.rows.get_mut(&key).unwrap().lines.push(rest);
         assert!(!never_hit(&content, &rows, 5, 1).is_certain);
-        // Hits in an hour that ended before the version went live do not matter. If the version
-        // went live during an hour, hits of that hour may belong to its lines.
+        // If the version went live during an hour, all hits of that hour may belong to its lines.
         for (begin, is_certain) in [(7_200, true), (7_199, false), (3_601, false)] {
             rows.watches = vec![watch(10, begin, "another"), watch(begin, 9_000, &version)];
             assert_eq!(never_hit(&content, &rows, 5, 1).is_certain, is_certain, "{begin}");

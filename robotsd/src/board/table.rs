@@ -2,14 +2,12 @@
 //! of robots.txt was recorded (watches). The control thread adds to the table once per second, and
 //! a blocking thread writes it to files once per minute.
 //!
-//! At most [`MAX_LIVE`] rows are held until they are written. Counts are lost if there are too many
-//! rows or if writing fails. The time of the lost counts is then recorded as a gap. A fetch that is
-//! missing therefore cannot lead to a false accusation.
+//! Counts are lost if there are too many rows or if writing fails. The time of the lost counts is
+//! then a gap in the records, so a missing fetch cannot lead to a false accusation.
 //!
-//! **The history is locked only while counts are written to files**, and a reader also locks it.
-//! Every reader therefore finds each count either in the table or in the files. Old files are
-//! listed, removed and folded without the lock. This is safe because each file is removed or
-//! replaced in one step.
+//! **The history is locked while counts are written to files and while they are read.** A reader
+//! therefore finds each count either in the table or in the files, but never in both. Old files are
+//! removed and folded without the lock, because each file is removed or replaced in one step.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -35,33 +33,30 @@ use crate::counting::{PageTotals, VisitorTotals};
 /// Maximum number of unwritten rows of all sites together.
 pub(crate) const MAX_LIVE: usize = 65_536;
 
-/// Length of the period whose most requested paths the gate checks, in seconds.
+/// Length of the period that [`requested_much`](Board::requested_much) covers, in seconds.
 const WEEK: Second = 7 * DAY;
 
 /// Maximum number of concurrent readers of the history. Every reader blocks a thread, possibly for
 /// a long time if the file system hangs.
 const MAX_READERS: usize = 4;
 
-/// The board of a process: the counts of all its sites, in memory and in files.
 #[derive(Debug)]
 pub(crate) struct Board {
     pub(super) settings: BoardConfig,
     /// Folder of the board's files; `None` if there is no state directory.
     folder: Option<PathBuf>,
     readers: Arc<Semaphore>,
-    /// The time when the process began to count.
+    /// Time when the process began to count.
     pub(super) since: Second,
-    /// Rows that were moved out of the table. They are in files, or in memory if there is no state
-    /// directory. Lock this before `table`. The lock is held while counts are moved, because
-    /// readers must find every count exactly once.
+    /// Rows that were moved out of the table. Lock this before `table`, and hold the lock while
+    /// counts are moved, because readers must find every count exactly once.
     history: Mutex<History>,
     table: Mutex<Table>,
-    /// Whether the process is ending. If so, it still writes counts, but does not remove or fold
-    /// old files. The next process does this.
+    /// Whether the process is ending. It then leaves the removal and folding of old files to the
+    /// next process.
     is_ending: AtomicBool,
 }
 
-/// The counts that are not written to files yet.
 #[derive(Debug, Default)]
 struct Table {
     sites: HashMap<String, SiteTable>,
@@ -70,36 +65,31 @@ struct Table {
     written: Second,
     pruned: Second,
     is_urgent: bool,
-    /// Error of the last write; `None` if it succeeded.
+    /// Error of the last write, if it failed.
     problem: Option<String>,
-    /// Error of the last attempt to remove or fold old files. The next write tries again to remove
-    /// or fold them.
+    /// Error of the last attempt to remove or fold old files. The next write tries again.
     of_old_files: Option<String>,
     lost: u64,
 }
 
 #[derive(Debug, Default)]
 struct SiteTable {
-    /// Unwritten counts of the site. The watches of the site are in `watches`.
     counted: DayRows,
-    /// The totals of visitors per service at the last call of `add_visitors`. The next call adds
-    /// only the difference.
+    /// Totals per service at the last call of `add_visitors`, which adds only the difference.
     visitors_before: VisitorTotals,
-    /// The totals of pages per crawler at the last call of `add_pages`. The next call adds only the
-    /// difference.
+    /// Totals per crawler at the last call of `add_pages`, which adds only the difference.
     pages_before: PageTotals,
     unregistered: UnregisteredNames,
     watches: Watches,
     traffic: TrafficWindow,
     live: Option<Arc<Content>>,
     registry: Arc<Registry>,
-    /// Whether the site is no longer served. If so, the entry of the site is removed as soon as the
-    /// counts are written.
+    /// Whether the site is no longer served. The entry is removed as soon as its counts are
+    /// written.
     is_gone: bool,
 }
 
 impl SiteTable {
-    /// Reports whether the site has counts or watches to write.
     fn is_changed(&self) -> bool {
         !self.counted.is_empty() || self.watches.are_changed()
     }
@@ -108,15 +98,15 @@ impl SiteTable {
         DayRows { watches: self.watches.list.clone(), lost: self.watches.lost.clone(), ..counted }
     }
 
-    /// Returns the counts, and removes them from the table. The result also includes a copy of the
-    /// watches. The watches themselves stay in the table until they are written.
+    /// Returns the counts, and removes them from the table. The table keeps its watches until they
+    /// are written, so those in the result are copies.
     fn take(&mut self) -> DayRows {
         let counted = std::mem::take(&mut self.counted);
         self.with_watches(counted)
     }
 
-    /// Adds the counts of a worker. The site may have up to `most` rows. Returns the number of
-    /// requests that could not be counted.
+    /// Adds the counts of a worker, up to `most` rows. Returns the number of requests that could
+    /// not be counted.
     fn add_counted(&mut self, now: Second, counted: Counted, most: usize) -> u64 {
         let mut lost = counted.lost;
         if !counted.requested.is_empty() {
@@ -138,7 +128,7 @@ impl SiteTable {
 
     /// Adds the visitors since the last call. If a total is lower than at the last call, another
     /// site now has this name, so the whole total is added. While enforcement is off, visitors are
-    /// not counted, because visitors cannot be distinguished from crawlers then.
+    /// not counted, because they cannot be distinguished from crawlers.
     fn add_visitors(&mut self, now: Second, sight: Sight, totals: VisitorTotals) {
         for (service, total) in &totals {
             let before = self.visitors_before.get(service).copied().filter(|before| before <= total).unwrap_or(0);
@@ -149,7 +139,6 @@ impl SiteTable {
         self.visitors_before = totals;
     }
 
-    /// Adds the pages that crawlers received since the last call.
     fn add_pages(&mut self, now: Second, totals: PageTotals) {
         for (reader, total) in &totals {
             let before = self.pages_before.get(reader).filter(|before| *before <= total);
@@ -165,8 +154,8 @@ impl SiteTable {
     }
 }
 
-/// The names of the unregistered crawlers that have their own row in the current hour. The row may
-/// already be written. Their number is limited, because clients can invent names.
+/// Unregistered crawlers that have their own row in the current hour, including rows that are
+/// already written. The number is limited, because clients can invent names.
 #[derive(Debug, Default)]
 pub(super) struct UnregisteredNames {
     hour: Second,
@@ -174,8 +163,7 @@ pub(super) struct UnregisteredNames {
 }
 
 impl UnregisteredNames {
-    /// Reports whether an unregistered crawler gets its own row in this hour. If so, stores its
-    /// name.
+    /// Reports whether the crawler gets its own row in this hour.
     pub(super) fn admit(&mut self, hour: Second, crawler: &str) -> bool {
         if hour > self.hour {
             *self = Self { hour, names: HashSet::new() };
@@ -184,35 +172,31 @@ impl UnregisteredNames {
     }
 }
 
-/// The counts of a site since the previous call of `Board::add`, and its current state.
+/// Counts since the previous call of `Board::add`, and the current state of a site.
 #[derive(Debug, Default)]
 pub(crate) struct SiteMoment {
     pub(crate) site: String,
     pub(crate) counted: Vec<Counted>,
-    /// Name of the live version; `None` if there is no live version, or if each host has its own
-    /// version.
+    /// `None` if there is no live version, or if each host has its own version.
     pub(crate) version: Option<String>,
     pub(crate) content: Option<Arc<Content>>,
-    /// The totals of the traffic. They are stored only every few seconds, and are `None` at other
-    /// times.
+    /// Stored only every few seconds, and `None` at other times.
     pub(crate) traffic: Option<TrafficTotals>,
     /// Visitors that services referred since the process started.
     pub(crate) visitors: VisitorTotals,
     /// Pages that crawlers received since the process started.
     pub(crate) pages: PageTotals,
-    /// Registry of the site; `None` if it is unknown. Without a registry, visitors are not counted.
+    /// If the registry is missing, visitors are not counted.
     pub(crate) registry: Option<Arc<Registry>>,
-    /// Whether fetches of robots.txt are recorded. They are not recorded while enforcement is off,
-    /// because crawlers are not recognised then.
+    /// Whether fetches of robots.txt are recorded. While enforcement is off, they are not, because
+    /// crawlers are not recognised.
     pub(crate) sight: Sight,
     /// Whether the hosts of the site have changed since the previous call.
     pub(crate) has_new_hosts: bool,
 }
 
-/// The current state of a site that is served.
 #[derive(Debug)]
 pub(crate) struct SiteNow {
-    /// Name of the live version, as the board shows it.
     pub(crate) version: Option<String>,
     pub(crate) content: Option<Arc<Content>>,
     pub(crate) traffic: Option<RecentTraffic>,
@@ -225,15 +209,14 @@ impl SiteMoment {
         Self { site: site.to_owned(), counted, version, content, sight, ..Self::default() }
     }
 
-    /// Adds the totals of the site's traffic if totals are stored at the time `now`.
+    /// Does nothing at times when totals are not stored.
     pub(crate) fn with_traffic(self, now: Second, totals: impl FnOnce() -> TrafficTotals) -> Self {
         Self { traffic: TrafficWindow::is_due(now).then(totals), ..self }
     }
 }
 
 impl Board {
-    /// Creates a board that starts counting at `now`. Without a state directory, all counts are
-    /// lost when the process ends.
+    /// Creates a board. Without a state directory, all counts are lost when the process ends.
     pub(crate) fn new(settings: BoardConfig, state_dir: Option<&Path>, now: Second) -> Self {
         let folder = state_dir.map(History::folder_below);
         let history = folder.clone().map_or_else(History::memory, History::Files);
@@ -250,8 +233,7 @@ impl Board {
         }
     }
 
-    /// Adds the counts since the last call. Returns whether the table should be written to files.
-    /// Never waits for a file.
+    /// Returns whether the table should be written to files. Never waits for a file.
     pub(crate) fn add(&self, now: Second, moments: impl IntoIterator<Item = SiteMoment>) -> bool {
         let mut table = self.table.lock();
         let mut served = HashSet::new();
@@ -262,13 +244,13 @@ impl Board {
         for (site, held) in &mut table.sites {
             let was_gone = std::mem::replace(&mut held.is_gone, !served.contains(site));
             if held.is_gone && !was_gone {
-                // The site is no longer served. Its entry is removed when its counts are written.
-                // The last watch must not include the current second, because another server may
-                // already have responded in this second.
+                // The entry is removed when its counts are written. The last watch must end before
+                // the current second, because another server may already respond to requests for
+                // this site.
                 held.watches.interrupt(now);
             }
         }
-        // After a failed write, the next attempt is made after half a minute.
+        // After a failed write, the next attempt comes sooner.
         let pause = if table.problem.is_some() { MINUTE / 2 } else { MINUTE };
         let is_due = now >= table.written + pause || now < table.written;
         std::mem::take(&mut table.is_urgent) || is_due
@@ -283,8 +265,7 @@ impl Board {
         let (sites, must_prune) = self.table.lock().begin_to_write(now);
         let mut outcome = Ok(());
         let mut history = self.history.lock();
-        // The folder is locked, because during an upgrade the previous process may still be writing
-        // its last counts.
+        // During an upgrade, the previous process may still be writing its last counts.
         let _alone = history.lock();
         for site in sites {
             outcome = outcome.and(self.write_site(&mut history, &site));
@@ -295,9 +276,8 @@ impl Board {
             of_old_files = Some(self.prune(now, &mut history));
         }
         drop(history);
-        // The history is not locked here, because readers would then wait for the work on old
-        // files. This is safe, because each file is removed or replaced as a whole, and only this
-        // thread writes files.
+        // Without the lock, readers need not wait for the work on old files. Each file is removed
+        // or replaced as a whole, and only this thread writes files.
         if let Some(folder) = &self.folder
             && must_prune
             && !self.is_ending()
@@ -322,9 +302,8 @@ impl Board {
         let mut unwritten: Option<Vec<Watch>> = None;
         for (day, mut rows) in by_day(taken, self.site_line(site)) {
             if let Some(unwritten) = &mut unwritten {
-                // The watches of an unwritten day must not be written to the file of a later day.
-                // Otherwise, the file would claim that every fetch on the unwritten day was
-                // counted.
+                // The watches of an unwritten day must not be written to the file of a later day,
+                // because the file would claim that every fetch on the unwritten day was counted.
                 unwritten.append(&mut rows.watches);
                 if rows.is_empty() {
                     continue;
@@ -352,7 +331,6 @@ impl Board {
         outcome
     }
 
-    /// Removes files that exceed the configured age or size.
     fn prune(&self, now: Second, history: &mut History) -> Result<(), String> {
         let BoardConfig { keep, keep_days, size, .. } = self.settings;
         let retention = Retention { hours: keep.as_secs(), days: keep_days.as_secs(), size };
@@ -360,17 +338,16 @@ impl Board {
         pruned.map_err(|error| format!("old files of the board cannot be removed: {error}"))
     }
 
-    /// Folds the hours of days that are old enough.
     fn fold(&self, now: Second, files: &mut History) -> Result<(), String> {
         let Some(folder) = &self.folder else { return Ok(()) };
         let before = day_of(now.saturating_sub(self.settings.keep.as_secs()));
         let failed =
-            |error| format!("the hourly rows of old days of the board cannot be merged into daily rows: {error}");
+            |error| format!("the board's hourly counts of past days cannot be merged into daily counts: {error}");
         let mut outcome = Ok(());
         for file in unfolded(folder, before).map_err(failed)? {
             if self.is_ending() {
-                // [`mark_folded`] is not called, because the next process must still fold the
-                // remaining files.
+                // [`mark_folded`] is not called, because the next process must fold the remaining
+                // files.
                 return outcome;
             }
             match files.fold(&file) {
@@ -381,8 +358,8 @@ impl Board {
         outcome.and_then(|()| mark_folded(folder, before).map_err(failed))
     }
 
-    /// Records that the process is ending. The process still writes counts, but does not remove or
-    /// fold old files. The next process does this.
+    /// Makes the process leave the removal and folding of old files to the next process. It still
+    /// writes counts.
     pub(crate) fn end(&self) {
         self.is_ending.store(true, Ordering::Release);
     }
@@ -391,27 +368,26 @@ impl Board {
         self.is_ending.load(Ordering::Acquire)
     }
 
-    /// Returns the rows of a site from `from` to `to`, including unwritten ones. Blocks.
+    /// Returns the rows of a site, including unwritten ones. Blocks.
     pub(crate) fn rows(&self, site: &str, from: Second, to: Second) -> DayRows {
         let history = self.history.lock();
         let mut all = history.range(site, from, to, self.settings.replicas.get());
         all.site = Some(self.site_line(site));
         if let Some(held) = self.table.lock().sites.get(site) {
-            // Adds the rows that are not written to files yet.
             all.merge(&held.with_watches(held.counted.clone()));
         }
         all
     }
 
-    /// Returns the paths of a site that verified search engines requested most in the last seven
-    /// days. Blocks.
+    /// Returns the paths that verified search engines requested most in the last seven days.
+    /// Blocks.
     pub(crate) fn requested_much(&self, site: &str, now: Second) -> Vec<String> {
         let mut all = RequestedPaths::default();
         self.rows(site, now.saturating_sub(WEEK), now).requested.values().for_each(|day| all.merge(day));
         all.requested_much().map(str::to_owned).collect()
     }
 
-    /// Returns the state of each served site, sorted by name.
+    /// Returns the served sites, sorted by name.
     pub(crate) fn sites_now(&self) -> Vec<(String, SiteNow)> {
         let table = self.table.lock();
         let now = |held: &SiteTable| SiteNow {
@@ -438,7 +414,6 @@ impl Board {
         table.problem.iter().chain(&table.of_old_files).cloned().chain(lost).collect()
     }
 
-    /// Reports whether the last write succeeded.
     pub(crate) fn is_written(&self) -> bool {
         self.table.lock().problem.is_none()
     }
@@ -447,14 +422,13 @@ impl Board {
         self.folder.is_some()
     }
 
-    /// Waits until fewer than [`MAX_READERS`] callers read the history. Then returns a permit. The
-    /// caller must hold the permit while it reads the history.
+    /// Waits until fewer than [`MAX_READERS`] callers read the history. The caller must hold the
+    /// permit while it reads the history.
     pub(crate) async fn reader(&self) -> Option<OwnedSemaphorePermit> {
-        // An error is impossible, because the semaphore is never closed.
+        // The semaphore is never closed.
         Arc::clone(&self.readers).acquire_owned().await.ok()
     }
 
-    /// Describes what a reader of the history reads, for messages.
     pub(crate) fn what_is_read(&self) -> String {
         let files = |folder: &PathBuf| format!("the files of the board in {folder}", folder = folder.display());
         self.folder.as_ref().map_or_else(|| "the board".to_owned(), files)
@@ -489,13 +463,12 @@ impl Table {
         self.rows += site.counted.rows.len() - before;
         self.lost += lost;
         let sight = if lost > 0 { Sight::Blind } else { moment.sight };
-        // If the live version has changed, the table is written immediately, because the change
-        // must be recorded even if the process is killed.
+        // A change of the live version must be recorded even if the process is killed.
         self.is_urgent |= site.watches.add(now, moment.version.as_deref(), sight);
         self.is_urgent |= self.rows > MAX_LIVE / 2;
     }
 
-    /// Returns the sites to write now, and whether to remove old files.
+    /// Returns the sites, and whether to remove old files.
     fn begin_to_write(&mut self, now: Second) -> (Vec<String>, bool) {
         self.written = now;
         let must_prune = self.of_old_files.is_some() || now >= self.pruned + HOUR || now < self.pruned;
@@ -523,9 +496,9 @@ impl Table {
 }
 
 /// Splits rows by day. A [`Watch`] that covers several days is stored with its last day. If an
-/// earlier one of these days has counts, the watch is split at the end of that day. Otherwise, the
-/// file of the last day would claim that the earlier day is complete, even if the file of the
-/// earlier day is missing.
+/// earlier day has counts, the watch is split at the end of that day. Otherwise, the last day's
+/// file would claim that the earlier day is complete, even if the file of the earlier day is
+/// missing.
 fn by_day(rows: DayRows, site: SiteLine) -> BTreeMap<Second, DayRows> {
     let mut days: BTreeMap<Second, DayRows> = BTreeMap::new();
     for (key, row) in rows.rows {

@@ -18,26 +18,23 @@ use crate::render::plural;
 use crate::report::ReplicaAnswer;
 use crate::word_enum::word_enum;
 
-/// Maximum number of sites in a report. Further sites are shown only if the query is for one of
-/// them.
+/// Maximum number of sites in a report. The other sites can be queried one at a time.
 const MAX_SITES: usize = 50;
 
-/// Time before the period of a report, in seconds. Fetches of robots.txt in this time are used for
-/// the report, too.
+/// Length of the time before a report's period, in seconds. Fetches of robots.txt in that time are
+/// used, too.
 const EARLIER: Second = 14 * DAY;
 
-/// A query for the board: the site and the period, and whether to include all replicas.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct BoardQuery {
     /// The requested site; `None` for all sites.
     pub(crate) site: Option<String>,
     pub(crate) span: BoardSpan,
-    /// Whether the board covers all replicas of the fleet.
+    /// Whether to include all replicas of the fleet.
     pub(crate) is_of_fleet: bool,
 }
 
 impl BoardQuery {
-    /// Returns the path and query of a URL for this query.
     pub(crate) fn at(&self, path: &str) -> String {
         let site = self.site.as_ref().map(|site| format!("&site={}", utf8_percent_encode(site, NON_ALPHANUMERIC)));
         let fleet = if self.is_of_fleet { "&fleet=1" } else { "" };
@@ -45,14 +42,14 @@ impl BoardQuery {
     }
 }
 
-/// Response body of `GET /board/rows`: the counts of one replica, for a board of all replicas.
+/// Response to `GET /board/rows`: the counts of one replica, for a board of all replicas.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct ReplicaRows {
     pub(crate) replica: String,
-    /// Unique ID of the process. It is used to count a process only once, because a host name may
-    /// resolve to several addresses of the same process.
+    /// A host name may resolve to several addresses of the same process, which must be counted only
+    /// once.
     pub(crate) process: String,
-    /// The names of the replicas that this replica knows from the store of the fleet.
+    /// The replicas that this replica knows from the store of the fleet.
     pub(crate) heard: Vec<String>,
     pub(crate) notes: Vec<String>,
     pub(crate) sites: BTreeMap<String, DayRows>,
@@ -82,7 +79,7 @@ impl BoardSpan {
 }
 
 impl Board {
-    /// Builds the report of the board at `now`. Blocks while it reads files.
+    /// Blocks while it reads files.
     pub(crate) fn report(&self, query: &BoardQuery, now: Second) -> BoardReport {
         let settings = self.settings;
         let period = query.span.ending(now);
@@ -109,7 +106,7 @@ impl Board {
         report
     }
 
-    /// Returns the reasons why the report may not cover everything that the query asks for.
+    /// Returns notes about periods and counts that are missing from the report.
     fn notes(&self) -> Vec<String> {
         let since = written(self.since);
         let unkept = format!(
@@ -118,8 +115,8 @@ impl Board {
         (!self.is_kept()).then_some(unkept).into_iter().chain(self.problems()).collect()
     }
 
-    /// Returns the rows of this process for a board of all replicas: the rows in the period of the
-    /// query, and fetches of robots.txt before that period. Blocks while it reads files.
+    /// Returns the rows in the period of the query, and fetches of robots.txt before that period.
+    /// Blocks.
     pub(crate) fn rows_of(&self, query: &BoardQuery, now: Second) -> ReplicaRows {
         let period = query.span.ending(now);
         let mut notes = self.notes();
@@ -128,8 +125,7 @@ impl Board {
             if period.step == DAY {
                 rows.fold();
             }
-            // All counts of the hour before the period are kept, because the clocks of replicas may
-            // differ.
+            // The clocks of replicas may differ, so the hour before the period is kept, too.
             rows.keep_reads_before(period.from.saturating_sub(HOUR));
             (site, rows)
         });
@@ -137,8 +133,8 @@ impl Board {
     }
 }
 
-/// Builds the report from the rows of several replicas. The notes in the report list the replicas
-/// that did not respond.
+/// Combines the rows of several replicas. The notes in the report list the replicas that did not
+/// respond.
 pub(crate) fn join(answers: Vec<ReplicaAnswer<ReplicaRows>>, query: &BoardQuery, now: Second) -> BoardReport {
     let period = query.span.ending(now);
     let none =
@@ -148,14 +144,14 @@ pub(crate) fn join(answers: Vec<ReplicaAnswer<ReplicaRows>>, query: &BoardQuery,
         missing.extend(error.map(|why| format!("{replica}: {why}")));
         match answer {
             Some(of) if !of.sites.values().all(DayRows::is_sound) => missing.push(format!("{replica}: damaged rows")),
-            // This response comes from another address of a process that is already counted.
+            // Another address of a process that is already counted.
             Some(of) if counted.iter().any(|known| known.process == of.process) => {}
             of => counted.extend(of),
         }
     }
     let is_counted = |name: &&String| counted.iter().any(|of| of.replica == **name);
     let heard: BTreeSet<&String> = counted.iter().flat_map(|of| &of.heard).filter(|name| !is_counted(name)).collect();
-    // A replica in `missing` may also be in `heard`, and must not be counted twice.
+    // A replica in `missing` may also be in `heard`, and must be counted once.
     let known = counted.len() + missing.len().max(heard.len());
     let beside = heard.len().saturating_sub(missing.len());
     if missing.is_empty() {
@@ -205,7 +201,7 @@ pub(crate) fn merge(folders: &[PathBuf], query: &BoardQuery, now: Second) -> Res
     Ok(summed(begin(period, true, count, count), query, period, names, rows))
 }
 
-/// Adds the sites in `names` to a report. `rows` returns the rows of a site from each process.
+/// Adds sites to a report. `rows` returns the rows of a site from each process.
 fn summed(
     mut report: BoardReport,
     query: &BoardQuery,
@@ -231,8 +227,8 @@ fn summed(
         let live = processes.iter().flat_map(|process| &process.watches).max_by_key(|watch| watch.to);
         let live = live.and_then(|watch| watch.version.clone());
         let board = sum_up(&site, &processes, period, evidence, live.as_deref());
-        // The rows do not contain a registry, so the built-in one is used. A service that is not in
-        // the built-in registry is included only if it referred visitors.
+        // The rows do not contain a registry. A service that is not in the built-in registry is
+        // included only if it referred visitors.
         report.sites.push(with_balance(board, &processes, period, Registry::builtin()));
     }
     report
@@ -251,7 +247,7 @@ fn begin(period: Period, sees_all: bool, replicas: usize, counted_replicas: usiz
     }
 }
 
-/// Returns the requested sites, up to [`MAX_SITES`].
+/// Returns at most [`MAX_SITES`] sites.
 fn chosen<T>(mut sites: Vec<(String, T)>, query: &BoardQuery, notes: &mut Vec<String>) -> Vec<(String, T)> {
     if let Some(wanted) = &query.site {
         sites.retain(|(site, _)| site == wanted);
@@ -266,8 +262,7 @@ fn chosen<T>(mut sites: Vec<(String, T)>, query: &BoardQuery, notes: &mut Vec<St
 }
 
 impl History {
-    /// Opens the board in `folder`, which is a state directory or the board folder in a state
-    /// directory.
+    /// Opens a board. `folder` is a state directory, or the board's folder in it.
     fn of_folder(folder: &Path) -> Option<Self> {
         let below = Self::below(folder);
         if !below.sites().is_empty() {

@@ -1,5 +1,5 @@
-//! Counts the visitors that services referred, per service and hour. Nothing else about visitors is
-//! stored.
+//! Counts the visitors that services referred, per service and hour, and stores nothing else about
+//! visitors.
 
 use std::collections::BTreeMap;
 
@@ -10,22 +10,22 @@ use super::recorder::{MAX_NAME_LENGTH, cut};
 use super::row::{Second, day_of};
 
 /// Maximum number of counts in the file of a day: enough for 512 services in every hour. The
-/// registry contains fewer services.
+/// registry contains fewer.
 const MAX_COUNTS: usize = 24 * 512;
 
-/// Visitors per service and hour.
+/// Number of visitors per service and hour.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Vec<HourCount>", into = "Vec<HourCount>")]
 pub(crate) struct SentVisitors(BTreeMap<(Second, Service), u64>);
 
-/// A service, with the operator and host that the registry contained when the visitor was counted.
+/// The operator and host that the registry contained when the visitor was counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub(crate) struct Service {
     pub(crate) operator: String,
     pub(crate) host: String,
 }
 
-/// The number of visitors from one service in one hour, as written to the file.
+/// An entry of [`SentVisitors`] as written to the file.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct HourCount {
     hour: Second,
@@ -48,7 +48,6 @@ impl SentVisitors {
         self.0.is_empty()
     }
 
-    /// Splits the counts by day.
     pub(super) fn by_day(self) -> BTreeMap<Second, Self> {
         let mut days: BTreeMap<Second, Self> = BTreeMap::new();
         for ((hour, service), visitors) in self.0 {
@@ -57,8 +56,7 @@ impl SentVisitors {
         days
     }
 
-    /// Reports whether a process can have written these counts to the file of `day`. If not, the
-    /// file is damaged.
+    /// Reports whether these counts are valid in the file of `day`. If not, the file is damaged.
     pub(super) fn is_sound(&self, day: Second) -> bool {
         let is_name = |name: &str| name.len() <= MAX_NAME_LENGTH;
         let is_sound = |(hour, service): &(Second, Service)| {
@@ -67,7 +65,6 @@ impl SentVisitors {
         self.0.len() <= MAX_COUNTS && self.0.keys().all(is_sound)
     }
 
-    /// Returns the visitors of each service in the wanted hours.
     pub(super) fn in_hours(&self, is_wanted: impl Fn(Second) -> bool) -> impl Iterator<Item = (&Service, u64)> {
         let wanted = self.0.iter().filter(move |((hour, _), _)| is_wanted(*hour));
         wanted.map(|((_, service), visitors)| (service, *visitors))
@@ -90,8 +87,7 @@ impl From<SentVisitors> for Vec<HourCount> {
 
 impl From<&Referrer> for Service {
     fn from(referrer: &Referrer) -> Self {
-        // Names are truncated, because a longer name would make the file of the day count as
-        // damaged.
+        // A longer name would make the file of the day count as damaged.
         Self { operator: cut(&referrer.operator).to_owned(), host: cut(&referrer.host).to_owned() }
     }
 }
@@ -115,8 +111,8 @@ mod tests {
         assert_eq!(all.in_hours(|hour| hour > 4_000).map(|(_, visitors)| visitors).collect::<Vec<_>>(), [3]);
     }
 
-    /// A custom registry may contain a name of any length. A long name must not count as damage to
-    /// the file.
+    /// A custom registry may contain a name of any length, which must not count as damage to the
+    /// file.
     #[test]
     fn a_long_name_makes_no_file_unsound() {
         let name = "ö".repeat(100);

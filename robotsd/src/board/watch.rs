@@ -1,40 +1,38 @@
-//! Records watches. A watch is a period when every fetch of robots.txt was recorded. It contains
-//! the version that was live in this period. All other times are gaps: fetches may have been
-//! missed.
+//! Records watches. A watch is a period when every fetch of robots.txt was recorded and one version
+//! was live. All other times are gaps: fetches may be missing from the records.
 //!
 //! **A gap counts as a possible fetch.** In every gap, a crawler may have fetched the version that
-//! was live during the gap. A crawler is accused only if every fetch that may have been its last
-//! one is evidence against the crawler. The watches in a file cover the time since the previous
-//! write, including days without counts. The watches of two files never overlap, so a missing file
-//! leaves a gap. The version during a gap is certain only if the same process was running before
-//! and after the gap, and recorded that it served no other version (`live_since`). If the same
-//! version was live before and after the gap, another version may still have been live during the
-//! gap. If a reload moves hosts to another site, the time before the reload is a gap for that site.
+//! was live at that time. A crawler is accused only if every fetch that may have been its last one
+//! is evidence against the crawler. The watches in a file cover the time since the previous write,
+//! including days without counts, and never overlap the watches of another file, so a missing file
+//! leaves a gap.
+//!
+//! The version during a gap is certain only if the same process was running before and after the
+//! gap, and recorded that it served no other version (`live_since`). Equal versions before and
+//! after the gap are not enough, because another version may have been live in between. If a reload
+//! moves hosts to another site, the time before the reload is a gap for that site.
 
 use serde::{Deserialize, Serialize};
 
 use super::judgement::Gap;
 use super::row::Second;
 
-/// Maximum time between two ticks of a running process, in seconds. If more time has passed, the
-/// process was suspended or the clock was changed.
+/// Maximum time between two calls of [`Watches::add`], in seconds. After a longer time, the process
+/// was suspended or the clock was changed.
 const MAX_TICK: Second = 30;
 
-/// Maximum number of watches of a site that are kept in memory while writing fails. If there are
-/// more, the oldest are dropped, and the time of a dropped watch becomes a gap.
+/// Maximum number of watches of a site that are kept in memory while writing fails. The oldest are
+/// dropped, and their time becomes a gap.
 const MAX_QUEUED: usize = 256;
 
-/// A time during which every fetch of robots.txt was counted and one version was live.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Watch {
     pub(crate) from: Second,
     pub(crate) to: Second,
-    /// The version that was live; `None` if no version was live, or if each host had its own
-    /// version.
+    /// `None` if no version was live, or if each host had its own version.
     pub(crate) version: Option<String>,
-    /// The time when the watching process began to serve the site with its current hosts. It
-    /// identifies the process: the version during a gap can be certain only if the watches before
-    /// and after the gap are from the same process.
+    /// Time when the process began to serve the site with its current hosts. It identifies the
+    /// process.
     pub(crate) process: Second,
     /// For a watch after a gap: the time since which the process has served only this version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -49,20 +47,19 @@ pub(crate) struct Lost {
     pub(crate) to: Second,
 }
 
-/// Whether the process records fetches of robots.txt at the moment.
+/// Whether fetches of robots.txt are recorded at the moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Sight {
     #[default]
     Clear,
-    /// Fetches are not recorded, because enforcement is off or counts were lost.
+    /// Enforcement is off, or counts were lost.
     Blind,
 }
 
-/// Unwritten watches of one site, newest last.
+/// Watches that are not written yet, the newest last.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Watches {
     pub(super) list: Vec<Watch>,
-    /// Seconds during which only some fetches were recorded.
     pub(super) lost: Vec<Lost>,
     process: Second,
     is_blind: bool,
@@ -71,36 +68,33 @@ pub(super) struct Watches {
 }
 
 impl Lost {
-    /// Returns the shortest period that covers both periods.
+    /// Returns the shortest period that covers both.
     pub(super) fn and(self, other: Self) -> Self {
         Self { from: self.from.min(other.from), to: self.to.max(other.to) }
     }
 }
 
 impl Watches {
-    /// Creates an empty list. `process` is the time when this process began to serve the site.
+    /// Creates an empty list. At `process`, the process began to serve the site.
     pub(super) fn of(process: Second) -> Self {
         Self { process, ..Self::default() }
     }
 
-    /// Records that the site, or one of its hosts, was not served since the last call of `add`.
-    /// Another server may have served another version in this time.
+    /// Records that since the last call of `add`, the site or one of its hosts was not served, so
+    /// another server may have served another version.
     pub(super) fn interrupt(&mut self, now: Second) {
         self.process = now;
         let Some(last) = self.list.last_mut() else { return };
-        // Another server may have responded in the last second of the watch, so the watch is
-        // shortened by one second.
+        // Another server may have responded in the last second of the watch.
         if last.from < last.to {
             last.to -= 1;
         } else {
-            // The watch covers only this second and cannot be shortened, so the second is recorded
-            // as lost.
+            // A watch of one second cannot be shortened.
             self.lost.push(Lost { from: last.to, to: last.to });
             self.bound_lost();
         }
     }
 
-    /// Records that the site is served again after an interruption.
     pub(super) const fn resume(&mut self, now: Second) {
         self.process = now;
     }
@@ -111,8 +105,7 @@ impl Watches {
         }
     }
 
-    /// Records the version and the sight at `now`: extends the last watch, or begins a new one.
-    /// Returns whether the live version has changed.
+    /// Extends the last watch, or begins a new one. Returns whether the live version has changed.
     pub(super) fn add(&mut self, now: Second, version: Option<&str>, sight: Sight) -> bool {
         let was_blind = std::mem::replace(&mut self.is_blind, sight == Sight::Blind);
         let (mut is_other, mut from, mut live_since) = (true, now, None);
@@ -126,13 +119,13 @@ impl Watches {
                 return false;
             }
             if !is_other && self.is_blind {
-                // Fetches are not recorded at this moment, so the watch is not extended. The live
-                // version is unchanged, so no new watch begins either.
+                // A watch is not extended while fetches are not recorded. The live version is the
+                // same, so no new watch begins either.
                 return false;
             }
             if is_seen {
-                // There is no gap between the two watches. The new watch begins at the end of the
-                // last one, because a fetch in between certainly got one of the two versions.
+                // There is no gap between the two watches: a fetch in between certainly got one of
+                // the two versions.
                 from = last.to;
             }
             if !is_other && is_of_process {
@@ -145,7 +138,6 @@ impl Watches {
         is_other
     }
 
-    /// Reports whether a watch or a lost period was added since the last write.
     pub(super) const fn are_changed(&self) -> bool {
         self.has_begun || !self.lost.is_empty()
     }
@@ -162,8 +154,8 @@ impl Watches {
         let surplus = watches.len().saturating_sub(MAX_QUEUED);
         watches.drain(..surplus);
         if let Some(first) = watches.first_mut().filter(|_| surplus > 0) {
-            // The watches before the first remaining one were dropped, so the version that was live
-            // before the remaining one is no longer certain.
+            // The watches before this one were dropped, so the version that was live before it is
+            // no longer certain.
             first.process = first.from;
             first.live_since = None;
         }
@@ -171,9 +163,8 @@ impl Watches {
         self.has_begun = true;
     }
 
-    /// Removes the written watches. The last watch is replaced by an empty watch that begins where
-    /// the last watch ended. The watches of two files therefore never overlap, and a deleted file
-    /// leaves a gap.
+    /// Removes the written watches, and leaves an empty watch that begins at the end of the last
+    /// one. The watches of two files therefore never overlap, and a deleted file leaves a gap.
     pub(super) fn forget_written(&mut self) {
         let keep = self.list.len().saturating_sub(1);
         self.list.drain(..keep);
@@ -185,8 +176,8 @@ impl Watches {
     }
 }
 
-/// Adds watches to the watches of a file. If a new watch begins during or at the end of a watch of
-/// the same process and version, the two are joined.
+/// Adds watches. A new watch that begins during or at the end of a watch of the same process and
+/// version is joined with it.
 pub(super) fn merge(watches: &mut Vec<Watch>, others: &[Watch]) {
     for other in others {
         let goes_on = |own: &&mut Watch| {
@@ -200,8 +191,7 @@ pub(super) fn merge(watches: &mut Vec<Watch>, others: &[Watch]) {
     }
 }
 
-/// Returns the gaps of one process: its lost periods, and the times before, between and after its
-/// watches.
+/// Returns the lost periods of one process, and the times before, between and after its watches.
 pub(super) fn gaps(watches: &[Watch], lost: &[Lost]) -> Vec<Gap> {
     let mut watches: Vec<&Watch> = watches.iter().collect();
     watches.sort_by_key(|watch| (watch.from, watch.to));
@@ -218,21 +208,18 @@ pub(super) fn gaps(watches: &[Watch], lost: &[Lost]) -> Vec<Gap> {
     }
     gaps.push(Gap { from: last.map_or(0, |last| last.to), to: Second::MAX, version: None });
     for Lost { from, to } in lost {
-        // Another version may have been live during the lost period, so the version in this gap is
-        // not certain.
+        // Another version may have been live during the lost period.
         gaps.iter_mut().filter(|gap| gap.from <= *to && *from <= gap.to).for_each(|gap| gap.version = None);
-        // The gap begins one second earlier, because requests in the first lost second must count
-        // as sent after the beginning of the gap.
+        // Requests in the first lost second must count as sent after the beginning of the gap.
         gaps.push(Gap { from: from.saturating_sub(1), to: *to, version: None });
     }
     gaps
 }
 
-/// Returns the gap between a watch and the next one; `None` if the next one begins at the end of
-/// the first.
+/// Returns `None` if `watch` begins at the end of `before`.
 fn gap_between(before: &Watch, watch: &Watch) -> Option<Gap> {
-    // Between the watches of two processes, another server may have served another version, even
-    // within one second.
+    // Between two processes, another server may have served another version, even within one
+    // second.
     if before.process != watch.process {
         let (from, to) = (before.to.min(watch.from), before.to.max(watch.from));
         return Some(Gap { from, to: to.max(from.saturating_add(1)), version: None });
@@ -240,8 +227,8 @@ fn gap_between(before: &Watch, watch: &Watch) -> Option<Gap> {
     if before.to >= watch.from {
         return None;
     }
-    // A deleted file may have contained a watch with another version in between, so equal versions
-    // before and after the gap are not enough.
+    // A deleted file may have contained a watch with another version, so equal versions before and
+    // after the gap are not enough.
     let is_certain = before.version == watch.version && watch.live_since.is_some_and(|at| at <= before.to);
     let version = if is_certain { before.version.clone() } else { None };
     Some(Gap { from: before.to, to: watch.from, version })
@@ -280,7 +267,7 @@ mod tests {
         assert_eq!(between(&watches), [(1, 90, None)]);
     }
 
-    /// While this process did not run, or did not record requests, another server may have served
+    /// While the process did not run or did not record requests, another server may have served
     /// another version.
     #[test]
     fn what_was_live_before_and_after_is_certain_within_one_process_alone() {

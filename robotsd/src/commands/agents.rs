@@ -22,7 +22,7 @@ use crate::names::did_you_mean;
 use crate::render::{printable, stdout, write_json};
 use crate::selector::Selector;
 
-/// Maximum length of a header that is read from standard input, in bytes.
+/// Maximum length of a header on standard input, in bytes.
 const MAX_LINE: u64 = 1 << 20;
 
 /// List and search the known crawlers, or identify User-Agent headers
@@ -83,8 +83,7 @@ enum AgentsFormat {
     Json,
 }
 
-/// JSON object that describes a crawler. The first members are its name and properties. The last
-/// members are the source of these data.
+/// Name and properties of a crawler, followed by the source of these data.
 struct CrawlerListing<'a>(&'a Crawler);
 
 impl Serialize for CrawlerListing<'_> {
@@ -125,8 +124,7 @@ struct HeaderListing<'a> {
 }
 
 impl AgentsArgs {
-    /// Returns the settings of the site, or the default settings. With `--registry`, these settings
-    /// contain the built-in registry, extended by the given file.
+    /// Extends the built-in registry with the file that `--registry` names.
     fn select(&self) -> io::Result<SelectedSite> {
         let mut selected = self.site.select()?;
         if let Some(path) = &self.registry {
@@ -163,7 +161,8 @@ pub(crate) fn run(args: &AgentsArgs) -> io::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Exit status of --verify if the claim is neither verified nor refuted.
+/// Exit status of `--verify` if the evidence does not show whether the address belongs to the
+/// crawler.
 const OPEN: u8 = 3;
 
 #[derive(Serialize)]
@@ -174,7 +173,6 @@ struct VerifiedClaim<'a> {
     identity: CheckedClaim,
 }
 
-/// Prints whether the address belongs to a crawler, and why.
 fn verify(out: &mut impl Write, args: &AgentsArgs, address: IpAddr, name: &str) -> io::Result<ExitCode> {
     let selected = args.select()?;
     let evaluator = Evaluator::new(Vec::new(), Reading::Standard, &selected.settings);
@@ -205,7 +203,7 @@ fn verify(out: &mut impl Write, args: &AgentsArgs, address: IpAddr, name: &str) 
     })
 }
 
-/// Prints the crawlers that match all words, and returns their number.
+/// Returns the number of crawlers that match all words.
 fn list(out: &mut impl Write, registry: &Registry, words: &[String], format: AgentsFormat) -> io::Result<usize> {
     let (chosen, words): (Vec<_>, Vec<_>) = words.iter().partition(|word| is_selector(word));
     let words: Vec<_> = words.iter().map(|word| word.to_lowercase()).collect();
@@ -217,7 +215,7 @@ fn list(out: &mut impl Write, registry: &Registry, words: &[String], format: Age
             selector.and_then(|selector| selector.of(registry).map(|_| selector)).map_err(io::Error::other)?;
         rows.retain(|crawler| selector.has(crawler));
     }
-    // A crawler whose name is exactly the given words is listed first.
+    // A crawler whose name is exactly the given words comes first.
     let wanted = words.join(" ");
     rows.sort_by_key(|crawler| {
         let name = crawler.name.to_lowercase();
@@ -235,12 +233,10 @@ fn list(out: &mut impl Write, registry: &Registry, words: &[String], format: Age
 #[template(path = "commands/agents.txt", whitespace = "preserve")]
 struct CrawlersText<'a> {
     rows: &'a [&'a Crawler],
-    /// Number of crawlers in the registry.
     all: usize,
 }
 
 impl CrawlersText<'_> {
-    /// Returns the width of the name column.
     fn width(&self) -> usize {
         self.rows.iter().map(|row| printable(&row.name).chars().count()).max().unwrap_or(0)
     }
@@ -255,13 +251,12 @@ impl CrawlersText<'_> {
     }
 }
 
-/// Lists the product tokens that a crawler obeys, in order of precedence.
+/// Lists the tokens in order of precedence.
 fn tokens(crawler: &Crawler) -> String {
     crawler.tokens.iter().map(ToString::to_string).collect::<Vec<_>>().join(", then ")
 }
 
-/// Returns the error message for a search that found no crawler. The message suggests known words
-/// that are similar to the words that were searched for.
+/// Suggests known words that are similar to the words that were searched for.
 fn no_crawler(words: &[String], registry: &Registry) -> String {
     let is_known = |word: &String| registry.crawlers().any(|crawler| mentions(crawler, &word.to_lowercase()));
     let unknown: Vec<_> = words.iter().filter(|word| !is_selector(word) && !is_known(word)).collect();
@@ -285,8 +280,7 @@ fn mentions(crawler: &Crawler, word: &str) -> bool {
     words_of(crawler).any(|text| text.to_lowercase().contains(word))
 }
 
-/// Returns the strings that a search compares with the words: name, operator, category and product
-/// tokens of a crawler.
+/// Returns the strings that a search compares with the words.
 fn words_of(crawler: &Crawler) -> impl Iterator<Item = String> {
     let own = [&*crawler.name, &*crawler.operator, crawler.category.as_str()].map(str::to_owned);
     own.into_iter().chain(crawler.tokens.iter().map(ToString::to_string))
@@ -328,7 +322,6 @@ fn note_of_name(evaluator: &Evaluator, header: &str) -> Option<String> {
     let crawler = agents.first().crawler();
     let is_same = match named_as {
         NamedAs::Header => true,
-        // `*` is never sent as a header.
         NamedAs::Star => false,
         _ => crawler == evaluator.agents(header.as_bytes()).first().crawler(),
     };
@@ -345,8 +338,6 @@ fn note_of_name(evaluator: &Evaluator, header: &str) -> Option<String> {
     ))
 }
 
-/// The output about an agent: its class, its tokens, and its row in the registry if it is a known
-/// crawler.
 #[derive(Debug, Serialize, Template)]
 #[template(path = "commands/agent.txt", whitespace = "preserve")]
 pub(in crate::commands) struct AgentSummary<'a> {
@@ -372,8 +363,8 @@ impl<'a> AgentSummary<'a> {
     }
 }
 
-/// Returns a phrase such as `54 (7 %) were checked against the pages of their operators, the last
-/// on 2026-11-22`.
+/// Formats text such as `54 (7 %) were checked against the pages of their operators, the last on
+/// 2026-11-22`.
 pub(in crate::commands) fn checked_share(rows: usize, checked: usize, last: Option<&str>) -> String {
     let last = last.map_or_else(String::new, |day| format!(", the last on {day}"));
     format!(

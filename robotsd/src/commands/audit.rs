@@ -51,7 +51,6 @@ fn since(text: &str) -> Result<SystemTime, String> {
     moment.ok_or_else(|| "write a time such as 2027-03-31T08:00:00Z, a day such as 2027-03-31, or 7days".to_owned())
 }
 
-/// Exit status: 0, or 2 if there is no audit file or no such site.
 pub(crate) fn run(args: &AuditArgs) -> io::Result<ExitCode> {
     let (path, sites) = match &args.file {
         Some(file) => (file.clone(), Vec::new()),
@@ -70,8 +69,7 @@ pub(crate) fn run(args: &AuditArgs) -> io::Result<ExitCode> {
     if broken > 0 {
         complain(&format_args!("{}: {} cannot be read", path.display(), plural(broken, "line")));
     }
-    // A site that is no longer in the config is still accepted if the audit file contains entries
-    // about it.
+    // The audit file may contain entries about a site that is no longer in the config.
     let mut known = sites.iter().chain(records.iter().filter_map(|record| record.site.as_ref()));
     if let Some(name) = args.site.as_ref().filter(|name| !sites.is_empty() && !known.any(|known| is_of(known, name))) {
         return Err(refusal(unknown(name, &sites)));

@@ -18,8 +18,7 @@ use crate::exit::{FAILED, complain};
 use crate::html::{filters, percent};
 use crate::report::StatusReport;
 
-/// Maximum number of robots.txt lines without hits that are listed per site; `--json` contains
-/// more.
+/// Maximum number of lines without hits that are listed per site. `--json` contains more.
 const LINES: usize = 10;
 
 #[derive(Debug, clap::Args)]
@@ -51,7 +50,6 @@ pub(crate) struct BoardArgs {
     csv: bool,
 }
 
-/// Exit status: 0, or 2 if robotsd or a replica could not be reached, or a file could not be read.
 pub(crate) fn run(args: &BoardArgs) -> io::Result<ExitCode> {
     let query =
         BoardQuery { site: args.site.clone().or_else(|| args.named.clone()), span: args.period, is_of_fleet: false };

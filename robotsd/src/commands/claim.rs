@@ -1,5 +1,5 @@
 //! Checks whether a client with a given address is the crawler that its request names, and
-//! describes each step of the check.
+//! describes each step.
 
 use std::cell::RefCell;
 use std::io;
@@ -19,25 +19,22 @@ use tower_robots::internals::{ListCopy, NameResolver};
 use super::arguments::site::EvidencePlaces;
 use crate::date::rfc3339;
 
-/// Result of checking whether a request comes from the crawler that it names.
 #[derive(Debug, Serialize)]
 pub(super) struct CheckedClaim {
     #[serde(flatten)]
     pub(super) identity: Identity,
-    /// The steps of the check, in order.
     pub(super) steps: Vec<String>,
 }
 
-/// Whether the reverse DNS names of the address are looked up.
+/// Whether to look up the reverse DNS names of the address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Names {
     LookUp,
     Leave,
 }
 
-/// Checks whether a request from `address` comes from one of `agents`. Does not fetch lists of
-/// addresses. For each list, uses the copy that a running robotsd saved. Without this copy, uses
-/// the operator's own copy, and without both, the built-in copy.
+/// Address lists are not fetched. Each list is read from the copy that a running robotsd saved,
+/// otherwise from the file in the config, otherwise from the built-in copy.
 pub(super) fn check(
     agents: &[Agent],
     address: IpAddr,
@@ -85,11 +82,9 @@ pub(super) fn check(
     Ok(CheckedClaim { identity, steps })
 }
 
-/// The evidence for checking claims. Calls `note` with a description of each piece of evidence that
-/// a check examines.
+/// Calls `note` with a description of each piece of evidence that the check examines.
 struct NotedEvidence<'a> {
     places: &'a EvidencePlaces,
-    /// DNS resolver, and the async runtime that it runs on.
     resolver: Option<(Runtime, NameResolver)>,
     note: &'a dyn Fn(String),
 }
@@ -107,7 +102,6 @@ impl NotedEvidence<'_> {
 
 impl ClaimEvidence for NotedEvidence<'_> {
     fn range(&self, crawler: &Crawler, address: PublicAddress, now: SystemTime) -> Option<MethodOutcome> {
-        // Only the first copy of a list is used.
         let list = |url: &str| self.places.list_copies(url, self.note).into_iter().next();
         let copies: Vec<_> = crawler.ranges.iter().map(|url| (url, list(url))).collect();
         for (url, copy) in &copies {
@@ -158,8 +152,7 @@ impl ClaimEvidence for NotedEvidence<'_> {
     }
 }
 
-/// Returns the patterns that the reverse DNS names of a crawler's addresses match, or `None` if the
-/// operator of the crawler does not publish any patterns.
+/// Returns `None` if the operator of the crawler does not publish any patterns.
 pub(super) fn name_patterns(crawler: &Crawler) -> Option<Arc<[NamePattern]>> {
     let patterns: Arc<[NamePattern]> = crawler.reverse_dns.iter().filter_map(|text| text.parse().ok()).collect();
     Some(patterns).filter(|patterns| !patterns.is_empty())

@@ -1,6 +1,5 @@
-//! Commands that describe the command line. They are used when packages are built: `robotsd
-//! completions SHELL` prints a shell's completion script, and `robotsd man` writes the manual
-//! pages.
+//! Generates files from the definition of the command line, for packages: `robotsd completions
+//! SHELL` prints a shell's completion script, and `robotsd man` writes the manual pages.
 
 use std::fmt::Display;
 use std::io::{self, Write};
@@ -23,8 +22,8 @@ pub(crate) struct CompletionsArgs {
     shell: Shell,
 }
 
-/// Prints the completion script. `command` is the definition of the whole command line, which only
-/// the module `cli` can create.
+/// Prints the completion script of `command`, the whole command line, which only the module `cli`
+/// can create.
 pub(crate) fn completions(args: &CompletionsArgs, mut command: Command) -> io::Result<ExitCode> {
     let name = command.get_name().to_owned();
     let mut script = Vec::new();
@@ -45,8 +44,8 @@ pub(crate) struct ManArgs {
     directory: PathBuf,
 }
 
-/// Writes the manual pages. `command` is the definition of the whole command line, which only the
-/// module `cli` can create.
+/// Writes the manual pages of `command`, the whole command line, which only the module `cli` can
+/// create.
 pub(crate) fn man(args: &ManArgs, command: Command) -> io::Result<ExitCode> {
     let directory = &args.directory;
     let failed = |fault: &dyn Display| io::Error::other(format!("{}: {fault}", directory.display()));
@@ -54,14 +53,13 @@ pub(crate) fn man(args: &ManArgs, command: Command) -> io::Result<ExitCode> {
         return Err(failed(&"this is not a folder: create the folder first"));
     }
     let version = format!("robotsd {}", command.get_version().unwrap_or_default());
-    // A page for `help` is not needed, because the page of a command lists its subcommands.
+    // The page of a command lists its subcommands, so a page for `help` is not needed.
     let mut command = command.disable_help_subcommand(true);
     command.build();
     write(&command, directory, &date_of_pages(), &version).map_err(|error| failed(&error))?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Writes the pages of a command and of its subcommands.
 fn write(command: &Command, directory: &Path, date: &str, version: &str) -> io::Result<()> {
     for below in command.get_subcommands().filter(|below| !below.is_hide_set()) {
         write(below, directory, date, version)?;
@@ -69,14 +67,12 @@ fn write(command: &Command, directory: &Path, date: &str, version: &str) -> io::
     let page = Man::new(command.clone()).date(date).source(version).manual("robotsd");
     let mut text = Vec::new();
     page.render(&mut text)?;
-    // Manual pages have a section EXIT STATUS. In `--help`, the same text is the last line, without
-    // a heading.
+    // In `--help`, this section is the last line, without a heading.
     let text = String::from_utf8_lossy(&text).replace(".SH EXTRA\nExit status: ", ".SH \"EXIT STATUS\"\n");
     std::fs::write(directory.join(page.get_filename()), without_needless_breaks(text.as_bytes()))
 }
 
-/// Returns the date of the pages: today, unless `SOURCE_DATE_EPOCH` contains a date. This variable
-/// makes builds reproducible.
+/// Returns today, unless `SOURCE_DATE_EPOCH` contains a date, which makes builds reproducible.
 fn date_of_pages() -> String {
     let seconds = std::env::var("SOURCE_DATE_EPOCH").ok().and_then(|text| text.parse().ok());
     let time = seconds.and_then(|seconds| SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(seconds)));

@@ -154,7 +154,6 @@ fn check(path: &Path, run: DryRun<'_>, format: ProblemFormat) -> io::Result<Exit
     };
     let warned = if warnings > 0 { format!(", warnings: {warnings}") } else { String::new() };
     if format == ProblemFormat::Text {
-        // The admin interface is not listed if it consists only of the default socket.
         let admin = config.admin.iter().filter(|admin| !admin.is_usual || !admin.listeners.is_empty());
         let files = local_token_files(path, config.state_dir.as_deref());
         for way in admin.flat_map(|admin| admin.ways_to_change(&files)) {

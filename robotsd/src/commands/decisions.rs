@@ -31,12 +31,11 @@ use crate::render::{shell_line, short_hash};
 use crate::report::{ChangeReport, SiteReport, StatusReport};
 use crate::sites::{ChangeError, accept_at_rest, is_settled, roll_back_at_rest, unknown};
 
-/// Function that applies a decision if robotsd is not running. It gets the path of the config, and
-/// writes the decision to the state directory.
+/// Applies a decision if robotsd is not running: gets the path of the config, and writes to the
+/// state directory.
 type AtRest<'a> = &'a dyn Fn(&Path) -> Result<ChangeReport, String>;
 
-/// A decision of an operator: the path and the query parameters of the request to robotsd, and the
-/// operator's reason.
+/// The path and the query parameters of the request to robotsd, and the operator's reason.
 struct OperatorDecision<'a> {
     path: &'a str,
     pairs: Vec<(&'a str, &'a str)>,
@@ -44,8 +43,7 @@ struct OperatorDecision<'a> {
 }
 
 impl OperatorDecision<'_> {
-    /// Returns the user who runs this command. If robotsd is not running, the audit record contains
-    /// this user.
+    /// Returns the user who runs this command, for the audit record if robotsd is not running.
     fn by(&self) -> Attribution {
         let who = format!("uid {}", rustix::process::getuid().as_raw());
         Attribution { who: Some(who), reason: self.reason.reason.as_deref().map(audit::cut) }
@@ -56,8 +54,6 @@ impl OperatorDecision<'_> {
     }
 }
 
-/// Sends a decision to the running robotsd. If robotsd is not running, calls `at_rest` with the
-/// path of the config.
 fn decide(
     running: &Running,
     decision: &OperatorDecision<'_>,
@@ -72,8 +68,6 @@ fn decide(
     })
 }
 
-/// Sends a decision to the running robotsd, or writes it to the state directory if robotsd is not
-/// running.
 fn send(running: &Running, decision: &OperatorDecision<'_>, at_rest: AtRest<'_>) -> io::Result<ExitCode> {
     let place = running.place();
     let target = &*decision.target();
@@ -82,13 +76,13 @@ fn send(running: &Running, decision: &OperatorDecision<'_>, at_rest: AtRest<'_>)
         Ok(Ok(report)) => return conclude(&report, None, running),
         Ok(Err(error @ AskError::NotRunning(_))) => error.to_string(),
         Ok(Err(error)) => return Err(refusal(error)),
-        // The decision may be written to the state directory even if the config contains no admin
-        // address, because the lock of the directory shows whether a process is using it.
+        // Without an admin address, the decision may still be written: the lock of the state
+        // directory shows whether a process is using it.
         Err(unreachable) => unreachable.clone(),
     };
     let rested = audited(running, decision, at_rest);
-    // A robotsd may have started in the meantime, and may already have read the old state or locked
-    // the state directory. The decision is therefore also sent to this new process.
+    // A robotsd may have started in the meantime. It may have read the old state, or locked the
+    // state directory, so it gets the decision, too.
     if let Ok(Ok(report)) = place.as_ref().map(asking) {
         return conclude(&report, None, running);
     }
@@ -106,8 +100,8 @@ fn conclude(report: &ChangeReport, note: Option<&str>, running: &Running) -> io:
     say_report(report, running.json, |page| text(page, report, note, running), code)
 }
 
-/// Applies a decision when robotsd is not running, and records it in the audit file. Enforcement
-/// can be switched off even if the audit file cannot be written.
+/// Applies and records a decision when robotsd is not running. Enforcement can be switched off even
+/// if the audit file cannot be written.
 fn audited(running: &Running, decision: &OperatorDecision<'_>, at_rest: AtRest<'_>) -> Result<ChangeReport, String> {
     let value = |name: &str| decision.pairs.iter().find(|(known, _)| *known == name).map(|(_, value)| *value);
     let config = running.config_path();
@@ -201,8 +195,6 @@ pub(crate) fn accept(args: &AcceptArgs) -> io::Result<ExitCode> {
     decide(&args.of.running, &decision, &|config| accept_at_rest(config, &args.of.site, &hash, &decision.by()))
 }
 
-/// Shows the pending version without accepting it. Exit status: 0 if no version is pending, 1 if a
-/// version is pending.
 fn show_waiting(args: &AcceptArgs) -> io::Result<ExitCode> {
     let report: StatusReport = asked(&args.of.running, (&Method::GET, "/status"))?;
     let Some(site) = report.sites.iter().find(|site| site.name == args.of.site) else {
@@ -291,8 +283,7 @@ pub(crate) fn enforce(args: &EnforceArgs) -> io::Result<ExitCode> {
         return fleet::enforce(&args.running, &decision.target());
     }
     send(&args.running, &decision, &|path| {
-        // Only the settings of the state directory are loaded, because the kill switch must work
-        // even if other parts of the config are invalid.
+        // The kill switch must work even if other parts of the config are invalid.
         let StatePlace { folder, sites, .. } = StatePlace::load(path).map_err(|error| error.to_string())?;
         let folder = folder.ok_or_else(|| without_state(path))?;
         let state = StateDir::open(&folder).map_err(|error| in_use(&error))?;
@@ -317,8 +308,8 @@ pub(crate) fn enforce(args: &EnforceArgs) -> io::Result<ExitCode> {
     })
 }
 
-/// Returns the error message for a state directory in use. The process that uses the directory has
-/// the kill switch in memory, so a change of the file alone would not affect the process.
+/// Explains that the state directory is in use. The process that uses it has the kill switch in
+/// memory, so a change of the file alone would have no effect.
 fn in_use(error: &StateError) -> String {
     let stop = error.process().map_or_else(|| "stop that process".to_owned(), |process| format!("`kill {process}`"));
     format!(

@@ -1,13 +1,12 @@
 //! `robotsd edit`: blocks crawlers from a site, or allows them, with the smallest edit of its
 //! robots.txt.
 //!
-//! Before the file is written, the command proves that the edit has the requested effect: it
-//! changes the access of the selected crawlers as requested, and changes nothing for other
-//! crawlers.
+//! Before the file is written, the command proves that the edit changes the access of the selected
+//! crawlers as requested, and changes nothing for other crawlers.
 //!
 //! Exit status:
 //!
-//! - 0 if the file is now as requested;
+//! - 0 if the file has the requested effect;
 //! - 1 if --diff shows a necessary edit;
 //! - 2 if the file could not be read or written, or if the effect of the edit could not be proved.
 
@@ -65,8 +64,7 @@ pub(crate) struct EditArgs {
     site: SiteArgs,
 }
 
-/// Parses a value of `--disallow` or `--allow`. A path is an error, because these options apply to
-/// the whole site.
+/// Refuses a path, because `--disallow` and `--allow` apply to the whole site.
 fn whom(text: &str) -> Result<Selector, String> {
     text.parse().map_err(|forms: String| match text.split_once(":/") {
         Some((_, path)) => format!(
@@ -77,14 +75,13 @@ fn whom(text: &str) -> Result<Selector, String> {
     })
 }
 
-/// Returns the crawler with this name, or an error if the name is unknown. A misspelled name would
-/// not block any crawler.
+/// Refuses an unknown name, because a misspelled name would not block any crawler.
 fn named(name: &str, evaluator: &Evaluator) -> Result<Agent, String> {
     let (named_as, agents) = evaluator.resolve(name);
     if let Some(unknown) = evaluator.unknown_name(name, None) {
         let fault = unknown.fault();
-        // An unknown name is accepted if a `User-Agent` header with only this name would be
-        // classified as the header of a crawler.
+        // An unknown name is accepted if a `User-Agent` header with only this name would be that of
+        // a crawler.
         let is_token = name.bytes().all(|octet| octet.is_ascii_alphanumeric() || matches!(octet, b'-' | b'_'));
         let is_word = name.parse() == Ok(Selector::Index);
         let is_crawler = !is_word && is_token && evaluator.agents(name.as_bytes()).first().class().is_crawler();
@@ -114,26 +111,25 @@ fn named(name: &str, evaluator: &Evaluator) -> Result<Agent, String> {
     }
 }
 
-/// Reports whether a `User-agent` line of a robots.txt can contain the name of this crawler. In a
-/// robots.txt, a name ends before a slash, but the names of some crawlers contain a slash.
+/// Reports whether a `User-agent` line can contain the name of this crawler. In a robots.txt, a
+/// name ends before a slash, but the names of some crawlers contain a slash.
 fn can_be_named(crawler: &Crawler) -> bool {
     crawler.tokens.first().is_some_and(|own| ProductToken::from_name(own.as_bytes()).as_ref() == Some(own))
 }
 
 impl EditArgs {
-    /// Returns every crawler that the options select, without duplicates. Each crawler is paired
-    /// with its requested access.
+    /// Returns each selected crawler once, with its requested access.
     fn wanted(&self, evaluator: &Evaluator) -> Result<Vec<(Agent, Access)>, String> {
         let allow = self.allow.iter().map(|selector| (selector, Access::Allow));
         let mut selectors: Vec<_> = allow.chain(self.disallow.iter().map(|whom| (whom, Access::Disallow))).collect();
-        // If several selectors match a crawler, the last one counts. Selectors that are names are
-        // sorted to the end, because they take precedence over categories and operators.
+        // If several selectors match a crawler, the last one counts. Names take precedence over
+        // categories and operators.
         selectors.sort_by_key(|(selector, _)| matches!(selector, Selector::Agent(_)));
         let (mut wanted, mut faults) = (BTreeMap::new(), Vec::new());
         for (selector, access) in selectors {
             let agents: Vec<_> = match selector {
-                // All unknown names are reported together, because a list that was copied from
-                // another site often contains several unknown names.
+                // All unknown names are reported together: a list that was copied from another site
+                // often contains several.
                 Selector::Agent(name) => {
                     named(name, evaluator).map_err(|fault| faults.push(fault)).into_iter().collect()
                 }
@@ -188,8 +184,7 @@ pub(crate) fn run(args: &EditArgs) -> io::Result<ExitCode> {
         Some(path) if old != new => replace(path, old, new)?,
         Some(_) => {}
     }
-    // `out` is flushed before the effect is written to stderr, to keep the order if both streams go
-    // to the same terminal.
+    // Keeps the order if both streams go to the same terminal.
     out.flush()?;
     if args.diff || source.path().is_none() {
         write_effect(&mut stderr(), &name, &edited, &wanted, registry)?;
@@ -200,8 +195,8 @@ pub(crate) fn run(args: &EditArgs) -> io::Result<ExitCode> {
     Ok(exit::answer(!args.diff || old == new))
 }
 
-/// Writes the effect of the edit, and notes about effects that the owner may expect although the
-/// edit does not have them.
+/// Writes the effect of the edit, and notes about effects that the owner may expect but that the
+/// edit does not have.
 fn write_effect(
     out: &mut impl Write,
     name: &str,
@@ -260,7 +255,6 @@ fn write_effect(
     Ok(())
 }
 
-/// Writes a list of names; writes nothing if the list is empty.
 fn list(out: &mut impl Write, what: &str, names: &[impl AsRef<str>]) -> io::Result<()> {
     if names.is_empty() { Ok(()) } else { writeln!(out, "{what}: {}", quoted_list(names)) }
 }

@@ -1,18 +1,18 @@
-//! `--fleet`: sends a command to the admin listeners of all replicas of `[fleet]`, in parallel. No
-//! robotsd has to run on this machine.
+//! `--fleet`: sends a command to the admin listeners of all replicas of `[fleet]`, in parallel.
+//! robotsd need not run on this machine.
 //!
-//! If a replica cannot be reached, the command reports this replica and continues with the other
-//! replicas. Exit status:
+//! If a replica cannot be reached, the command reports it and continues with the others. Exit
+//! status:
 //!
 //! - 0 if every replica has confirmed;
 //! - 1 if a replica reports a problem, or replicas serve different versions;
 //! - 2 if any replica could not be reached or refused the command.
 //!
 //! If the fleet has a name, its replicas share a document in a store. A change is then sent to only
-//! one replica, which writes the change to the store. The other replicas read the change a second
-//! later. `enforce off` must work without the store, so it is sent to every replica, each time with
-//! the same switch ID. If only some replicas of a named fleet cannot be reached, the exit status is
-//! 1 instead of 2, because these replicas will read the change from the store.
+//! one replica, which writes it to the store, and the other replicas read it a second later.
+//! `enforce off` must work without the store, so it is sent to every replica, each time with the
+//! same switch ID. If only some replicas of a named fleet cannot be reached, the exit status is 1
+//! instead of 2, because they will read the change from the store.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -61,16 +61,16 @@ impl<T> ReplicaAnswer<T> {
 /// Maximum time to wait until the other replicas have made a change that was sent to one replica.
 const FOLLOWED: Duration = Duration::from_secs(3);
 
-/// Note about a replica of a named fleet that has not confirmed a change.
+/// For a replica of a named fleet that has not confirmed a change.
 const FOLLOWS: &str = "; this replica makes the change when it next reads the store";
 
-/// Note about a replica that is in the document of the fleet, but cannot be reached at any address
-/// in `fleet.replicas`.
+/// For a replica that is in the document of the fleet, but cannot be reached at any address in
+/// `fleet.replicas`.
 const UNASKED: &str =
     "fleet.replicas contains no address of this replica, so `enforce off --fleet` reaches it only through the store";
 
-/// Switches enforcement off or on, on every replica. All replicas get the same switch ID, because a
-/// single command must be able to remove the switch from all replicas later.
+/// Gives all replicas the same switch ID, because a single command must be able to remove the
+/// switch from all replicas later.
 pub(super) fn enforce(running: &Running, target: &str) -> io::Result<ExitCode> {
     let target = format!("{target}&mark={}", random());
     let (is_named, places) = places(running)?;
@@ -93,8 +93,8 @@ pub(super) fn enforce(running: &Running, target: &str) -> io::Result<ExitCode> {
     say_report(&(&answers, followed.as_ref().ok()), running.json, text, answer(is_done))
 }
 
-/// Sends a decision about a site to one replica of a named fleet. The decision applies to all
-/// replicas. `None` if the fleet has no name.
+/// Sends a decision to one replica, which makes it for the whole fleet. Returns `None` if the fleet
+/// has no name.
 fn decide_by_store(running: &Running, target: &str, site: &str) -> io::Result<Option<ExitCode>> {
     let (is_named, places) = places(running)?;
     if !is_named {
@@ -104,8 +104,8 @@ fn decide_by_store(running: &Running, target: &str, site: &str) -> io::Result<Op
     let report = wait_until_synced(running, &places, FOLLOWED)?;
     let mut answers = statuses(running)?;
     let differing = differing(&report.replicas, &answers).remove(site);
-    // Only replicas that did not respond are listed here. Whether the other replicas have made the
-    // change is shown by the document in the store.
+    // Only the replicas that did not respond are listed here. For the others, the report shows
+    // whether they have made the change.
     answers.retain(|of| of.answer.is_none());
     let text = |page: &mut Page| {
         page.text(&change.message);
@@ -167,7 +167,7 @@ pub(crate) fn run(command: &FleetCommand) -> io::Result<ExitCode> {
     say_report(&change, running.json, |page| page.title(&change.message), ExitCode::SUCCESS)
 }
 
-/// The document and the state of every replica. Includes each replica's own response, if requested.
+/// Includes each replica's own response, if requested.
 #[derive(Serialize, Template)]
 #[template(path = "commands/fleet.txt", whitespace = "preserve")]
 struct FleetStatus<'a> {
@@ -185,8 +185,7 @@ struct FleetStatus<'a> {
 }
 
 impl FleetStatus<'_> {
-    /// Returns the commands that the operator should run next, each with its reason: to create the
-    /// document, or to accept a pending version.
+    /// Returns the commands that the operator should run next, each with its reason.
     fn next(&self) -> BTreeMap<String, String> {
         let is_new = self.report.state == ReplicaState::Unknown && self.report.problems.is_empty();
         let sites = self.answers.iter().flat_map(|of| &of.answer).flat_map(|status| &status.sites);
@@ -210,16 +209,14 @@ fn document(running: &Running, WaitArg { wait }: WaitArg, judge: Option<Judge<St
     say_report(&status, running.json, |page| page.lay_out(&status), answer(is_well))
 }
 
-/// Replaces the state of each replica in the report with the state in the replica's own response,
-/// because the response is newer than the heartbeat in the store. Marks the replicas that were not
-/// reached at any address.
+/// Replaces the versions in the report by those in each replica's own response, which is newer than
+/// its heartbeat in the store. Also marks the replicas that were not reached at any address.
 fn show_answers(report: &mut FleetReport, answers: &[ReplicaAnswer<StatusReport>]) {
     for FleetReplica { replica, why, sites, .. } in &mut report.replicas {
         let is_own = |status: &&StatusReport| status.fleet.as_ref().is_some_and(|fleet| fleet.replica == *replica);
         match answers.iter().filter_map(|of| of.answer.as_ref()).find(is_own) {
             Some(status) => *sites = versions(status),
-            // A replica is marked only if every address responded, because an address that did not
-            // respond may belong to this replica.
+            // An address that did not respond may belong to this replica.
             None if why.is_none() && answers.iter().all(|of| of.answer.is_some()) => *why = Some(UNASKED.to_owned()),
             None => {}
         }
@@ -234,13 +231,11 @@ fn versions(status: &StatusReport) -> ServedVersions {
 
 fn replica_line(FleetReplica { replica, state, why, version, .. }: &FleetReplica) -> String {
     let why = why.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
-    // A replica whose heartbeat cannot be read has an empty version.
+    // The version is empty if the heartbeat cannot be read.
     let version = if version.is_empty() { String::new() } else { format!(", robotsd {version}") };
     format!("{replica}: {}{why}{version}", state.as_str())
 }
 
-/// Lists the problems of the fleet, and the replicas that do not have the newest document of the
-/// store.
 fn say_unsynced(page: &mut Page, report: &FleetReport) {
     report.problems.iter().for_each(|problem| page.text(problem));
     for replica in report.replicas.iter().filter(|replica| replica.state != ReplicaState::Synced) {
@@ -249,14 +244,14 @@ fn say_unsynced(page: &mut Page, report: &FleetReport) {
     }
     let synced = format!("{} of {} synced", report.synced(), plural(report.replicas.len(), "replica"));
     let seconds = FOLLOWED.as_secs();
-    let as_read = if report.state == ReplicaState::Stale { ", as last read," } else { "" };
+    let as_read = if report.state == ReplicaState::Stale { " according to the last data from the store" } else { "" };
     let late = format!(
-        "{synced}{as_read} after {seconds} s: to wait for the other replicas, run `robotsd status --fleet --wait 30s`"
+        "after {seconds} s, {synced}{as_read}: to wait for the other replicas, run `robotsd status --fleet --wait 30s`"
     );
     page.title(if report.synced() == report.replicas.len() { &synced } else { &late });
 }
 
-/// Queries the fleet until every replica is synced or the time `wait` has passed.
+/// Waits until every replica is synced or the time `wait` has passed.
 fn wait_until_synced(running: &Running, places: &[AdminPlace], wait: Duration) -> io::Result<FleetReport> {
     let began = Instant::now();
     loop {
@@ -268,14 +263,13 @@ fn wait_until_synced(running: &Running, places: &[AdminPlace], wait: Duration) -
     }
 }
 
-/// Returns the replicas of the config. If the config cannot be read, returns an empty list. The
-/// local robotsd is then queried instead.
+/// Returns no addresses if the config cannot be read. The command then queries the local robotsd.
 fn known_places(running: &Running) -> Vec<AdminPlace> {
     places(running).map(|(_, places)| places).unwrap_or_default()
 }
 
-/// Queries the replicas at `places` one after another until one responds. If `places` is empty,
-/// queries the robotsd that runs with the config.
+/// Queries the replicas at `places` until one responds. If `places` is empty, queries the robotsd
+/// that runs with the config.
 fn ask_any<T: DeserializeOwned>(running: &Running, places: &[AdminPlace], of: AdminQuestion<'_>) -> io::Result<T> {
     let mut unreached = Vec::new();
     for place in places {
@@ -284,9 +278,9 @@ fn ask_any<T: DeserializeOwned>(running: &Running, places: &[AdminPlace], of: Ad
             match ask_one_of_many(&place, of) {
                 Ok(answer) => return Ok(answer),
                 Err(AskError::Refused(_, message)) => {
-                    // The replica may refuse the change because another replica has already made it
-                    // but could not confirm it. The error therefore contains the messages of all
-                    // queried replicas.
+                    // The replica may refuse the change because another replica has made it but
+                    // could not confirm it, so the error contains the messages of all queried
+                    // replicas.
                     unreached.push(message);
                     return Err(refusal(unreached.join("; ")));
                 }
@@ -318,9 +312,8 @@ pub(super) fn accept(running: &Running, target: &str, site: &str, hash: &str) ->
     say_answers(running, &answers, judge_change, &[])
 }
 
-/// Rolls back every replica if all replicas serve the same version. If replicas serve different
-/// versions, the command fails, because it is not clear which version the operator wants to
-/// replace.
+/// Rolls back every replica. Returns an error if replicas serve different versions, because it is
+/// not clear which of them the operator wants to replace.
 pub(super) fn roll_back(running: &Running, target: &str, site: &str) -> io::Result<ExitCode> {
     let answers = statuses(running)?;
     let fleets = answers.iter().filter_map(|of| of.answer.as_ref()?.fleet.as_ref());
@@ -335,8 +328,8 @@ pub(super) fn roll_back(running: &Running, target: &str, site: &str) -> io::Resu
             "{line}; no replica was rolled back, because it is not clear which version is unwanted: {how}"
         )));
     }
-    // The request contains the hash of the version to restore. Without the hash, a replica that
-    // gets the request twice would return to the version that was rolled back.
+    // Without the hash of the version to restore, a replica that gets the request twice would
+    // return to the version that was rolled back.
     let sites = answers.iter().flat_map(|of| &of.answer).flat_map(|status| &status.sites);
     let before = sites.filter(|of| of.name == site).find_map(|of| of.before.as_deref());
     let hash = before.map(|before| format!("&hash={}", short_hash(before))).unwrap_or_default();
@@ -344,11 +337,9 @@ pub(super) fn roll_back(running: &Running, target: &str, site: &str) -> io::Resu
     by_store.map_or_else(|| report(running, (&Method::POST, target), judge_change), Ok)
 }
 
-/// Function that judges a response. Returns `true` if the response reports no problem, and a line
-/// of text about the response.
+/// Returns whether a response is free of problems, and a line of text about it.
 type Judge<T> = fn(&T) -> (bool, String);
 
-/// Queries every replica for a report, and prints the reports.
 pub(super) fn report<T>(running: &Running, of: AdminQuestion<'_>, judge: Judge<T>) -> io::Result<ExitCode>
 where
     T: DeserializeOwned + Serialize + Send,
@@ -360,7 +351,6 @@ fn statuses(running: &Running) -> Answers<StatusReport> {
     ask_every(running, (&Method::GET, "/status"))
 }
 
-/// Prints the status of every replica, and the sites whose replicas serve different versions.
 pub(super) fn status(running: &Running, judge: Judge<StatusReport>, wait: WaitArg) -> io::Result<ExitCode> {
     if places(running)?.0 {
         return document(running, wait, Some(judge));
@@ -370,7 +360,6 @@ pub(super) fn status(running: &Running, judge: Judge<StatusReport>, wait: WaitAr
     say_answers(running, &answers, judge, &differing)
 }
 
-/// Returns the combined board of every replica that responds.
 pub(super) fn board(running: &Running, query: &BoardQuery) -> io::Result<BoardReport> {
     let answers = ask_every(running, (&Method::GET, &query.at(ROWS)))?;
     Ok(join(answers, query, seconds(SystemTime::now())))
@@ -381,16 +370,14 @@ fn judge_change(change: &ChangeReport) -> (bool, String) {
     (change.problem.is_none(), format!("{}{end}", change.message))
 }
 
-/// Prints one line per replica. Appends `unanswered` to the line of each replica that did not
-/// respond.
+/// Appends `unanswered` to the line of each replica that did not respond.
 fn say_each<T>(page: &mut Page, answers: &[ReplicaAnswer<T>], judge: Judge<T>, unanswered: &str) {
     for of in answers {
         page.title(&format!("{}{}", of.said(judge), if of.answer.is_none() { unanswered } else { "" }));
     }
 }
 
-/// Prints the responses of the replicas, then the lines in `faults`, which describe differences
-/// between the replicas.
+/// Prints the responses, and then `faults`, which describe differences between the replicas.
 fn say_answers<T: Serialize>(
     running: &Running,
     answers: &[ReplicaAnswer<T>],
@@ -411,9 +398,8 @@ fn say_answers<T: Serialize>(
     say_report(&answers, running.json, text, code)
 }
 
-/// Finds the sites whose replicas serve different versions. For each of them, returns a line that
-/// lists these versions. If a replica did not respond, uses the versions in its last heartbeat
-/// (`heard`), which may be outdated.
+/// Returns a line for each site whose replicas serve different versions. For a replica that did not
+/// respond, the versions in its last heartbeat (`heard`) count, which may be outdated.
 fn differing(heard: &[FleetReplica], answers: &[ReplicaAnswer<StatusReport>]) -> BTreeMap<String, String> {
     let heard = heard.iter().filter(|of| of.state != ReplicaState::Missing);
     let mut replicas: BTreeMap<&str, _> = heard.map(|of| (&*of.replica, of.sites.clone())).collect();
@@ -437,7 +423,7 @@ fn differing(heard: &[FleetReplica], answers: &[ReplicaAnswer<StatusReport>]) ->
     lines.collect()
 }
 
-/// Returns whether the fleet of the config has a name, and the addresses of its replicas.
+/// Returns whether the fleet has a name, and the addresses of its replicas.
 fn places(running: &Running) -> io::Result<(bool, Vec<AdminPlace>)> {
     let unknown = || {
         refusal(
@@ -449,16 +435,13 @@ fn places(running: &Running) -> io::Result<(bool, Vec<AdminPlace>)> {
     replicas(&path).map_err(refusal)
 }
 
-/// Responses of all replicas to one query.
 type Answers<T> = io::Result<Vec<ReplicaAnswer<T>>>;
 
-/// Sends the same query to every replica of the config.
 fn ask_every<T: DeserializeOwned + Send>(running: &Running, of: AdminQuestion<'_>) -> Answers<T> {
     Ok(ask_all(&some_places(running)?, |replica| ask_one_of_many(replica, of)))
 }
 
-/// Returns the replicas of the config. If the config lists no replicas, returns the address of the
-/// robotsd that runs with the config.
+/// Returns the address of the robotsd that runs with the config if the config lists no replicas.
 fn some_places(running: &Running) -> io::Result<Vec<AdminPlace>> {
     let (_, mut places) = places(running)?;
     if places.is_empty() {

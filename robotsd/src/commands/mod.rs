@@ -1,11 +1,10 @@
 //! The commands. Each command has its own file or folder.
 //!
 //! `check`, `diff`, `edit`, `test`, `explain`, `replay`, `agents` and `config` read files and need
-//! no server. `tester` serves a page for trying out a robots.txt. `status`, `history`, `reload`,
-//! `accept`, `rollback` and `enforce` query a running robotsd, which [`running`] finds, or every
-//! replica of a [`fleet`]. `accept`, `rollback` and `enforce` are in [`decisions`]. `audit` shows
-//! who made changes, and `token` creates admin tokens. `lsp` is the language server for editors.
-//! `completions` and `man` describe the [`command_line`] itself. `serve` is a separate module.
+//! no server. `status`, `history`, `reload`, `accept`, `rollback` and `enforce` query a running
+//! robotsd, which [`running`] finds, or every replica of a [`fleet`]. `accept`, `rollback` and
+//! `enforce` are in [`decisions`], and `completions` and `man` in [`command_line`]. `serve` is a
+//! separate module.
 
 pub(crate) mod agents;
 pub(crate) mod audit;

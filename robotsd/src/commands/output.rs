@@ -1,5 +1,5 @@
-//! Formats output for a terminal. Labels are on the left, and lines of text are wrapped at 80
-//! columns. A command stays on one line. Control characters are escaped.
+//! Formats output for a terminal. Labels are on the left, and text is wrapped at 80 columns, but a
+//! command stays on one line. Control characters are escaped.
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -8,18 +8,17 @@ use askama::Template;
 
 use crate::render::{printable, shell_line, stdout, write_pretty_json};
 
-/// Maximum width of folded lines, in columns.
+/// Width of the output, in columns.
 const WIDTH: usize = 80;
 
-/// Width of the label of a line, in columns.
+/// Width of labels, in columns.
 const LABEL: usize = 14;
 
-/// Text that is built line by line.
 #[derive(Debug, Default)]
 pub(in crate::commands) struct Page(String);
 
 impl Page {
-    /// Appends a line that is not folded.
+    /// Appends a line without wrapping it.
     pub(in crate::commands) fn title(&mut self, text: &str) {
         self.0.push_str(&printable(text));
         self.0.push('\n');
@@ -29,30 +28,29 @@ impl Page {
         self.0.push('\n');
     }
 
-    /// Appends a label and its text. If the label is empty, the text still begins in the column
-    /// after the labels.
+    /// Appends a labelled text. Without a label, the text still begins in the column after the
+    /// labels.
     pub(in crate::commands) fn line(&mut self, label: &str, text: &str) {
         let label = if label.is_empty() { String::new() } else { format!("{label}:") };
         self.fold(&format!("  {label:<width$}", width = LABEL - 2), LABEL, text);
     }
 
-    /// Appends folded text without a label. The lines after the first one are indented.
+    /// Appends wrapped text. The lines after the first one are indented.
     pub(in crate::commands) fn text(&mut self, text: &str) {
         self.fold("", 2, text);
     }
 
-    /// Appends folded text without indentation.
     pub(in crate::commands) fn paragraph(&mut self, text: &str) {
         self.fold("", 0, text);
     }
 
-    /// Appends a command in a form that the user can copy: on one line, quoted for a shell.
+    /// Appends a command on one line and quoted for a shell, so that the user can copy it.
     pub(in crate::commands) fn command(&mut self, command: &[String]) {
         self.0.push_str(&format!("{:LABEL$}{}\n", "", shell_line(command)));
     }
 
     /// Appends the lines of a template. The text after a label (or after spaces of the same width)
-    /// is folded. A line that begins with a tab contains a command that [`shell_line`] has already
+    /// is wrapped. A line that begins with a tab contains a command that [`shell_line`] has already
     /// quoted. Any other line is appended as it is.
     pub(in crate::commands) fn lay_out(&mut self, template: &impl Template) {
         for line in template.to_string().lines() {
@@ -95,14 +93,13 @@ impl Page {
     }
 }
 
-/// Writes text to standard output. A closed pipe is ignored.
+/// Ignores a closed pipe.
 pub(in crate::commands) fn say(text: &str) {
     let mut out = stdout();
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 
-/// Writes a report as JSON if `json` is set, otherwise as text. Returns `code`, or an error if the
-/// report cannot be serialized.
+/// Returns an error if the report cannot be serialized.
 pub(in crate::commands) fn say_report(
     report: &impl serde::Serialize,
     json: bool,
@@ -136,13 +133,11 @@ pub(in crate::commands) mod filters {
     pub(in crate::commands) use crate::html::filters::{counted, grouped};
     use crate::render::printable;
 
-    /// Left-aligns text in a field of `width`.
     #[filter_fn]
     pub(in crate::commands) fn left(text: impl Display, _: &dyn Values, width: usize) -> askama::Result<String> {
         Ok(format!("{:width$}", printable(text.to_string())))
     }
 
-    /// Right-aligns text in a field of `width`.
     #[filter_fn]
     pub(in crate::commands) fn right(text: impl Display, _: &dyn Values, width: usize) -> askama::Result<String> {
         Ok(format!("{:>width$}", printable(text.to_string())))

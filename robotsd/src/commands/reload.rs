@@ -29,8 +29,6 @@ pub(crate) struct ReloadArgs {
     fleet: FleetArg,
 }
 
-/// Exit status: 0 if all files were accepted, 1 if any file was not accepted, 2 if robotsd (with
-/// `--fleet`, any replica) could not be reached.
 pub(crate) fn reload(args: &ReloadArgs) -> io::Result<ExitCode> {
     let target = args.reason.target("/reload", args.site.as_deref().map(|site| ("site", site)));
     if args.fleet.fleet {
@@ -42,8 +40,7 @@ pub(crate) fn reload(args: &ReloadArgs) -> io::Result<ExitCode> {
     say_report(&report, args.running.json, text, answer(is_accepted(&report)))
 }
 
-/// Returns the results of reading the config and every robots.txt again. Each result has a line of
-/// text about it.
+/// Returns each result of reading a file again, with a line of text for the output.
 fn outcomes(report: &ReloadReport) -> impl Iterator<Item = (&str, String)> {
     let others = [("config", &report.config), ("registry", &report.registry)].into_iter();
     let others = others.filter_map(|(what, reload)| Some((what, reload.as_ref()?)));
@@ -74,8 +71,7 @@ fn is_accepted(report: &ReloadReport) -> bool {
     outcomes(report).all(|outcome| is_taken(&outcome))
 }
 
-/// Lists the files that were not accepted, or states the number of reloaded sites if all files were
-/// accepted.
+/// Lists only the files that were not accepted, if any.
 fn reload_line(report: &ReloadReport) -> String {
     let refused: Vec<_> = outcomes(report).filter(|of| !is_taken(of)).map(|(_, line)| line).collect();
     if refused.is_empty() { format!("reloaded {}", plural(report.sites.len(), "site")) } else { refused.join("; ") }

@@ -20,7 +20,7 @@ use crate::exit::{answer, complain};
 use crate::render::{plural, printable, short_hash};
 use crate::report::{HistoryReport, NextStep, RecordedReload, UpgradeReport};
 
-/// Environment variable with the place of an admin interface, in the form that `--admin` accepts.
+/// Environment variable with an address in the form that `--admin` accepts.
 const ADMIN_VARIABLE: &str = "ROBOTSD_ADMIN";
 
 /// Options that select the running robotsd of a command.
@@ -55,16 +55,15 @@ impl Running {
         find_place(&self.config_path().unwrap_or_else(|| USUAL_CONFIG.into()))
     }
 
-    /// Returns the path of the config from an option or from the environment. Without either,
-    /// returns the default path if a file exists there.
+    /// Returns the path from an option or the environment, otherwise the default path if a file
+    /// exists there.
     pub(in crate::commands) fn config_path(&self) -> Option<PathBuf> {
-        // With --admin, the default config is ignored: the robotsd at that address may use another
-        // config.
+        // The robotsd at the address of `--admin` may use another config than the default.
         if self.admin.is_some() { None } else { config_if_any(self.config.as_deref()) }
     }
 
-    /// Returns a robotsd command with the options `--config` and `--admin` of this command. The
-    /// returned command then queries the same process.
+    /// Adds `--config` and `--admin` of this command, so that the returned command queries the same
+    /// process.
     pub(in crate::commands) fn command<'a>(
         &self,
         words: impl IntoIterator<Item = &'a (impl AsRef<str> + ?Sized + 'a)>,
@@ -73,33 +72,30 @@ impl Running {
         if let Some(config) = &self.config {
             command.extend(["--config".to_owned(), config.display().to_string()]);
         }
-        // With --fleet, the command goes to the replicas in the config, so --admin is left out.
+        // With `--fleet`, the command goes to the replicas in the config.
         if let Some(place) = self.admin.as_ref().filter(|_| !command.iter().any(|word| word == "--fleet")) {
             command.extend(["--admin".to_owned(), place.to_string()]);
         }
         command
     }
 
-    /// Returns the command for a next step, with the options that select the same robotsd.
+    /// Adds the options that select the same robotsd if the command acts on it.
     pub(in crate::commands) fn step(&self, step: &NextStep) -> Vec<String> {
         if step.is_for_running() { self.command(&step.command) } else { step.command.clone() }
     }
 }
 
-/// Returns the admin interface from the environment variable.
 fn place_of_environment() -> Result<Option<AdminPlace>, String> {
     let named = std::env::var(ADMIN_VARIABLE).ok().filter(|place| !place.is_empty());
     named.map(|place| place.parse().map_err(|why| format!("{ADMIN_VARIABLE}: {why}"))).transpose()
 }
 
-/// Queries the running robotsd.
 pub(in crate::commands) fn asked<T: DeserializeOwned>(running: &Running, of: AdminQuestion<'_>) -> io::Result<T> {
     let place = running.place().map_err(refusal)?;
     ask(&place, of, complain).map_err(refusal)
 }
 
-/// Returns an error with the reason why a command failed. The reason is escaped, because it may
-/// quote configs and files, which can contain any character.
+/// Escapes the reason, because it may quote configs and files, which can contain any character.
 pub(in crate::commands) fn refusal(reason: impl Display) -> io::Error {
     io::Error::other(printable(reason.to_string()))
 }
@@ -118,7 +114,6 @@ pub(crate) struct Reason {
 }
 
 impl Reason {
-    /// Returns a path with a query that contains the reason.
     pub(in crate::commands) fn target<'a>(
         &'a self,
         path: &str,
@@ -140,7 +135,6 @@ pub(crate) struct RunningSite {
     pub(in crate::commands) site: String,
 }
 
-/// Exit status: 0, or 2 if robotsd could not be reached.
 pub(crate) fn history(args: &RunningSite) -> io::Result<ExitCode> {
     let target = query("/history", &[("site", &args.site)]);
     let report: HistoryReport = asked(&args.running, (&Method::GET, &target))?;
@@ -168,8 +162,6 @@ pub(crate) struct UpgradeArgs {
     reason: Reason,
 }
 
-/// Exit status: 0 if the new process serves, 1 if the old process continues, 2 if robotsd could not
-/// be reached.
 pub(crate) fn upgrade(UpgradeArgs { running, reason }: &UpgradeArgs) -> io::Result<ExitCode> {
     let report: UpgradeReport = asked(running, (&Method::POST, &reason.target("/upgrade", [])))?;
     let text = |page: &mut Page| page.title(&format!("{}: {}", report.state, report.message));

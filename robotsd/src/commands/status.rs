@@ -58,11 +58,11 @@ pub(crate) struct StatusArgs {
 /// Exit status:
 ///
 /// - 0 if robotsd serves the sites as configured;
-/// - 1 if one of these conditions holds: it is starting or draining; the config or an included file
-///   was rejected; a site is switched off, or counts as off because its switch cannot be read; a
-///   site does not serve the version in its source (because it is held at the gate, the last good
-///   one is in force, or there is none); the state directory is not writable; or sites exist but
-///   the client may not see any;
+/// - 1 if one of these conditions holds: robotsd is starting or draining; the config or an included
+///   file was rejected; a site is switched off, or counts as off because its switch cannot be read;
+///   a site does not serve the version in its source (because that version is pending, was rejected
+///   or is missing); the state directory is not writable; a thread has stalled; or sites exist, but
+///   the client may not see any of them;
 /// - with `--problems`, also 1 if anything else needs attention;
 /// - 2 if robotsd cannot be reached.
 pub(crate) fn run(args: &StatusArgs) -> io::Result<ExitCode> {
@@ -95,7 +95,7 @@ fn is_well(report: &StatusReport) -> bool {
     is_served && !report.is_blind && are_well && !is_switch_unread && is_taken
 }
 
-/// Reports whether a site serves the current version of its source file or URL.
+/// Reports whether a site serves the current version of its source.
 fn is_current(site: &SiteReport) -> bool {
     site.state == "live" && site.pending.is_none()
 }
@@ -106,13 +106,12 @@ struct StatusLine<'a> {
     report: &'a StatusReport,
 }
 
-/// Describes a running robotsd in one line, with its problems.
 pub(super) fn summary(report: &StatusReport) -> String {
     StatusLine { report }.to_string()
 }
 
-/// Keeps only the site with this name or host. If this site has a folder of robots.txt files, all
-/// these files are kept.
+/// Keeps only the site with this name or host. If the site has a folder of robots.txt files, all of
+/// them are kept.
 fn select(report: &mut StatusReport, wanted: &str) -> Result<(), String> {
     let of_site = |site: &SiteReport| (site.hosts.clone(), site.name.clone());
     let all: Vec<_> = report.sites.iter().map(of_site).collect();
@@ -129,12 +128,10 @@ fn select(report: &mut StatusReport, wanted: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Reports whether anything in the report needs the attention of an operator.
 pub(super) fn needs_an_operator(report: &StatusReport) -> bool {
     !is_well(report) || !report.problems.is_empty() || report.sites.iter().any(|site| needs_a_hand(report, site))
 }
 
-/// Reports whether a site needs the attention of an operator.
 fn needs_a_hand(report: &StatusReport, site: &SiteReport) -> bool {
     let is_out = |upstream: &UpstreamReport| upstream.state != "up";
     let is_failing = site.fetch.as_ref().is_some_and(|fetch| fetch.failing_since.is_some());
@@ -152,7 +149,6 @@ struct StatusText<'a> {
     /// Number of sites that need attention; `None` if there is only one site.
     in_need: Option<usize>,
     described: Vec<&'a SiteReport>,
-    /// Sites that get only one line.
     others: Vec<&'a SiteReport>,
 }
 
@@ -175,30 +171,29 @@ impl<'a> StatusText<'a> {
         shell_line(self.running.step(step))
     }
 
-    /// Reports whether this is the first site in the output whose gate watches no pages. Only the
-    /// output about this site contains the advice for gates without watched pages, because the
-    /// advice is the same for every site.
+    /// Reports whether this is the first site whose gate does not check any pages. Only this one
+    /// gets the advice to configure pages, because the advice is the same for every site.
     fn explains_pages(&self, site: &SiteReport) -> bool {
         let first = self.described.iter().find(|site| site.watched_pages.as_ref().is_some_and(Vec::is_empty));
         first.is_some_and(|first| first.name == site.name)
     }
 
-    /// Returns the `robotsd check` command that shows the notes about the site's file.
+    /// Returns the command that shows the notes about the site's file.
     fn check_of(&self, site: &SiteReport) -> Option<String> {
         let command = ["robotsd", "check", "--config", &self.report.config.path, "--site", &site.name];
         Path::new(&site.origin).is_absolute().then(|| shell_line(command))
     }
 }
 
-/// Returns the traffic of a site. The traffic of a site with a directory of files is shown with the
-/// first file.
+/// Returns the traffic of a site. If the site has a directory of files, it is shown with the first
+/// file.
 fn traffic_of<'r>(report: &'r StatusReport, site: &SiteReport) -> Option<&'r SiteTraffic> {
     let traffic = report.traffic.as_ref()?.sites.iter().find(|traffic| is_of(&traffic.name, &site.name))?;
     let first = report.sites.iter().find(|other| is_of(&traffic.name, &other.name))?;
     (first.name == site.name).then_some(traffic)
 }
 
-/// Formats counts by name, such as `7 2xx, 1 5xx`. Counts of zero are left out.
+/// Formats counts, such as `7 2xx, 1 5xx`. Counts of zero are left out.
 fn counts<'c>(counts: impl IntoIterator<Item = (&'c str, u64)>) -> String {
     let counts = counts.into_iter().filter(|(_, count)| *count > 0);
     let counts: Vec<_> = counts.map(|(kind, count)| format!("{count} {kind}")).collect();

@@ -22,7 +22,7 @@ use crate::fetch::is_url;
 use crate::input::{self, ReadInput, stdin_once};
 use crate::render::{printable, printable_path, stdout, write_json};
 
-/// Default file of expectations. It is used if the command line names no file and no site.
+/// Used if the command line names no file and no site.
 const USUAL_FILE: &str = "robots.test.toml";
 
 /// Test a robots.txt against a file of expectations
@@ -60,7 +60,7 @@ enum TestFormat {
 #[derive(Serialize)]
 struct UnmetRecord<'a> {
     file: &'a str,
-    /// Line of the path in the file of expectations; `column` is its column.
+    /// Position of the path in the file of expectations.
     line: usize,
     column: usize,
     #[serde(flatten)]
@@ -138,22 +138,20 @@ pub(crate) fn run(args: &TestArgs) -> io::Result<ExitCode> {
     Ok(if has_slips { ExitCode::from(FAILED) } else { exit::answer(outcome.is_met()) })
 }
 
-/// The result of testing a robots.txt against a file of expectations. Its `Display` form lists the
-/// unmet expectations.
+/// The `Display` form lists the unmet expectations.
 #[derive(Debug, Template)]
 #[template(path = "commands/unmet.txt", whitespace = "preserve")]
 pub(in crate::commands) struct EvaluatedExpectations<'a> {
     pub(in crate::commands) path: &'a Path,
     pub(in crate::commands) file: &'a ExpectationsFile,
-    /// Name of the robots.txt.
     pub(in crate::commands) robots: &'a str,
     pub(in crate::commands) outcome: &'a ExpectationOutcome,
 }
 
 impl EvaluatedExpectations<'_> {
-    /// Prints to stderr the agents in the file that are not crawlers, and the paths that look like
-    /// patterns, with their positions. Returns whether the name of a crawler is misspelled. An
-    /// expectation with a misspelled name would test nothing.
+    /// Prints likely mistakes in the expectations to stderr: agents that are not crawlers, and
+    /// paths that look like patterns. Returns `true` if a crawler name is misspelled, because such
+    /// an expectation would test nothing.
     pub(in crate::commands) fn complain_of_slips(&self, evaluator: &Evaluator) -> bool {
         let path = printable_path(self.path);
         let mut has_slips = false;
@@ -172,7 +170,7 @@ impl EvaluatedExpectations<'_> {
             }
         }
         if !has_slips {
-            // The loop above does not find a misspelled name that is only a part of a header.
+            // A misspelled name may be only a part of a header.
             for misspelled in &self.outcome.misspelled {
                 complain(&format_args!("{path}: error: {}", printable(misspelled)));
                 has_slips = true;

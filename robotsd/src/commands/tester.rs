@@ -2,9 +2,8 @@
 //! page to a file.
 //!
 //! Only builds for packages contain the page: they set the environment variable `ROBOTSD_TESTER`.
-//! Other builds print where to find the page. The page is the same for every visitor and contains
-//! no data. The server reads only the path in the request line. It sends the page for `/`, and
-//! responds with 404 to all other paths.
+//! The page is the same for every visitor and contains no data. The server reads only the path in
+//! the request line, and responds with 404 to any path except `/`.
 
 use std::fs;
 use std::io::{self, Read, Write};
@@ -20,7 +19,7 @@ use clap::Args;
 use crate::exit::complain;
 use crate::render::{printable_path, stdout};
 
-/// The page; `None` if this build does not contain it.
+/// `None` if this build does not contain the page.
 #[cfg(has_tester)]
 const PAGE: Option<&[u8]> = Some(include_bytes!(env!("ROBOTSD_TESTER")));
 #[cfg(not(has_tester))]
@@ -68,7 +67,7 @@ pub(crate) fn run(args: &TesterArgs) -> io::Result<ExitCode> {
     serve(&listener, page)
 }
 
-/// Responds to requests. Each connection has its own thread.
+/// Responds to requests, each connection in its own thread.
 fn serve(listener: &TcpListener, page: &'static [u8]) -> io::Result<ExitCode> {
     let open = Arc::new(());
     loop {
@@ -78,7 +77,7 @@ fn serve(listener: &TcpListener, page: &'static [u8]) -> io::Result<ExitCode> {
             }
             let open = open.clone();
             let answered = move || {
-                // The browser may close the connection at any time, which is not a problem.
+                // The browser may close the connection at any time.
                 let _ = answer(&mut Limited { stream, end: Instant::now() + MAX_TIME }, page);
                 drop(open);
             };
@@ -91,7 +90,6 @@ fn serve(listener: &TcpListener, page: &'static [u8]) -> io::Result<ExitCode> {
     }
 }
 
-/// A connection that can be used until the time `end`.
 struct Limited {
     stream: TcpStream,
     end: Instant,
@@ -142,7 +140,6 @@ fn answer(stream: &mut (impl Read + Write), page: &[u8]) -> io::Result<()> {
     stream.flush()
 }
 
-/// Reads the head of a request, up to the blank line after it.
 fn read_head(stream: &mut impl Read) -> io::Result<Vec<u8>> {
     let (mut head, mut part) = (Vec::new(), [0; 1024]);
     while head.len() < MAX_HEAD && !head.windows(4).any(|end| end == b"\r\n\r\n") {
@@ -158,7 +155,6 @@ fn read_head(stream: &mut impl Read) -> io::Result<Vec<u8>> {
 mod tests {
     use super::*;
 
-    /// Returns the response to a request with this first line.
     fn ask(address: SocketAddr, line: &str) -> String {
         let mut stream = TcpStream::connect(address).unwrap();
         write!(stream, "{line}\r\nHost: localhost\r\n\r\n").unwrap();

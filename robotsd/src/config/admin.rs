@@ -1,5 +1,4 @@
 //! The settings of the admin interface, and the default paths of its socket and its local token.
-//! Commands use the same default paths.
 //!
 //! If a config has no `[admin]` table, the socket of the admin interface is in the runtime folder:
 //! `$RUNTIME_DIRECTORY` (set by systemd), else `$XDG_RUNTIME_DIR/robotsd`, else `/run/robotsd`. The
@@ -85,42 +84,34 @@ words! {
 }
 
 impl RawAdmin {
-    /// Returns the addresses of the interface, with their positions in the config.
     pub(super) fn addresses(&self) -> impl Iterator<Item = &Spanned<SocketAddr>> {
         self.address.iter().chain(self.listener.iter().map(|listener| &listener.address))
     }
 }
 
-/// Default port of the admin interface.
 pub(super) const PORT: u16 = 9145;
 
-/// The resolved settings of the admin interface, from `[admin]`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct AdminSettings {
     pub(crate) address: Option<SocketAddr>,
     pub(crate) socket: Option<PathBuf>,
     /// Values accepted in `Host` in addition to `localhost` and addresses, in lower case.
     pub(crate) hosts: Vec<String>,
-    /// Whether `socket` is the default socket, because the config sets neither an address nor a
-    /// socket. If the default socket cannot be opened, robotsd serves without it.
+    /// Whether the config sets neither an address nor a socket, so `socket` is the default socket.
+    /// If the default socket cannot be opened, robotsd serves without it.
     pub(crate) is_usual: bool,
-    /// The listeners of `[[admin.listener]]`.
     pub(crate) listeners: Vec<AdminListenerConfig>,
     pub(crate) rights: Arc<AdminRights>,
-    /// Path of the audit log; `None` if the config does not set it.
     pub(crate) audit: Option<PathBuf>,
 }
 
-/// An address of the admin interface, and what its clients may do.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct AdminListenerConfig {
     pub(crate) address: SocketAddr,
     /// `None` if the config does not set `access`. The access then depends on the tokens in the
     /// config: see [`AdminListenerConfig::access`].
     pub(crate) access: Option<AdminAccess>,
-    /// Certificates for TLS; `None` if the listener uses no TLS.
     pub(crate) certificates: Option<LiveCertificates>,
-    /// The authenticating proxy; `None` if `access` is not `proxy`.
     pub(crate) proxy: Option<AdminProxy>,
 }
 
@@ -132,15 +123,15 @@ pub(crate) struct AdminProxy {
 }
 
 impl AdminListenerConfig {
-    /// Returns the access of this listener. If the config does not set `access`, the result depends
-    /// on whether the config has tokens. A reload may change this.
+    /// If the config does not set `access`, the result depends on whether the config has tokens. A
+    /// reload may change this.
     pub(crate) fn access(&self, rights: &AdminRights) -> AdminAccess {
         match self.access {
             Some(access) => access,
             None if rights.asks_for_token => AdminAccess::Token,
-            // This can only be the address of `[admin]`, because additional listeners that other
-            // machines can reach always have an access. The config then sets `reach = "network"`,
-            // which permits everything.
+            // This can only be the address of `[admin]`: for an additional listener that other
+            // machines can reach, `access` is always set. If `[admin]` has such an address, it sets
+            // `reach = "network"`, which permits everything.
             None if is_open(self.address) => AdminAccess::Full,
             None => AdminAccess::TokenForChanges,
         }
@@ -155,13 +146,11 @@ impl AdminListenerConfig {
         !asks_clients && networks.any(|network| own.iter().any(|own| network.contains(*own)))
     }
 
-    /// Reports whether changes over this listener require the local token. The result is valid only
-    /// if the config has no tokens.
+    /// The result is valid only if the config has no tokens.
     fn takes_local_token(&self) -> bool {
         self.access(&AdminRights::default()) == AdminAccess::TokenForChanges
     }
 
-    /// Describes how clients can make changes through this listener.
     fn way(&self, rights: &AdminRights) -> String {
         let address = self.address;
         match (self.access(rights), rights.local_token().map(|local| local.file.display())) {
@@ -185,8 +174,8 @@ impl AdminSettings {
         usual_socket(path).map(Self::on_usual_socket)
     }
 
-    /// If the settings have neither an address nor a socket, adds the default socket for commands.
-    /// If there is no runtime folder, adds the default address.
+    /// If the settings have neither an address nor a socket, adds the default socket, or the
+    /// default address if there is no runtime folder. Commands can then connect.
     pub(super) fn on_usual_place(self, path: &Path) -> Self {
         if !self.has_no_place() {
             return self;
@@ -211,38 +200,33 @@ impl AdminSettings {
         self.address.map(|address| AdminListenerConfig { address, access: None, certificates: None, proxy: None })
     }
 
-    /// Returns the addresses of all TCP listeners.
     pub(super) fn addresses(&self) -> impl Iterator<Item = SocketAddr> {
         self.all_listeners().map(|listener| listener.address)
     }
 
-    /// Returns all TCP listeners: the address of `[admin]` and the additional listeners.
     pub(crate) fn all_listeners(&self) -> impl Iterator<Item = AdminListenerConfig> {
         self.command_listener().into_iter().chain(self.listeners.iter().cloned())
     }
 
-    /// Returns the local token if a listener accepts one. The file of the token is the first one in
-    /// `files`. This function does not read it.
+    /// Returns the local token if a listener accepts one. Does not read its file, which is the
+    /// first of `files`.
     pub(crate) fn local_token(&self, files: &[PathBuf]) -> Option<LocalToken> {
         let is_taken = self.all_listeners().any(|listener| listener.takes_local_token());
         let file = files.first().filter(|_| is_taken)?;
         Some(LocalToken::missing(file.clone(), "robotsd is starting, so try again"))
     }
 
-    /// Describes all ways to make changes, one line per address or socket.
     pub(crate) fn ways_to_change(&self, token_files: &[PathBuf]) -> Vec<String> {
         let rights = self.rights.with_local(self.local_token(token_files));
         let socket = self.socket.as_ref().map(|socket| format!("over the socket {}", socket.display()));
         socket.into_iter().chain(self.all_listeners().map(|listener| listener.way(&rights))).collect()
     }
 
-    /// Returns the default address of the admin interface.
     pub(crate) fn usual_address() -> SocketAddr {
         (Ipv4Addr::LOCALHOST, PORT).into()
     }
 }
 
-/// Resolves `[admin]`; `None` if it disables the interface.
 fn resolve(admin: &RawAdmin, folder: &Path) -> Result<Option<AdminSettings>, Fault> {
     if !admin.enabled {
         return Ok(None);
@@ -286,7 +270,6 @@ fn resolve(admin: &RawAdmin, folder: &Path) -> Result<Option<AdminSettings>, Fau
     Ok(Some(AdminSettings { address, socket, hosts, is_usual: false, listeners, rights, audit }))
 }
 
-/// Reports whether other machines can reach an address.
 pub(crate) fn is_open(address: SocketAddr) -> bool {
     !address.ip().to_canonical().is_loopback()
 }
@@ -298,8 +281,7 @@ fn in_the_clear(address: SocketAddr) -> String {
     )
 }
 
-/// Resolves a listener of `[[admin.listener]]`. A listener that other machines can reach is
-/// read-only unless configured otherwise.
+/// A listener that other machines can reach is read-only unless configured otherwise.
 fn further(listener: &RawAdminListener) -> Result<AdminListenerConfig, Fault> {
     let address = *listener.address.get_ref();
     let usual = is_open(address).then_some(AdminAccess::Read);
@@ -333,8 +315,8 @@ fn further(listener: &RawAdminListener) -> Result<AdminListenerConfig, Fault> {
 
 const FOR_PROXIES: &str = "\"from\" and \"user_header\" require access = \"proxy\"";
 
-/// Resolves `[admin]` for a server, with the certificates of the listeners. Processes other than
-/// the server do not need these certificates, and may not have the permission to read them.
+/// Resolves `[admin]` for a server, with the certificates of the listeners. Other processes may not
+/// have the permission to read these certificates.
 pub(super) fn served(admin: &RawAdmin, folder: &Path) -> Result<Option<AdminSettings>, Fault> {
     let Some(mut settings) = resolve(admin, folder)? else { return Ok(None) };
     for (raw, listener) in admin.listener.iter().zip(&mut settings.listeners) {
@@ -348,7 +330,6 @@ pub(super) fn served(admin: &RawAdmin, folder: &Path) -> Result<Option<AdminSett
     Ok(Some(settings))
 }
 
-/// Returns the path of the default socket of a server with this config.
 fn usual_socket(path: &Path) -> Option<PathBuf> {
     runtime_folders().into_iter().next().map(|folder| folder.join(format!("{}.sock", instance_name(path))))
 }
@@ -364,9 +345,8 @@ pub(crate) fn local_token_files(path: &Path, state: Option<&Path>) -> Vec<PathBu
     of_state.into_iter().chain(of_runtime).map(from_root).collect()
 }
 
-/// Returns the temporary path of a new socket, in a separate folder next to its final path. The
-/// temporary path has the same length in every process. Therefore, `config check` can find out that
-/// it is too long for a socket.
+/// Returns the temporary path of a new socket. It has the same length in every process, so `config
+/// check` can check whether it is too long for a socket.
 pub(crate) fn staging_socket(socket: &Path) -> PathBuf {
     socket.with_extension(format!("{:07}.new", std::process::id())).join("s")
 }

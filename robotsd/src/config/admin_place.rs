@@ -8,11 +8,9 @@ use http::uri::Authority;
 
 use super::admin::PORT;
 
-/// The address of the admin interface of a running robotsd.
 #[derive(Clone, Debug, PartialEq, Eq, derive_more::Display)]
 pub(crate) enum AdminPlace {
     Address(SocketAddr),
-    /// A loopback address, and the file with the local token for changes.
     #[display("{_0}")]
     Local(SocketAddr, TokenFile),
     #[display("{}", _0.display())]
@@ -37,7 +35,6 @@ impl AdminPlace {
     }
 }
 
-/// The file with the local token of a robotsd process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TokenFile {
     pub(crate) path: PathBuf,

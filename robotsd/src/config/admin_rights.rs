@@ -55,21 +55,19 @@ words! {
 }
 
 impl AdminRole {
-    /// Reports whether this role permits everything that `other` permits.
     pub(crate) const fn includes(self, other: Self) -> bool {
         self as u8 >= other as u8
     }
 }
 
-/// The tokens and users of the admin interface, with their permissions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct AdminRights {
     pub(crate) tokens: Vec<AdminToken>,
     /// The local token; `None` if no address accepts a local token. See
     /// [`local_token`](Self::local_token).
     pub(crate) local: Option<LocalToken>,
-    /// Whether a listener on a loopback address requires a token for all requests except probes if
-    /// it does not set `access`.
+    /// Whether a loopback listener that does not set `access` requires a token for all requests
+    /// except probes.
     pub(crate) asks_for_token: bool,
     users: Vec<(AdminUser, Grant)>,
 }
@@ -79,7 +77,7 @@ pub(crate) struct AdminRights {
 pub(crate) struct LocalToken {
     /// The file with the token. Only its owner can read it.
     pub(crate) file: PathBuf,
-    /// The token, or the reason why there is no token.
+    /// `Err` contains the reason why there is no token.
     pub(crate) token: Result<AdminToken, String>,
 }
 
@@ -90,7 +88,6 @@ pub(crate) struct AdminToken {
     pub(crate) grant: Grant,
 }
 
-/// How a user is identified: by user ID, by group ID, or by the name that a proxy sends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum AdminUser {
     Uid(u32),
@@ -99,7 +96,6 @@ pub(crate) enum AdminUser {
     Named(String),
 }
 
-/// The permissions of a client: its role, its sites, and the time when the permissions expire.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Grant {
     pub(crate) role: AdminRole,
@@ -108,32 +104,29 @@ pub(crate) struct Grant {
 }
 
 impl AdminRights {
-    /// Returns the token with this hash, which may be the local token.
     pub(crate) fn token(&self, hash: &[u8; 32]) -> Option<&AdminToken> {
         let local = self.local_token().and_then(|local| local.token.as_ref().ok());
         self.tokens.iter().chain(local).find(|token| token.has_hash(hash))
     }
 
-    /// Reports whether this is the hash of the local token, and whether the local token is ignored
-    /// because the config has tokens. Commands also send the local token in this case, because they
-    /// do not know the tokens in the config.
+    /// Reports whether this is the hash of a local token that is ignored because the config has
+    /// tokens. Commands send the local token even then, because they do not know the tokens in the
+    /// config.
     pub(crate) fn ignores(&self, hash: &[u8; 32]) -> bool {
         let local = self.local.as_ref().filter(|_| !self.tokens.is_empty());
         local.is_some_and(|local| local.token.as_ref().is_ok_and(|token| token.has_hash(hash)))
     }
 
-    /// Returns a copy with this local token.
     pub(crate) fn with_local(&self, local: Option<LocalToken>) -> Self {
         Self { local, ..self.clone() }
     }
 
-    /// Returns the local token. It is valid only if the config has no tokens.
+    /// The local token is valid only if the config has no tokens.
     pub(crate) fn local_token(&self) -> Option<&LocalToken> {
         self.local.as_ref().filter(|_| self.tokens.is_empty())
     }
 
-    /// Returns the reason why no changes can be made over a loopback address; `None` if changes can
-    /// be made.
+    /// Returns the reason why no changes can be made over a loopback address.
     pub(crate) fn problem(&self) -> Option<String> {
         let why = self.local_token()?.token.as_ref().err()?;
         Some(format!(
@@ -141,7 +134,6 @@ impl AdminRights {
         ))
     }
 
-    /// Returns the permissions of the first user in `users` that matches a user of the config.
     pub(crate) fn user(&self, users: &[AdminUser]) -> Option<&Grant> {
         let is_it = |known: &AdminUser, user: &AdminUser| match (known, user) {
             (AdminUser::Named(pattern), AdminUser::Named(name)) => fits(pattern, name),
@@ -150,7 +142,6 @@ impl AdminRights {
         users.iter().find_map(|user| self.users.iter().find(|(known, _)| is_it(known, user))).map(|(_, grant)| grant)
     }
 
-    /// Reports whether the config lists users of the Unix socket.
     pub(crate) fn has_local_users(&self) -> bool {
         self.users.iter().any(|(user, _)| !matches!(user, AdminUser::Named(_)))
     }
@@ -165,25 +156,23 @@ impl AdminToken {
 }
 
 impl LocalToken {
-    /// Creates a local token from the content of its file.
+    /// `token` is the content of `file`.
     pub(crate) fn new(file: PathBuf, token: &str) -> Self {
         let (name, hash) = ("local".to_owned(), hmac_sha256::Hash::hash(token.as_bytes()));
         Self { file, token: Ok(AdminToken { name, hash, grant: Grant::everywhere(AdminRole::Admin) }) }
     }
 
-    /// Creates a local token that cannot be used. `why` is the reason.
+    /// Creates a local token that cannot be used.
     pub(crate) fn missing(file: PathBuf, why: impl Into<String>) -> Self {
         Self { file, token: Err(why.into()) }
     }
 }
 
 impl Grant {
-    /// Returns a grant of a role for every site. The grant never expires.
     pub(crate) fn everywhere(role: AdminRole) -> Self {
         Self { role, sites: ["*".to_owned()].into(), until: None }
     }
 
-    /// Returns a copy of the grant whose role is at most `role`.
     pub(crate) fn at_most(&self, role: AdminRole) -> Self {
         let role = if role.includes(self.role) { self.role } else { role };
         Self { role, ..self.clone() }
@@ -193,8 +182,7 @@ impl Grant {
         self.until.is_some_and(|until| until <= now)
     }
 
-    /// Reports whether the grant covers a site. If `site` is `None`, reports whether the grant
-    /// covers every site.
+    /// If `site` is `None`, reports whether the grant covers every site.
     pub(crate) fn covers(&self, site: Option<&str>) -> bool {
         let is_covered = |pattern: &String| match site {
             None => pattern == "*",
@@ -207,7 +195,7 @@ impl Grant {
     }
 }
 
-/// Formats the grant for messages about refused requests: `operate for "shop", "blog-*"`.
+/// For example `operate for "shop", "blog-*"`.
 impl fmt::Display for Grant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.role.as_str())?;

@@ -1,5 +1,4 @@
-//! The settings of the board: whether it is enabled, whether robotsd sees every request for
-//! robots.txt, and how long it keeps data.
+//! The settings of the board of crawlers.
 
 use std::num::NonZeroUsize;
 use std::time::Duration;
@@ -22,28 +21,25 @@ tables! {
     }
 }
 
-/// Length of a day, in seconds.
 const DAY: u64 = 86_400;
 
 /// Maximum of `keep_days`: almost eleven years.
 const MAX_DAYS: u64 = 4000;
 
-/// The settings of the board of crawlers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BoardConfig {
     /// Whether every request for robots.txt reaches one of the processes that serve the sites.
     pub(crate) sees_all: bool,
-    /// Number of processes that serve the sites, including this one.
+    /// Includes this process.
     pub(crate) replicas: NonZeroUsize,
     /// How long hourly counts are kept. Afterwards, they are merged into daily counts.
     pub(crate) keep: Duration,
-    /// How long daily counts are kept. This is at least as long as hourly counts are kept.
+    /// Hourly counts are never kept longer than daily counts.
     pub(crate) keep_days: Duration,
     /// Maximum total size of the board's files, in bytes.
     pub(crate) size: u64,
 }
 
-/// Resolves the settings; `None` if the board is disabled.
 pub(super) fn resolve(board: &RawBoard) -> Result<Option<BoardConfig>, Fault> {
     let keep = board.keep.get_ref().0;
     let days = *board.keep_days.get_ref();

@@ -11,31 +11,27 @@ use tower_robots::check::Severity;
 
 use crate::render::{FoundProblem, complain_at, printable};
 
-/// The error for a refused config file, with all problems that were found in it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ConfigError {
     pub(crate) path: String,
-    /// The reason why the file could not be read; `None` if it could be read.
     pub(crate) unreadable: Option<String>,
-    /// The problems in the order of the file; not empty if the file could be read.
+    /// In the order of the file; not empty if the file could be read.
     pub(crate) problems: Vec<FoundProblem>,
     /// The command that shows every problem of the file.
     pub(crate) command: &'static str,
 }
 
-/// A problem with a value of a config. Its position is a range of bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Fault {
     pub(crate) span: Range<usize>,
     pub(crate) message: String,
-    /// The correction; `None` if the message already contains the correction.
+    /// `None` if the message already contains the correction.
     pub(crate) help: Option<String>,
     /// Name of the affected site, if other sites may have the same problem.
     pub(crate) site: Option<String>,
 }
 
-/// The problems that were found in a config. Resolving continues after a problem, because all
-/// problems are reported together.
+/// Resolving continues after a problem, because all problems are reported together.
 #[derive(Debug, Default)]
 pub(crate) struct Faults(pub(super) Vec<Fault>);
 
@@ -52,19 +48,18 @@ impl ConfigError {
         Self::without_place(format!("{path}: the config file cannot be read: {error}{help}"))
     }
 
-    /// Creates an error without a position, from a message that contains the path of the file.
+    /// `message` must contain the path of the file.
     pub(crate) fn without_place(message: impl ToString) -> Self {
         Self { unreadable: Some(message.to_string()), ..Self::default() }
     }
 
-    /// Creates an error from problems in TOML source; `faults` must not be empty.
+    /// `faults` must not be empty.
     pub(crate) fn at(path: &Path, text: &str, faults: Vec<Fault>) -> Self {
         let name = path.to_string_lossy();
         Self::with(path, text, faults, |fault| fault.diagnostic(Severity::Error, &name, text))
     }
 
-    /// Creates an error like [`at`](Self::at), but uses the function `shown` to create the
-    /// diagnostics.
+    /// Like [`at`](Self::at), but creates the diagnostics with `shown`.
     pub(super) fn with(
         path: &Path,
         text: &str,
@@ -80,14 +75,12 @@ impl ConfigError {
         Self { path: path.to_string_lossy().into_owned(), problems, command: "config check", ..Self::default() }
     }
 
-    /// Prints every problem to stderr, with the affected line of the file.
     pub(crate) fn complain(&self) {
         self.unreadable.iter().for_each(|message| crate::exit::complain(message));
         complain_at(&self.problems);
     }
 }
 
-/// Displays the error on one line: the first problem, and the number of other problems.
 impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { path, unreadable, problems, command, .. } = self;
@@ -129,8 +122,8 @@ impl Fault {
         Self { site: Some(site.to_owned()), ..self }
     }
 
-    /// Creates an error about a value that the library refused. The position of the error is that
-    /// of the value `refused` in `values`.
+    /// Creates an error about the value `refused`, which `tower_robots` does not accept. The
+    /// position of the error is the position of this value in `values`.
     pub(super) fn of_value(values: &[Spanned<String>], refused: &str, error: &dyn std::error::Error) -> Self {
         let value = values.iter().find(|value| value.get_ref() == refused);
         Self::new(value.map_or(0..0, Spanned::span), error.to_string())
@@ -147,7 +140,6 @@ impl Fault {
     }
 }
 
-/// A value with a position in the file, for errors about the value.
 pub(crate) trait Placed {
     fn fault(&self, message: impl Into<String>) -> Fault;
 }
@@ -158,22 +150,18 @@ impl<T> Placed for Spanned<T> {
     }
 }
 
-/// Parses a string of the config, or returns an error at its position.
 pub(crate) fn parsed<T: FromStr<Err: fmt::Display>>(text: &Spanned<String>) -> Result<T, Fault> {
     text.get_ref().parse().map_err(|error: T::Err| text.fault(error.to_string()))
 }
 
 impl Faults {
-    /// Returns the value of `result`. If `result` is an error, adds the error to the problems and
-    /// returns `None`.
+    /// If `result` is an error, adds the error to the problems and returns `None`.
     pub(super) fn keep<T>(&mut self, result: Result<T, Fault>) -> Option<T> {
         result.map_err(|fault| self.push(fault)).ok()
     }
 
-    /// Returns the values of all results. If some results are errors, adds all of these errors to
-    /// the problems and returns `None`.
+    /// If some results are errors, adds all of these errors to the problems and returns `None`.
     pub(super) fn keep_all<T>(&mut self, results: impl IntoIterator<Item = Result<T, Fault>>) -> Option<Vec<T>> {
-        // The results are collected first, because the errors of all results must be added.
         let results: Vec<_> = results.into_iter().map(|result| self.keep(result)).collect();
         results.into_iter().collect()
     }
@@ -183,10 +171,8 @@ impl Faults {
     }
 }
 
-/// Default path of the config.
 pub(crate) const USUAL_CONFIG: &str = "/etc/robotsd/robotsd.toml";
 
-/// Environment variable that contains the path of the config.
 pub(crate) const CONFIG_VARIABLE: &str = "ROBOTSD_CONFIG";
 
 /// The config argument of a command that needs a config.
@@ -208,14 +194,10 @@ impl ConfigArgument {
     }
 }
 
-/// Returns the path in `ROBOTSD_CONFIG`; `None` if the variable is empty or not set.
 pub(crate) fn config_of_environment() -> Option<PathBuf> {
     std::env::var_os(CONFIG_VARIABLE).filter(|path| !path.is_empty()).map(PathBuf::from)
 }
 
-/// Returns the path of the config for a command that can run without a config. If neither the
-/// command line nor the environment contains a path, and a file exists at the default path, returns
-/// the default path.
 pub(crate) fn config_if_any(named: Option<&Path>) -> Option<PathBuf> {
     let usual = || Some(PathBuf::from(USUAL_CONFIG)).filter(|path| path.exists());
     named.map(Path::to_path_buf).or_else(config_of_environment).or_else(usual)

@@ -30,7 +30,7 @@ use crate::store::StoreSettings;
 use crate::upstream::UpstreamLimits;
 use crate::webhooks::HookSettings;
 
-/// Allowed range of the number of workers. Few machines have more CPU cores than the maximum.
+/// Few machines have more CPU cores than the maximum.
 const WORKERS: RangeInclusive<NonZeroUsize> = NonZeroUsize::MIN..=NonZeroUsize::new(1024).unwrap();
 
 tables! {
@@ -74,58 +74,42 @@ impl Document for RawConfig {
 }
 
 impl RawConfig {
-    /// Returns the mode of a site for requests that match no exception.
     pub(super) fn mode_of(&self, site: &RawSite) -> Mode {
         site.enforcement.mode.unwrap_or(self.mode)
     }
 
-    /// Returns the action for impostors, and the identity check that exemptions require.
     pub(super) fn identity_rules(&self) -> (Impostors, IdentityNeeded) {
         self.identity.as_ref().map(|identity| (*identity.impostors.get_ref(), identity.needed)).unwrap_or_default()
     }
 }
 
-/// A valid config.
 #[derive(Debug)]
 pub(crate) struct Config {
-    /// The joined content of the config file and of its included files. It is used to compare
-    /// configs.
+    /// Includes the content of the included files.
     pub(crate) text: Arc<str>,
-    /// The files whose content `text` contains.
     pub(crate) parts: Parts,
     pub(crate) included: Included,
-    /// The tables that [`Config::review`] examines.
     pub(crate) reviewable: Option<Arc<Reviewable>>,
-    /// Number of threads that serve requests.
     pub(crate) workers: NonZeroUsize,
     pub(crate) listeners: Vec<ListenerConfig>,
     pub(crate) sites: Vec<SiteConfig>,
-    /// Directory that keeps accepted versions, pending versions and the kill switch across
-    /// restarts.
+    /// Keeps accepted versions, pending versions and the kill switch across restarts.
     pub(crate) state_dir: Option<PathBuf>,
-    /// Position of `state_dir` in `text`.
+    /// Position in `text`.
     pub(crate) state_dir_span: Range<usize>,
-    /// The gate settings that all sites share, which do not include the expectations of each site;
-    /// `None` if the gate is disabled.
+    /// Does not include the expectations of each site. `None` if the gate is disabled.
     pub(crate) gate: Option<Gate>,
-    /// Sources of registry rows in addition to the built-in rows.
     pub(crate) registry: RegistrySources,
-    /// Hashes of versions of the published registry that are accepted in any case, even if they
-    /// change too much.
+    /// Versions of the published registry that are accepted even if they change too much.
     pub(crate) registry_accept: Vec<VersionHashPrefix>,
-    /// Position of `registry_extra` in `text`.
+    /// Position in `text`.
     pub(crate) registry_extra_span: Range<usize>,
-    /// How the senders of requests are verified; `None` if they are not verified.
+    /// `None` if the senders of requests are not verified.
     pub(crate) identity: Option<IdentityConfig>,
-    /// The admin interface; `None` if it is disabled.
     pub(crate) admin: Option<AdminSettings>,
-    /// Webhooks that report events.
     pub(crate) notify: Vec<Arc<HookSettings>>,
-    /// The settings of the board; `None` if it is disabled.
     pub(crate) board: Option<BoardConfig>,
-    /// The fleet that this process belongs to, if any.
     pub(crate) fleet: Option<FleetSettings>,
-    /// Whether `[fleet]` lists replicas.
     pub(crate) has_replicas: bool,
     /// The store that several processes use to count crawlers' requests together; `None` if each
     /// process counts separately.
@@ -137,27 +121,26 @@ pub(crate) struct Config {
     /// number of file descriptors that the process may open.
     pub(crate) connections: Option<usize>,
     pub(crate) edge: EdgeLimits,
-    /// Maximum time of each step of a new process that `robotsd upgrade` starts.
+    /// Maximum time of each step of an upgrade with `robotsd upgrade`.
     pub(crate) upgrade: Duration,
     pub(crate) upstream: UpstreamLimits,
     pub(crate) log: LogConfig,
 }
 
 impl Config {
-    /// Returns a diagnostic at a range of bytes in `text`.
     pub(crate) fn diagnostic(&self, severity: Severity, span: &Range<usize>, message: &str) -> FoundProblem {
         self.parts.diagnostic(severity, &self.text, &Fault::new(span.clone(), message))
     }
 }
 
-/// The parts of a config file that the review examines.
+/// The tables of a config file that [`Config::review`] examines.
 ///
 /// The [review](super::review) is not part of loading a config, because it reads further files, and
 /// their file system may hang.
 pub(crate) struct Reviewable {
     /// The file without the sites that have problems.
     pub(super) file: RawConfig,
-    /// The names of all sites in the file, including sites with problems.
+    /// Includes sites with problems.
     pub(super) names: Vec<String>,
     /// Paths of the keys that could not be read. `site.?` and `listener.?` stand for sites and
     /// listeners with problems.

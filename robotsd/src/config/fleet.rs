@@ -34,18 +34,16 @@ const DEADLINE: Duration = Duration::from_millis(500);
 /// Maximum length of the names of fleets and replicas, in characters.
 const MAX_NAME_LENGTH: usize = 64;
 
-/// The settings of a process that belongs to a fleet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FleetSettings {
     pub(crate) name: String,
-    /// Name of this replica.
     pub(crate) replica: String,
     pub(crate) store: StoreSettings,
 }
 
 impl FleetSettings {
-    /// Resolves the settings; `None` if `[fleet]` has no name. If `[fleet]` contains no store, the
-    /// store of `[rate]` is used.
+    /// `None` if `[fleet]` has no name. If `[fleet]` contains no store, the store of `[rate]` is
+    /// used.
     pub(super) fn resolve(file: &RawFleet, rate: Option<&StoreSettings>, folder: &Path) -> Result<Option<Self>, Fault> {
         let RawFleet { name, replica, store, cluster, password_file, ca, .. } = file;
         let named = NamedStore { store, is_cluster: *cluster, password_file, ca }.resolve(folder)?;
@@ -78,9 +76,8 @@ impl FleetSettings {
     }
 }
 
-/// Reads the addresses of the replicas, and finds out whether `[fleet]` has a name. Reads only
-/// `[fleet]`, because commands must reach the replicas even if another part of the config has
-/// errors.
+/// Returns whether `[fleet]` has a name, and the addresses of the replicas. Reads only `[fleet]`,
+/// because commands must reach the replicas even if other tables of the config have errors.
 pub(crate) fn replicas(path: &Path) -> Result<(bool, Vec<AdminPlace>), ConfigError> {
     tables! {
         Part {
@@ -105,8 +102,7 @@ pub(crate) fn replicas(path: &Path) -> Result<(bool, Vec<AdminPlace>), ConfigErr
     }
 }
 
-/// Parses the address of a replica. Unix sockets are refused, because other machines cannot reach
-/// them.
+/// Unix sockets are refused, because other machines cannot reach them.
 fn place(replica: &Spanned<String>) -> Result<AdminPlace, Fault> {
     match parsed(replica)? {
         AdminPlace::Socket(_) => Err(replica.fault(
@@ -117,7 +113,6 @@ fn place(replica: &Spanned<String>) -> Result<AdminPlace, Fault> {
     }
 }
 
-/// Returns the hosts and ports of the replicas, and adds an error for each invalid address.
 pub(super) fn hosts(fleet: &RawFleet, faults: &mut Faults) -> Vec<(String, u16)> {
     let places: Vec<_> = fleet.replicas.iter().filter_map(|replica| faults.keep(place(replica))).collect();
     places.iter().filter_map(AdminPlace::host_and_port).collect()

@@ -35,20 +35,17 @@ tables! {
     }
 }
 
-/// How robotsd verifies that a request comes from the crawler that it names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct IdentityConfig {
     /// The action for impostors. The mode of each site limits this action.
     pub(crate) impostors: Impostors,
     /// Maximum time that a request waits for the reverse DNS look-up of its client address.
     pub(crate) wait: Duration,
-    /// Whether the host names of client addresses are looked up (reverse DNS).
     pub(crate) rdns: bool,
-    /// DNS resolvers. If the list is empty, the system's resolvers are used.
+    /// If the list is empty, the system's resolvers are used.
     pub(crate) resolvers: Vec<SocketAddr>,
     /// URLs of key directories, in addition to the key directories in the registry.
     pub(crate) directories: Vec<String>,
-    /// Components that signatures of requests must cover.
     pub(crate) require_components: Vec<RequiredComponent>,
     /// URLs of published lists, each with the path of the operator's copy of the list.
     pub(crate) lists: Vec<(String, PathBuf)>,
@@ -93,7 +90,7 @@ fn resolver(text: &Spanned<String>) -> Result<SocketAddr, Fault> {
     })
 }
 
-/// Parses the address of a resolver, with or without a port.
+/// The port may be missing.
 pub(crate) fn resolver_address(text: &str) -> Option<SocketAddr> {
     let without_port = text.parse::<IpAddr>().map(|address| SocketAddr::new(address, DNS_PORT));
     without_port.ok().or_else(|| text.parse().ok())

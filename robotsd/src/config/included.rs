@@ -10,8 +10,7 @@
 //!    first start), these files are refused. The port of a host does not matter.
 //!
 //! **The content of these files is appended to the content of the config.** Every span in the
-//! settings is therefore a position in the joined text. If two configs are compared, the sites in
-//! their included files are compared, too.
+//! settings is therefore a position in the joined text.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -57,30 +56,26 @@ const MAX_BYTES: u64 = 64 * 1024 * 1024;
 /// The last good copies. Each key is the path of a file, spelled as in `include`.
 pub(crate) type GoodCopies = BTreeMap<String, String>;
 
-/// The included files of a config.
 #[derive(Debug, Default)]
 pub(crate) struct Included {
     pub(crate) patterns: Vec<IncludePattern>,
-    /// Paths of all files that match a pattern.
     pub(crate) paths: Vec<PathBuf>,
-    /// The content that is used for each file.
+    /// The current content of each file or its last good copy.
     pub(crate) good: GoodCopies,
     pub(crate) refused: Vec<RefusedFile>,
 }
 
-/// An included file that is refused. `Display` writes one line for the log and the status.
+/// `Display` writes one line for the log and the status.
 #[derive(Clone, Debug, derive_more::Display)]
 #[display("{}: {error}", self.outcome())]
 pub(crate) struct RefusedFile {
     pub(crate) path: String,
     pub(crate) error: ConfigError,
-    /// Whether the last good copy of the file is used. Otherwise, the sites of the file are not
-    /// served.
+    /// If `false`, the sites of the file are not served.
     pub(crate) is_kept: bool,
 }
 
 impl RefusedFile {
-    /// Describes what is served instead of the file.
     pub(crate) fn outcome(&self) -> String {
         let served = if self.is_kept {
             "the last good copy of this file is used instead"
@@ -91,11 +86,9 @@ impl RefusedFile {
     }
 }
 
-/// A pattern in `include`. It consists of a folder and a pattern for the names of files in this
-/// folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct IncludePattern {
-    /// The path of the pattern as written in the config.
+    /// As in the config.
     written: PathBuf,
     pub(crate) folder: PathBuf,
     name: String,
@@ -125,8 +118,7 @@ impl IncludePattern {
         self.folder.join(&self.name)
     }
 
-    /// Reports whether a file with this name matches the pattern. Names that begin with a dot never
-    /// match, because editors use them for temporary files.
+    /// Names that begin with a dot never match, because editors use them for temporary files.
     pub(crate) fn fits(&self, name: &str) -> bool {
         !name.starts_with('.') && fits(&self.name, name)
     }
@@ -142,7 +134,6 @@ impl IncludePattern {
     }
 }
 
-/// Parses the `include` patterns of a config, and adds an error for each invalid one.
 pub(super) fn patterns(include: &[Spanned<PathBuf>], config: &Path, faults: &mut Faults) -> Vec<IncludePattern> {
     include.iter().filter_map(|written| faults.keep(IncludePattern::of(written, config))).collect()
 }
@@ -158,10 +149,9 @@ pub(super) fn roots(written: &[Spanned<PathBuf>], config: &Path) -> Arc<[PathBuf
 /// copy.
 #[derive(Debug)]
 pub(super) struct IncludedFile {
-    /// The path of the file, spelled as in `include`.
+    /// Path spelled as in `include`.
     name: String,
     path: PathBuf,
-    /// The folders that paths in the file may point into, in addition to the file's own folder.
     roots: Arc<[PathBuf]>,
     now: Result<String, ConfigError>,
     kept: Option<String>,
@@ -169,9 +159,9 @@ pub(super) struct IncludedFile {
 
 /// Finds the files that a config includes, in the order of their names, with their last good
 /// copies. The last good copies come from `served` or, if `served` is `None`, from the state
-/// directory. If a folder cannot be listed, each file with a last good copy is returned as an
-/// unreadable file. If there are no copies either, the pattern itself is returned as an unreadable
-/// file.
+/// directory. If a folder cannot be listed, each of its files with a last good copy is returned as
+/// an unreadable file. If there are no copies either, the pattern itself is returned as an
+/// unreadable file.
 pub(super) fn find(config: &Path, text: &str, served: Option<&GoodCopies>) -> Vec<IncludedFile> {
     tables! {
         Part {
@@ -230,11 +220,10 @@ pub(super) fn find(config: &Path, text: &str, served: Option<&GoodCopies>) -> Ve
 #[derive(Debug)]
 pub(crate) struct StatePlace {
     pub(crate) folder: Option<PathBuf>,
-    /// Path of the audit log.
+    pub(crate) socket: Option<PathBuf>,
     pub(crate) audit: Option<PathBuf>,
     /// Name of this replica in the audit log.
     pub(crate) replica: String,
-    /// The names of the sites.
     pub(crate) sites: Vec<String>,
 }
 
@@ -257,16 +246,18 @@ impl StatePlace {
         if let (None, Some(fault)) = (&folder, faults.into_iter().next()) {
             return Err(fault.at(path, &text));
         }
-        let audit = admin.and_then(|admin| admin.audit).map(|audit| of_config.join(audit.get_ref()));
+        let (socket, audit) = admin.map_or((None, None), |admin| (admin.socket, admin.audit));
+        let in_config = |path: Spanned<PathBuf>| of_config.join(path.get_ref());
+        let (socket, audit) = (socket.map(in_config), audit.map(in_config));
         let audit = audit::place(audit, folder.as_deref());
         let replica = fleet.and_then(|fleet| fleet.replica).map_or_else(audit::machine, Spanned::into_inner);
         let files = find(path, &text, None);
-        // The names of sites in refused files are included: names come from the last good copies
-        // and from the readable parts of the current files.
+        // Sites in refused files are included: their names come from the last good copies and from
+        // the readable parts of the current files.
         let texts = files.iter().flat_map(|file| file.now.iter().chain(&file.kept));
         let included = texts.filter_map(|text| partial_parse::read::<Part>(text).ok()).flat_map(|(part, _)| part.site);
         let names = site.into_iter().chain(included).map(|site| site.0);
-        Ok(Self { folder, audit, replica, sites: names.filter(|name| misleading(name).is_none()).collect() })
+        Ok(Self { folder, socket, audit, replica, sites: names.filter(|name| misleading(name).is_none()).collect() })
     }
 }
 
@@ -323,7 +314,6 @@ pub(super) fn is_inside(folder: &Path, path: &Path) -> bool {
     is_below && fs::canonicalize(there).is_ok_and(|there| there.starts_with(&folder))
 }
 
-/// Returns the problems of a file that do not depend on other files.
 fn faults_of(path: &Path, text: &str, roots: &[PathBuf]) -> Vec<Fault> {
     let ReadText { document, mut faults, mut paths, .. } = reader::read_on::<SitesFile>(text);
     let Some(SitesFile { site }) = document.filter(|_| faults.is_empty()) else { return faults };
@@ -346,8 +336,8 @@ fn faults_of(path: &Path, text: &str, roots: &[PathBuf]) -> Vec<Fault> {
     faults
 }
 
-/// Returns an error if the path is neither in `folder`, the folder of its file, nor in one of the
-/// `roots`.
+/// Returns an error if `path` is neither in `folder` nor in one of the `roots`. `folder` is the
+/// folder of the file that contains the path.
 fn leads_out(folder: &Path, roots: &[PathBuf], span: Range<usize>, path: &Path) -> Option<Fault> {
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
     if is_inside(folder, path) || roots.iter().any(|root| is_inside(root, path)) {
@@ -373,8 +363,8 @@ pub(super) fn robots_outside(site: &SiteConfig, at: usize, parts: &Parts, roots:
     }
 }
 
-/// The content that is used for an included file. If the current content is not used, also contains
-/// the error in the current content.
+/// The content that is used for an included file, and the error in its current content if the
+/// current content is not used.
 pub(super) struct ChosenText<'f> {
     file: &'f IncludedFile,
     text: Option<&'f str>,
@@ -390,8 +380,8 @@ impl<'f> ChosenText<'f> {
         }
     }
 
-    /// Refuses the content that is currently chosen for the file. The last good copy replaces the
-    /// current content. If the last good copy is refused, too, no content is used for the file.
+    /// The last good copy replaces the current content. If the last good copy is refused, too, no
+    /// content is used for the file.
     pub(super) fn refuse(&mut self, config: &Path, error: ConfigError) {
         let before = self.text.take();
         let error = ConfigError { path: config.to_string_lossy().into_owned(), ..error };
@@ -402,7 +392,6 @@ impl<'f> ChosenText<'f> {
         self.is_examined = false;
     }
 
-    /// Refuses the chosen content if it has problems that do not depend on other files.
     pub(super) fn examine(&mut self, config: &Path) {
         while let Some(text) = self.text.filter(|_| !mem::replace(&mut self.is_examined, true)) {
             let faults = faults_of(&self.file.path, text, &self.file.roots);
@@ -413,12 +402,10 @@ impl<'f> ChosenText<'f> {
     }
 }
 
-/// Joins the content of a config with the content that is used for its included files.
 pub(super) fn join(path: &Path, text: &Arc<str>, chosen: &[ChosenText<'_>]) -> (Arc<str>, Parts) {
     Parts::join(path, text, chosen.iter().map(|chosen| (&*chosen.file.path, chosen.text)))
 }
 
-/// Joins the text of a config with the last good copies of all files.
 pub(super) fn join_copies(path: &Path, text: &Arc<str>, files: &[IncludedFile]) -> Arc<str> {
     Parts::join(path, text, files.iter().map(|file| (&*file.path, file.kept.as_deref()))).0
 }
@@ -435,8 +422,8 @@ impl Included {
         included
     }
 
-    /// Writes the content that is used for each file to a state directory. After a restart, this
-    /// content replaces a file that has become unusable. Blocks.
+    /// Saves the content that is in use for each included file. After a restart, the saved content
+    /// replaces a file that has become unusable. `state` is the state directory. Blocks.
     pub(crate) fn keep(&self, state: &Path) -> io::Result<()> {
         let path = state.join(KEPT);
         if self.patterns.is_empty() {
@@ -465,9 +452,9 @@ struct Claim<'s> {
 }
 
 impl<'s> Claim<'s> {
-    /// Returns the value that only one file may contain. This is a name as it is written, or a host
-    /// without its port, normalized in the same way as the hosts of requests. `None` if the host is
-    /// invalid. Another function reports an invalid host.
+    /// Returns the value that only one file may contain: a name as it is written, or a host without
+    /// its port, normalized in the same way as the hosts of requests. `None` if the host is
+    /// invalid, which is reported elsewhere.
     fn owned(&self) -> Option<(&'static str, Cow<'s, str>)> {
         if self.kind == "name" || self.text == "*" {
             return Some((self.kind, self.text.into()));
@@ -478,12 +465,11 @@ impl<'s> Claim<'s> {
     }
 }
 
-/// Conflicts between files that contain the same site name or host.
 #[derive(Default)]
 pub(super) struct Disputes {
     /// Positions of the names and hosts that conflict with an earlier one.
     pub(super) places: HashSet<Range<usize>>,
-    /// Errors about the conflicts. The position of each error is the refused name or host.
+    /// The position of each error is the refused name or host.
     pub(super) faults: Vec<Fault>,
 }
 
@@ -504,8 +490,8 @@ pub(super) fn disputes(sites: &[Spanned<RawSite>], parts: &Parts, files: &[Inclu
             _ => disputes.faults.push(second.lost_to(first, parts)),
         }
     }
-    // If a value belongs to no file, the conflict is reported only if no file was refused in this
-    // round, because a refusal may resolve the conflict.
+    // Conflicts about names and hosts that belong to no file are reported only if there are no
+    // other conflicts, because refusing a file may resolve them.
     if disputes.faults.is_empty() {
         disputes.faults = open;
     }
@@ -535,7 +521,7 @@ fn disputed_claims<'s>(
 }
 
 impl Claim<'_> {
-    /// Reports whether the last good copy of this file contains the same name or host.
+    /// Reports whether the last good copy of the file already contains this name or host of a site.
     fn was_in_force(self, files: &[IncludedFile]) -> bool {
         let Some(kept) = self.part.checked_sub(1).and_then(|file| files[file].kept.as_deref()) else { return false };
         let Ok(kept) = reader::read::<SitesFile>(kept) else { return false };

@@ -20,13 +20,11 @@ use crate::render::FoundProblem;
 pub(crate) struct Parts(Vec<(PathBuf, Range<usize>)>);
 
 impl Parts {
-    /// Creates the parts of a single file.
     pub(super) fn one(path: &Path, text: &str) -> Self {
         Self(vec![(path.to_owned(), 0..text.len())])
     }
 
-    /// Joins the content of a config and of the files that it includes. If no content is used for
-    /// an included file, the file gets an empty range.
+    /// If no content is used for an included file, the file gets an empty range.
     pub(super) fn join<'t>(
         path: &Path,
         text: &Arc<str>,
@@ -48,13 +46,12 @@ impl Parts {
         (joined.into(), parts)
     }
 
-    /// Returns the index of the file that contains the byte at this offset. The config has index 0.
+    /// The config has index 0.
     pub(super) fn of(&self, octet: usize) -> usize {
         let before = self.0.partition_point(|(_, range)| range.start <= octet);
         self.0[..before].iter().rposition(|(_, range)| !range.is_empty()).unwrap_or(0)
     }
 
-    /// Returns the paths of all files, in the order of their indices.
     pub(super) fn paths(&self) -> impl Iterator<Item = &Path> {
         self.0.iter().map(|(path, _)| &**path)
     }
@@ -63,13 +60,11 @@ impl Parts {
         &self.0[number].0
     }
 
-    /// Returns the folder of the file that contains the byte at this offset. Paths in the file are
-    /// relative to this folder.
+    /// Paths in the file at this offset are relative to this folder.
     pub(super) fn folder(&self, octet: usize) -> &Path {
         self.path(self.of(octet)).parent().unwrap_or(Path::new(""))
     }
 
-    /// Converts a problem to a diagnostic, which contains the file and the line.
     pub(crate) fn diagnostic(&self, severity: Severity, text: &str, fault: &Fault) -> FoundProblem {
         let (path, range) = &self.0[self.of(fault.span.start)];
         let span = fault.span.start.saturating_sub(range.start)..fault.span.end.saturating_sub(range.start);
@@ -77,7 +72,6 @@ impl Parts {
         Fault { span, ..fault.clone() }.diagnostic(severity, &path.to_string_lossy(), text)
     }
 
-    /// Groups problems by the index of the file that contains them.
     pub(super) fn errors(&self, text: &str, faults: Vec<Fault>) -> BTreeMap<usize, ConfigError> {
         let mut by_part: BTreeMap<usize, Vec<Fault>> = BTreeMap::new();
         for fault in faults {
@@ -86,7 +80,7 @@ impl Parts {
         by_part.into_iter().map(|(part, faults)| (part, self.error(text, faults))).collect()
     }
 
-    /// Creates an error from problems in the joined text; `faults` must not be empty.
+    /// `faults` must not be empty.
     pub(super) fn error(&self, text: &str, faults: Vec<Fault>) -> ConfigError {
         ConfigError::with(self.path(0), text, faults, |fault| self.diagnostic(Severity::Error, text, fault))
     }

@@ -11,7 +11,6 @@ pub(crate) enum Kind {
     Size,
     /// A whole number. The value in parentheses is the minimum.
     Number(u64),
-    /// True or false.
     Flag,
     Date,
     /// One of several strings.
@@ -24,7 +23,6 @@ pub(crate) enum Kind {
     Either(Vec<Kind>),
 }
 
-/// A key of a table.
 pub(crate) struct Key {
     pub(crate) name: &'static str,
     /// Description of the key; empty if its name is clear enough.
@@ -33,25 +31,22 @@ pub(crate) struct Key {
     pub(crate) is_required: fn() -> bool,
 }
 
-/// All tables and keys of a kind of file.
 #[derive(Clone, Copy)]
 pub(crate) struct Keys {
     pub(super) top: &'static [Key],
-    /// Name of the document in messages.
     pub(super) name: &'static str,
 }
 
-/// A table that a document can contain.
 pub(super) struct KnownTable {
     /// Path of the table, such as `site.robots`; empty for the top level of the file.
     pub(super) path: String,
-    /// Whether the table may occur several times, in double brackets.
+    /// Whether the table may occur several times.
     pub(super) is_list: bool,
     pub(super) keys: &'static [Key],
 }
 
 impl Keys {
-    /// Returns every table. A table comes before its subtables.
+    /// A table comes before its subtables.
     pub(super) fn tables(self) -> Vec<KnownTable> {
         fn add(path: String, is_list: bool, keys: &'static [Key], found: &mut Vec<KnownTable>) {
             let below = if path.is_empty() { String::new() } else { format!("{path}.") };
@@ -74,13 +69,12 @@ impl Keys {
         found
     }
 
-    /// Returns the header of a table: `[site.robots]`, `[[site]]`.
+    /// Returns `[site.robots]` or `[[site]]`.
     pub(super) fn header(self, path: &str) -> String {
         let is_list = self.tables().iter().any(|table| table.path == path && table.is_list);
         if is_list { format!("[[{path}]]") } else { format!("[{path}]") }
     }
 
-    /// Returns the name of a table for messages.
     pub(super) fn called(self, path: &str) -> String {
         if path.is_empty() { "the top of the file".to_owned() } else { self.header(path) }
     }

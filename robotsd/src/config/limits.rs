@@ -1,5 +1,4 @@
-//! The table `[limits]`, which limits every resource that clients and upstreams use. Each row of
-//! the macro declares one limit.
+//! The table `[limits]`, which limits every resource that clients and upstreams use.
 
 use std::num::NonZeroUsize;
 use std::ops::RangeInclusive;
@@ -11,7 +10,6 @@ use super::{Fault, Faults, Placed, Size, Span, bound, tables, unplaced};
 use crate::edge::EdgeLimits;
 use crate::upstream::UpstreamLimits;
 
-/// The resolved limits for clients and for upstreams.
 #[derive(Default)]
 pub(super) struct Limits {
     pub(super) edge: EdgeLimits,
@@ -89,13 +87,13 @@ const HEAD: RangeInclusive<Size> = Size(8 * 1024)..=Size(1024 * 1024);
 /// maximum is the same as for the whole head.
 const TARGET: RangeInclusive<Size> = Size(256)..=Size(1024 * 1024);
 
-/// Allowed sizes of a response buffer. 0 disables buffering. Larger buffers would waste memory. It
-/// is better if the upstream waits until the buffer has space again.
+/// Allowed sizes of a response buffer. 0 disables buffering. Larger buffers would waste memory: the
+/// upstream can wait until the buffer has space again.
 const BUFFER: RangeInclusive<Size> = Size(0)..=Size(16 * 1024 * 1024);
 
 const MAX_HANDSHAKES: NonZeroUsize = NonZeroUsize::new(1_000_000).unwrap();
 
-/// Maximum number of connections. No machine has enough ports and memory for more.
+/// No machine has enough ports and memory for more connections.
 const MAX_CONNECTIONS: NonZeroUsize = NonZeroUsize::new(10_000_000).unwrap();
 
 /// Returns the range of a timeout. It excludes zero, because a timeout of zero would abort every
@@ -105,8 +103,6 @@ fn deadline() -> Bound<Span> {
 }
 
 impl RawLimits {
-    /// Returns the limits. Adds an error if `target_size` exceeds `head_size`, or `buffer` exceeds
-    /// `buffer_total`.
     pub(super) fn resolve(&self, faults: &mut Faults) -> Limits {
         let is_in = |size: &Spanned<Size>, range: &RangeInclusive<Size>| range.contains(size.get_ref());
         if is_in(&self.head_size, &HEAD) && is_in(&self.target_size, &TARGET) {
@@ -122,14 +118,12 @@ impl RawLimits {
         limits
     }
 
-    /// Returns the configured maximum number of connections.
     pub(super) fn connections(&self) -> Option<usize> {
         self.connections.as_ref().map(|connections| connections.get_ref().get())
     }
 }
 
-/// Returns an error if the size limit of a part is larger than the size limit of the whole. The
-/// position of the error is the key that comes later in the file.
+/// The position of the error is the key that comes later in the file.
 fn part_of(
     (key, part): (&str, &Spanned<Size>),
     (of, whole): (&str, &Spanned<Size>),

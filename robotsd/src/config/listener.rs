@@ -59,23 +59,20 @@ words! {
     }
 }
 
-/// The settings for incomplete decision requests on a decision listener.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct QuestionSettings {
     pub(crate) on_error: OnError,
     pub(crate) unknown_host: UnknownHost,
 }
 
-/// An address that accepts requests.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ListenerConfig {
     /// Name of the listener's socket, if a supervisor such as systemd passes sockets to robotsd.
     pub(crate) name: Option<String>,
     pub(crate) address: SocketAddr,
     pub(crate) kind: ListenerKind,
-    /// The settings for incomplete decision requests. They are used only by decision listeners.
+    /// Used only by decision listeners.
     pub(crate) questions: QuestionSettings,
-    /// Certificates for TLS; `None` if the listener uses no TLS.
     pub(crate) certificates: Option<LiveCertificates>,
     pub(crate) trusted: Arc<Trusted>,
     /// Whether every connection must come from a trusted proxy and begin with a PROXY header.
@@ -84,11 +81,11 @@ pub(crate) struct ListenerConfig {
 
 /// Returns an error if clients will find no certificate for some hosts of the sites.
 ///
-/// Only listeners that clients connect to directly certainly need these certificates, because a
-/// proxy in front of a listener may accept any certificate. If the config also has listeners behind
-/// proxies, clients may request the uncovered hosts only from those proxies. In this case, the
-/// function returns an error only if the certificates cover no host and no site serves every host.
-/// IP addresses and names without a dot are ignored, because they may be only for health checks.
+/// Only the certificates of listeners that clients connect to directly are checked, because a proxy
+/// in front of a listener may accept any certificate. If the config also has other listeners,
+/// clients may request the uncovered hosts only there. In this case, the function returns an error
+/// only if the certificates cover no host and no site serves every host. IP addresses and names
+/// without a dot are ignored, because they may be only for health checks.
 pub(crate) fn uncovered<'a>(listeners: &[ListenerConfig], patterns: impl Iterator<Item = &'a str>) -> Option<String> {
     let of_clients = || listeners.iter().filter(|listener| listener.kind == ListenerKind::Proxy);
     let certain = of_clients().filter(|listener| listener.trusted.networks.is_empty());
@@ -140,8 +137,6 @@ pub(super) fn resolve(listener: &RawListener, folder: &Path) -> Result<ListenerC
     })
 }
 
-/// Adds an error for each name or address that two listeners have in common, and for each invalid
-/// network in `trusted_proxies`.
 pub(super) fn conflicts(listeners: &[RawListener], of_admin: &[&Spanned<SocketAddr>], faults: &mut Faults) {
     let mut names = HashSet::new();
     for name in listeners.iter().filter_map(|listener| listener.name.as_ref()) {
@@ -194,7 +189,6 @@ pub(super) fn conflicts(listeners: &[RawListener], of_admin: &[&Spanned<SocketAd
     }
 }
 
-/// Reports whether two addresses conflict: a process cannot listen on both of them.
 fn overlap(one: SocketAddr, other: SocketAddr) -> bool {
     let is_any = one.ip().is_unspecified() || other.ip().is_unspecified();
     one.port() == other.port()
@@ -208,7 +202,6 @@ fn certificates(files: &[RawCertificate], folder: &Path) -> Result<Option<LiveCe
     LiveCertificates::new(pairs).map(Some).map_err(|error| first.chain.fault(error.to_string()))
 }
 
-/// Reads the certificate chains and private keys in `files`.
 pub(super) fn pairs(files: &[RawCertificate], folder: &Path) -> Result<Vec<(PairPaths, CertificatePair)>, Fault> {
     let mut pairs = Vec::new();
     for file in files {

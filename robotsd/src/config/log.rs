@@ -52,7 +52,6 @@ words! {
     }
 }
 
-/// The resolved settings of the log.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct LogConfig {
     pub(crate) format: LogFormat,
@@ -62,7 +61,6 @@ pub(crate) struct LogConfig {
     pub(crate) access: Option<AccessSettings>,
 }
 
-/// The settings of the access log, which has a line for every request.
 #[derive(Debug, PartialEq)]
 pub(crate) struct AccessSettings {
     pub(crate) format: AccessFormat,
@@ -70,7 +68,6 @@ pub(crate) struct AccessSettings {
     pub(crate) path: Option<PathBuf>,
 }
 
-/// The format of the access log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AccessFormat {
     Combined,
@@ -95,8 +92,8 @@ pub(super) fn resolve(log: &RawLog, folder: &Path) -> Result<LogConfig, Fault> {
     })
 }
 
-/// Resolves the path of the access log. Returns an error if the file cannot be created, because the
-/// process would then fail at the next start.
+/// Returns an error if the file cannot be created, because the process would then fail at the next
+/// start.
 fn access_path(written: &Spanned<PathBuf>, folder: &Path) -> Result<PathBuf, Fault> {
     let path = folder.join(written.get_ref());
     let wrong = match std::fs::metadata(&path) {
@@ -109,8 +106,6 @@ fn access_path(written: &Spanned<PathBuf>, folder: &Path) -> Result<PathBuf, Fau
     wrong.map_or(Ok(path), |wrong| Err(written.fault(wrong)))
 }
 
-/// Returns the reason why this process cannot create the file `path`, or `None` if it can create
-/// the file.
 pub(super) fn cannot_be_made(path: &Path) -> Option<String> {
     let (shown, folder) = (path.display(), files::folder_of(path));
     if !folder.is_dir() {
@@ -123,7 +118,6 @@ pub(super) fn cannot_be_made(path: &Path) -> Option<String> {
         .then(|| format!("{shown} cannot be created: this user may not write to the folder of the file"))
 }
 
-/// Reports whether this process may create files in a folder.
 pub(super) fn is_writable(folder: &Path) -> bool {
     rustix::fs::access(folder, rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK).is_ok()
 }

@@ -1,5 +1,5 @@
-//! Reads only the parts of a config file that a command needs. Errors in other parts of the file
-//! are ignored, because commands must be able to reach a robotsd that was started with an earlier
+//! Reads only the keys of a config file that a command needs. Errors elsewhere in the file are
+//! ignored, because commands must be able to reach a robotsd that was started with an earlier
 //! version of the file.
 
 use toml::de::DeTable;
@@ -7,14 +7,13 @@ use toml::de::DeTable;
 use super::reader::syntax_fault;
 use super::{Fault, Keys, Reader, Table};
 
-/// Reads a part of a config file: the top-level keys that `D` declares. Returns the part, with the
-/// first syntax error of the file and the problems with values in the part. After a syntax error,
-/// the parser reads as much of the file as it can.
+/// Reads the top-level keys that `D` declares. Also returns the first syntax error of the file and
+/// the problems with the values of these keys. After a syntax error, the parser reads as much of
+/// the file as it can.
 ///
 /// # Errors
 ///
-/// Returns an error if the part cannot be read at all, for example because a required key is
-/// missing.
+/// Returns an error if `D` cannot be read at all, for example because a required key is missing.
 pub(super) fn read<D: Table>(text: &str) -> Result<(D, Vec<Fault>), Fault> {
     let is_own = |name: &str| D::KEYS.iter().any(|key| key.name == name);
     let (mut document, errors) = DeTable::parse_recoverable(text);
@@ -65,7 +64,7 @@ mod tests {
             ("state_dir = \"state\"\n[[site]]\nname = \"\"\"shop\"\n", (Some("state"), None), false),
             ("state_dir = \"state\"\n[[site]]\nhosts = [\"a\", \"b\"\n", (Some("state"), None), false),
             ("state_dir = \"state\"\nmode \"refuse\"\n", (Some("state"), None), false),
-            // The following files have a mistake in the part that is read.
+            // The following files have a mistake in the keys that are read.
             ("state_dir = \"state\"\n[admin]\naduit = \"a.log\"\n", (Some("state"), None), false),
             ("state_dir = \"state\"\n[admin]\naudit = 1\n", (Some("state"), None), false),
             ("state_dir = 1\n[admin]\naudit = \"a.log\"\n", (None, Some("a.log")), false),

@@ -1,5 +1,4 @@
-//! Settings for a document that is fetched from a URL, such as the certificate authorities to
-//! trust.
+//! Settings for fetching a document, such as its URL and the certificate authorities to trust.
 
 use std::path::{Path, PathBuf};
 
@@ -9,8 +8,6 @@ use tower_robots::source::fetch::FetchUrl;
 use super::{Fault, Placed};
 use crate::authorities::Authorities;
 
-/// The settings for fetching a document: a published registry, or a list that is appended to a
-/// robots.txt. Contains the URL of the document, and the folder for the last good copy.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct DocumentSettings {
     pub(crate) url: FetchUrl,
@@ -23,8 +20,7 @@ pub(crate) struct DocumentSettings {
 tower_robots::internals::debug_as!(|it| DocumentSettings { url: it.url.to_string() });
 
 impl DocumentSettings {
-    /// Resolves the settings. The folder for the last good copy is `kept_in` in the state
-    /// directory.
+    /// `kept_in` is the name of a folder in the state directory.
     pub(super) fn resolve(
         url: FetchUrl,
         ca: Option<&Spanned<PathBuf>>,
@@ -37,7 +33,6 @@ impl DocumentSettings {
     }
 }
 
-/// Reads the certificate authorities in a file.
 pub(super) fn authorities(ca: &Spanned<PathBuf>, folder: &Path) -> Result<Authorities, Fault> {
     Authorities::read(&folder.join(ca.get_ref())).map_err(|why| ca.fault(why))
 }

@@ -26,10 +26,9 @@ tables! {
     }
 }
 
-/// Maximum length of `prefix`, the prefix of all keys in the store, in characters.
+/// In characters.
 const MAX_PREFIX_LENGTH: usize = 64;
 
-/// The values of the keys that describe a store, in `[rate]` or `[fleet]`.
 pub(super) struct NamedStore<'a> {
     pub(super) store: &'a Option<Spanned<StoreText>>,
     pub(super) is_cluster: bool,
@@ -38,7 +37,6 @@ pub(super) struct NamedStore<'a> {
 }
 
 impl NamedStore<'_> {
-    /// Resolves the settings; `None` if the table contains no store.
     pub(super) fn resolve(&self, folder: &Path) -> Result<Option<StoreSettings>, Fault> {
         let Some(written) = self.store else {
             let of_store = [("password_file", self.password_file), ("ca", self.ca)];
@@ -65,7 +63,7 @@ impl NamedStore<'_> {
     }
 }
 
-/// Resolves `[rate]`. `None` if there is no store; each process then counts separately.
+/// `None` if there is no store; each process then counts separately.
 pub(super) fn resolve(file: &RawRateStore, folder: &Path) -> Result<Option<StoreSettings>, Fault> {
     let RawRateStore { store, cluster, password_file, ca, prefix: placed, .. } = file;
     let Some(store) = NamedStore { store, is_cluster: *cluster, password_file, ca }.resolve(folder)? else {
@@ -82,7 +80,6 @@ pub(super) fn resolve(file: &RawRateStore, folder: &Path) -> Result<Option<Store
     Ok(Some(StoreSettings { prefix: prefix.clone(), deadline: file.wait.get_ref().0, ..store }))
 }
 
-/// Reads the password of the store from its file.
 fn password(path: &Spanned<PathBuf>, folder: &Path) -> Result<String, Fault> {
     let file = folder.join(path.get_ref());
     let line = files::read_line(&file).map_err(|why| path.fault(why))?;

@@ -1,6 +1,6 @@
-//! Reads the tables of a TOML file. If the file has a syntax error, only this error is reported,
-//! with the parser's message. Otherwise, all problems with keys and types are reported: [`Reader`]
-//! continues after a value of the wrong type.
+//! Reads the tables of a TOML file. If the file has a syntax error, only this error is reported.
+//! Otherwise, all problems with keys and types are reported: [`Reader`] continues after a value of
+//! the wrong type.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,6 @@ use crate::names::did_you_mean;
 /// takes time.
 const MAX_PROBLEMS: usize = 20;
 
-/// Example values of required keys, for messages.
 const EXAMPLES: [(&str, &str); 6] = [
     ("address", "\"127.0.0.1:8080\""),
     ("name", "\"shop\""),
@@ -27,21 +26,17 @@ const EXAMPLES: [(&str, &str); 6] = [
     ("paths", "[\"/\"]"),
 ];
 
-/// A type that can be read from a value of a TOML file.
 pub(crate) trait Value: Sized {
     fn kind() -> Kind;
 
-    /// Reads the value, and adds its problems to the faults of the reader. Returns `None` if the
-    /// value is unusable.
+    /// Reads the value, and adds its problems to the faults of the reader.
     fn read(reader: &mut Reader<'_>, place: Place<'_>, value: &Spanned<DeValue<'_>>) -> Option<Self>;
 
-    /// Returns the default of this type, for absent keys whose declaration has no default. `None`
-    /// if these keys are required.
+    /// `None` if these keys are required.
     fn absent() -> Option<Self> {
         None
     }
 
-    /// Adds an error for each value in this table or list that is out of range.
     fn check_bounds(&self, _: &mut Faults) {}
 }
 
@@ -49,13 +44,11 @@ pub(crate) trait Value: Sized {
 pub(crate) trait Table: Value {
     const KEYS: &'static [Key];
 
-    /// Reads the table. `table` is its path.
     fn read_table(reader: &mut Reader<'_>, table: &str, values: &DeTable<'_>, span: &Range<usize>) -> Option<Self>;
 }
 
 /// A kind of file, such as the config, whose tables are declared with the macro `tables`.
 pub(crate) trait Document: Table {
-    /// Name of the document in messages.
     const NAME: &'static str;
 }
 
@@ -63,27 +56,22 @@ pub(crate) trait Document: Table {
 /// with the key that was probably meant, or with `?`.
 pub(super) type UnreadKeys = Vec<(String, usize)>;
 
-/// The readable parts of a document, and its problems.
 pub(super) struct ReadText<D> {
     /// `None` if the text is not TOML. Unreadable values have their defaults.
     pub(super) document: Option<D>,
-    /// The problems, in the order of the text.
     pub(super) faults: Vec<Fault>,
     pub(super) unread: UnreadKeys,
-    /// Every path of a file or folder that the text contains.
     pub(super) paths: Vec<Spanned<PathBuf>>,
 }
 
-/// Parses TOML, or returns the first syntax error that the parser finds.
 pub(super) fn parse(text: &str) -> Result<Spanned<DeTable<'_>>, Fault> {
     DeTable::parse(text).map_err(|error| syntax_fault(&error))
 }
 
 /// The help for a key that occurs twice. Dotted keys and a table of the same name also conflict.
-const TWICE: &str = "write each key once, and all keys of a table in one place: `robots.path = …` in [[site]], or a \
-                     table [site.robots]";
+const TWICE: &str =
+    "write each key once, and all keys of a table in one place: as dotted keys, or below a [table] header";
 
-/// Converts a syntax error of the parser. The message is that of the parser.
 pub(super) fn syntax_fault(error: &toml::de::Error) -> Fault {
     let fault = Fault::new(error.span().unwrap_or_default(), error.message());
     match error.message() {
@@ -92,14 +80,13 @@ pub(super) fn syntax_fault(error: &toml::de::Error) -> Fault {
     }
 }
 
-/// Reads a document, or returns its problems.
 pub(crate) fn read<D: Document>(text: &str) -> Result<D, Vec<Fault>> {
     let ReadText { document, faults, .. } = read_on(text);
     document.filter(|_| faults.is_empty()).ok_or(faults)
 }
 
-/// Reads a document and returns every problem with its keys and types. After a syntax error,
-/// returns only that error, because the parser may misread the text after the error.
+/// Returns every problem with keys and types. After a syntax error, returns only that error,
+/// because the parser may misread the text after the error.
 pub(super) fn read_on<D: Document>(text: &str) -> ReadText<D> {
     let table = match parse(text) {
         Ok(table) => table,
@@ -113,13 +100,11 @@ pub(super) fn read_on<D: Document>(text: &str) -> ReadText<D> {
     ReadText { document, faults, unread, paths }
 }
 
-/// Reads the text of a config file.
 pub(super) fn read_text(path: &Path) -> Result<String, ConfigError> {
     let octets = input::read_whole(path).map_err(|error| ConfigError::unreadable(path, &error))?;
     as_utf8(path, octets)
 }
 
-/// Decodes bytes as UTF-8, or returns an error at the first invalid byte.
 pub(crate) fn as_utf8(path: &Path, octets: Vec<u8>) -> Result<String, ConfigError> {
     String::from_utf8(octets).map_err(|error| {
         let start = error.utf8_error().valid_up_to();
@@ -128,13 +113,11 @@ pub(crate) fn as_utf8(path: &Path, octets: Vec<u8>) -> Result<String, ConfigErro
     })
 }
 
-/// A reader of one document. It collects the problems and the unreadable keys.
 pub(crate) struct Reader<'t> {
     text: &'t str,
     keys: Keys,
     pub(super) faults: Vec<Fault>,
     unread: UnreadKeys,
-    /// The paths of files and folders that were read.
     pub(super) paths: Vec<Spanned<PathBuf>>,
 }
 
@@ -157,7 +140,6 @@ impl<'t> Reader<'t> {
         Self { text, keys, faults: Vec::new(), unread: Vec::new(), paths: Vec::new() }
     }
 
-    /// Reads the value of a key; `None` if the key is absent or its value cannot be used.
     pub(crate) fn value<T: Value>(&mut self, table: &str, key: &str, values: &DeTable<'_>) -> Option<T> {
         let (written, value) = values.get_key_value(key)?;
         let place = Place { table, key };
@@ -165,7 +147,6 @@ impl<'t> Reader<'t> {
         self.note_unread(place, written.span().start, read)
     }
 
-    /// Returns `read`. If `read` is `None`, records the key as unreadable.
     pub(super) fn note_unread<T>(&mut self, place: Place<'_>, at: usize, read: Option<T>) -> Option<T> {
         if read.is_none() {
             self.unread.push((place.path(), at));
@@ -180,8 +161,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// Adds an error for each unknown key of a table. Returns the known keys that were probably
-    /// meant.
+    /// Returns the known keys that were probably meant.
     pub(crate) fn unknown_keys<T: Table>(&mut self, table: &str, values: &DeTable<'_>) -> Vec<&'static str> {
         let mut all_meant = Vec::new();
         for key in values.keys().filter(|key| T::KEYS.iter().all(|known| known.name != key.get_ref().as_ref())) {
@@ -194,8 +174,8 @@ impl<'t> Reader<'t> {
         all_meant
     }
 
-    /// Adds an error about a missing key, unless the table contains a probable misspelling of this
-    /// key. `meant` contains the keys that were probably misspelled.
+    /// Adds no error if `meant` contains the key. `meant` contains the keys that were probably
+    /// misspelled.
     pub(crate) fn missing(
         &mut self,
         table: &str,
@@ -214,8 +194,6 @@ impl<'t> Reader<'t> {
         self.faults.push(fault.help(format!("write {key} = {example}")));
     }
 
-    /// Returns the string of a value that must be one of several words. For any other value, adds
-    /// an error and returns `None`.
     pub(crate) fn word<'v, T: Value>(&mut self, place: Place<'_>, value: &'v Spanned<DeValue<'_>>) -> Option<&'v str> {
         let (DeValue::String(word), Kind::Words(known)) = (value.get_ref(), T::kind()) else {
             return self.wrong::<T>(place, value).and(None);
@@ -229,13 +207,11 @@ impl<'t> Reader<'t> {
         None
     }
 
-    /// Adds an error about a value, and returns `None`.
     pub(super) fn fault<T>(&mut self, value: &Spanned<DeValue<'_>>, message: impl Into<String>) -> Option<T> {
         self.faults.push(Fault::new(value.span(), message));
         None
     }
 
-    /// Adds an error about a value of the wrong type, and returns `None`.
     pub(super) fn wrong<T: Value>(&mut self, place: Place<'_>, value: &Spanned<DeValue<'_>>) -> Option<T> {
         let fault = self.describe(&T::kind(), place, value);
         self.faults.push(fault);
@@ -321,7 +297,6 @@ fn several_words(span: Range<usize>, key: &str, known: &[&str], word: &str) -> F
     Fault::new(span, format!("{key:?} must be a string, not {word}: write {known}", known = one_of(known)))
 }
 
-/// Returns the name of a value's type for messages.
 fn sort(value: &DeValue<'_>) -> &'static str {
     match value {
         DeValue::String(_) => "a string",

@@ -21,7 +21,6 @@ use super::{ConfigError, Document, DocumentSettings, Fault, Faults, Placed, RawA
 use crate::input::{self, place};
 use crate::names::did_you_mean;
 
-/// Sources of registry rows in addition to the built-in rows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RegistrySources {
     /// File with rows that add, change or remove crawlers.
@@ -29,7 +28,6 @@ pub(crate) struct RegistrySources {
     pub(crate) published: Option<DocumentSettings>,
 }
 
-/// Displays the sources for people.
 impl fmt::Display for RegistrySources {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.published, &self.extra) {
@@ -87,14 +85,13 @@ pub(crate) fn load_registry(sources: &RegistrySources) -> Result<Arc<Registry>, 
     extended_registry(base, sources.extra.as_deref())
 }
 
-/// Returns the registry `base`, extended by the rows of the file `extra` if it is given.
 pub(crate) fn extended_registry(base: &Arc<Registry>, extra: Option<&Path>) -> Result<Arc<Registry>, ConfigError> {
     let Some(path) = extra else { return Ok(base.clone()) };
     let octets = input::read_configured(path).map_err(ConfigError::without_place)?;
     extended(base, path, &reader::as_utf8(path, octets)?).map(Arc::new)
 }
 
-/// Returns the built-in registry, extended by the rows in `text`, which was fetched from `url`.
+/// `text` was fetched from `url`. Its rows extend the built-in registry.
 pub(crate) fn read_published(url: &FetchUrl, text: &str) -> Result<Registry, String> {
     extended(Registry::builtin(), Path::new(&url.to_string()), text).map_err(|error| error.to_string())
 }
@@ -173,7 +170,6 @@ fn missing(span: Range<usize>, key: &str) -> Fault {
     Fault::new(span, format!("this [[crawler]] lacks the key {key:?}")).help(format!("write {key} = \"…\""))
 }
 
-/// Parses a value that must be one of several words.
 fn word<T: FromStr + ToString>(key: &str, word: &Spanned<String>, all: &[T]) -> Result<T, Fault> {
     word.get_ref().parse().map_err(|_| {
         let all: Vec<_> = all.iter().map(ToString::to_string).collect();
@@ -195,7 +191,6 @@ fn first_of_its_name<'t>(tables: &'t [Spanned<CrawlerTable>], of: &CrawlerTable)
 }
 
 impl CrawlerTable {
-    /// Returns the position of the value of `key`, for an error about this value.
     fn span(&self, key: &str) -> Option<Range<usize>> {
         let written = match key {
             "header" => self.header.as_ref().map(Spanned::span),
@@ -204,8 +199,8 @@ impl CrawlerTable {
             "referers" => self.referers.as_ref().map(Spanned::span),
             _ => None,
         };
-        // If the key is absent, its value is derived from the name. The position of the error is
-        // then the name.
+        // If the key is absent, its value is derived from the name, so the error has the position
+        // of the name.
         written.or_else(|| self.name.as_ref().map(Spanned::span))
     }
 }
@@ -223,8 +218,7 @@ impl RegistrySources {
     }
 }
 
-/// Returns the path of the file with additional crawlers. The file is not read here, but when the
-/// sites are opened.
+/// The file is not read here, but when the sites are opened.
 fn extra(agents: &RawAgents, folder: &Path) -> Result<Option<PathBuf>, Fault> {
     let Some(written) = &agents.registry_extra else { return Ok(None) };
     let path = folder.join(written.get_ref());
@@ -235,7 +229,6 @@ fn extra(agents: &RawAgents, folder: &Path) -> Result<Option<PathBuf>, Fault> {
     Ok(Some(path))
 }
 
-/// Name of the folder in the state directory that contains the published registry.
 const FOLDER: &str = "registry";
 
 fn published(agents: &RawAgents, state_dir: Option<&Path>, folder: &Path) -> Result<Option<DocumentSettings>, Fault> {

@@ -1,4 +1,4 @@
-//! Resolves a config file to the settings.
+//! Resolves a config file: converts its tables to the settings that the program uses.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -21,8 +21,7 @@ use super::{
 use crate::audit;
 use crate::webhooks::{HookHost, HookScope};
 
-/// A config file and the files that it includes. The files are read only once, because all
-/// functions must use the same content.
+/// The files are read only once, because all functions must use the same content.
 #[derive(Debug)]
 pub(crate) struct ConfigFile {
     path: PathBuf,
@@ -31,22 +30,20 @@ pub(crate) struct ConfigFile {
 }
 
 impl ConfigFile {
-    /// Reads a config file and its included files. The last good copies of the included files come
-    /// from `served` or, if `served` is `None`, from the state directory.
+    /// The last good copies of the included files come from `served` or, if `served` is `None`,
+    /// from the state directory.
     pub(crate) fn read(path: &Path, served: Option<&GoodCopies>) -> Result<Self, ConfigError> {
         let text: Arc<str> = reader::read_text(path)?.into();
         let included = included::find(path, &text, served);
         Ok(Self { path: path.to_owned(), text, included })
     }
 
-    /// Returns the content of the config, joined with the last good copies of its included files.
     /// The result can be compared with another config even if this config is invalid.
     pub(crate) fn text(&self) -> Arc<str> {
         included::join_copies(&self.path, &self.text, &self.included)
     }
 
-    /// Returns the settings, or an error if the config is invalid. Relative paths are resolved
-    /// against the folder of the file that contains them.
+    /// Relative paths are resolved against the folder of the file that contains them.
     pub(crate) fn config(&self) -> Result<Config, ConfigError> {
         match self.examined() {
             (Some(config), None) => Ok(config),
@@ -54,7 +51,7 @@ impl ConfigFile {
         }
     }
 
-    /// Returns the settings of the valid parts, and all problems. With the valid parts, `config
+    /// Returns the settings of the valid tables, and all problems. With these settings, `config
     /// check` can continue after an error.
     ///
     /// An included file with a problem is refused, and its last good copy is used instead. This is
@@ -96,7 +93,7 @@ impl ConfigFile {
         }
     }
 
-    /// Returns the settings, and the problems grouped by the index of their file. Parts with
+    /// Returns the settings, and the problems grouped by the index of their file. Settings with
     /// problems get their default values. Listeners with problems, and sites whose robots.txt is
     /// unknown, are left out. `faults` contains the problems that were found while reading. A
     /// problem is not returned if it is a consequence of another problem, or if its position is in
@@ -136,7 +133,7 @@ impl ConfigFile {
             of_units.insert(unit_of(name.span().start), true);
         }
         found.0.retain(|fault| {
-            // The value may be missing only because a key could not be read.
+            // An unreadable key may be the reason for an error about something that is missing.
             let is_absence = fault.span == (0..0) || places.contains(&fault.span);
             let is_hidden = of_units.get(&unit_of(fault.span.start)).is_some_and(|is_known| *is_known || is_absence);
             !(is_hidden || is_absence && hides_absence)
@@ -167,17 +164,14 @@ impl ConfigFile {
 }
 
 impl Config {
-    /// Reads a config file.
     pub(crate) fn load(path: &Path) -> Result<Self, ConfigError> {
         ConfigFile::read(path, None)?.config()
     }
 
-    /// Reads the valid parts of a config file, and finds all problems of the file.
     pub(crate) fn examine(path: &Path) -> (Option<Self>, Option<ConfigError>) {
         ConfigFile::read(path, None).map_or_else(|error| (None, Some(error)), |file| file.examined())
     }
 
-    /// Returns the path of the audit log.
     pub(crate) fn audit_place(&self) -> Option<PathBuf> {
         audit::place(self.admin.as_ref().and_then(|admin| admin.audit.clone()), self.state_dir.as_deref())
     }
@@ -187,7 +181,7 @@ impl Config {
         self.fleet.as_ref().map_or_else(audit::machine, |fleet| fleet.replica.clone())
     }
 
-    /// Returns the content of a valid config file with all defaults written out.
+    /// All defaults are written out.
     pub(crate) fn show(path: &Path) -> Result<String, ConfigError> {
         let file = ConfigFile::read(path, None)?;
         file.config()?;
@@ -213,7 +207,7 @@ fn units(text: &str) -> impl Fn(usize) -> usize + use<> {
     move |octet| headers[..headers.partition_point(|(start, _)| *start <= octet)].last().map_or(0, |(_, end)| *end)
 }
 
-/// Resolves every part of the config, even if an earlier part has a problem.
+/// Continues after a problem with one table.
 fn collect(
     file: &mut RawConfig,
     parts: &Parts,
@@ -304,7 +298,6 @@ fn collect(
     }
 }
 
-/// Adds an error if the config would serve nothing.
 fn require_listener_and_site(file: &RawConfig, faults: &mut Faults) {
     if file.listener.is_empty() {
         let fault = Fault::new(0..0, "there is no [[listener]]: write one with an address such as \"127.0.0.1:8080\"");
@@ -351,7 +344,6 @@ fn hook_scopes(
 }
 
 fn workers(file: &RawConfig) -> NonZeroUsize {
-    // If the system does not report the number of cores, one worker is used.
     let usual = || std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
     file.workers.as_ref().map_or_else(usual, |workers| *workers.get_ref())
 }

@@ -1,6 +1,6 @@
-//! Finds parts of a valid config that are probably mistakes, such as unknown crawler names, expired
-//! exceptions and folders that cannot be written. Most of them are reported as warnings or notes:
-//! they do not affect a running process, and only a few prevent a start.
+//! Finds settings of a valid config that are probably mistakes, such as unknown crawler names,
+//! expired exceptions and folders that cannot be written. Most of them are reported as warnings or
+//! notes: they do not affect a running process, and only a few prevent a start.
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -34,8 +34,8 @@ use crate::selector::Selector;
 use crate::webhooks::{HookHeader, HookSettings, signing_key};
 
 impl Config {
-    /// Returns the parts of the config that are probably mistakes, in the order of the file:
-    /// warnings, notes, and errors that would prevent a start. Blocks, because it reads files.
+    /// Returns probable mistakes in the order of the file: warnings, notes, and errors that would
+    /// prevent a start. Blocks, because it reads files.
     pub(crate) fn review(&self) -> Vec<FoundProblem> {
         let Some(Reviewable { file, names, unread }) = self.reviewable.as_deref() else { return Vec::new() };
         let (mut found, now) = (Vec::new(), SystemTime::now());
@@ -85,9 +85,9 @@ impl Config {
     }
 }
 
-/// Finds copies of lists whose URL is not in the registry. Also finds an action for impostors that
-/// has no effect, because no evidence can refute a claim. Does nothing if the registry is fetched
-/// from a URL, because the content of the registry is then not known here.
+/// Finds copies of address lists whose URL is not in the registry. Also finds an action for
+/// impostors that has no effect, because impostors cannot be recognised. Does nothing if the
+/// registry is fetched from a URL, because the content of the registry is then not known here.
 fn evidence(file: &RawConfig, config: &Config) -> Vec<Fault> {
     let Some(identity) = file.identity.as_ref().filter(|_| config.registry.published.is_none()) else {
         return Vec::new();
@@ -116,8 +116,8 @@ fn evidence(file: &RawConfig, config: &Config) -> Vec<Fault> {
     faults
 }
 
-/// Finds names in `ignore` and in overrides that neither the registry nor a robots.txt contains.
-/// Such names have no effect.
+/// Finds crawler names in the config that appear neither in the registry nor in a robots.txt.
+/// Entries with such names have no effect.
 fn unknown_crawlers(file: &RawConfig, config: &Config) -> Vec<Fault> {
     // A missing registry file is not reported here, but when the sites are opened.
     if config.registry.extra.as_deref().is_some_and(|extra| !extra.is_file()) {
@@ -153,13 +153,12 @@ fn unknown_crawlers(file: &RawConfig, config: &Config) -> Vec<Fault> {
     of_all.chain(of_sites).chain(of_responses).filter(is_unknown).map(fault).collect()
 }
 
-/// Returns the refusal cases of all sites.
 fn cases(file: &RawConfig) -> impl Iterator<Item = &RawCase> {
     file.site.iter().flat_map(|site| &site.get_ref().refusal.case).map(Spanned::get_ref)
 }
 
-/// Finds unknown operators in refusal cases and fields. Also finds keys in refusal cases that have
-/// no effect: results of checks that are not made, and servers that get no requests because no
+/// Finds unknown operators in refusal cases and in `[[site.field]]` tables. Also finds keys of
+/// refusal cases that have no effect: `identity` if senders are not verified, and `upstream` if no
 /// listener forwards requests.
 fn idle_cases(file: &RawConfig, config: &Config) -> Vec<Fault> {
     let mut faults = Vec::new();
@@ -184,8 +183,7 @@ fn idle_cases(file: &RawConfig, config: &Config) -> Vec<Fault> {
     faults
 }
 
-/// Finds the first refusal case with a status that nginx does not relay if only `auth_request` is
-/// configured.
+/// nginx does not relay a status other than 403 if it uses only `auth_request`.
 fn unrelayed_case(file: &RawConfig) -> Option<Fault> {
     let is_asked = file.listener.iter().any(|listener| listener.kind == ListenerKind::Decision);
     let mut statuses = cases(file).filter_map(|case| case.status.as_ref()).filter(|status| *status.get_ref() != 403);
@@ -195,8 +193,6 @@ fn unrelayed_case(file: &RawConfig) -> Option<Fault> {
     Some(statuses.next().filter(|_| is_asked)?.fault(message).help(help))
 }
 
-/// Returns the hooks of sites and of `[[notify]]`. Each item consists of the table in the config
-/// and the resolved settings.
 fn hooks<'c>(
     file: &'c RawConfig,
     config: &'c Config,
@@ -206,15 +202,15 @@ fn hooks<'c>(
     hooks.chain(file.notify.iter().zip(&config.notify))
 }
 
-/// Finds hooks that are never sent because of their destination. This function does not find host
-/// names that resolve to a forbidden address, because they are resolved only when the hook is sent.
+/// Does not find host names that resolve to a forbidden address, because they are resolved only
+/// when the hook is sent.
 fn unsent<'c>(file: &'c RawConfig, config: &'c Config) -> impl Iterator<Item = Fault> + 'c {
     hooks(file, config).filter_map(|(written, hook)| Some(written.get_ref().url.fault(hook.objection()?)))
 }
 
 /// Finds secrets of hooks that can be read by every user of the machine, or by everyone on the
-/// network path. Also finds secret files that cannot be read. The findings are only warnings,
-/// because the file may be created or protected before a version goes live.
+/// network path, and secret files that cannot be read. The findings are only warnings, because a
+/// file may be created or protected before the hook is sent.
 fn secrets(file: &RawConfig, config: &Config) -> Vec<Fault> {
     let mut faults = Vec::new();
     for (written, hook) in hooks(file, config) {
@@ -238,7 +234,6 @@ fn secrets(file: &RawConfig, config: &Config) -> Vec<Fault> {
     faults
 }
 
-/// Returns an error if a secret file can be read by everyone, or cannot be read.
 fn secret_file<T>(written: &Spanned<T>, path: &Path, what: &str) -> Option<Fault> {
     let shown = path.display();
     match files::open(path) {
@@ -253,9 +248,9 @@ fn secret_file<T>(written: &Spanned<T>, path: &Path, what: &str) -> Option<Fault
     }
 }
 
-/// Finds certificates of listeners that clients refuse or will soon refuse. These are certificates
-/// that have expired, expire soon or are not valid yet, and certificates of authorities. By
-/// default, `openssl req -x509` creates certificates of authorities.
+/// Finds certificates of listeners that clients refuse or will soon refuse: certificates that have
+/// expired, expire soon or are not valid yet, and CA certificates. By default, `openssl req -x509`
+/// creates CA certificates.
 fn certificates(file: &RawConfig, config: &Config, now: SystemTime) -> Vec<Fault> {
     let of_admin = file.admin.iter().flat_map(|admin| &admin.listener).flat_map(|listener| &listener.certificate);
     let all = file.listener.iter().flat_map(|listener| &listener.certificate).chain(of_admin).map(|pair| &pair.chain);
@@ -272,14 +267,12 @@ fn certificates(file: &RawConfig, config: &Config, now: SystemTime) -> Vec<Fault
     all.flat_map(of_chain).collect()
 }
 
-/// Finds hosts of sites that no certificate of a listener covers.
 fn uncovered_hosts(file: &RawConfig, config: &Config) -> Option<Fault> {
     let fault = uncovered(&config.listeners, config.sites.iter().flat_map(|site| host_patterns(&site.hosts)))?;
     let mut of_clients = file.listener.iter().filter(|listener| listener.kind == ListenerKind::Proxy);
     Some(of_clients.find_map(|listener| listener.certificate.first())?.chain.fault(fault))
 }
 
-/// Finds unknown sites in the tokens and users of the admin interface.
 fn unknown_sites(file: &RawConfig, config: &Config, names: &[String]) -> Vec<Fault> {
     // If an included file was refused, it may contain the unknown site.
     let admin = || file.admin.iter().filter(|_| config.included.refused.is_empty());
@@ -287,7 +280,7 @@ fn unknown_sites(file: &RawConfig, config: &Config, names: &[String]) -> Vec<Fau
     let of_users = admin().flat_map(|admin| &admin.user).flat_map(|user| &user.sites);
     let names = || names.iter().map(String::as_str);
     let is_unknown = |pattern: &&Spanned<String>| {
-        // `SITE/HOST` stands for the robots.txt of one host, so only the part before `/` is
+        // `SITE/HOST` stands for the robots.txt of one host, so only the text before `/` is
         // compared with the names of sites.
         let site = pattern.get_ref().split('/').next().unwrap_or_default();
         site != "*" && !names().any(|name| fits(site, name))
@@ -299,8 +292,7 @@ fn unknown_sites(file: &RawConfig, config: &Config, names: &[String]) -> Vec<Fau
     of_tokens.chain(of_users).filter(is_unknown).map(fault).collect()
 }
 
-/// Finds secrets that cannot sign notifications. Notifications that need one of these secrets are
-/// never sent.
+/// Notifications that need an unusable secret are never sent.
 fn unusable_secrets<'a>(file: &'a RawConfig, config: &'a Config) -> impl Iterator<Item = Fault> {
     let hooks = file.notify.iter().zip(&config.notify);
     hooks.filter_map(|(written, hook)| {
@@ -309,8 +301,8 @@ fn unusable_secrets<'a>(file: &'a RawConfig, config: &'a Config) -> impl Iterato
     })
 }
 
-/// Reports whether the site's robots.txt has a group for this crawler. If the robots.txt cannot be
-/// read here, returns `true`, because the group may exist.
+/// If the robots.txt cannot be read here, returns `true`, because it may have a group for this
+/// crawler.
 fn may_name(site: &SiteConfig, name: &str) -> bool {
     let robots = match local_robots(site) {
         Ok(Some(robots)) => robots,
@@ -323,7 +315,7 @@ fn may_name(site: &SiteConfig, name: &str) -> bool {
     robots.groups().any(|group| group.names().any(|named| named.value().eq_ignore_ascii_case(name.as_bytes())))
 }
 
-/// Returns the robots.txt of a site; `None` if it is fetched, or if each host has its own file.
+/// `None` if the robots.txt is fetched, or if each host has its own file.
 fn local_robots(site: &SiteConfig) -> io::Result<Option<RobotsTxt>> {
     Ok(match &site.robots {
         RobotsSource::File(path) => Some(RobotsTxt::parse(input::read_configured(path)?)),
@@ -332,8 +324,8 @@ fn local_robots(site: &SiteConfig) -> io::Result<Option<RobotsTxt>> {
     })
 }
 
-/// Finds fields with `noindex` that no crawler can see, because robots.txt disallows the pages that
-/// have the field.
+/// A crawler cannot see `noindex` in a header field if robots.txt disallows the pages that have the
+/// field.
 fn unseen_fields(file: &RawConfig, config: &Config) -> Vec<Fault> {
     let Ok(registry) = load_registry(&config.registry) else { return Vec::new() };
     let sites = file.site.iter().zip(&config.sites).filter(|(site, _)| !site.get_ref().field.is_empty());
@@ -341,7 +333,6 @@ fn unseen_fields(file: &RawConfig, config: &Config) -> Vec<Fault> {
     robots.flat_map(|(site, robots)| unseen(&site.get_ref().field, &robots, &registry)).collect()
 }
 
-/// Finds expired overrides, and expired tokens and users of the admin interface.
 fn ended(file: &RawConfig, now: SystemTime) -> Vec<Fault> {
     let exceptions = file.site.iter().flat_map(|site| &site.get_ref().modes.0);
     let overrides = exceptions.map(|exception| ("override", &exception.modes.get_ref().until));
@@ -355,8 +346,6 @@ fn ended(file: &RawConfig, now: SystemTime) -> Vec<Fault> {
     untils.filter(|(_, until)| end(until).is_ok_and(|end| end <= now)).map(fault).collect()
 }
 
-/// Finds `include` patterns that match no file, for example because the folder is empty or its name
-/// is misspelled.
 fn without_files(file: &RawConfig, config: &Config) -> impl Iterator<Item = Fault> {
     let is_without = |(_, pattern): &(&Spanned<PathBuf>, &IncludePattern)| {
         !config.included.paths.iter().any(|path| path.parent() == Some(&pattern.folder))
@@ -365,8 +354,8 @@ fn without_files(file: &RawConfig, config: &Config) -> impl Iterator<Item = Faul
     patterns.map(|(written, pattern)| written.fault(format!("no file matches {}", pattern.path().display())))
 }
 
-/// Finds folders in `include_roots` that do not exist, and folders that contain the config, because
-/// included files could then use its secrets.
+/// Finds folders in `include_roots` that do not exist. Also finds folders that contain the config,
+/// because included files could use the secrets of the config.
 fn doubtful_roots(file: &RawConfig, config: &Config) -> impl Iterator<Item = Fault> {
     let (folder, of_config) = (config.parts.folder(0), config.parts.path(0));
     file.include_roots.iter().filter_map(move |root| {
@@ -386,8 +375,8 @@ fn doubtful_roots(file: &RawConfig, config: &Config) -> impl Iterator<Item = Fau
     })
 }
 
-/// Finds a socket of the admin interface that cannot be created at its path. With this path,
-/// robotsd would fail to start. A running process keeps its current socket.
+/// Finds a socket of the admin interface that cannot be created at its path. robotsd would then
+/// fail to start. A running process keeps its current socket.
 fn admin_socket(file: &RawConfig, config: &Config) -> Option<Fault> {
     use std::os::unix::fs::FileTypeExt;
     let written = file.admin.as_ref()?.socket.as_ref()?;
@@ -412,7 +401,6 @@ fn admin_socket(file: &RawConfig, config: &Config) -> Option<Fault> {
     Some(written.fault(wrong))
 }
 
-/// Finds an audit file that this user cannot write.
 fn unwritable_audit(file: &RawConfig, config: &Config) -> Option<Fault> {
     let written = file.admin.as_ref()?.audit.as_ref()?;
     let path = config.admin.as_ref()?.audit.as_ref()?;
@@ -482,7 +470,7 @@ fn is_open(network: &str) -> bool {
     network.parse::<Network>().is_ok_and(|network| network.length() < widest(&network))
 }
 
-/// Finds exemptions that apply to every path or to every address. They disable all rules.
+/// Exemptions that apply to every path or to every address disable all rules.
 fn everything_exempt(file: &RawConfig) -> impl Iterator<Item = Fault> {
     let is_every_path = |path: &&Spanned<String>| matches!(path.get_ref().trim_end_matches('*'), "" | "/");
     let paths = file.exempt.paths.iter().filter(is_every_path).map(|path| (path, "every path"));
@@ -496,8 +484,7 @@ fn everything_exempt(file: &RawConfig) -> impl Iterator<Item = Fault> {
     })
 }
 
-/// Returns a note if the site enforces new rules or crawl delays immediately, before crawlers have
-/// fetched them.
+/// New rules and crawl delays should not be enforced before crawlers have fetched them.
 fn without_grace(file: &RawConfig, site: &RawSite) -> Option<Fault> {
     let refuses = strictest_mode(file, site) == Mode::Refuse;
     let limits = strictest_limit(file, site) == RateMode::Refuse;
@@ -517,8 +504,7 @@ fn without_grace(file: &RawConfig, site: &RawSite) -> Option<Fault> {
     })
 }
 
-/// Finds sites that refuse requests although the position of the kill switch would be lost in a
-/// restart. The position of the note is the first of these sites.
+/// Without a state directory, a restart would reset the kill switch.
 fn without_state(file: &RawConfig) -> Option<Fault> {
     let refuses =
         |site: &&RawSite| strictest_mode(file, site) == Mode::Refuse || strictest_limit(file, site) == RateMode::Refuse;
@@ -528,13 +514,12 @@ fn without_state(file: &RawConfig) -> Option<Fault> {
     Some(site.name.fault(message).help("write state_dir = \"/var/lib/robotsd\" at the top of the file".to_owned()))
 }
 
-/// Returns the strictest mode that a site has for any crawler.
+/// Includes the overrides for single crawlers.
 fn strictest_mode(file: &RawConfig, site: &RawSite) -> Mode {
     site.modes.0.iter().filter_map(|exception| exception.modes.get_ref().mode).fold(file.mode_of(site), Mode::max)
 }
 
-/// Returns the strictest action of a site for a crawler's requests that come before the crawl delay
-/// has passed.
+/// The result applies to requests of a crawler that come before the crawl delay has passed.
 fn strictest_limit(file: &RawConfig, site: &RawSite) -> RateMode {
     let of_site = site.rate.mode.get_ref().within(strictest_mode(file, site));
     let overrides =
@@ -542,8 +527,7 @@ fn strictest_limit(file: &RawConfig, site: &RawSite) -> RateMode {
     overrides.fold(of_site, RateMode::max)
 }
 
-/// Returns a note if the mode of a site limits the site's rate mode. The rate mode is then less
-/// strict than configured.
+/// The mode of a site limits its rate mode, which may then be less strict than configured.
 fn bounded_rate(file: &RawConfig, site: &RawSite) -> Option<Fault> {
     let (rate, mode) = (&site.rate.mode, file.mode_of(site));
     let left = rate.get_ref().within(mode);
@@ -560,8 +544,7 @@ fn bounded_rate(file: &RawConfig, site: &RawSite) -> Option<Fault> {
     (left != *rate.get_ref()).then(|| rate.fault(message).help(help.to_owned()).of_site(site.name.get_ref()))
 }
 
-/// Finds an action for impostors that is stricter than the mode of a site. The mode of the site
-/// limits this action.
+/// The mode of a site limits the action for impostors.
 fn bounded_impostors(file: &RawConfig) -> Option<Fault> {
     let impostors = &file.identity.as_ref()?.impostors;
     let wanted = match impostors.get_ref() {
@@ -589,14 +572,11 @@ fn bounded_impostors(file: &RawConfig) -> Option<Fault> {
     Some(impostors.fault(message).help(format!("write mode = \"{wanted}\" for the site")))
 }
 
-/// Finds a store in `[rate]` that is never used.
 fn unasked_store(file: &RawConfig) -> Option<Fault> {
     let help = "write mode = \"observe\" or \"refuse\" below [site.rate], or remove the store";
     Some(file.rate.store.as_ref()?.fault(why_unasked(file)?).help(help.to_owned()))
 }
 
-/// Returns the reason why the store in `[rate]` is never used. `None` if the store is used, or if
-/// `[rate]` has no store.
 pub(super) fn why_unasked(file: &RawConfig) -> Option<&'static str> {
     file.rate.store.as_ref()?;
     let limits = |site: &RawSite| strictest_limit(file, site) != RateMode::Off;

@@ -1,16 +1,16 @@
-//! JSON schemas of `robotsd.toml` and of the other documents with declared tables, for editors.
+//! JSON schemas for editors: of `robotsd.toml`, and of the other files whose tables are declared
+//! with the macro `tables`.
 
 use serde_json::{Value, json};
 
 use super::{Document, Key, Kind, RawConfig};
 
-/// Returns the schema of a config.
 pub(crate) fn schema() -> String {
     schema_of::<RawConfig>("robotsd.toml")
 }
 
-/// Returns the schema of a kind of file, in a version of JSON Schema that TOML editors support.
-/// `title` is the usual name of a file of this kind.
+/// Uses a version of JSON Schema that TOML editors support. `title` is the usual name of a file of
+/// this kind.
 pub(crate) fn schema_of<D: Document>(title: &str) -> String {
     let mut schema = of_table(D::KEYS);
     schema["$schema"] = "http://json-schema.org/draft-07/schema#".into();
@@ -51,8 +51,7 @@ fn of_kind(kind: &Kind) -> Value {
 mod tests {
     use super::*;
 
-    /// Reports whether a value matches a schema. Supports only the JSON Schema keywords that this
-    /// schema uses.
+    /// Supports only the JSON Schema keywords that this schema uses.
     fn fits(schema: &Value, value: &toml::Value) -> bool {
         let is_type = |name: &Value| match value {
             toml::Value::String(_) | toml::Value::Datetime(_) => name == "string",

@@ -22,8 +22,8 @@ const SHOWN: usize = 200;
 /// Keys that take effect only when the process starts.
 const AT_START: [&str; 6] = ["workers", "state_dir", "admin", "fleet", "board", "log"];
 
-/// Prefixes of settings that take effect immediately although their table is in [`AT_START`]: the
-/// tokens and users of the admin interface, and `fleet.replicas`, which is used only by commands.
+/// Prefixes of settings that take effect immediately although their table is in [`AT_START`]. Only
+/// commands use `fleet.replicas`.
 const AT_ONCE: [&str; 3] = ["admin.token[", "admin.user[", "fleet.replicas"];
 
 /// Repeated tables that have names, except sites and exceptions. [`NAMES`] contains the keys whose
@@ -35,7 +35,7 @@ const NAMES: [&str; 4] = ["name", "address", "uid", "group"];
 /// has a key such as `listener[127.0.0.1:80]`.
 type Settings = (Table, BTreeMap<String, Table>);
 
-/// Returns the changes between two configs in TOML. `None` if one of them cannot be read.
+/// Both configs are in TOML. `None` if one of them cannot be read.
 pub(crate) fn setting_changes(before: &str, after: &str) -> Option<Vec<SettingChange>> {
     if before == after {
         return Some(Vec::new());
@@ -63,7 +63,6 @@ pub(crate) fn setting_changes(before: &str, after: &str) -> Option<Vec<SettingCh
     Some(changes)
 }
 
-/// Returns the settings that differ between two tables.
 fn compare(prefix: &str, before: &Table, after: &Table) -> Vec<SettingChange> {
     let mut changes = Vec::new();
     let gone = before.keys().filter(|key| !after.contains_key(*key));
@@ -84,30 +83,27 @@ fn change(setting: String, before: Option<String>, after: Option<String>) -> Set
 }
 
 impl SettingChange {
-    /// Reports whether the change takes effect only when the process starts again.
     pub(crate) fn is_for_start(&self) -> bool {
         let is_now = AT_ONCE.iter().any(|start| self.setting.starts_with(start));
         self.site.is_none() && AT_START.contains(&self.table()) && !is_now
     }
 
-    /// Returns the top-level table of the setting, or the setting itself if it is at the top level.
+    /// Returns the setting itself if it is at the top level.
     pub(crate) fn table(&self) -> &str {
         self.setting.split('.').next().unwrap_or_default()
     }
 
-    /// Reports whether the change concerns the source of a site's robots.txt.
     pub(crate) fn is_of_source(&self) -> bool {
         self.site.is_some() && self.setting.starts_with("robots.")
     }
 
-    /// Reports whether a whole site or listener was added or removed.
     pub(crate) fn is_of_whole_table(&self) -> bool {
         let is_of_listener = ["listener[", "admin.listener["].iter().any(|start| self.setting.starts_with(start));
         self.setting == "site" || (is_of_listener && self.setting.ends_with(']'))
     }
 }
 
-/// Formats the change on one line: `site "shop": enforcement.mode: refuse → tag`.
+/// For example `site "shop": enforcement.mode: refuse → tag`.
 impl fmt::Display for SettingChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(site) = &self.site {
@@ -122,7 +118,6 @@ impl fmt::Display for SettingChange {
     }
 }
 
-/// Parses a config in TOML to its settings.
 fn settings(text: &str) -> Option<Settings> {
     let mut raw: RawConfig = reader::read(text).ok()?;
     hide_secrets(&mut raw);
@@ -138,7 +133,8 @@ fn settings(text: &str) -> Option<Settings> {
             let modes = Table::try_from(exception.modes.get_ref()).ok()?;
             insert(&mut of_site, "modes", exception.key.get_ref(), by_name(modes));
         }
-        // The last exception that matches counts, so their order is compared, too.
+        // If several exceptions match a request, the last one counts, so the order is compared,
+        // too.
         let keys: Vec<_> = exceptions.iter().map(|exception| exception.key.get_ref().as_str()).collect();
         of_site.insert("modes".to_owned(), keys.into());
         sites.insert(name, of_site);
@@ -170,7 +166,7 @@ fn by_name(table: Table) -> Table {
 /// The key of the table that `Table::try_from` creates for a date.
 const DATE: &str = "$__toml_private_datetime";
 
-/// Inserts a named table. If the name already exists, the name of the new table becomes `NAME #2`.
+/// If the name already exists, the name of the new table becomes `NAME #2`.
 fn insert(into: &mut Table, kind: &str, name: &str, table: Table) {
     let (mut key, mut number) = (format!("{kind}[{name}]"), 1);
     while into.contains_key(&key) {
@@ -180,7 +176,6 @@ fn insert(into: &mut Table, kind: &str, name: &str, table: Table) {
     into.insert(key, table.into());
 }
 
-/// Returns a string as it is, and any other value in TOML.
 fn shown(value: &Value) -> String {
     match value {
         Value::String(text) => cut(text, SHOWN),
@@ -211,11 +206,11 @@ fn hide_secrets(raw: &mut RawConfig) {
     }
 }
 
-/// Characters that begin the query or the fragment of a URL. Both may contain a key.
+/// Characters that begin the query or the fragment of a URL. Both may contain an API key.
 const QUERY: &[char] = &['?', '#'];
 
-/// Hides the credentials in a URL. Also hides everything after the first of the characters in
-/// `from` that follows the host.
+/// Hides the credentials in a URL, and everything after the first character in `from` that follows
+/// the host.
 fn hide_behind(url: &mut String, from: &[char]) {
     let start = url.find("://").map_or(0, |at| at + 3);
     let authority = url[start..].find(['/', '?', '#']).map_or(url.len(), |at| start + at);

@@ -55,8 +55,7 @@ fn unusable(path: &Path) -> Option<String> {
     })
 }
 
-/// Returns the reason why this user cannot write a file; `None` if the user can. If the folder of
-/// the file does not exist, the user must be able to create the folder.
+/// If the folder of the file does not exist, the user must be able to create the folder.
 pub(super) fn no_file(path: &Path) -> Option<String> {
     if path.is_dir() {
         return Some("it is a folder".to_owned());
@@ -71,8 +70,8 @@ pub(super) fn no_file(path: &Path) -> Option<String> {
     })
 }
 
-/// Returns the path itself if it exists. Otherwise, returns its nearest ancestor that exists. A
-/// symbolic link exists even if its target does not exist.
+/// Returns the nearest ancestor that exists, or the path itself. A symbolic link exists even if its
+/// target does not.
 fn nearest(path: &Path) -> &Path {
     path.ancestors().find(|part| fs::symlink_metadata(part).is_ok()).unwrap_or(Path::new("."))
 }

@@ -1,7 +1,5 @@
 //! The macros [`tables`] and [`words`], which declare tables and sets of words. The declarations
 //! are used to read files, to suggest similar names in messages, and to generate the JSON schema.
-//!
-//! This module also implements [`Value`] for the types of TOML and of the library.
 
 use std::collections::BTreeMap;
 use std::num::{NonZeroU32, NonZeroUsize};
@@ -18,9 +16,8 @@ use tower_robots::rules::PathForm;
 
 use super::{Faults, Kind, Place, Reader, Value};
 
-/// `. => Declares tables. An absent key has the default written after `=`, or otherwise the default
-/// of its type. If there is neither, the key is required. The range of a value is written after
-/// `=>`.=>`.
+/// Declares tables. An absent key has the default written after `=`, or otherwise the default of
+/// its type. If there is neither, the key is required. The range of a value is written after `=>`.
 macro_rules! tables {
     ($($(#[doc = $about:literal])* $table:ident {
         $($(#[doc = $doc:literal])* $(#[serde($($serde:tt)*)])* $key:ident: $type:ty $(= $default:expr)? $(=> $bound:expr)?,)*
@@ -46,7 +43,6 @@ macro_rules! tables {
                 span: &std::ops::Range<usize>,
             ) -> Option<Self> {
                 let meant = reader.unknown_keys::<Self>(table, values);
-                // Every key is read, even after the first problem.
                 $(let $key = reader
                     .value(table, stringify!($key), values)
                     .or_else(|| $crate::config::tables!(@absent $type $(, $default)?));)*
@@ -142,8 +138,6 @@ pub(crate) fn unplaced_texts<const N: usize>(texts: [&str; N]) -> Vec<Spanned<St
     texts.into_iter().map(|text| unplaced(text.to_owned())).collect()
 }
 
-/// Parses a whole number that is not negative; `None` if the value is something else, or does not
-/// fit into the type.
 pub(super) fn whole_number<T: TryFrom<u64>>(value: &DeValue<'_>) -> Option<T> {
     let DeValue::Integer(number) = value else { return None };
     u64::from_str_radix(number.as_str(), number.radix()).ok()?.try_into().ok()

@@ -123,7 +123,6 @@ fn port_alone(port: u16) -> String {
 plain_values! {
     Span: Kind::Time, None, Self::of;
     Size: Kind::Size, None, Self::of;
-    // The address of a listener, written `"127.0.0.1:8080"` or `"[::1]:8080"`.
     SocketAddr: Kind::Text, None, address_of;
     StoreText: Kind::Text, None, |value| Ok(value.as_str().map(|text| Self(text.to_owned())));
 }
@@ -139,7 +138,7 @@ fn address_of(value: &DeValue<'_>) -> Result<Option<SocketAddr>, String> {
     }
 }
 
-/// The URL of a store. It may contain a password. The password is left out when the config is
+/// The URL of a store. If it contains a password, the password is left out when the config is
 /// printed.
 #[derive(derive_more::Debug)]
 #[debug("StoreText")]
@@ -154,7 +153,6 @@ impl Serialize for StoreText {
     }
 }
 
-/// Units of sizes, binary and decimal.
 const UNITS: [(&str, usize); 7] = [
     ("B", 1),
     ("KiB", 1 << 10),
@@ -182,8 +180,8 @@ impl Size {
         number.parse::<usize>().ok()?.checked_mul(unit).map(Self)
     }
 
-    /// Returns the size that a string with an unknown unit was probably meant to contain, such as
-    /// `64K`, `64kib` or `64`.
+    /// Returns the size that was probably meant by an invalid string such as `64K`, `64kib` or
+    /// `64`.
     fn meant(text: &str) -> Option<String> {
         let digits = text.bytes().take_while(u8::is_ascii_digit).count();
         let (number, unit) = text.split_at(digits);
@@ -197,7 +195,8 @@ impl Size {
         Some(format!("\"{number}{unit}\""))
     }
 
-    /// Returns the size as a whole number of the largest possible binary unit. `None` for bytes.
+    /// Returns the size as a whole number of the largest possible binary unit. `None` if the size
+    /// is not a multiple of 1 KiB.
     fn in_units(self) -> Option<(usize, &'static str)> {
         let whole = |(_, unit): &(&str, usize)| *unit > 1 && self.0 >= *unit && self.0.is_multiple_of(*unit);
         UNITS.into_iter().take(4).rev().find(whole).map(|(name, unit)| (self.0 / unit, name))
@@ -213,15 +212,12 @@ impl Display for Size {
     }
 }
 
-/// The allowed range of a key's values, with an error message.
 pub(crate) struct Bound<T> {
     range: RangeInclusive<T>,
-    /// Message about a value out of range, with `{}` for the value and `{key}` for its key; `None`
-    /// if the default message is used.
+    /// Contains `{}` for the value and `{key}` for its key. `None` for the default message.
     says: Option<String>,
 }
 
-/// Returns a range with the default message.
 pub(crate) const fn within<T>(range: RangeInclusive<T>) -> Bound<T> {
     Bound { range, says: None }
 }
@@ -230,13 +226,12 @@ pub(crate) fn bound<T>(range: RangeInclusive<T>, says: impl Into<String>) -> Bou
     Bound { range, says: Some(says.into()) }
 }
 
-/// Returns a range of durations that excludes zero.
+/// The range excludes zero.
 pub(crate) fn some_time(says: &str) -> Bound<Span> {
     bound(Span(Duration::from_nanos(1))..=Span(MAX_DURATION), says)
 }
 
 impl<T: PartialOrd + Display> Bound<T> {
-    /// Adds an error at the value of a key if the value is out of range.
     pub(crate) fn check<'v>(&self, key: &str, value: impl Into<Option<&'v Spanned<T>>>, faults: &mut Faults)
     where
         T: 'v,

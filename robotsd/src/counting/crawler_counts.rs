@@ -1,12 +1,11 @@
-//! Counts the requests of crawlers, by crawler and outcome. Also defines the outcomes.
+//! Counts the requests of crawlers, by crawler and outcome.
 //!
 //! A crawler in the registry is counted under its name. All other crawlers are counted under the
 //! name of their class, because clients could otherwise create any number of metrics by inventing
 //! names. Each site counts only a limited number of combinations of crawler and outcome separately.
-//! All further combinations are counted as `other`. There are separate limits for search engines,
-//! for refusals of search engines, and for 429 responses. Alerts depend on the counts of search
-//! engines and of 429 responses, so clients that invent names must not be able to use up these
-//! limits.
+//! All further combinations are counted as `other`. Alerts depend on the counts of search engines
+//! and of 429 responses, so these have separate limits, which clients that invent names cannot use
+//! up.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -23,17 +22,13 @@ use crate::word_enum::word_enum;
 /// [`KeyRoom`]. Decisions and requests for `/robots.txt` have separate limits.
 const MAX_COMBINATIONS: usize = 256;
 
-/// The groups of combinations. Each group has its own limit, so combinations of one group cannot
-/// use up the limit of another.
+/// Each group has its own limit, so combinations of one group cannot use up the limit of another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum KeyRoom {
     Others,
     IndexEngines,
-    /// Refused requests of search engines.
     RefusedEngines,
-    /// Requests of search engines that got the status 429.
     LimitedEngines,
-    /// Requests of other crawlers that got the status 429.
     Limited,
 }
 
@@ -45,30 +40,29 @@ const OTHER: &str = "other";
 /// Crawler label of requests without a recognised crawler.
 pub(crate) const NO_CRAWLER: &str = "none";
 
-/// The key of a count of decisions, for one crawler: the outcome, and the identity of the sender.
-/// Requests for `/robots.txt` are counted by their status code instead ([`OfRobotsTxt`]).
+/// The outcome of a crawler's request, and the identity of its sender. Requests for `/robots.txt`
+/// are counted by the status code of the response instead ([`OfRobotsTxt`]).
 type OfDecision = (RequestOutcome, &'static str);
 type OfRobotsTxt = u16;
 
 /// The counts by crawler label, then by [`OfDecision`] or [`OfRobotsTxt`].
 type ByCrawler<W> = BTreeMap<Arc<str>, BTreeMap<W, u64>>;
 
-/// The requests of crawlers, counted by one worker or summed over several workers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CrawlerCounts {
     pub(crate) requests: ByCrawler<OfDecision>,
     pub(crate) robots_txt: ByCrawler<OfRobotsTxt>,
 }
 
-/// The combinations that a site counts separately, shared by its workers. Before a worker counts a
-/// combination for the first time, it looks it up here.
+/// Shared by the workers of a site. Before a worker counts a combination for the first time, it
+/// adds the combination here, unless the limit is reached.
 #[derive(Debug, Default)]
 pub(crate) struct CrawlerCombinations {
     requests: Combinations<OfDecision>,
     robots_txt: Combinations<OfRobotsTxt>,
 }
 
-/// The combinations, grouped by [`KeyRoom`].
+/// One set per [`KeyRoom`].
 type Combinations<W> = Mutex<[BTreeSet<(Arc<str>, W)>; ROOMS]>;
 
 impl CrawlerCounts {
@@ -88,8 +82,6 @@ impl CrawlerCounts {
         count(&mut self.requests, &combinations.requests, room, label(agent), (outcome, identity));
     }
 
-    /// Counts a request for `/robots.txt` under its crawler, or under [`NO_CRAWLER`] if no crawler
-    /// was recognised.
     pub(super) fn robots_txt(
         &mut self,
         combinations: &CrawlerCombinations,
@@ -148,20 +140,18 @@ impl KeyRoom {
     }
 }
 
-/// Returns the label of an agent. The label never contains text from the client.
+/// The label never contains text from the client.
 fn label(agent: &Agent) -> &str {
     agent.registered().map_or(agent.class().as_str(), |crawler| &crawler.name)
 }
 
-/// Returns the label of the sender's identity. If claims are not checked, the label of registered
-/// crawlers is `claimed`.
+/// If claims are not checked, the label of registered crawlers is `claimed`.
 fn identity(request: &Record) -> &'static str {
     let unchecked = if request.agent.is_registered() { "claimed" } else { "unclaimed" };
     request.identity.map_or(unchecked, |identity| identity.outcome())
 }
 
 word_enum! {
-    /// The outcome of a request.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
     pub(crate) enum RequestOutcome {
         /// No group applies to the agent, or enforcement is off.

@@ -22,8 +22,8 @@ use crate::report::RequestsReport;
 /// Only every 64th request is timed, because reading the clock takes ten times as long as counting.
 const TIMED: u64 = 64;
 
-/// Maximum number of crawlers whose received pages are counted, per worker and site. If checking
-/// the claims of one crawler has two different results, the crawler counts as two.
+/// Maximum number of combinations of crawler and identity whose received pages are counted, per
+/// worker and site.
 const MAX_READERS: usize = 1024;
 
 /// Counters of one site on one worker. They do not share cache lines with other data. Other threads
@@ -39,31 +39,24 @@ pub(crate) struct OutcomeCounts {
     agent_lookups: Arc<AgentLookups>,
 }
 
-/// A request while it is being counted.
 #[derive(Clone, Debug)]
 #[must_use]
 pub(crate) struct CountedRequest {
     method: MethodLabel,
-    /// Index of the listener that received the request.
     listener: u16,
     is_robots_txt: bool,
     is_of_crawler: bool,
-    /// The service that referred the visitor; `None` if no service did.
     sent_by: Option<Arc<Referrer>>,
-    /// The registered crawler that requests the page; `None` if the client is not a registered
-    /// crawler.
+    /// `None` if the client is not a registered crawler.
     read_by: Option<PageReader>,
-    /// When the request began; `None` if its duration is not measured.
+    /// `None` if the duration of the request is not measured.
     began: Option<Instant>,
 }
 
-/// Number of visitors referred by each service.
 pub(crate) type VisitorTotals = BTreeMap<Arc<Referrer>, u64>;
 
-/// Number of pages that each registered crawler has received.
 pub(crate) type PageTotals = HashMap<PageReader, u64, RandomState>;
 
-/// A registered crawler that received pages: its name and the result of checking its claim.
 #[derive(Clone, Debug)]
 pub(crate) struct PageReader {
     pub(crate) agent: Agent,
@@ -76,7 +69,6 @@ pub(crate) const fn is_page(status: u16) -> bool {
     matches!(status, 200..=299 | 304)
 }
 
-/// The counts of a site's requests, from one worker or summed over several.
 #[derive(Clone, Debug)]
 pub(crate) struct SiteTotals {
     requests: u64,
@@ -89,7 +81,6 @@ pub(crate) struct SiteTotals {
     pub(crate) without_agent: u64,
     pub(crate) crawlers: CrawlerCounts,
     pub(crate) responses: BTreeMap<ResponseKey, u64>,
-    /// Visitors that received a page, by the service that referred them.
     pub(crate) visitors: VisitorTotals,
     pub(crate) pages: PageTotals,
     pub(crate) decision_durations: Histogram,
@@ -97,17 +88,17 @@ pub(crate) struct SiteTotals {
 }
 
 impl OutcomeCounts {
-    /// Creates one worker's counters for a site. All workers of the site share `combinations`.
+    /// All workers of the site share `combinations`.
     pub(crate) fn of_site(combinations: Arc<CrawlerCombinations>, agent_lookups: &Arc<AgentLookups>) -> Self {
         Self { combinations, agent_lookups: Arc::clone(agent_lookups), ..Self::default() }
     }
 
-    /// Returns the counters of agent lookups, which the layer of the site updates.
+    /// The layer of the site updates these counters.
     pub(crate) const fn agent_lookups(&self) -> &Arc<AgentLookups> {
         &self.agent_lookups
     }
 
-    /// Counts a request when it arrives. `target` may include the query.
+    /// `target` may include the query.
     pub(crate) fn request(&self, target: &[u8], method: MethodLabel, listener: u16) -> CountedRequest {
         let is_robots_txt = RequestPath::is_robots_txt_target(target);
         let mut totals = self.totals();
@@ -117,8 +108,8 @@ impl OutcomeCounts {
         CountedRequest { method, listener, is_robots_txt, is_of_crawler: false, sent_by: None, read_by: None, began }
     }
 
-    /// Counts the decision about a request. Must be called before waiting for the response, because
-    /// the response may take long or never arrive.
+    /// Must be called before waiting for the response, because the response may take long or never
+    /// arrive.
     pub(crate) fn decided(&self, request: &mut CountedRequest, answer: &Answer) {
         let mut totals = self.totals();
         let mut outcome = RequestOutcome::Untouched;
@@ -143,7 +134,6 @@ impl OutcomeCounts {
         }
     }
 
-    /// Counts a decision request whose original request has no `User-Agent`.
     pub(crate) fn without_agent(&self) {
         self.totals().without_agent += 1;
     }
@@ -170,7 +160,6 @@ impl OutcomeCounts {
         }
     }
 
-    /// Adds the numbers of referred visitors, and of pages received by crawlers, to the totals.
     pub(crate) fn add_visitors_and_pages(&self, visitors: &mut VisitorTotals, pages: &mut PageTotals) {
         if let Some(totals) = &*self.totals.lock() {
             totals
@@ -181,7 +170,6 @@ impl OutcomeCounts {
         }
     }
 
-    /// Adds all counts to `sums`.
     pub(crate) fn add_to(&self, sums: &mut SiteTotals) {
         self.add_visitors_and_pages(&mut sums.visitors, &mut sums.pages);
         let totals = self.totals.lock();
@@ -205,8 +193,7 @@ impl OutcomeCounts {
 }
 
 impl CountedRequest {
-    /// Records the service that referred the visitor. [`answered`](OutcomeCounts::answered) counts
-    /// the visitor if the response is a page.
+    /// [`answered`](OutcomeCounts::answered) counts the visitor if the response is a page.
     pub(crate) fn sent_by(&mut self, service: Option<Arc<Referrer>>) {
         self.sent_by = service;
     }
@@ -243,7 +230,6 @@ impl Hash for PageReader {
 }
 
 impl SiteTotals {
-    /// Returns the numbers of requests by outcome, for `robotsd status`.
     pub(crate) fn report(&self) -> RequestsReport {
         let of = |outcome: RequestOutcome| self.decisions[outcome as usize];
         let report = RequestsReport {

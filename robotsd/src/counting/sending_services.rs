@@ -15,20 +15,17 @@ use tower_robots::parts::OriginalRequest;
 use tower_robots::policy::RateLimit;
 use tower_robots::rules::Authority;
 
-/// Recognises the services that refer visitors, by their hosts in the site's registry. No service
-/// is recognised until `follow` has set the registry.
+/// No service is recognised until `follow` has set the registry.
 #[derive(Debug, Default)]
 pub(crate) struct SendingServices(ArcSwap<Registry>);
 
 impl SendingServices {
-    /// Replaces the registry.
     pub(crate) fn follow(&self, registry: &Arc<Registry>) {
         if !Arc::ptr_eq(&self.0.load(), registry) {
             self.0.store(Arc::clone(registry));
         }
     }
 
-    /// Returns the service that referred the visitor; `None` if no service referred the visitor.
     /// For most requests, this function reads only the `Referer`.
     pub(crate) fn of_request(&self, request: &OriginalRequest<'_>, record: Option<&Record>) -> Option<Arc<Referrer>> {
         let referer = request.headers.get(REFERER).filter(|_| *request.method == Method::GET)?;
@@ -40,9 +37,8 @@ impl SendingServices {
     }
 }
 
-/// Returns the service that referred a request, if the request is for a page. Compares the
-/// `Referer` with the site's own host first, because the `Referer` of most requests contains that
-/// host.
+/// `None` if the request is not for a page. Compares the `Referer` with the site's own host first,
+/// because the `Referer` of most requests contains that host.
 pub(crate) fn service_of<'r>(
     registry: &'r Registry,
     referer: &[u8],

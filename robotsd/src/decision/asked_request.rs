@@ -14,7 +14,7 @@ use super::question_error::{QuestionError, QuestionFault};
 use crate::http_common::{AskedAbout, ClientRequest};
 use crate::target_url::is_http;
 
-/// The original request: the client's request that a decision request is about.
+/// The client's request that a decision request is about.
 #[derive(Debug)]
 pub(super) struct AskedRequest<'a> {
     pub(super) method: Method,
@@ -34,10 +34,10 @@ pub(super) struct AskedRequest<'a> {
 }
 
 impl Preset {
-    /// Extracts the original request from the parts of a decision request: the method, the part of
-    /// the target after the preset, and the fields.
+    /// Extracts the original request from the method of a decision request, from the rest of its
+    /// target after the preset, and from its fields.
     ///
-    /// Only a missing part is an error. A malformed part does not prevent a decision, because the
+    /// Only a missing value is an error. A malformed value does not prevent a decision, because the
     /// client may have caused it. If there are several targets, the rules are applied to each. An
     /// invalid or repeated method is replaced by [`STRICTEST_METHOD`].
     pub(super) fn read<'a>(
@@ -95,8 +95,7 @@ impl Preset {
         Ok(AskedRequest { method, target, further_targets, host, host_in_target, odd })
     }
 
-    /// Returns the client's address from the decision request; `None` if the decision request
-    /// contains no address or more than one.
+    /// `None` if the decision request contains no address or more than one.
     pub(super) fn address(self, fields: &HeaderMap) -> Option<IpAddr> {
         let only = |name| {
             let mut values = fields.get_all(name).iter();
@@ -133,27 +132,24 @@ impl AskedRequest<'_> {
 /// to GET requests, but the rules in the group `*` apply only to a few methods.
 pub(super) const STRICTEST_METHOD: Method = Method::GET;
 
-/// Returns all non-empty values of a field.
 fn lines<'a>(fields: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'a [u8]> {
     fields.get_all(name).iter().map(HeaderValue::as_bytes).filter(|value| !value.is_empty())
 }
 
-/// Reports whether a client can have sent this target. Clients cannot send targets with control
-/// characters, because no HTTP parser accepts them.
+/// Clients cannot send targets with control characters, because no HTTP parser accepts them.
 pub(super) fn is_target(target: &[u8]) -> bool {
     let is_target = matches!(target, [b'/', ..] | b"*") || Authority::of_url(target).is_some_and(|url| is_http(url.0));
     is_target && !target.iter().any(u8::is_ascii_control)
 }
 
-/// Returns the host and port of a URL that a client sent.
 pub(super) fn host_of_url(url: &[u8]) -> Option<&[u8]> {
     let url = Some(url).filter(|url| !url.starts_with(b"/"))?;
     Authority::of_url(url).map(|(_, authority, _)| authority.host_and_port)
 }
 
 /// Returns the value of the `Host` field from a URL that a proxy has built from scheme, `Host`
-/// field and target, as nginx does. The value of the `Host` field ends at the first slash in the
-/// URL, because it may contain any byte except a slash.
+/// field and target, as nginx does. The value of the `Host` field begins after `://` and ends at
+/// the next slash, because it may contain any byte except a slash.
 fn host_field_of_url(url: &[u8]) -> Option<&[u8]> {
     let behind = &url[memchr::memmem::find(url, b"://")? + 3..];
     Some(&behind[..memchr::memchr(b'/', behind).unwrap_or(behind.len())])
@@ -171,13 +167,11 @@ mod tests {
         map
     }
 
-    /// Returns method, target and host of the original request, or the error.
     fn read(preset: Preset, below: &str, map: &HeaderMap) -> Result<(String, Vec<u8>, Option<String>), QuestionFault> {
         let asked = preset.read(&Method::GET, below, map).map_err(|error| error.fault)?;
         Ok((asked.method.to_string(), asked.target.to_vec(), asked.host.map(|host| host.escape_ascii().to_string())))
     }
 
-    /// Returns the error in a decision request with these fields. It must not prevent a decision.
     fn odd(preset: Preset, map: &HeaderMap) -> Option<QuestionFault> {
         preset.read(&Method::POST, "/below", map).unwrap().odd.map(|odd| odd.fault)
     }

@@ -74,38 +74,31 @@ struct DecisionState {
     counts: Arc<ResponseCounts>,
 }
 
-/// A request that is being counted, with the counters of its site.
 type Counted = (Arc<OutcomeCounts>, CountedRequest);
 
-/// A response to a decision request. `counted` is `None` if no site made the decision. The listener
-/// then counts the response.
+/// `counted` is `None` if no site made the decision. The listener then counts the response.
 struct Answered {
     response: Response<Bytes>,
     counted: Option<Counted>,
 }
 
-/// The decision about a request, before it is converted to the proxy's format.
 struct RequestDecision {
     outcome: Outcome,
     record: Option<Box<Record>>,
     /// Header fields that the proxy may add to the response to the client.
     fields: Vec<(HeaderName, HeaderValue)>,
-    /// The site that made the decision, if any.
     site: Option<Arc<str>>,
     counted: Option<Counted>,
 }
 
-/// The parsed target of a decision request: the path after `/-/`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct QuestionTarget<'t> {
-    /// The name of the site, if the decision request contains one.
     site: Option<Cow<'t, str>>,
     kind: QuestionKind,
-    /// The preset and the part of the target that follows it.
+    /// The preset and the rest of the target.
     preset: &'t str,
 }
 
-/// What a decision request asks for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum QuestionKind {
     Decision,
@@ -119,20 +112,16 @@ pub(crate) enum QuestionKind {
 /// replaced as a whole.
 pub(crate) type SiteTable = Arc<ArcSwap<DecisionSites>>;
 
-/// Returns the limits of a decision listener. They are derived from the limits of a listener for
-/// clients.
-///
-/// The limits are higher, because robotsd must decide about every request that the proxy accepts.
-/// If robotsd allowed all requests above the limits, crawlers could evade the rules. If it refused
-/// these requests, people would be blocked. Therefore, a target may be as long as a whole head, and
-/// at least 500 fields are accepted.
+/// The limits are higher than those of a listener for clients, because robotsd must decide about
+/// every request that the proxy accepts. If robotsd allowed all requests above the limits, crawlers
+/// could evade the rules. If it refused these requests, people would be blocked.
 pub(crate) fn limits(clients: EdgeLimits) -> EdgeLimits {
     let fields = clients.fields.max(500);
     EdgeLimits { callers: Callers::AskingProxies, target_bytes: clients.head_bytes, fields, ..clients }
 }
 
 impl<'t> QuestionTarget<'t> {
-    /// Parses a target. Returns `None` if it is not the target of a decision request.
+    /// `None` if this is not the target of a decision request.
     fn of(target: &'t str) -> Option<Self> {
         let endpoint = target.strip_prefix("/-/")?;
         let (site, endpoint) = match endpoint.strip_prefix("site/").and_then(|named| named.split_once('/')) {
@@ -146,16 +135,15 @@ impl<'t> QuestionTarget<'t> {
     }
 }
 
-/// Returns what a decision request with this target asks for. `None` if this is not the target of a
-/// decision request. The access log uses this function, because the target of a decision request is
-/// not the path of the original request.
+/// `None` if this is not the target of a decision request. The access log uses this function,
+/// because the target of a decision request is not the path of the original request.
 pub(crate) fn question_kind(target: &[u8]) -> Option<QuestionKind> {
     let target = std::str::from_utf8(target).ok().and_then(QuestionTarget::of)?;
     Preset::named(target.preset).map(|_| target.kind)
 }
 
 impl Decisions {
-    /// Creates the endpoint. `counts` are this worker's counters for the listener.
+    /// `counts` are this worker's counters for the listener.
     pub(crate) fn new(sites: SiteTable, errors: Arc<QuestionErrors>, counts: Arc<ResponseCounts>) -> Self {
         Self(Arc::new(DecisionState { sites, errors, counts }))
     }
@@ -172,7 +160,6 @@ impl Decisions {
         response.map(DecisionBody::content)
     }
 
-    /// Answers a request to the gRPC service. Waits for the message if the request calls `Check`.
     async fn answer_call(
         self,
         called: ServiceRequest,
@@ -216,8 +203,8 @@ impl EdgeService for Decisions {
 }
 
 impl DecisionState {
-    /// Decides about the request in a message. The fields of the gRPC request itself are ignored,
-    /// except the request ID, which a trusted proxy may have set.
+    /// The header fields of the gRPC request itself are ignored, except the request ID, which a
+    /// trusted proxy may have set.
     async fn check(&self, mut request: Request<()>, question: &CheckQuestion) -> CheckResponse {
         let id = request.headers_mut().remove(X_REQUEST_ID);
         let Some(fields) = question.fields() else {
@@ -255,8 +242,7 @@ impl DecisionState {
         }
     }
 
-    /// Counts a response in the counters of the site that made the decision. If no site made it,
-    /// uses the counters of the listener.
+    /// If no site made the decision, uses the counters of the listener.
     fn answered(&self, counted: Option<&Counted>, method: &Method, status: StatusCode) {
         match counted {
             Some((site, counted)) => site.answered(counted, status),
@@ -264,8 +250,6 @@ impl DecisionState {
         }
     }
 
-    /// Counts a gRPC call that gets an error status. Logs the error if it is caused by the
-    /// configuration of the proxy.
     fn fail(&self, error: CallError) -> CallError {
         self.counts.siteless((&Method::POST).into(), StatusCode::OK);
         if error.is_fault() {
@@ -275,8 +259,7 @@ impl DecisionState {
     }
 
     async fn answer(&self, request: &mut Request<()>) -> Answered {
-        // The target is cloned, because the request is changed below. The clone shares the bytes of
-        // the target.
+        // The request is changed below. The clone shares the bytes of the target.
         let target = request.uri().path_and_query().cloned();
         let target = target.as_ref().map_or("/", PathAndQuery::as_str);
         if let Some(asked) = QuestionTarget::of(target) {
@@ -311,7 +294,6 @@ impl DecisionState {
         if target == "/-/health" { response::pass().into() } else { response::not_found().into() }
     }
 
-    /// Decides about the original request of a decision request that was sent over HTTP.
     async fn decide(&self, asked: &QuestionTarget<'_>, question: &mut Request<()>) -> Result<Answered, QuestionError> {
         let (preset, at) = Preset::named(asked.preset).ok_or(QuestionError::UNKNOWN_PRESET)?;
         set_client(question, preset.address(question.headers()));
@@ -328,8 +310,7 @@ impl DecisionState {
                 response
             }
             Outcome::Respond(refusal) => *refusal,
-            // Only `Outcome::Respond` refuses a request. This arm is for `Outcome::Pass`, and for
-            // variants that later versions of the library may add.
+            // Only `Outcome::Respond` refuses a request, see `check`.
             _ => response::pass(),
         };
         for (name, value) in fields {
@@ -345,8 +326,8 @@ impl DecisionState {
         Ok(Answered { response, counted })
     }
 
-    /// Decides about an original request. The format of the decision request does not matter.
-    /// `question` contains the header fields and extensions of the original request.
+    /// The format of the decision request does not matter. `question` contains the header fields
+    /// and extensions of the original request.
     async fn decide_about(
         &self,
         preset: Preset,
@@ -424,8 +405,7 @@ fn set_client(question: &mut Request<()>, address: Option<IpAddr>) {
     known.peer = address.map(|address| Peer::at(SocketAddr::new(address, 0), listener));
 }
 
-/// Returns the site and the target that determine the decision. If there are several sites or
-/// targets, returns the combination with the strictest decision.
+/// If there are several sites or targets, returns the combination with the strictest decision.
 fn strictest<'s, 'a>(
     sites: &'s [DecisionSite],
     original: OriginalRequest<'_>,
@@ -449,7 +429,6 @@ fn strictest<'s, 'a>(
     strictest.map(|(_, decided)| decided)
 }
 
-/// The strictness of a decision. The least strict decision comes first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Strictness {
     Passed,
@@ -472,7 +451,7 @@ impl Strictness {
     }
 }
 
-/// Returns the decision of a layer that does not count or log requests.
+/// `quiet` does not count or log requests.
 fn decided(quiet: &RobotsLayer, request: &OriginalRequest<'_>) -> Answer {
     quiet.decide(&request.answered_elsewhere()).respond(None)
 }

@@ -1,7 +1,6 @@
-//! The presets for the supported proxies. A preset determines which fields are read.
-//!
-//! A preset uses only its own fields. For example, nginx forwards an `X-Forwarded-Uri` that a
-//! client sent, so the preset for nginx ignores that field.
+//! The presets for the supported proxies. A preset determines which fields are read. For example,
+//! nginx forwards an `X-Forwarded-Uri` that a client sent, so the preset for nginx ignores that
+//! field.
 
 use http::header::{HOST, HeaderName, HeaderValue};
 
@@ -9,7 +8,6 @@ use crate::http_common::fields::{X_FORWARDED_FOR, X_FORWARDED_HOST};
 use crate::word_enum::word_enum;
 
 word_enum! {
-    /// A proxy whose decision requests are supported.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub(super) enum Preset {
         Nginx = "nginx",
@@ -29,9 +27,8 @@ impl Preset {
     pub(super) const IN_PATHS: [Self; 7] =
         [Self::IngressNginx, Self::Nginx, Self::Haproxy, Self::Caddy, Self::Traefik, Self::Envoy, Self::Varnish];
 
-    /// Reports whether the proxy relays a refusal with any status. nginx relays only 403: it treats
-    /// other statuses as a failure of robotsd and forwards the request. After a 403, nginx can
-    /// fetch the refusal itself from `/-/refusal/`.
+    /// nginx relays only 403: it treats other statuses as a failure of robotsd and forwards the
+    /// request. After a 403, nginx can fetch the refusal itself from `/-/refusal/`.
     pub(super) const fn relays_status(self) -> bool {
         !matches!(self, Self::Nginx | Self::IngressNginx)
     }
@@ -47,27 +44,22 @@ impl Preset {
     }
 }
 
-/// The parts of a decision request that a preset reads.
 pub(super) struct PresetFields {
     pub(super) target: TargetField,
-    /// The field with the original method; `None` if the method of the decision request is the
-    /// original method.
+    /// `None` if the method of the decision request is the original method.
     pub(super) method: Option<HeaderName>,
-    /// The field with the host. `None` if the host is part of the target, which is an absolute URL.
+    /// `None` if the host is part of the target, which is an absolute URL.
     pub(super) host: Option<HeaderName>,
     pub(super) address: AddressField,
 }
 
-/// Where a decision request contains the original target.
 pub(super) enum TargetField {
     /// In the target of the decision request, after the preset.
     Below,
     Field(HeaderName),
 }
 
-/// Where a decision request contains the client's address.
 pub(super) enum AddressField {
-    /// A field that contains only the address.
     Whole(HeaderName),
     /// A list of addresses. Only the last one is used, because the proxy has appended it. The other
     /// addresses may come from the client.
@@ -102,8 +94,7 @@ impl PresetFields {
                 host: Some(X_FORWARDED_HOST),
                 address: AddressField::Last(X_FORWARDED_FOR),
             },
-            // `EnvoyGrpc` has no fields, because its decision requests are messages. The value in
-            // this table is not used for it.
+            // `EnvoyGrpc` has no fields, because its decision requests are messages.
             Preset::Envoy | Preset::EnvoyGrpc => Self {
                 target: TargetField::Below,
                 method: None,
@@ -114,7 +105,6 @@ impl PresetFields {
     }
 }
 
-/// Returns the usual spelling of a field name, for messages.
 pub(super) fn label(name: &HeaderName) -> &'static str {
     const LABELS: [(HeaderName, &str); 7] = [
         (HOST, "Host"),
@@ -128,8 +118,8 @@ pub(super) fn label(name: &HeaderName) -> &'static str {
     LABELS.iter().find(|(known, _)| known == name).map_or("a field", |(_, label)| label)
 }
 
-/// Converts a value from a proxy's message. Invalid bytes are replaced. If the field were dropped
-/// instead, it could not be used to recognise a crawler.
+/// Invalid bytes are replaced. If fields with invalid bytes were dropped instead, a crawler might
+/// not be recognised.
 pub(super) fn value_of(octets: &[u8]) -> HeaderValue {
     HeaderValue::from_bytes(octets).unwrap_or_else(|_| {
         let replaced = |octet: &u8| if octet.is_ascii_control() { b'?' } else { *octet };

@@ -1,7 +1,6 @@
-//! Counts and logs decision requests whose original request is missing or malformed.
-//!
-//! A client may be able to cause many invalid decision requests. Therefore, each kind of error is
-//! logged at most once per second and preset, with the number of errors so far.
+//! Counts and logs decision requests whose original request is missing or malformed. A client may
+//! be able to cause many of them. Therefore, each kind of error is logged at most once per second
+//! and preset, with the number of errors so far.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
@@ -12,18 +11,15 @@ use crate::log::{Log, LogEntry, LogEvent};
 use crate::metrics::EventCounter;
 use crate::word_enum::word_enum;
 
-/// An error in a decision request. Some errors prevent a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct QuestionError {
-    /// The preset of the decision request; `None` if the preset or the site in the decision request
-    /// is unknown.
+    /// `None` if the preset or the site in the decision request is unknown.
     preset: Option<Preset>,
     pub(super) fault: QuestionFault,
     place: &'static str,
 }
 
 word_enum! {
-    /// The kind of an error in a decision request.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub(super) enum QuestionFault {
         Missing = "missing",
@@ -34,7 +30,7 @@ word_enum! {
     }
 }
 
-/// Time that the status shows a problem after an invalid decision request, in seconds.
+/// Time during which the status reports a problem after an invalid decision request, in seconds.
 const TROUBLE: u64 = 3600;
 
 impl QuestionError {
@@ -68,15 +64,12 @@ impl QuestionError {
     }
 }
 
-/// Counts and logs invalid decision requests on a listener. Also contains the settings of the
-/// listener for invalid decision requests.
 #[derive(Debug)]
 pub(crate) struct QuestionErrors {
     log: Log,
     pub(super) settings: QuestionSettings,
     start: Instant,
     counts: [[EventCounter; QuestionFault::ALL.len()]; Preset::ALL.len() + 1],
-    /// Number of decision requests about requests without a `User-Agent`, by preset.
     without_agent: [AtomicU64; Preset::ALL.len()],
 }
 
@@ -92,15 +85,13 @@ impl QuestionErrors {
         self.report_as(error, if is_passed { "let through without a decision" } else { "refused" });
     }
 
-    /// Counts and logs a malformed decision request that did not prevent a decision. Logs at the
-    /// same rate as [`report`](Self::report).
+    /// Logs at the same rate as [`report`](Self::report).
     pub(super) fn report_odd(&self, error: QuestionError) {
         self.report_as(error, "decided with the strictest interpretation of the decision request");
     }
 
-    /// Counts a gRPC call that gets an error status, and logs it at the same rate as
-    /// [`report`](Self::report). The configuration of the proxy determines whether it then allows
-    /// the request.
+    /// Logs at the same rate as [`report`](Self::report). The configuration of the proxy determines
+    /// whether it then allows the request.
     pub(super) fn report_failed_call(&self) {
         let error = QuestionError::new(Preset::EnvoyGrpc, QuestionFault::Unreadable, "the message");
         self.report_as(
@@ -109,15 +100,13 @@ impl QuestionErrors {
         );
     }
 
-    /// Returns the number of decision requests with each kind of error.
     pub(crate) fn totals(&self) -> [(&'static str, u64); QuestionFault::ALL.len()] {
         let total = |fault| self.counts.iter().map(|of_preset| of_preset[fault as usize].total()).sum();
         QuestionFault::ALL.map(|fault| (fault.as_str(), total(fault)))
     }
 
     /// Returns a message for each recent error that only a wrong configuration of the proxy can
-    /// cause. Until the configuration is corrected, robots.txt is not applied to requests through
-    /// this proxy.
+    /// cause.
     pub(crate) fn problems(&self) -> impl Iterator<Item = String> {
         let done = if self.settings.on_error == OnError::Pass { "let through without a decision" } else { "refused" };
         let of_proxies = [QuestionFault::Missing, QuestionFault::UnknownPreset, QuestionFault::UnknownSite];

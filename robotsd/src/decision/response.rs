@@ -21,24 +21,21 @@ const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 /// longer, the connection is closed.
 const BODY: usize = 16 * 1024;
 
-/// Returns the response that allows a request. The status is 200, because Envoy treats any other
-/// status as a refusal.
+/// The status is 200, because Envoy treats any other status as a refusal.
 pub(super) fn pass() -> Response<Bytes> {
     Response::new(Bytes::new())
 }
 
-/// Changes the status of the response to a refused gRPC call from 200 to 403, because the proxy
-/// would treat 200 as permission. The status is 403 even if the call came before the crawl delay
-/// had passed: some gRPC clients read only the HTTP status if it is not 200, and they would repeat
-/// the call after a 429.
+/// The status must not be 200, because the proxy would treat it as permission. It is 403 even if
+/// the call came before the crawl delay had passed: some gRPC clients read only the HTTP status if
+/// it is not 200, and they would repeat the call after a 429.
 pub(super) fn as_refusal(response: &mut Response<Bytes>) {
     if !response.status().is_client_error() {
         *response.status_mut() = StatusCode::FORBIDDEN;
     }
 }
 
-/// Changes the status of a refusal to 403 if the proxy would not treat the configured status as a
-/// refusal.
+/// The status is 403 if the proxy would not treat the configured status as a refusal.
 pub(super) fn understood_by(preset: Preset, mut response: Response<Bytes>) -> Response<Bytes> {
     if !preset.relays_status() && !response.status().is_success() {
         *response.status_mut() = StatusCode::FORBIDDEN;
@@ -64,13 +61,11 @@ pub(super) fn not_found() -> Response<Bytes> {
     plain_answer(StatusCode::NOT_FOUND, "404 Not Found: send decision requests to /-/auth/ followed by a preset\n")
 }
 
-/// Returns the response to a request that is for the gRPC service but is not a gRPC call.
 pub(super) fn no_call() -> Response<Bytes> {
     let text = "415 Unsupported Media Type: decision requests must be gRPC calls over HTTP/2\n";
     plain_answer(StatusCode::UNSUPPORTED_MEDIA_TYPE, text)
 }
 
-/// Reads the body of a decision request, up to a limit.
 pub(super) async fn read_to_end(mut body: RequestBody) {
     let mut budget = BODY;
     while !body.is_end_stream() {
@@ -80,7 +75,6 @@ pub(super) async fn read_to_end(mut body: RequestBody) {
     }
 }
 
-/// Returns the response to a gRPC call that succeeds, with the given message.
 pub(super) fn called(content: Bytes) -> Response<DecisionBody> {
     let trailers = HeaderMap::from_iter([(GRPC_STATUS, HeaderValue::from_static("0"))]);
     let mut response = Response::new(DecisionBody { content, trailers: Some(trailers) });
@@ -88,7 +82,6 @@ pub(super) fn called(content: Bytes) -> Response<DecisionBody> {
     response
 }
 
-/// Returns the response to a gRPC call that fails.
 pub(super) fn status(error: CallError) -> Response<DecisionBody> {
     let mut response = Response::new(DecisionBody::content(Bytes::new()));
     *response.headers_mut() = error.fields();

@@ -12,7 +12,6 @@ use super::asked_request::AskedRequest;
 use crate::config::UnknownHost;
 use crate::request::SiteJudge;
 
-/// The layers that decide for one site.
 #[derive(Clone, Debug)]
 pub(crate) struct DecisionSite {
     pub(crate) judge: SiteJudge,
@@ -21,7 +20,6 @@ pub(crate) struct DecisionSite {
     pub(crate) quiet: RobotsLayer,
 }
 
-/// The sites that one worker decides for, by name and by host.
 #[derive(Debug, Default)]
 pub(crate) struct DecisionSites {
     sites: Vec<DecisionSite>,
@@ -30,8 +28,7 @@ pub(crate) struct DecisionSites {
 }
 
 impl DecisionSites {
-    /// Adds a site with its hosts. Each host is a name with or without a port, `*.example.com`, or
-    /// `*`.
+    /// Each host is a name with or without a port, `*.example.com`, or `*`.
     pub(crate) fn add<'h>(&mut self, site: DecisionSite, hosts: impl IntoIterator<Item = &'h str>) {
         let place = self.sites.len();
         for host in hosts {
@@ -47,7 +44,6 @@ impl DecisionSites {
         self.sites.get(*self.by_name.get(name)?)
     }
 
-    /// Returns the site whose robots.txt is served for this host.
     pub(super) fn of_host(&self, host: Option<&[u8]>) -> Option<&DecisionSite> {
         let place = host.map_or_else(|| self.by_host.any(), |host| self.by_host.get(host));
         self.sites.get(*place?)
@@ -57,9 +53,9 @@ impl DecisionSites {
     /// does not identify a site. Returns no site if the host is unknown, and `unknown` is set to
     /// allow requests for unknown hosts.
     ///
-    /// All sites are returned if a host is invalid, or if two parts of the decision request contain
-    /// hosts of different sites. The client chooses the `Host` field, and robotsd does not know
-    /// which of these hosts the proxy uses.
+    /// All sites are returned if a host is invalid, or if the decision request contains two hosts
+    /// of different sites. The client chooses the `Host` field, and robotsd does not know which of
+    /// these hosts the proxy uses.
     pub(super) fn of_request(&self, asked: &AskedRequest<'_>, unknown: UnknownHost) -> &[DecisionSite] {
         let mut places = Vec::with_capacity(2);
         for host in [asked.host, asked.host_in_target].into_iter().flatten() {
@@ -77,8 +73,7 @@ impl DecisionSites {
     }
 }
 
-/// Reports whether `host` is a valid host, with or without a port. Internationalised names are
-/// valid only in the ASCII form that clients send.
+/// Internationalised names are valid only in the ASCII form that clients send.
 fn is_host(host: &[u8]) -> bool {
     let is_part = |octet: &u8| octet.is_ascii_alphanumeric() || b"-._[]:".contains(octet);
     let host = std::str::from_utf8(host).ok().filter(|host| host.bytes().all(|octet| is_part(&octet)));

@@ -31,7 +31,6 @@ use tower_robots::layer::Record;
 use super::preset::{X_ORIGINAL_METHOD, X_ORIGINAL_URI, X_ORIGINAL_URL, X_REAL_IP, value_of};
 use crate::edge::{Arguments, SpopMessages, SpopValue, VariableList, X_REQUEST_ID, split_string};
 
-/// The conversions for the SPOP server: messages to requests, and responses to variables.
 pub(crate) const MESSAGES: SpopMessages = SpopMessages { request: question, variables };
 
 /// Maximum number of header fields to parse. Decision listeners accept fewer fields than this, so a
@@ -68,8 +67,6 @@ fn question(arguments: Arguments<'_>) -> Request<()> {
     request
 }
 
-/// Builds the target of a decision request. The target contains the name of the site if the message
-/// contains it.
 fn target(endpoint: &str, site: Option<&[u8]>) -> Uri {
     let site = site.map(|name| format!("site/{}/", percent_encode(name, NON_ALPHANUMERIC))).unwrap_or_default();
     Uri::try_from(format!("/-/{site}{endpoint}/haproxy")).unwrap_or_else(|_| Uri::from_static("/-/refusal/haproxy"))
@@ -97,8 +94,8 @@ fn read_fields(octets: &[u8], fields: &mut HeaderMap) -> Option<()> {
     None
 }
 
-/// Reports whether a field describes the body or the connection of the original request. These
-/// fields are left out of the decision request, which has neither this body nor this connection.
+/// Fields about the body or the connection of the original request are left out of the decision
+/// request, which has neither this body nor this connection.
 fn is_of_message(name: &HeaderName) -> bool {
     matches!(*name, CONNECTION | CONTENT_LENGTH | EXPECT | TE | TRAILER | TRANSFER_ENCODING | UPGRADE)
 }
@@ -142,8 +139,7 @@ mod tests {
     use super::*;
     use crate::edge::push_string;
 
-    /// Builds the decision request for a message with these arguments. The argument `fields` is
-    /// binary, and all others are strings.
+    /// The argument `fields` is binary, and all others are strings.
     fn question_of(arguments: &[(&str, &[u8])]) -> Request<()> {
         let mut message = vec![1, b'q', arguments.len() as u8];
         for (name, value) in arguments {

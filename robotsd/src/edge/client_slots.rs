@@ -6,18 +6,16 @@
 //! Connections of the same worker are considered first, then connections of other workers. A
 //! connection with a request in progress is never closed for a new connection.
 //!
-//! Requests do not access the lists of connections. A connection is registered when it is accepted,
-//! and removed when it ends. Its [`ConnectionState`] is read only when the limit is reached. A pass
-//! then examines all connections of a worker. Its result is the sixteenth of these connections that
-//! has been idle for longest. These candidates are enough for many new connections. Each candidate
-//! is checked again before its slot is claimed. The order remains exact, because a connection that
-//! becomes idle after the pass has been idle for less time than all candidates.
+//! Requests do not access the lists of connections. The [`ConnectionState`] of a connection is read
+//! only when the limit is reached. A pass then examines all connections of a worker. It keeps those
+//! that have been idle for longest as candidates, usually one in sixteen. Each candidate is checked
+//! again before its slot is claimed. The order remains exact, because a connection that becomes
+//! idle after the pass has been idle for less time than all candidates.
 //!
-//! A connection whose slot is claimed closes when its worker runs its task, which may take a while
-//! if the worker is busy. More claims would not free a slot sooner, and would close connections
-//! unnecessarily. So each waiting connection claims only one slot. If a request has arrived on the
-//! claimed connection, the claimed connection stays open. Only then does the waiting connection
-//! claim another slot.
+//! After its slot is claimed, a connection closes when its worker next runs its task, which may
+//! take a while if the worker is busy. More claims would not free a slot sooner, and would close
+//! connections unnecessarily. So each waiting connection claims only one slot. It claims further
+//! slots only if a request has arrived on the claimed connection, which then stays open.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -31,7 +29,6 @@ use tokio::time::{Instant, sleep};
 use super::connection_state::{ConnectionState, Idleness};
 use crate::edge::connection_error::{ConnectionErrorKind, ConnectionErrorReporter};
 
-/// The open connections of one worker.
 #[derive(Debug, Default)]
 pub(crate) struct WorkerConnections {
     open: Mutex<OpenConnections>,
@@ -41,11 +38,10 @@ pub(crate) struct WorkerConnections {
 struct OpenConnections {
     entries: Vec<Option<Arc<ConnectionState>>>,
     free: Vec<usize>,
-    /// Idle connections found by the last pass, indexed by [`Idleness`]. A request head that is
-    /// incomplete for longer than [`HEAD_GRACE`] makes a connection [`Idleness::Slow`]. In each
-    /// list, the connections that have been idle for longest are last.
+    /// Idle connections found by the last pass, indexed by [`Idleness`]. A connection that is
+    /// [`Idleness::Slow`] becomes a candidate only after [`HEAD_GRACE`]. In each list, the
+    /// connections that have been idle for longest are last.
     candidates: [Vec<SlotCandidate>; 2],
-    /// Earliest time of the next pass.
     next_pass: Option<Instant>,
 }
 
@@ -55,7 +51,7 @@ struct SlotCandidate {
     entry: usize,
 }
 
-/// Registration of an open connection; dropping it removes the connection from its worker's list.
+/// Dropping this value removes the connection from its worker's list.
 pub(crate) struct RegisteredConnection {
     worker: Arc<WorkerConnections>,
     entry: usize,
@@ -67,7 +63,7 @@ pub(crate) struct RegisteredConnection {
 /// head sooner.
 const HEAD_GRACE: Duration = Duration::from_secs(1);
 
-/// Minimum number of candidates that a pass keeps.
+/// Number of candidates to keep after a pass, if the worker has few connections.
 const BATCH: usize = 64;
 
 /// Pause after a pass that found few candidates, as a multiple of the pass's duration. With this
@@ -79,7 +75,6 @@ const PASS_SHARE: u32 = 20;
 const MAX_PAUSE: Duration = Duration::from_secs(1);
 
 impl WorkerConnections {
-    /// Registers a connection.
     pub(crate) fn add(self: &Arc<Self>, connection: &Arc<ConnectionState>) -> RegisteredConnection {
         let mut open = self.open.lock();
         let entry = open.free.pop().unwrap_or_else(|| {
@@ -113,7 +108,6 @@ impl WorkerConnections {
 }
 
 impl OpenConnections {
-    /// Looks through all connections and collects new candidates.
     fn pass(&mut self, now: Instant) {
         self.candidates.iter_mut().for_each(Vec::clear);
         for (entry, connection) in self.entries.iter().enumerate() {
@@ -159,11 +153,9 @@ impl Drop for RegisteredConnection {
 pub(crate) struct SlotClaim {
     connection: Arc<ConnectionState>,
     made: Instant,
-    /// Idle time of the connection when its slot was claimed.
     pub(crate) idle: Duration,
 }
 
-/// Number of waiting connections in the process, and the claims on slots that are not free yet.
 #[derive(Debug, Default)]
 struct SlotClaims {
     waiters: usize,
@@ -190,7 +182,7 @@ impl<'c> SlotWaiter<'c> {
         Self(claims)
     }
 
-    /// Claims slots with `reclaim` until there are enough claims. Returns false if there is no
+    /// Claims slots with `reclaim` until there are enough claims. Returns `false` if there is no
     /// claim and `reclaim` finds no slot.
     fn claim(&self, mut reclaim: impl FnMut() -> Option<SlotClaim>) -> bool {
         let mut outstanding = self.0.lock();
@@ -228,12 +220,10 @@ impl Drop for SlotWaiter<'_> {
 /// slots, one listener could have no free slot while another has many.
 pub(crate) struct ClientSlots {
     pub(crate) slots: Arc<Semaphore>,
-    /// The connections of each worker.
     workers: Mutex<Vec<(ThreadId, Arc<WorkerConnections>)>>,
     claims: Mutex<SlotClaims>,
 }
 
-/// Interval between a waiter's checks for a free slot and for new claims.
 pub(crate) const CLAIM_AGAIN: Duration = Duration::from_millis(10);
 
 impl ClientSlots {
@@ -241,7 +231,7 @@ impl ClientSlots {
         Self { slots: Arc::new(Semaphore::new(connections)), workers: Mutex::default(), claims: Mutex::default() }
     }
 
-    /// Returns the registry of the current thread's connections, and creates it on the first call.
+    /// Creates the registry on the first call.
     pub(crate) fn of_this_worker(&self) -> Arc<WorkerConnections> {
         let thread = std::thread::current().id();
         let mut shards = self.workers.lock();
@@ -253,7 +243,6 @@ impl ClientSlots {
         shard
     }
 
-    /// Returns the number of open connections.
     pub(crate) fn open(&self) -> usize {
         let all = self.workers.lock().clone();
         let open = |worker: &WorkerConnections| {
@@ -263,9 +252,9 @@ impl ClientSlots {
         all.iter().map(|(_, worker)| open(worker)).sum()
     }
 
-    /// Claims the slot of an idle connection of the worker `own`. If `own` has no idle connection,
-    /// claims a slot from another worker. Chooses the connection that has been idle for longest.
-    /// Returns `None` if no connection is idle.
+    /// Claims the slot of the connection of the worker `own` that has been idle for longest. If
+    /// `own` has no idle connection, claims a slot from another worker. Returns `None` if no
+    /// connection is idle.
     fn reclaim(&self, own: &Arc<WorkerConnections>) -> Option<SlotClaim> {
         let all = self.workers.lock().clone();
         let others = || all.iter().map(|(_, shard)| shard).filter(|shard| !Arc::ptr_eq(shard, own));
@@ -273,7 +262,6 @@ impl ClientSlots {
         reclaim(Idleness::Idle).or_else(|| reclaim(Idleness::Slow))
     }
 
-    /// Acquires a slot if one is free.
     pub(crate) fn try_acquire(&self) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.slots).try_acquire_owned().ok()
     }
@@ -335,7 +323,7 @@ mod tests {
         std::thread::sleep(Duration::from_millis(2));
     }
 
-    /// Creates connections, each idle for a shorter time than the previous connection.
+    /// The first connection has been idle for longest.
     fn connections(
         shard: &Arc<WorkerConnections>,
         count: usize,

@@ -11,14 +11,12 @@ use std::time::Instant;
 use crate::metrics::EventCounter;
 use crate::word_enum::word_enum;
 
-/// An error on a listener or one of its connections.
 #[derive(Clone, Debug)]
 pub(crate) struct ConnectionError {
-    /// The kind of error.
     pub(crate) kind: ConnectionErrorKind,
-    /// Address of the client; `None` for errors while accepting.
+    /// `None` for errors while accepting.
     pub(crate) peer: Option<SocketAddr>,
-    /// Text of the underlying error. Empty if `kind` describes the error completely.
+    /// Empty if `kind` describes the error completely.
     pub(crate) detail: String,
     /// Number of errors of this kind since its last report, including this one.
     pub(crate) count: u64,
@@ -58,10 +56,8 @@ word_enum! {
     }
 }
 
-/// The kind and cause of the error that ended a connection.
 pub(crate) type ConnectionFailure = (ConnectionErrorKind, Box<dyn Error + Send + Sync>);
 
-/// Counts all connection errors, and reports some of them by calling `on_error`.
 pub(crate) struct ConnectionErrorReporter {
     on_error: Box<dyn Fn(&ConnectionError) + Send + Sync>,
     start: Instant,
@@ -73,14 +69,13 @@ impl ConnectionErrorReporter {
         Self { on_error: Box::new(on_error), start: Instant::now(), tallies: Default::default() }
     }
 
-    /// Counts an error. The detail is formatted only if the error is reported.
+    /// The detail is formatted only if the error is reported.
     pub(crate) fn report(&self, kind: ConnectionErrorKind, peer: Option<SocketAddr>, detail: &dyn fmt::Display) {
         if let Some(count) = self.tallies[kind as usize].count(self.start) {
             (self.on_error)(&ConnectionError { kind, peer, detail: detail.to_string(), count });
         }
     }
 
-    /// Returns the number of errors of each kind so far.
     pub(crate) fn totals(&self) -> [(ConnectionErrorKind, u64); ConnectionErrorKind::ALL.len()] {
         ConnectionErrorKind::ALL.map(|kind| (kind, self.tallies[kind as usize].total()))
     }

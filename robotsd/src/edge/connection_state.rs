@@ -1,10 +1,9 @@
 //! The state of one connection: what it waits for, and since when. The deadline of the connection
 //! is computed from this state, without a timer for each request.
 //!
-//! The socket reports bytes, the service reports when requests begin and end, and the driver of the
-//! connection reads the deadline whenever it wakes. hyper's own header timer is not used, for three
-//! reasons. hyper's timer starts only when the first bytes have decided the protocol. It also
-//! closes idle keep-alive connections. Finally, it costs a timer per request.
+//! hyper's own header timer is not used, for three reasons. It starts only when the protocol is
+//! known from the first bytes. It also closes idle keep-alive connections. Finally, it costs a
+//! timer per request.
 //!
 //! **An idle connection is parked.** After one second without requests, a connection keeps only its
 //! socket and its state. Bytes are read into a buffer on the stack. A parked connection uses 3 KiB;
@@ -34,9 +33,7 @@ pub(crate) struct ConnectionState {
     first_byte: Duration,
     header_read: Duration,
     keep_alive: Duration,
-    /// Counters for the connection's responses.
     pub(crate) counts: Arc<ResponseCounts>,
-    /// Wakes the connection's task, from any thread.
     task: OnceLock<Waker>,
 
     // What the connection waits for. The socket and the service write these fields.
@@ -58,7 +55,7 @@ pub(crate) struct ConnectionState {
     /// If a request arrives, `phase` changes, which cancels the claim without a write to this
     /// field.
     claimed_in: AtomicU64,
-    /// Whether the slot was claimed although the connection has an incomplete head or frame.
+    /// Whether the connection had an incomplete head or frame when its slot was claimed.
     is_claimed_as_slow: Flag,
     /// Time of the last declined claim, in microseconds. The connection counts as idle only since
     /// that time, so that other connections are claimed first.
@@ -68,7 +65,8 @@ pub(crate) struct ConnectionState {
     // Signals between the socket, the service and the driver.
     /// Whether the client has sent the HTTP/2 preface, or a request on HTTP/2.
     pub(crate) is_http2: Flag,
-    /// Whether bytes have arrived since this flag was last checked. The fast path does not set it.
+    /// Whether bytes have arrived since this flag was last checked. The fast path of HTTP/1.1 does
+    /// not set it.
     pub(crate) heard: Flag,
     /// Type of the frames that flood the connection. Once this is set, the connection is closed.
     pub(crate) flood: OnceLock<u8>,
@@ -80,24 +78,21 @@ pub(crate) struct ConnectionState {
     /// Whether the next HTTP/1.1 response must announce that the connection closes after it.
     pub(crate) is_leaving: Flag,
     pub(crate) delivery: Delivery,
-    /// The interim responses to the current request, if the connection uses HTTP/1.1.
     interim: InterimQueue,
-    /// The tunnel to run after the connection has switched protocols.
     pub(crate) tunnel: Mutex<Option<PendingTunnel>>,
 }
 
-/// The kinds of idle connections. The kinds differ in the bytes that a connection waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Idleness {
     /// The connection waits for the first byte of a request, or for a handshake.
     Idle,
-    /// The connection waits for the end of a request head or HTTP/2 frame that is incomplete.
+    /// The connection waits for the rest of an incomplete request head or HTTP/2 frame.
     Slow,
 }
 
 /// Phase: nothing has been read yet.
 const SILENT: u64 = 0;
-/// Phase: a request head has been read in part.
+/// Phase: a request head is incomplete.
 const HEAD: u64 = 1;
 /// Phase: a request has been answered.
 const BETWEEN: u64 = 2;
@@ -131,7 +126,6 @@ impl ConnectionState {
         }
     }
 
-    /// Records that bytes have arrived from the client.
     pub(crate) fn octets_read(&self) {
         self.heard.set(true);
         if !self.is_idle() {
@@ -176,23 +170,20 @@ impl ConnectionState {
         }
     }
 
-    /// Reports whether no request is in progress.
     pub(crate) fn is_idle(&self) -> bool {
         self.in_progress.load(Ordering::Acquire) == 0
     }
 
-    /// Reports whether the client has not sent any bytes yet.
     pub(crate) fn is_silent(&self) -> bool {
         self.phase.load(Ordering::Relaxed) & 3 == SILENT
     }
 
-    /// Reports whether the connection has answered at least one request and now waits for the next.
     pub(crate) fn has_served(&self) -> bool {
         self.phase.load(Ordering::Relaxed) & 3 == BETWEEN
     }
 
-    /// Stores the waker of the connection's task. Must be the first action of the task. A task has
-    /// the same waker for its whole life, so the waker need not be stored again at each wait.
+    /// Must be the first action of the connection's task. A task has the same waker for its whole
+    /// life, so the waker need not be stored again at each wait.
     pub(crate) async fn enter_task(&self) {
         poll_fn(|cx| {
             let _ = self.task.set(cx.waker().clone());
@@ -218,8 +209,8 @@ impl ConnectionState {
         ended
     }
 
-    /// Records whether an HTTP/2 frame or a multi-frame field section is incomplete. The socket
-    /// calls this when that changes.
+    /// The socket calls this function whenever an HTTP/2 frame or a multi-frame field section
+    /// becomes incomplete or complete.
     pub(crate) fn set_partial(&self, is_partial: bool) {
         if !is_partial {
             self.partial.store(NEVER, Ordering::Relaxed);
@@ -251,7 +242,7 @@ impl ConnectionState {
     }
 
     /// Claims the slot of the connection, from any thread. The connection then closes, unless a
-    /// request arrives first. Returns false if the connection is not idle any more.
+    /// request arrives first. Returns `false` if the connection is not idle any more.
     pub(crate) fn reclaim(&self, idleness: Idleness) -> bool {
         let state = self.phase.load(Ordering::Acquire);
         if !self.is_idle() || self.is_unsent() {
@@ -265,7 +256,7 @@ impl ConnectionState {
         true
     }
 
-    /// Reports whether the slot is claimed. A claim ends if the phase changes.
+    /// A claim ends if the phase changes.
     pub(crate) fn is_reclaimed(&self) -> bool {
         self.is_claimed_in(self.phase.load(Ordering::Relaxed)) && self.is_idle()
     }
@@ -274,8 +265,6 @@ impl ConnectionState {
         self.claimed_in.load(Ordering::Acquire) == phase
     }
 
-    /// Reports whether the slot was claimed although the connection has an incomplete head or
-    /// frame.
     pub(crate) fn is_reclaimed_as_slow(&self) -> bool {
         self.is_claimed_as_slow.is_set()
     }
@@ -295,7 +284,7 @@ impl ConnectionState {
         self.phase.store(self.now() << 2 | phase, Ordering::Release);
     }
 
-    /// Returns the time since the connection was opened, in microseconds.
+    /// In microseconds since the connection was opened.
     fn now(&self) -> u64 {
         self.opened.elapsed().as_micros() as u64
     }
@@ -311,7 +300,7 @@ impl InterimClient for ConnectionState {
     }
 }
 
-/// A request in progress. When the last one is dropped, the deadline for the next request starts.
+/// When the last request in progress is dropped, the deadline for the next request starts.
 #[derive(Debug)]
 pub(crate) struct RequestInProgress(pub(crate) Arc<ConnectionState>);
 
@@ -335,7 +324,6 @@ pub(crate) struct Delivery {
     taken: AtomicUsize,
 }
 
-/// The data that remains to be sent when no request is in progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unsent {
     Nothing,
@@ -370,12 +358,10 @@ impl Delivery {
         }
     }
 
-    /// Returns the upstream connection that the current response occupies.
     pub(crate) fn transfer(&self) -> Option<Transfer> {
         self.transfer.lock().clone()
     }
 
-    /// Records that the client's socket has accepted bytes after a wait.
     pub(crate) fn note_taken(&self) {
         self.taken.fetch_add(1, Ordering::Relaxed);
     }

@@ -31,7 +31,7 @@ use super::tls::TlsAcceptor;
 use crate::http_common::{EdgeService, Peer};
 use crate::socket::Socket;
 
-/// The settings of one listener. The default is a listener without TLS and without trusted proxies.
+/// The default is a listener without TLS and without trusted proxies.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ListenerSettings {
     pub(crate) tls: Option<TlsAcceptor>,
@@ -42,7 +42,7 @@ pub(crate) struct ListenerSettings {
     /// Counters of the listener on this worker, from [`Edge::counts`]. By default, the counters
     /// have no label.
     pub(crate) counts: Option<Arc<ResponseCounts>>,
-    /// The functions that answer SPOP messages; `None` if the listener does not support SPOP.
+    /// `None` if the listener does not support SPOP.
     pub(crate) messages: Option<SpopMessages>,
 }
 
@@ -57,14 +57,11 @@ pub(crate) struct Edge {
     shared: Arc<SharedConnections>,
 }
 
-/// The totals of all listeners since the process started, for metrics.
 #[derive(Debug)]
 pub(crate) struct EdgeTraffic {
-    /// Connections currently open.
     pub(crate) open: usize,
     pub(crate) accepted: u64,
     pub(crate) responses: ResponseTotals,
-    /// Number of connection errors, by kind.
     pub(crate) errors: [(ConnectionErrorKind, u64); ConnectionErrorKind::ALL.len()],
 }
 
@@ -78,8 +75,8 @@ struct SharedConnections {
 }
 
 impl Edge {
-    /// Creates the shared state. `on_error` is called for connection errors, at most once a second
-    /// for each kind of error. `on_access` is called for every request. Neither function may block.
+    /// `on_error` is called for connection errors, at most once a second for each kind of error.
+    /// `on_access` is called for every request. Neither function may block.
     pub(crate) fn new(
         limits: EdgeLimits,
         on_error: impl Fn(&ConnectionError) + Send + Sync + 'static,
@@ -95,15 +92,15 @@ impl Edge {
         Self { shared: Arc::new(shared), settings: Arc::new(settings) }
     }
 
-    /// Returns a copy with changed limits. The copy shares the connection slots with the original,
-    /// so the number of slots does not change.
+    /// The copy shares the connection slots with the original, so the number of slots does not
+    /// change.
     pub(crate) fn with_limits(&self, change: impl FnOnce(EdgeLimits) -> EdgeLimits) -> Self {
         let settings = self.settings.load();
         let settings = ArcSwap::from_pointee(settings.with(change(settings.limits.clone())));
         Self { shared: Arc::clone(&self.shared), settings: Arc::new(settings) }
     }
 
-    /// Sets the limits for future connections. The number of connection slots does not change.
+    /// The number of connection slots does not change.
     pub(crate) fn set_limits(&self, limits: EdgeLimits) {
         let settings = self.settings.load().with(limits);
         self.settings.store(Arc::new(settings));
@@ -134,29 +131,25 @@ impl Edge {
         self.settings.load().successor.set(true);
     }
 
-    /// Returns the limit of open connections.
     pub(crate) fn connections(&self) -> usize {
         self.settings.load().limits.connections
     }
 
-    /// Returns the totals over all connections so far.
     pub(crate) fn traffic(&self) -> EdgeTraffic {
         let (open, responses) = (self.shared.limit.open(), self.shared.listeners.responses());
         let accepted = self.shared.opened.load(Ordering::Relaxed);
         EdgeTraffic { open, accepted, responses, errors: self.shared.reporter.totals() }
     }
 
-    /// Returns counters for one worker of the listener with this label.
     pub(crate) fn counts(&self, listener: &str) -> Arc<ResponseCounts> {
         self.shared.listeners.of_worker(listener)
     }
 
-    /// Returns the totals of each listener so far.
     pub(crate) fn listeners(&self) -> ListenerTraffic {
         self.shared.listeners.traffic()
     }
 
-    /// Serves a listener until `shutdown` completes and its connections have drained.
+    /// Completes after `shutdown`, when the connections have drained.
     ///
     /// At shutdown, the listener is closed after the connections in its backlog have been accepted.
     /// Idle connections are closed immediately. Connections that have not sent anything yet are
@@ -181,10 +174,8 @@ impl Edge {
 
 tower_robots::internals::debug_as!(|it| Edge { limits: it.settings.load().limits });
 
-/// A connection that the kernel has accepted, and the address of its peer.
 type Accepted = (TcpStream, SocketAddr);
 
-/// A listener with its connections.
 struct ServedListener<S> {
     context: Arc<ListenerContext>,
     service: S,
@@ -207,7 +198,6 @@ impl<S: EdgeService> ServedListener<S> {
         Self { context, service, counts, worker, connections: JoinSet::new(), waiting: None, stop }
     }
 
-    /// Accepts connections until `shutdown` completes. Serves each connection when a slot is free.
     async fn accept_until(&mut self, listener: &TcpListener, shutdown: impl Future<Output = ()>) {
         let mut shutdown = pin!(shutdown);
         let mut pause = Duration::ZERO;
@@ -281,7 +271,6 @@ impl<S: EdgeService> ServedListener<S> {
         }
     }
 
-    /// Waits for a slot, then serves the waiting connection.
     async fn open_waiting(&mut self) {
         let slot = self.slot().await;
         if let Some(accepted) = self.waiting.take() {
@@ -289,7 +278,7 @@ impl<S: EdgeService> ServedListener<S> {
         }
     }
 
-    /// Waits for a slot. Removes finished tasks meanwhile.
+    /// Removes finished tasks meanwhile.
     async fn slot(&mut self) -> OwnedSemaphorePermit {
         let SharedConnections { limit, reporter, .. } = &*self.context.edge.shared;
         let mut acquiring = pin!(limit.acquire(&self.worker, reporter));
@@ -302,7 +291,7 @@ impl<S: EdgeService> ServedListener<S> {
         }
     }
 
-    /// Starts to serve an accepted connection, which holds `slot` until it ends.
+    /// The connection holds `slot` until it ends.
     fn open(&mut self, (socket, peer): Accepted, slot: OwnedSemaphorePermit) {
         // Without this option, small responses may wait for an acknowledgement. An error is
         // ignored, because the socket is then already broken.
@@ -319,7 +308,6 @@ impl<S: EdgeService> ServedListener<S> {
     }
 }
 
-/// Accepts a connection, but not before `resume`.
 async fn accept(listener: &TcpListener, resume: Instant) -> io::Result<Accepted> {
     if Instant::now() < resume {
         sleep_until(resume).await;
@@ -333,18 +321,14 @@ fn is_of_one_connection(error: &io::Error) -> bool {
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted)
 }
 
-/// State shared by the connections of a listener.
 struct ListenerContext {
     edge: Edge,
     settings: ListenerSettings,
     clock: Arc<DateClock>,
-    /// The address of the listener.
     local: Option<SocketAddr>,
-    /// The signal that the listener has stopped.
     stopped: watch::Receiver<bool>,
 }
 
-/// An accepted connection before its first request.
 struct NewConnection {
     context: Arc<ListenerContext>,
     settings: Arc<ConnectionSettings>,
@@ -354,9 +338,8 @@ struct NewConnection {
 }
 
 impl NewConnection {
-    /// Serves the connection until it ends, and reports the error that ended it. The elements of
-    /// the tuple `_open` are dropped in order. The slot must be first: when the registration is
-    /// dropped, a waiter that has claimed the slot expects it to be free.
+    /// The elements of the tuple `_open` are dropped in order. The slot must be first: when the
+    /// registration is dropped, a waiter that has claimed the slot expects it to be free.
     async fn serve(
         self,
         socket: TcpStream,
@@ -367,7 +350,7 @@ impl NewConnection {
         let mut announced = None;
         let Err((kind, error)) = self.serve_announced(socket, service, &mut announced).await else { return };
         let client = self.client(announced);
-        // The connection may be a health check of the proxy. In PROXY version 1, the header of a
+        // The connection may be a health check by the proxy. In PROXY version 1, the header of a
         // health check contains no client, or the proxy itself as the client.
         let may_be_check = announced.is_some() && client == self.peer;
         // A health check resets the connection once it has its result. This is not an error.
@@ -376,8 +359,6 @@ impl NewConnection {
         }
     }
 
-    /// Receives the PROXY header and performs the TLS handshake, if the listener requires them.
-    /// Then serves requests.
     async fn serve_announced(
         &self,
         mut socket: TcpStream,
@@ -397,8 +378,7 @@ impl NewConnection {
         connection::serve(socket, service, settings, clock, stop, context.settings.messages).await
     }
 
-    /// Returns the client's address from the PROXY header. If there is none, returns the address of
-    /// the peer.
+    /// The peer is the client if there is no PROXY header.
     fn client(&self, announced: Option<AnnouncedClient>) -> SocketAddr {
         match announced {
             Some(AnnouncedClient::Address(address)) => address,
@@ -406,8 +386,7 @@ impl NewConnection {
         }
     }
 
-    /// Receives the PROXY header. Returns `None` if the connection ended first, or if its slot was
-    /// claimed.
+    /// Returns `None` if the connection ended first, or if its slot was claimed.
     async fn receive_header(&self, socket: &mut TcpStream) -> Result<Option<AnnouncedClient>, ConnectionFailure> {
         if !self.context.settings.trusted.trusts(self.peer.ip()) {
             let message = "the client's address is not in trusted_proxies, which proxy_protocol = true requires";
@@ -424,7 +403,6 @@ impl NewConnection {
         self.state.before_request(receiving).await
     }
 
-    /// Performs the TLS handshake if the listener has TLS. Returns the socket for requests, or
     /// `None` if the client has disconnected.
     async fn secure(
         &self,

@@ -18,24 +18,21 @@ struct ListenerParts {
     /// The labels of the listeners; the index is the listener's number.
     labels: Vec<Arc<str>>,
     shards: Vec<Arc<ResponseCounts>>,
-    /// Sums of the counters that are no longer in use.
     ended: ResponseTotals,
     ended_siteless: BTreeMap<ResponseKey, u64>,
 }
 
-/// The counts of all listeners, for metrics.
 #[derive(Debug)]
 pub(crate) struct ListenerTraffic {
-    /// The labels of the listeners; the index is the listener's number.
+    /// The index is the listener's number.
     pub(crate) labels: Vec<Arc<str>>,
-    /// Open connections, by listener number.
+    /// By listener number.
     pub(crate) connections: Vec<u64>,
     /// Number of responses that did not come from a site.
     pub(crate) siteless: BTreeMap<ResponseKey, u64>,
 }
 
 impl ListenerCounts {
-    /// Returns counters for one worker of the listener with this label.
     pub(crate) fn of_worker(&self, label: &str) -> Arc<ResponseCounts> {
         let mut parts = self.0.lock();
         let ListenerParts { labels, shards, ended, ended_siteless } = &mut *parts;
@@ -77,12 +74,11 @@ impl ListenerCounts {
     }
 }
 
-/// Counters of one listener on one worker. Only that worker writes them. The alignment keeps the
-/// counters of different workers in different cache lines.
+/// Only that worker writes them. The alignment keeps the counters of different workers in different
+/// cache lines.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct ResponseCounts {
-    /// The number of the listener within the process.
     pub(crate) listener: u16,
     by_class: [Counter; 5],
     unanswered: Counter,
@@ -92,7 +88,6 @@ pub(crate) struct ResponseCounts {
     siteless: Mutex<BTreeMap<ResponseKey, u64>>,
 }
 
-/// The sums of several [`ResponseCounts`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ResponseTotals {
     /// Number of responses by the first digit of their status: index 0 is for 1xx.
@@ -118,20 +113,18 @@ impl ResponseCounts {
         self.unanswered.add_one();
     }
 
-    /// Counts a response that did not come from a site. [`answered`](Self::answered) must be called
-    /// as well.
+    /// [`answered`](Self::answered) must be called as well.
     pub(crate) fn siteless(&self, method: MethodLabel, status: StatusCode) {
         ResponseKey::new(self.listener, method, status).count(&mut self.siteless.lock());
     }
 
-    /// Counts a connection as open until the returned value is dropped.
+    /// The connection counts as open until the returned value is dropped.
     pub(crate) fn open(self: Arc<Self>) -> impl Send {
         self.opened.add_one();
         scopeguard::guard(self, |counts| counts.closed.add_one())
     }
 
-    /// Returns the number of open connections. Connections that open or close during the call may
-    /// be counted or not.
+    /// Connections that open or close during the call may be counted or not.
     pub(crate) fn connections(&self) -> u64 {
         let closed = self.closed.total();
         self.opened.total().saturating_sub(closed)

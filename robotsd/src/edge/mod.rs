@@ -1,5 +1,5 @@
 //! The client-facing side of the proxy: HTTP/1.1 and HTTP/2. HTTP/2 is negotiated with ALPN on TLS,
-//! or used by prior knowledge without TLS.
+//! or used with prior knowledge without TLS.
 //!
 //! The edge passes checked and cleaned requests to its service. A checked request has a target in
 //! origin-form, one `Host`, only end-to-end fields, and no forwarding fields that a client could
@@ -12,11 +12,10 @@
 //! [`Tunnel`](crate::http_common::Tunnel) in the extensions of the response. Any other 1xx response
 //! of the service is replaced with 502.
 //!
-//! Begin with [`listener`], which accepts connections, and [`connection`], which serves them.
-//! [`client_slots`] limits the number of open connections, and [`connection_state`] tracks the
-//! activity of a connection. On HTTP/1.1, [`mod@http1_fast`] answers most requests and hyper
-//! answers the others; [`mod@http2`] answers requests on HTTP/2. All requests go through the same
-//! [`request`] chain, and so do the messages of HAProxy ([`mod@spop`]).
+//! Begin with [`listener`], which accepts connections, and [`connection`], which serves them. On
+//! HTTP/1.1, [`mod@http1_fast`] answers most requests and hyper answers the others; [`mod@http2`]
+//! answers requests on HTTP/2. All requests go through the same [`request`] chain, including those
+//! that [`mod@spop`] builds from messages of HAProxy.
 //!
 //! A client that closes its sending side is treated as disconnected: its requests in progress and
 //! their upstream exchanges are dropped.

@@ -12,11 +12,11 @@
 //! (`PP2_TYPE_CRC32C`) are not verified, because TCP has its own checksum and the sender is
 //! trusted.
 //!
-//! Only the bytes of the header are read from the socket: the parser first looks at the bytes
-//! without consuming them (peeks), so that the bytes after the header stay in the kernel for TLS or
-//! the fast path. An incomplete header is treated like an incomplete request head, so the
-//! connection can lose its slot under the same conditions. While it waits for the header, the
-//! connection needs no permit for a TLS handshake.
+//! The parser first looks at the bytes in the socket without consuming them, and then reads only
+//! the header, so that the bytes after it stay in the kernel for TLS or the fast path. An
+//! incomplete header is treated like an incomplete request head: after a while, the connection may
+//! be closed to make room for a new one. A connection that waits for its header needs no permit for
+//! a TLS handshake.
 
 use std::future::Future;
 use std::io;
@@ -34,41 +34,34 @@ use super::connection_state::ConnectionState;
 /// section 2.1).
 const MAX_VERSION_1_BYTES: usize = 107;
 
-/// First bytes of a version 1 header.
 const VERSION_1: &[u8] = b"PROXY ";
 
-/// First bytes of a version 2 header. No HTTP request and no TLS record begins with these bytes.
+/// No HTTP request and no TLS record begins with these bytes.
 const VERSION_2: &[u8] = b"\r\n\r\n\0\r\nQUIT\n";
 
-/// Size of the fixed part of a version 2 header, in bytes. This part contains the signature,
-/// version and command, family and transport, and the length of the rest.
+/// Size of the fixed part of a version 2 header, in bytes.
 const FIXED: usize = 16;
 
-/// The client of a connection, as the proxy's header reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AnnouncedClient {
     Address(SocketAddr),
-    /// The proxy itself, for a health check of the listener (`LOCAL`).
+    /// The proxy itself, which checks the health of the listener (`LOCAL`).
     Proxy,
     /// A client without an IP address (`UNKNOWN` or a Unix socket), or with a protocol other than
     /// TCP.
     Unknown,
 }
 
-/// How much of a header has arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HeaderProgress {
-    /// The bytes so far are the beginning of a header.
+    /// More bytes of the header must arrive before the client is known.
     Partial,
-    /// The client is known. The header has `length` bytes; extensions at its end may still be
-    /// missing.
+    /// The header has `length` bytes; extensions at its end may still be missing.
     Known { client: AnnouncedClient, length: usize },
 }
 
-/// The reason why bytes are not a valid header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum HeaderError {
-    /// The bytes do not begin with a known signature.
     #[error(
         "the connection does not begin with a PROXY header, which proxy_protocol = true requires: configure the proxy in front to send it \
          (send-proxy-v2 in HAProxy, proxy_protocol on in nginx)"
@@ -76,22 +69,19 @@ pub(crate) enum HeaderError {
     Missing,
     #[error("the PROXY header of version 1 does not end within {MAX_VERSION_1_BYTES} bytes")]
     TooLong,
-    /// A version 1 line whose content is invalid.
     #[error("the PROXY header of version 1 contains neither UNKNOWN nor two addresses with their ports")]
     Line,
     #[error("the PROXY header has the unsupported version {0}: use 1 or 2")]
     Version(u8),
     #[error("the PROXY header has the unknown command {0}: use 0 (LOCAL) or 1 (PROXY)")]
     Command(u8),
-    /// Address family and transport, in one byte.
     #[error("the PROXY header has the unknown address family and transport 0x{0:02x}")]
     Family(u8),
-    /// The header is too short for the addresses of this family.
     #[error("the PROXY header declares {0} bytes, which are too few for its addresses")]
     Length(u16),
 }
 
-/// Parses a header. `octets` are all bytes received since the start of the connection.
+/// `octets` are all bytes received since the start of the connection.
 pub(crate) fn parse(octets: &[u8]) -> Result<HeaderProgress, HeaderError> {
     let begins = |signature: &[u8]| {
         let common = octets.len().min(signature.len());
@@ -117,15 +107,13 @@ fn version_1(octets: &[u8]) -> Result<HeaderProgress, HeaderError> {
     };
     let line = most.get(VERSION_1.len()..end).ok_or(HeaderError::Line)?;
     let client = match line.strip_prefix(b"UNKNOWN") {
-        // The specification requires receivers to ignore the rest of the line.
+        // The specification requires receivers to ignore the rest of the line after `UNKNOWN`.
         Some([] | [b' ', ..]) => AnnouncedClient::Unknown,
         _ => std::str::from_utf8(line).ok().and_then(tcp).map(AnnouncedClient::Address).ok_or(HeaderError::Line)?,
     };
     Ok(HeaderProgress::Known { client, length: end + 2 })
 }
 
-/// Parses the rest of a line and returns the client's address. The line contains the family, both
-/// addresses, and both ports.
 fn tcp(line: &str) -> Option<SocketAddr> {
     let mut parts = line.split(' ');
     let mut next = || parts.next();
@@ -148,7 +136,7 @@ fn tcp(line: &str) -> Option<SocketAddr> {
     Some(SocketAddr::new(source, port(source_port)?))
 }
 
-/// Parses a port in decimal, without a sign or leading zeros.
+/// Accepts neither a sign nor leading zeros, which `str::parse` would accept.
 fn port(text: &str) -> Option<u16> {
     let is_plain = text.bytes().all(|octet| octet.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
     if is_plain { text.parse().ok() } else { None }
@@ -160,7 +148,7 @@ fn version_2(octets: &[u8]) -> Result<HeaderProgress, HeaderError> {
     let given = u16::from_be_bytes([high, low]);
     let known = |client| Ok(HeaderProgress::Known { client, length: FIXED + usize::from(given) });
     match (version_and_command >> 4, version_and_command & 0xf) {
-        // The specification requires receivers to ignore the family.
+        // The specification requires receivers to ignore the address family of a `LOCAL` header.
         (2, 0) => return known(AnnouncedClient::Proxy),
         (2, 1) => {}
         (2, command) => return Err(HeaderError::Command(command)),
@@ -177,7 +165,6 @@ fn version_2(octets: &[u8]) -> Result<HeaderProgress, HeaderError> {
         return Err(HeaderError::Length(given));
     }
     let (source, port): (std::net::IpAddr, u16) = match (family_and_transport, block) {
-        // The payload contains the source and destination addresses, then the port of each.
         (0x11, &[a, b, c, d, _, _, _, _, high, low, ..]) => {
             (Ipv4Addr::new(a, b, c, d).into(), u16::from_be_bytes([high, low]))
         }
@@ -190,8 +177,8 @@ fn version_2(octets: &[u8]) -> Result<HeaderProgress, HeaderError> {
     known(AnnouncedClient::Address(SocketAddr::new(source, port)))
 }
 
-/// Reads the header. Returns `None` if the connection ends before the first byte of its header, or
-/// if no byte has arrived when `stop` completes.
+/// Returns `None` if the connection ends before the first byte of its header, or if no byte has
+/// arrived when `stop` completes.
 pub(crate) async fn receive(
     socket: &mut TcpStream,
     limits: &EdgeLimits,
@@ -214,8 +201,7 @@ pub(crate) async fn receive(
     timeout(limits.header_read, take(socket)).await.unwrap_or_else(|_| Err(late())).map(Some)
 }
 
-/// Reads the rest of a header after its first byte has arrived. Does not read any byte after the
-/// header.
+/// Does not read any byte after the header.
 async fn take(socket: &mut TcpStream) -> Result<AnnouncedClient, ConnectionFailure> {
     let broken = |error: io::Error| match error.kind() {
         io::ErrorKind::UnexpectedEof => cut_off(),

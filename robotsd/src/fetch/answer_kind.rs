@@ -10,7 +10,6 @@ use tower_robots::source::fetch::{FetchErrorKind, FetchUrl};
 use super::coding::{CodingError, DecodedBody, codings, decode, decoder};
 use super::retriever::{ChainEnd, RetrievalChain, RetrievalRequest, Retriever};
 
-/// The kinds of responses that crawlers distinguish.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AnswerKind {
     /// 2xx.
@@ -41,11 +40,10 @@ pub(crate) enum AnswerKind {
     Unreachable(FetchErrorKind),
 }
 
-/// What a crawler may fetch after a response to its request for robots.txt. `Display` continues a
-/// sentence that begins with "crawlers".
+/// What a crawler may fetch after its request for robots.txt. `Display` continues a sentence that
+/// begins with "crawlers".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, derive_more::Display)]
 pub(crate) enum CrawlerAccess {
-    /// The crawler obeys the rules of the file.
     #[serde(rename = "rules")]
     #[display("obey the rules of the file")]
     Rules,
@@ -57,14 +55,12 @@ pub(crate) enum CrawlerAccess {
     Nothing,
 }
 
-/// How crawlers interpret a kind of response.
 #[derive(Clone, Copy, Debug, Serialize, derive_more::Display)]
 #[display("crawlers {crawlers} (RFC 9309, section {section})")]
 pub(crate) struct AnswerReading {
-    /// Access of a crawler that follows RFC 9309 and has no earlier copy of the file. One
-    /// exception: 429 is treated like a 5xx status, because crawlers do the same.
+    /// Access for a crawler that follows RFC 9309 and has no earlier copy of the file. There is one
+    /// exception: 429 counts as a 5xx status, because crawlers treat it like one.
     pub(crate) crawlers: CrawlerAccess,
-    /// The section of RFC 9309 that requires this behaviour.
     pub(crate) section: &'static str,
     /// How crawlers behave that follow other documents; `None` if they behave in the same way.
     pub(crate) other_readings: Option<&'static str>,
@@ -77,8 +73,8 @@ impl AnswerKind {
             (_, ChainEnd::TooMany) => return Self::TooManyRedirects,
             (_, ChainEnd::Nowhere(_)) => return Self::LeadsNowhere,
             (Err(error), ChainEnd::Reached) => {
-                // If only the target of a redirect is unreachable, the server does not count as
-                // unreachable, because the server itself chose the target.
+                // If only the target of a redirect is unreachable, the site's own server was
+                // reached, because it sent the redirect.
                 let was_reached = chain.redirects() > 0 || chain.last.address().is_some();
                 return if was_reached { Self::Failed(error.kind) } else { Self::Unreachable(error.kind) };
             }
@@ -87,7 +83,7 @@ impl AnswerKind {
         Self::of_status(status)
     }
 
-    /// Classifies the status of a response that is not a followed redirect.
+    /// The status must not be a redirect that was followed.
     fn of_status(status: StatusCode) -> Self {
         match status.as_u16() {
             200..=299 => Self::Success(status),
@@ -102,12 +98,10 @@ impl AnswerKind {
         }
     }
 
-    /// Returns what crawlers may fetch after a response of this kind.
     pub(crate) const fn access(self) -> CrawlerAccess {
         self.reading().crawlers
     }
 
-    /// Returns how crawlers interpret a response of this kind.
     pub(crate) const fn reading(self) -> AnswerReading {
         let (crawlers, section, other_readings) = match self {
             Self::Success(StatusCode::OK) => (CrawlerAccess::Rules, "2.3.1.1", None),
@@ -140,7 +134,6 @@ const DRAFT_READING: &str = "robots that follow the Internet draft of 1996, such
 const READING_OF_COPIES: &str = "crawlers with a cached copy may continue to use it; after 30 days without an \
     answer, many treat everything as allowed";
 
-/// Formats the response in a few words, such as `503 Service Unavailable`.
 impl fmt::Display for AnswerKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -173,7 +166,6 @@ impl fmt::Display for AnswerKind {
     }
 }
 
-/// The reason why a retrieval returned no document.
 #[derive(Debug)]
 pub(crate) enum DocumentError {
     /// There was no response, or its status was not 2xx. The string contains details, if any.
@@ -182,7 +174,7 @@ pub(crate) enum DocumentError {
 }
 
 impl RetrievalChain {
-    /// Returns the first `most` bytes of the decoded body of a successful response.
+    /// Returns the first `most` bytes of the decoded body.
     ///
     /// # Errors
     ///
@@ -200,9 +192,8 @@ impl RetrievalChain {
 }
 
 impl Retriever {
-    /// Opens a document like [`RetrievalChain::document`], but decodes it while it is read. Returns
-    /// at most `most` + 1 bytes: if the caller gets more than `most` bytes, the document is too
-    /// large.
+    /// Decodes the document while it is read, unlike [`RetrievalChain::document`]. Returns at most
+    /// `most` + 1 bytes: if the caller gets more than `most` bytes, the document is too large.
     pub(crate) fn document(&self, url: &FetchUrl, most: usize) -> Result<Box<dyn Read>, DocumentError> {
         let request = RetrievalRequest { most: most as u64 + 1, ..RetrievalRequest::new(url.clone()) };
         let chain = self.retrieve(&request);
@@ -221,7 +212,6 @@ impl Retriever {
 impl fmt::Display for DocumentError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            // For these kinds, the detail describes the whole error.
             Self::Answer(AnswerKind::Failed(_) | AnswerKind::Unreachable(_), Some(detail)) => f.write_str(detail),
             Self::Answer(kind, Some(detail)) => write!(f, "{kind}: {detail}"),
             Self::Answer(kind, None) => write!(f, "{kind}"),
@@ -239,7 +229,6 @@ mod tests {
 
     use super::*;
 
-    /// Returns what the library's crawler API allows if `outcome` is the first outcome.
     fn in_library(outcome: FetchOutcome) -> CrawlerAccess {
         let now = SystemTime::UNIX_EPOCH;
         let mut cache = CrawlerCache::new("https://example.com").unwrap();

@@ -1,4 +1,4 @@
-//! Decodes the content codings of a body. Limits the size of the decoded data.
+//! Decodes the content codings of a body, and limits the size of the decoded data.
 
 use std::io::{self, Read};
 
@@ -9,39 +9,32 @@ use http::header::CONTENT_ENCODING;
 
 use crate::input::{AtMost, TooManyOctets, Unpacked};
 
-/// The value of `Accept-Encoding`. It contains the content codings that the crawlers of search
-/// engines accept.
+/// The content codings that the crawlers of search engines accept.
 pub(crate) const ACCEPTED_CODINGS: &str = "gzip, deflate, br";
 
-/// Maximum number of content codings of one body. Servers do not use more than three codings.
+/// Servers do not use more than three codings for one body.
 const MAX_CODINGS: usize = 3;
 
-/// Size of brotli's read buffer, in bytes.
 const BUFFER: usize = 8 << 10;
 
-/// A decoded body.
 #[derive(Debug)]
 pub(crate) struct DecodedBody {
     pub(crate) octets: Vec<u8>,
-    /// Whether the body is larger than the limit and was truncated.
     pub(crate) is_cut: bool,
 }
 
-/// The reason why a body cannot be decoded.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CodingError {
-    /// The body has a coding that is not in [`ACCEPTED_CODINGS`].
     #[error("the body is encoded as {0:?}, which the request does not accept")]
     Unknown(String),
-    /// The body cannot be decoded with its declared coding.
     #[error("the body is declared as {0}, but cannot be decoded: {1}")]
     Damaged(String, io::Error),
     #[error("the body is encoded {0} times")]
     TooMany(usize),
 }
 
-/// Returns the codings of a body in lower case, without `identity`. The first coding is the one
-/// that the server applied first.
+/// Returns the codings in lower case, without `identity`. The server applied the first coding
+/// first.
 pub(crate) fn codings(headers: &HeaderMap) -> Vec<String> {
     let fields = headers.get_all(CONTENT_ENCODING).into_iter();
     let words = fields.flat_map(|field| field.as_bytes().split(|octet| *octet == b','));
@@ -49,8 +42,7 @@ pub(crate) fn codings(headers: &HeaderMap) -> Vec<String> {
     words.filter(|word| !word.is_empty() && word != "identity").collect()
 }
 
-/// Decodes a body, up to `most` bytes. If the body is incomplete, decodes as much of it as
-/// possible.
+/// Decodes at most `most` bytes. If the body is incomplete, decodes as much of it as possible.
 pub(crate) fn decode(
     codings: &[String],
     body: &[u8],
@@ -68,9 +60,9 @@ pub(crate) fn decode(
     }
 }
 
-/// Decodes a body while it is read. Only the state of each decoder is kept in memory: 32 KiB for
-/// gzip and deflate, up to 16 MiB for brotli. If there are several codings, the intermediate data
-/// is limited to `most` bytes. The caller must limit the output.
+/// Decodes a body while it is read. Memory per decoder: 32 KiB for gzip and deflate, up to 16 MiB
+/// for brotli. If there are several codings, the intermediate data is limited to `most` bytes. The
+/// caller must limit the output.
 pub(crate) fn decoder<'a>(
     codings: &[String],
     body: impl Read + 'a,
@@ -99,8 +91,8 @@ pub(crate) fn decoder<'a>(
     Ok(octets)
 }
 
-/// A decoder for the zlib format (RFC 9110, section 8.4.1.2). It also decodes raw deflate data
-/// without the zlib header, which some servers send.
+/// A decoder for the zlib format (RFC 9110, section 8.4.1.2), and for raw deflate data without the
+/// zlib header, which some servers send.
 enum Deflate<'a> {
     Unread(Box<dyn Read + 'a>),
     Begun(Box<dyn Read + 'a>),
@@ -112,8 +104,8 @@ impl Read for Deflate<'_> {
             let mut octets = std::mem::replace(octets, Box::new(io::empty()));
             let mut head = Vec::new();
             octets.by_ref().take(2).read_to_end(&mut head)?;
-            // In a zlib header, the method is 8, and both bytes together are a multiple of 31 (RFC
-            // 1950, section 2.2). No encoder begins raw deflate data with these bytes.
+            // In a zlib header, the method is 8, and both bytes as one number are a multiple of 31
+            // (RFC 1950, section 2.2). No encoder begins raw deflate data with these bytes.
             let has_frame = matches!(head[..], [first, second]
                 if first & 0x0F == 8 && u16::from_be_bytes([first, second]).is_multiple_of(31));
             let octets = io::Cursor::new(head).chain(octets);

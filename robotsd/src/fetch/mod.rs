@@ -1,13 +1,9 @@
 //! Fetches documents by URL for commands, such as a robots.txt or a sitemap.
 //!
-//! A [`Retriever`] makes requests with the library's client, one at a time. It returns every step
-//! of a redirect chain as a [`Hop`](retriever::Hop) with its URL, the server's address, and the
-//! outcome. Limits apply to the number of hops, to the size of the body before and after decoding,
-//! to the time, and to the number of requests per run. Proxies from the environment (`HTTPS_PROXY`
-//! and others) are not used, because a crawler connects to the server directly. An [`AnswerKind`]
-//! describes how crawlers interpret the response to a request for a robots.txt.
-//!
-//! This module neither prints anything nor interprets rules.
+//! Requests are made one at a time, with limits for the number of hops, the size of the body before
+//! and after decoding, the time, and the number of requests per run. Proxies from the environment
+//! (`HTTPS_PROXY` and others) are not used, because a crawler connects to the server directly. An
+//! [`AnswerKind`] describes how crawlers interpret the response to a request for a robots.txt.
 
 mod answer_kind;
 mod coding;
@@ -20,16 +16,15 @@ pub(crate) use self::answer_kind::{AnswerKind, AnswerReading, CrawlerAccess, Doc
 pub(crate) use self::coding::{DecodedBody, codings, decoder};
 pub(crate) use self::retriever::{ChainEnd, RetrievalChain, RetrievalRequest, RetrievalSettings, Retriever};
 
-/// Arguments with these prefixes are URLs. They include schemes that cannot be fetched, because an
-/// argument such as `ftp://…` must not be treated as a file path.
+/// Includes schemes that cannot be fetched, because an argument such as `ftp://…` must not be
+/// treated as a file path.
 const SCHEMES: [&str; 6] = ["http://", "https://", "ftp://", "ftps://", "sftp://", "file://"];
 
-/// Reports whether the argument is a URL rather than a file path.
 pub(crate) fn is_url(word: &str) -> bool {
     SCHEMES.iter().any(|scheme| word.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme)))
 }
 
-/// Parses a URL. If it has no path, returns the URL of the host's `/robots.txt`.
+/// If the URL has no path, returns the URL of the host's `/robots.txt`.
 pub(crate) fn robots_url(word: &str) -> Result<FetchUrl, ValueError> {
     let url: FetchUrl = word.parse()?;
     if url.target().as_str() != "/" {
@@ -38,13 +33,11 @@ pub(crate) fn robots_url(word: &str) -> Result<FetchUrl, ValueError> {
     format!("{}/robots.txt", site_of(&url)).parse()
 }
 
-/// Returns the scheme and the host of a URL, such as `https://example.com`.
 pub(crate) fn site_of(url: &FetchUrl) -> String {
     format!("{}://{}", if url.is_https() { "https" } else { "http" }, url.authority())
 }
 
-/// Formats a URL for messages, without user information and query, because both may contain
-/// secrets.
+/// Leaves out user information and query, because both may contain secrets.
 pub(crate) fn shown_url(word: &str) -> String {
     match word.parse::<FetchUrl>() {
         Ok(url) => url.to_string(),
@@ -52,7 +45,6 @@ pub(crate) fn shown_url(word: &str) -> String {
     }
 }
 
-/// Returns advice if the name of a missing file looks like a host.
 pub(crate) fn site_hint(word: &str) -> Option<String> {
     let host = word.strip_suffix("/robots.txt").unwrap_or(word);
     let (name, port) = host.split_once(':').map_or((host, None), |(name, port)| (name, Some(port)));

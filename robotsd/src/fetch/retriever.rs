@@ -1,4 +1,4 @@
-//! The HTTP client of commands. It makes one request at a time, follows redirects, and returns all
+//! The HTTP client of commands: makes one request at a time, follows redirects, and returns all
 //! requests of a redirect chain as a [`RetrievalChain`].
 
 use std::io;
@@ -20,33 +20,30 @@ use tower_robots::source::fetch::{FetchError, FetchErrorKind, FetchUrl, Fetcher}
 use super::coding::ACCEPTED_CODINGS;
 use crate::input;
 
-/// The `User-Agent` of every request. The admin interface of robotsd recognises these requests by
-/// the prefix `robotsd/`.
+/// The admin interface of robotsd recognises requests of commands by the prefix `robotsd/`.
 const USER_AGENT: &str = concat!("robotsd/", env!("CARGO_PKG_VERSION"), " (+https://docs.rs/tower-robots)");
 
 /// Maximum number of redirects to follow (RFC 9309, section 2.3.1.2).
 const REDIRECTS: usize = 5;
 
-/// Maximum number of requests per run. It protects sites from too many requests if a file contains
-/// many URLs.
+/// Maximum number of requests per run. This limit protects sites from too many requests if a file
+/// contains many URLs.
 const MAX_REQUESTS: usize = 500;
 
 /// Time limit of a whole run, as a multiple of the limit for one request. A file may contain many
-/// URLs on slow servers, so a whole run needs more time than a single request.
+/// URLs on slow servers, so a whole run needs more time than one request.
 pub(crate) const WHOLE: u32 = 4;
 
-/// Time limit for opening a connection. The TLS handshake has the same time limit.
+/// Time limit for opening a connection, and for its TLS handshake.
 const CONNECT: Duration = Duration::from_secs(10);
 
-/// Minimum and maximum of `--timeout`.
 const TIMES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(600));
 
-/// Heading of the options in `--help`. The heading is set for each option, because
-/// `next_help_heading` would also apply to the options that follow.
+/// This heading is set for each option, because `next_help_heading` would also apply to the options
+/// that follow.
 const HEADING: &str = "Fetching a robots.txt by URL";
 
-// Settings for fetching documents in one run of a command. All requests together may take [`WHOLE`]
-// times as long as a single request.
+// All requests together may take [`WHOLE`] times as long as a single request.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct RetrievalSettings {
     /// Time limit of a request, such as 10s. Each redirect is a separate request. All requests
@@ -75,25 +72,20 @@ fn time(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// The URL to retrieve, and the options of its request.
 #[derive(Clone, Debug)]
 pub(crate) struct RetrievalRequest {
     pub(crate) url: FetchUrl,
-    /// Maximum number of body bytes to read, before decoding.
     pub(crate) most: u64,
-    /// Whether to accept gzip, deflate and brotli. If not, no `Accept-Encoding` is sent. Simple
+    /// Whether to accept gzip, deflate and brotli. If not, no `Accept-Encoding` is sent; simple
     /// crawlers do not send it either.
     pub(crate) accepts_codings: bool,
 }
 
-/// An HTTP client with blocking methods.
 #[derive(Debug)]
 pub(crate) struct Retriever {
     fetcher: Fetcher,
-    /// The runtime for the requests, which runs on the calling thread.
     runtime: Runtime,
     requests: AtomicUsize,
-    /// Time when the whole run must be over. `whole` is the time limit of the run.
     over: Instant,
     whole: Duration,
 }
@@ -105,8 +97,7 @@ impl Default for RetrievalSettings {
 }
 
 impl RetrievalRequest {
-    /// Creates a request for a robots.txt, or for another document with the same size limit (8
-    /// MiB).
+    /// The size limit is that of a robots.txt: 8 MiB.
     pub(crate) const fn new(url: FetchUrl) -> Self {
         Self { url, most: LiveRobots::MAX_FILE, accepts_codings: true }
     }
@@ -136,12 +127,12 @@ impl Retriever {
         Ok(Self { fetcher: builder.start()?, runtime, requests: AtomicUsize::new(0), over, whole })
     }
 
-    /// Returns the time limit of the whole run if it has been reached; otherwise `None`.
+    /// Returns the time limit of the whole run if this limit has been reached.
     pub(crate) fn is_over(&self) -> Option<Duration> {
         (Instant::now() >= self.over).then_some(self.whole)
     }
 
-    /// Retrieves a document. Blocks the thread, so this function must not be called in async tasks.
+    /// Blocks the thread, so it must not be called in async tasks.
     pub(crate) fn retrieve(&self, request: &RetrievalRequest) -> RetrievalChain {
         self.runtime.block_on(self.follow(request))
     }
@@ -200,44 +191,35 @@ fn failed(kind: FetchErrorKind, cause: String) -> Result<FetchAnswer, FetchError
     Err(FetchError::with_cause(kind, cause))
 }
 
-/// One request of a redirect chain, with the response or the error.
 #[derive(Debug)]
 pub(crate) struct Hop {
     pub(crate) url: FetchUrl,
     pub(crate) answer: Result<FetchAnswer, FetchError>,
 }
 
-/// The reason why a redirect chain ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ChainEnd {
-    /// The last hop failed, or its response is not a redirect.
     Reached,
-    /// The last hop is a redirect, but the maximum number of redirects has been followed.
     TooMany,
-    /// The last hop redirects to a URL that the chain already contains.
     Loop(FetchUrl),
-    /// The last hop is a redirect whose `Location` is missing or cannot be followed. Contains the
-    /// reason.
+    /// The last hop is a redirect whose `Location` is missing or cannot be followed. The string
+    /// contains the reason.
     Nowhere(String),
 }
 
-/// The requests of one retrieval: the redirects that were followed, and the last request.
 #[derive(Debug)]
 pub(crate) struct RetrievalChain {
-    /// The requests whose redirects were followed.
     hops: Vec<Hop>,
     pub(crate) last: Hop,
     pub(crate) end: ChainEnd,
 }
 
 impl Hop {
-    /// Returns the address of the server; `None` if no connection was opened.
     pub(crate) fn address(&self) -> Option<SocketAddr> {
         self.answer.as_ref().map_or_else(|error| error.address, |answer| answer.address)
     }
 
-    /// Returns the `Location` of a redirect, unparsed. `None` if the response is not a redirect,
-    /// and `Some(None)` if a redirect has no `Location`.
+    /// `None` if the response is not a redirect, and `Some(None)` if a redirect has no `Location`.
     pub(super) fn location(&self) -> Option<Option<&[u8]>> {
         let answer = self.answer.as_ref().ok()?;
         matches!(answer.status.as_u16(), 301 | 302 | 303 | 307 | 308)
@@ -246,23 +228,18 @@ impl Hop {
 }
 
 impl RetrievalChain {
-    /// Returns all hops, including the last.
     pub(crate) fn hops(&self) -> impl Iterator<Item = &Hop> {
         self.hops.iter().chain([&self.last])
     }
 
-    /// Returns the number of redirects that were followed.
     pub(crate) fn redirects(&self) -> usize {
         self.hops.len()
     }
 
-    /// Returns the requested URL.
     pub(crate) fn url(&self) -> &FetchUrl {
         &self.hops.first().unwrap_or(&self.last).url
     }
 
-    /// Returns the final response, which may have any status. `None` if the chain does not end with
-    /// a response.
     pub(crate) fn answer(&self) -> Option<&FetchAnswer> {
         self.last.answer.as_ref().ok().filter(|_| self.end == ChainEnd::Reached)
     }
@@ -277,14 +254,12 @@ impl RetrievalChain {
         }
     }
 
-    /// Returns the header fields of the final response.
     pub(crate) fn headers(&self) -> Option<&HeaderMap> {
         self.answer().map(|answer| &answer.headers)
     }
 }
 
-/// `HOST:PORT:ADDRESS:PORT`, as in curl's `--connect-to`: the host and port of matching URLs (empty
-/// for any), and the address and port to connect to instead.
+/// A rule of the form `HOST:PORT:ADDRESS:PORT`, as in curl's `--connect-to`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ConnectTo {
     from: (Option<String>, Option<u16>),
@@ -292,7 +267,6 @@ pub(crate) struct ConnectTo {
 }
 
 impl ConnectTo {
-    /// Returns the host and port to connect to; `None` if the rule does not apply.
     pub(crate) fn place(&self, host: &str, port: u16) -> Option<(String, u16)> {
         let (of_host, of_port) = &self.from;
         let is_meant = of_host.as_deref().is_none_or(|of| of == host) && of_port.is_none_or(|of| of == port);
@@ -331,8 +305,7 @@ fn split(text: &str) -> Vec<&str> {
     .collect()
 }
 
-/// Parses the host of a rule, in the syntax of URLs. Returns `None` for an empty string, which
-/// stands for any host.
+/// Returns `None` for an empty string, which stands for any host.
 fn host(text: &str) -> Result<Option<String>, String> {
     if text.is_empty() {
         return Ok(None);

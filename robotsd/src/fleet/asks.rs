@@ -1,6 +1,5 @@
-//! Channels to the tasks that communicate with the store. These tasks read and change the sites
-//! through [`FleetSites`]. Each task has a queue of requests and works in rounds. A round answers
-//! all requests that were in the queue when it began.
+//! Channels to the tasks that communicate with the fleet's store. Each task has a queue of requests
+//! and works in rounds. A round answers all requests that were in the queue when it began.
 
 use std::sync::atomic::AtomicBool;
 
@@ -11,22 +10,20 @@ use tower_robots::live::Status;
 use super::document::{WriteAnswer, WriteCall};
 use crate::webhooks::{Turn, TurnOf};
 
-/// The sending ends of the channels to the tasks that communicate with the store.
 #[derive(Debug)]
 pub(super) struct Asks {
     writes: mpsc::UnboundedSender<WriteRequest>,
     reads: mpsc::UnboundedSender<Round>,
     beats: mpsc::UnboundedSender<BeatRequest>,
     pub(super) turns: mpsc::UnboundedSender<TurnRequest>,
-    /// Writes for the entries that were missing from the document when it was last read. The writer
-    /// task executes these writes.
+    /// Writes for entries of this replica that were missing from the document at the last read. The
+    /// writer task executes these writes.
     pub(super) lost: watch::Sender<Vec<WriteCall>>,
     /// Whether a write has failed since the document was last read. If so, the next read must fetch
     /// the whole document even if its epoch and tag are unchanged.
     pub(super) has_failed: AtomicBool,
 }
 
-/// The receiving ends of the channels in [`Asks`].
 #[derive(Debug)]
 pub(super) struct Asked {
     pub(super) writes: mpsc::UnboundedReceiver<WriteRequest>,
@@ -36,24 +33,22 @@ pub(super) struct Asked {
     pub(super) lost: watch::Receiver<Vec<WriteCall>>,
 }
 
-/// Changes for the writer task to make, and the channel for their results.
 pub(super) type WriteRequest = (Vec<WriteCall>, oneshot::Sender<Result<Vec<WriteAnswer>, String>>);
 pub(super) type WriteAnswers = oneshot::Receiver<Result<Vec<WriteAnswer>, String>>;
 
-/// The ID of a notice, and the channel for the reply to a hook. The hook asks whether this replica,
-/// and not another one, must send the notice. If the channel is dropped without a reply, the hook
-/// sends the notice.
+/// A message of a webhook: the ID of a notice, what the webhook reports about the notice, and the
+/// channel for the reply. The reply decides whether this replica sends the notice. If the channel
+/// is dropped without a reply, this replica sends it.
 pub(super) type TurnRequest = (String, TurnOf, oneshot::Sender<Turn>);
 
 /// A request to a task for one more round. The task drops the sender at the end of the first round
-/// that begins after the request was sent.
+/// that begins after the request.
 pub(super) type Round = oneshot::Sender<()>;
 
 #[derive(Debug)]
 pub(super) enum BeatRequest {
-    /// Sends the heartbeat of this replica, and reads the heartbeats of all other replicas.
+    /// Sends the heartbeat of this replica, and reads those of all replicas.
     Beat(#[expect(dead_code, reason = "dropping it is the answer")] Round),
-    /// Removes the heartbeat of this replica from the store.
     Leave(#[expect(dead_code, reason = "dropping it is the answer")] Round),
 }
 
@@ -68,36 +63,30 @@ impl Asks {
         (Self { writes, reads, beats, turns, lost, has_failed: AtomicBool::new(false) }, asked)
     }
 
-    /// Requests a read of the document, without waiting for it.
     pub(super) fn ask_read(&self) {
         let _ = self.reads.send(oneshot::channel().0);
     }
 
-    /// Requests a heartbeat, without waiting for it.
     pub(super) fn ask_beat(&self) {
         let _ = self.beats.send(BeatRequest::Beat(oneshot::channel().0));
     }
 
-    /// Sends changes to the writer task. Returns the receiver of the results.
     pub(super) fn write(&self, calls: Vec<WriteCall>) -> WriteAnswers {
         let (answer, answered) = oneshot::channel();
         let _ = self.writes.send((calls, answer));
         answered
     }
 
-    /// Requests a read of the document, and waits until it is done.
     pub(super) async fn read(&self) {
         let (round, end) = oneshot::channel();
         let _ = self.reads.send(round);
         let _ = end.await;
     }
 
-    /// Requests a heartbeat, and waits until it is done.
     pub(super) async fn beat(&self) {
         self.beats(BeatRequest::Beat).await;
     }
 
-    /// Removes the heartbeat of this replica from the store, and waits until it is removed.
     pub(super) async fn leave(&self) {
         self.beats(BeatRequest::Leave).await;
     }
@@ -109,18 +98,18 @@ impl Asks {
     }
 }
 
-/// The interface to the sites of this process that the tasks of the fleet use.
+/// The sites of this process, for the tasks of the fleet.
 pub(crate) trait FleetSites: Send + Sync {
-    /// Returns the name and status of each site. A site with one robots.txt per host has one entry
-    /// per host.
+    /// A site with one robots.txt per host has one entry per host.
     fn statuses(&self) -> Vec<(String, Status)>;
 
-    /// Accepts the pending version with this hash. Blocks.
+    /// Blocks.
     fn accept(&self, site: &str, hash: &str, by: &Attribution);
 
-    /// Rolls a site back to the previous version. Blocks.
+    /// Blocks.
     fn roll_back(&self, site: &str, by: &Attribution);
 
-    /// Records that enforcement was switched off or on. The board then records a gap.
+    /// Records on the board that enforcement was switched off or on, because some requests of that
+    /// time may not have been counted.
     fn were_switched_off(&self);
 }

@@ -1,5 +1,4 @@
-//! Defines the document of a fleet, and the writes that change it. The document is a hash in a
-//! Redis store.
+//! The document of a fleet, a hash in a Redis store, and the writes that change it.
 //!
 //! ```text
 //! format       1
@@ -16,9 +15,9 @@
 //!
 //! Each field is parsed separately. An off switch or a tombstone takes effect if the name of its
 //! field is valid, even if the value is damaged. Damage to values or to other fields therefore
-//! cannot turn enforcement on. The scope is part of the name. A client with rights for one site can
-//! therefore affect only this site, even if the client reuses the ID of another site's off switch.
-//! Numbers have an upper bound, because later writes would fail if a damaged number were too large.
+//! cannot turn enforcement on. The scope is part of the field's name. So a user with rights for one
+//! site can affect only this site, even by reusing the ID of another site's off switch. Numbers
+//! have an upper bound, because a damaged number that is too large would make later writes fail.
 
 use std::collections::BTreeMap;
 
@@ -28,14 +27,12 @@ use tower_robots::live::VersionHashPrefix;
 
 use crate::render::cut;
 
-/// Scope of an off switch for all sites.
 pub(crate) const EVERY_SITE: &str = "*";
 
-/// Format of the documents that this program can read and write.
 const FORMAT: u64 = 1;
 
-/// Upper bound of a rev and of a format. No fleet needs a higher rev, and Lua scripts support exact
-/// numbers only up to 2^53.
+/// Upper bound of a rev and of a format. No fleet needs more, and Lua scripts support exact numbers
+/// only up to 2^53.
 pub(super) const MAX_NUMBER: u64 = 1 << 48;
 
 /// Upper bound of a time: the end of the year 9999, as Unix time in seconds.
@@ -44,37 +41,29 @@ const MAX_TIME: u64 = 253_402_300_799;
 /// Maximum length of an epoch, in bytes.
 const MAX_EPOCH: usize = 64;
 
-/// Maximum number of characters of a damaged field in a message. Damaged fields can have any
+/// Maximum number of characters of a damaged field in a message; damaged fields can have any
 /// length.
 const MAX_SHOWN: usize = 40;
 
-/// Name and value of a field of the document.
 pub(super) type Field = (Vec<u8>, Vec<u8>);
 
-/// The parsed document.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Document {
     /// Identity of the document; empty if the field is damaged.
     pub(crate) epoch: String,
-    /// Number of the last write; 0 if the field is damaged.
+    /// Number of the last write to the document; 0 if the field is damaged.
     pub(crate) rev: u64,
     pub(crate) tag: String,
-    /// Off switches by name.
     pub(crate) marks: BTreeMap<String, OffSwitch>,
-    /// Tombstones by the name of the lifted off switch.
+    /// The key is the name of the lifted off switch.
     pub(crate) lifted: BTreeMap<String, Stamp>,
-    /// Accepted versions by site.
     pub(crate) accepts: BTreeMap<String, Accept>,
-    /// Damaged fields by name. A damaged field cannot be parsed.
     pub(crate) damaged: BTreeMap<Vec<u8>, Damage>,
 }
 
-/// A field that cannot be parsed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Damage {
-    /// Value of the field; `None` if the field is missing.
     pub(crate) value: Option<Vec<u8>>,
-    /// Description of the damage, for the operator.
     pub(crate) why: String,
 }
 
@@ -82,18 +71,18 @@ pub(crate) struct Damage {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Stamp {
-    /// Rev of the write that added the entry; 0 until the entry is in the store.
+    /// Number of the write that added the entry; 0 until the entry is in the store.
     #[serde(deserialize_with = "rev")]
     pub(crate) rev: u64,
     pub(crate) by: String,
-    /// Time of the entry, as Unix time in seconds. Only for display: entries are ordered by `rev`.
+    /// Unix time in seconds, only for display: entries are ordered by `rev`.
     #[serde(deserialize_with = "time")]
     pub(crate) at: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) why: Option<String>,
 }
 
-/// An off switch. While it is in force, nothing is enforced for its scope.
+/// While an off switch is in force, nothing is enforced for its scope.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct OffSwitch {
     pub(crate) scope: String,
@@ -103,14 +92,14 @@ pub(crate) struct OffSwitch {
 }
 
 impl OffSwitch {
-    /// Returns the name of the off switch, which consists of the scope and the ID. Off switches
-    /// with different scopes may have the same ID.
+    /// The name contains the scope, because off switches with different scopes may have the same
+    /// ID.
     pub(crate) fn name(&self) -> String {
         format!("{}:{}", self.scope, self.id)
     }
 }
 
-/// Permission for a site to serve the version with this hash, given by an operator.
+/// An operator's permission for a site to serve the version with this hash.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Accept {
     pub(crate) id: String,
@@ -120,8 +109,8 @@ pub(crate) struct Accept {
 }
 
 impl Accept {
-    /// Reports whether this permission is for the version with the given hash. The stored hash may
-    /// be a prefix with the minimum number of digits that commands accept.
+    /// The permission may contain a prefix of the hash, with the minimum number of digits that
+    /// commands accept.
     pub(crate) fn is_of(&self, hash: &str) -> bool {
         let digits = |hash: &str| hash.trim_start_matches("sha256:").to_owned();
         let (own, hash) = (digits(&self.hash), digits(hash));
@@ -130,7 +119,7 @@ impl Accept {
 }
 
 impl Document {
-    /// Parses the fields of the document. Returns `None` if there are no fields.
+    /// Returns `None` if there are no fields.
     ///
     /// # Errors
     ///
@@ -162,7 +151,7 @@ impl Document {
         Ok(Some(document))
     }
 
-    /// Removes the off switches that have a tombstone, including damaged off switches.
+    /// Removes off switches that have a tombstone, even damaged ones.
     pub(super) fn leave_out_lifted(&mut self) {
         let Self { marks, lifted, damaged, .. } = self;
         let is_lifted = |name: &String| lifted.contains_key(name);
@@ -172,14 +161,13 @@ impl Document {
         marks.retain(|name, _| !is_lifted(name));
     }
 
-    /// Returns a damaged document without entries. It is used if the key in the store does not
-    /// contain a hash.
+    /// This document is used if the key in the store does not contain a hash.
     pub(super) fn unreadable(key: &str, why: &str) -> Self {
         let damage = Damage { value: None, why: format!("the key in the store must have the type hash ({why})") };
         Self { damaged: [(key.as_bytes().to_owned(), damage)].into(), ..Self::default() }
     }
 
-    /// Parses one field. Ignores fields that were added by later versions of robotsd.
+    /// Ignores fields that later versions of robotsd have added.
     fn take(&mut self, field: &[u8], value: &[u8], format: &mut u64) -> Result<(), String> {
         let field = str::from_utf8(field).map_err(|_| "the name of the field is not UTF-8".to_owned())?;
         match field.split_once(':') {
@@ -208,14 +196,12 @@ impl Document {
         Ok(())
     }
 
-    /// Describes the damaged fields.
     pub(crate) fn damages(&self) -> impl Iterator<Item = String> {
         self.damaged.iter().map(|(field, damage)| format!("{:?}: {}", String::from_utf8_lossy(field), damage.why))
     }
 
-    /// Returns repairs for the damaged fields. A damaged off switch gets its stamp (who wrote it,
-    /// when and why) from `known`, or `stamp` if it is not in `known`. A damaged tombstone gets
-    /// `stamp`. All other damaged fields are removed.
+    /// A damaged off switch gets its stamp (who wrote it, when and why) from `known`, or else
+    /// `stamp`. A damaged tombstone gets `stamp`. All other damaged fields are removed.
     pub(super) fn mends(&self, known: &BTreeMap<String, OffSwitch>, stamp: &Stamp) -> Vec<Mend> {
         let mend = |(field, Damage { value, .. }): (&Vec<u8>, &Damage)| {
             let stamp = match str::from_utf8(field).ok().and_then(|field| field.split_once(':')) {
@@ -231,8 +217,7 @@ impl Document {
         self.damaged.iter().map(mend).collect()
     }
 
-    /// Returns a digest of the off switches and accepted versions. Two replicas with the same
-    /// digest know the same off switches and accepted versions.
+    /// Two replicas with the same digest know the same off switches and accepted versions.
     pub(crate) fn digest(&self) -> String {
         digest(&self.marks, &self.accepts)
     }
@@ -256,8 +241,8 @@ fn number(text: &str) -> Result<u64, String> {
     number.ok_or_else(|| format!("{value:?} is not a number from 0 to {MAX_NUMBER}", value = cut(text, MAX_SHOWN)))
 }
 
-/// Parses the stamp of an entry. If the value is damaged, returns an empty stamp and the error,
-/// because the entry still takes effect.
+/// If the value is damaged, returns an empty stamp and the error, because the entry still takes
+/// effect.
 fn stamp(value: &[u8]) -> (Stamp, Result<(), String>) {
     match serde_json::from_slice(value) {
         Ok(stamp) => (stamp, Ok(())),
@@ -276,7 +261,6 @@ fn epoch(text: &str) -> Result<String, String> {
     is_plain.then(|| text.to_owned()).ok_or_else(why)
 }
 
-/// Deserializes a rev, which must be at most [`MAX_NUMBER`].
 pub(super) fn rev<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
     within(from, MAX_NUMBER)
 }
@@ -290,55 +274,48 @@ fn within<'de, D: Deserializer<'de>>(from: D, max: u64) -> Result<u64, D::Error>
     if number <= max { Ok(number) } else { Err(de::Error::custom(format!("{number} exceeds the maximum of {max}"))) }
 }
 
-/// A change to the document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Write {
     /// Creates the document if the store has none.
     Begin,
     OffSwitch(OffSwitch),
-    /// Lifts the off switch with this name. The stamp contains who lifts it, when and why.
     Lift(String, Stamp),
-    /// Accepts a site's version. The number is the rev of the site's current entry, which the write
-    /// replaces; 0 if the site has no entry.
+    /// The number is the rev of the site's current entry, which this write replaces; 0 if the site
+    /// has no entry.
     Accept(String, Accept, u64),
-    /// Repairs damaged fields, and creates the document if the store has none.
     Mend(Vec<Mend>),
 }
 
-/// Repair of one field. It is applied only if the field still has the damaged value `from`.
+/// The repair is applied only if the field still has the damaged value `from`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Mend {
     pub(crate) field: Vec<u8>,
     pub(crate) from: Vec<u8>,
-    /// New value of the field; `None` if the field is removed.
     pub(crate) to: Option<Vec<u8>>,
 }
 
-/// A write, with the other arguments of the script that executes it in the store. If the store has
-/// lost the document, the script creates a new document whose epoch is `epoch`. The replicas then
-/// keep their entries, because the epoch is the same.
+/// A write, with the other arguments of the script in the store. If the store has lost the
+/// document, the script creates a new document with this `epoch`, so that the replicas keep their
+/// entries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct WriteCall {
     pub(crate) epoch: String,
-    /// Highest rev that the writer has seen. The rev of the write must be higher than this, even if
-    /// the store was reset to an earlier state.
+    /// Highest rev that the writer has seen. The write gets a higher rev, even if the store was
+    /// reset to an earlier state.
     pub(crate) floor: u64,
     pub(crate) tag: String,
     pub(crate) write: Write,
 }
 
-/// Result of a write by the script in the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum WriteAnswer {
-    /// The script wrote the entry with this rev.
     Written(u64),
-    /// The script wrote nothing, because the document already contains the entry, or because the
-    /// off switch was lifted before.
+    /// Nothing was written, because the document already contains the entry, or because the off
+    /// switch was lifted before.
     Kept,
-    /// The script wrote nothing, because the current entry has this rev instead of the expected
-    /// one.
+    /// Nothing was written, because the current entry has this rev instead of the expected one.
     Conflict(u64),
-    /// The script wrote nothing, because the document has this epoch instead of the expected one.
+    /// Nothing was written, because the document has this epoch instead of the expected one.
     Foreign(String),
 }
 
@@ -373,7 +350,7 @@ impl WriteCall {
     }
 }
 
-/// Serializes a value without its rev. The script in the store adds the rev.
+/// The script in the store adds the rev.
 fn json(value: &impl Serialize) -> String {
     let mut value = serde_json::to_value(value).unwrap_or_default();
     if let Some(fields) = value.as_object_mut() {

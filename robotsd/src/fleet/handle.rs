@@ -1,10 +1,9 @@
-//! The fleet's interface to other modules. It sets the kill switches of this process, makes the
-//! changes that operators request, and reports the state of the fleet.
+//! The fleet's interface to other modules.
 //!
 //! **An off switch takes effect even if writing to the store and to the disk fails.** The off
 //! switch is sent to the store first, because setting the kill switches and writing to the state
 //! directory may take a while. If writing to the store fails, the process keeps the off switch, and
-//! writes it when the store can be read again.
+//! writes it to the store later.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -33,83 +32,72 @@ use crate::report::{FleetEntry, FleetReport, ReplicaState, ServedVersions};
 /// Name of the file in the state directory that contains what the replica knows about the fleet.
 const FILE: &str = "fleet.json";
 
-/// Number of reserved bytes at the end of the file. In this space, about fifty off switches can be
-/// stored even if the disk is full.
+/// Bytes reserved at the end of the file, so that about fifty off switches can be stored even if
+/// the disk is full.
 const ROOM: usize = 8 << 10;
 
-/// A fleet, as seen by this process.
 #[derive(Debug)]
 pub(crate) struct Fleet {
     pub(super) settings: FleetSettings,
     file: Option<PathBuf>,
     pub(super) log: Log,
     pub(super) member: Mutex<Member>,
-    /// Lock that is held while the file is written, because only one thread may write it at a time.
+    /// This lock is held while the file is written, because only one thread may write it at a time.
     saving: Mutex<()>,
     every_site: KillSwitch,
     /// Whether another process with the same replica name has replaced this process, and now sends
     /// the heartbeats.
     pub(crate) is_replaced: AtomicBool,
-    /// Kill switches of the open sites, by name of the site (or `SITE/HOST`).
+    /// The keys are names of sites (or `SITE/HOST`).
     sites: Mutex<HashMap<String, KillSwitch>>,
     pub(super) store: Mutex<StoreView>,
     pub(super) asks: Asks,
-    /// Receiving ends of the channels; `None` after the threads have taken them.
+    /// `None` after the threads have taken the channels.
     pub(super) asked: Mutex<Option<Asked>>,
 }
 
-/// A decision of an operator that is being written to the store.
 #[derive(Debug)]
 pub(crate) struct SentDecision {
-    /// Number of entries that the decision writes.
     pub(crate) writes: usize,
     answer: WriteAnswers,
 }
 
-/// Maximum overlap of the heartbeats of both processes during an upgrade.
+/// Maximum time during an upgrade that both processes send heartbeats.
 const AT_ONCE: Duration = Duration::from_secs(4);
 
-/// What this process knows about the store.
 #[derive(Clone, Debug, Default)]
 pub(super) struct StoreView {
     pub(super) standing: DocumentState,
     pub(super) document: Option<Document>,
-    /// When the document was last read.
     pub(super) read: Option<SystemTime>,
-    /// Whether the document was read successfully in the last attempt.
     is_read: bool,
-    /// When heartbeats of another process with the name of this replica were found: the first and
-    /// the last time. If no such heartbeat was found for a long time, the next one sets both times.
+    /// First and last time when a heartbeat of another process with this replica's name was found.
+    /// If none was found for a long time, the next heartbeat sets both times.
     other: Option<(Instant, Instant)>,
-    /// Reason why the store cannot be read, if any.
     read_problem: Option<String>,
-    /// Reason why the store cannot be written, if any.
     write_problem: Option<String>,
     /// Number of lost entries that this replica is writing back.
     lost: usize,
     file_problem: Option<String>,
     pub(super) replicas: Arc<BTreeMap<String, Heartbeat>>,
-    /// Time of the last heartbeat by the clock of the store, as Unix time in seconds.
+    /// Unix time in seconds, by the clock of the store.
     pub(super) now: u64,
-    /// Time since which heartbeats have been read without interruption. After an interruption, the
-    /// last heartbeats of all replicas are old, although the replicas may be running.
+    /// Time when this replica began or resumed to read heartbeats. After an interruption, the last
+    /// heartbeats of running replicas are old, too.
     hearing: Option<Instant>,
-    /// Missing replicas, with the times of their last heartbeats.
+    /// The values are the times of the last heartbeats.
     pub(super) missing: BTreeMap<String, u64>,
 }
 
 impl StoreView {
-    /// Returns the reason why the store cannot be read or written; `None` if it can be read and
-    /// written.
     pub(super) fn problem(&self) -> Option<&String> {
         self.read_problem.as_ref().or(self.write_problem.as_ref())
     }
 
-    /// Returns the state of the replica. If another process has the same replica name, the state
-    /// reports only this problem, because the fleet cannot distinguish the two processes.
+    /// If another process has the same replica name, only this problem is reported, because the
+    /// fleet cannot distinguish the two processes.
     pub(super) fn state(&self) -> StateAndReason {
-        // During an upgrade, heartbeats of two processes of this replica are found for a short
-        // time.
+        // During an upgrade, two processes of this replica send heartbeats for a short time.
         let is_other = |(first, last): (Instant, Instant)| last.elapsed().as_secs() < SILENT && last - first >= AT_ONCE;
         if !self.other.is_some_and(is_other) {
             return self.standing.state();
@@ -120,8 +108,8 @@ impl StoreView {
 }
 
 impl Fleet {
-    /// Creates the fleet from the file in the state directory. If the file is missing or
-    /// unreadable, nothing is enforced on any site until the document is read.
+    /// If the file in the state directory is missing or unreadable, nothing is enforced on any site
+    /// until the document is read.
     pub(crate) fn open(settings: &FleetSettings, state_dir: Option<&Path>, log: &Log) -> Arc<Self> {
         let (asks, asked) = Asks::new();
         let fleet = Self {
@@ -141,8 +129,7 @@ impl Fleet {
         Arc::new(fleet)
     }
 
-    /// Reads the file in the state directory again. This is done during an upgrade, because the
-    /// previous process may have changed the file.
+    /// Reads the file again during an upgrade, because the previous process may have changed it.
     pub(crate) fn read_file(&self) {
         let Some(file) = &self.file else { return self.follow() };
         let read = match files::read(file) {
@@ -166,15 +153,15 @@ impl Fleet {
         self.follow();
     }
 
-    /// Adds the kill switches of all sites and of the site `name` to the builder of that site.
+    /// Adds the kill switch of the site `name`, and the one for all sites.
     pub(crate) fn join<S>(&self, builder: LiveBuilder<S>, name: &str) -> LiveBuilder<S> {
         let switch = self.sites.lock().entry(name.to_owned()).or_default().clone();
         self.follow_site(name, &switch);
         builder.additional_kill_switch(&self.every_site).additional_kill_switch(&switch)
     }
 
-    /// Changes what this replica knows. The change is in force when this function returns, and is
-    /// stored if the state directory is writable. Blocks.
+    /// When this function returns, the change is in force, and is stored if the state directory is
+    /// writable. Blocks.
     pub(super) fn change<R>(&self, change: impl FnOnce(&mut Member) -> R) -> R {
         let (made, is_changed) = self.change_member(change);
         if is_changed {
@@ -184,9 +171,8 @@ impl Fleet {
         made
     }
 
-    /// Makes a change like [`change`](Self::change), for a decision of an operator. The writes are
-    /// sent to the store first, because setting many kill switches or writing to a slow disk may
-    /// take longer.
+    /// Makes a change that an operator has requested. The writes are sent to the store before kill
+    /// switches are set and the file is written, because this may take a while.
     fn decide(&self, change: impl FnOnce(&mut Member) -> Vec<Write>) -> SentDecision {
         let (writes, is_changed) = self.change_member(change);
         let calls = self.calls(writes);
@@ -235,8 +221,7 @@ impl Fleet {
         self.log.say_at(LogLevel::Warn, LogEvent::Fleet, message);
     }
 
-    /// Applies the result of reading the document. Returns the writes that restore lost entries.
-    /// Blocks.
+    /// Returns the writes that restore lost entries. Blocks.
     pub(super) fn saw(&self, read: Result<Option<Document>, String>) -> Vec<WriteCall> {
         let seen = match &read {
             Ok(document) => self.change(|member| member.seen(document.as_ref())),
@@ -267,11 +252,10 @@ impl Fleet {
         self.calls(seen.write_back)
     }
 
-    /// Stores the heartbeats of the replicas and the time of the store's clock. Parsing many
-    /// heartbeats may take long, so this function must run on a thread that may block.
+    /// Must run on a thread that may block, because parsing many heartbeats may take long.
     pub(super) fn hear(&self, now: u64, replicas: Vec<Field>) {
-        // Equal maps are stored only once. This saves memory, because nearly all replicas serve the
-        // same versions.
+        // Equal maps are stored only once, to save memory: nearly all replicas serve the same
+        // versions.
         let mut versions: Vec<ServedVersions> = Vec::new();
         let replicas = replicas.into_iter().map(|(name, beat)| {
             let mut beat: Heartbeat = serde_json::from_slice(&beat).unwrap_or_else(|_| Heartbeat::unreadable(now));
@@ -290,14 +274,13 @@ impl Fleet {
         });
         let missing = silent.map(|(name, beat)| (name.clone(), beat.at)).collect();
         store.missing = missing;
-        // The old heartbeats are dropped after the lock is released, because the document reader
-        // must not wait for this.
+        // The old heartbeats are freed after the lock is released, because the document reader must
+        // not wait for this.
         let before = std::mem::replace(&mut store.replicas, replicas);
         drop(store);
         drop(before);
     }
 
-    /// Records that another process has sent a heartbeat with the name of this replica.
     pub(super) fn meets_another(&self) {
         let mut store = self.store.lock();
         let before = store.state().0;
@@ -308,7 +291,6 @@ impl Fleet {
         why.into_iter().filter(|_| before != state).for_each(|why| self.warn(why));
     }
 
-    /// Records that the document was read, or why it could not be read.
     pub(super) fn was_read(&self, problem: Option<String>) {
         let is_back = self.note(|store| {
             store.is_read = problem.is_none();
@@ -319,19 +301,17 @@ impl Fleet {
             before.is_some() && store.is_read
         });
         if is_back {
-            // The store can be read again, so it can probably be written, too. A heartbeat shows
+            // The store can be read again, so it can probably be written, too; a heartbeat shows
             // whether this is true.
             self.asks.ask_beat();
         }
     }
 
-    /// Records that the store was written, or why it could not be written.
     pub(super) fn was_written(&self, problem: Option<String>) {
         self.note(|store| store.write_problem = problem);
     }
 
-    /// Changes the view of the store. Logs a line if a problem with the store has begun, changed or
-    /// ended.
+    /// Logs a line if a problem with the store has begun, changed or ended.
     fn note<R>(&self, change: impl FnOnce(&mut StoreView) -> R) -> R {
         let mut store = self.store.lock();
         let before = store.problem().cloned();
@@ -356,8 +336,8 @@ impl Fleet {
         writes.into_iter().filter_map(|write| member.call(write, &random())).collect()
     }
 
-    /// Turns enforcement off for a scope, with the off switch `id`. When this function returns,
-    /// enforcement is off on this replica. Blocks.
+    /// Turns enforcement off for `scope`, with an off switch that has this `id`. When this function
+    /// returns, enforcement is off on this replica. Blocks.
     ///
     /// # Errors
     ///
@@ -375,7 +355,7 @@ impl Fleet {
         refused.map_or(Ok(decision), Err)
     }
 
-    /// Lifts all off switches for a scope that this replica knows. Blocks.
+    /// Lifts all off switches for `scope` that this replica knows. Blocks.
     pub(crate) fn lift(&self, scope: &str, by: &Attribution) -> SentDecision {
         let stamp = stamp(by);
         self.decide(|member| {
@@ -385,7 +365,7 @@ impl Fleet {
         })
     }
 
-    /// Waits until a decision is written to the store and the document has been read again.
+    /// Waits until the decision is in the store and the document has been read again.
     ///
     /// # Errors
     ///
@@ -401,21 +381,20 @@ impl Fleet {
         )
     }
 
-    /// Returns the write that accepts a version for the fleet. The store executes this write only
-    /// if its current entry for the site is the entry that this replica knows.
+    /// The store executes this write only if its current entry for the site is the entry that this
+    /// replica knows.
     pub(crate) fn accept(&self, site: &str, hash: &str, by: &Attribution) -> Vec<WriteCall> {
         let accept = self.member.lock().accept(site, &random(), hash, stamp(by));
         self.calls(vec![accept])
     }
 
     /// Reports whether an off switch for all sites is in force. If no document was ever read,
-    /// returns `false`, although nothing is enforced in this case either.
+    /// returns `false`, although nothing is enforced then either.
     pub(crate) fn is_off(&self) -> bool {
         let member = self.member.lock();
         member.is_known() && member.is_every_site_off()
     }
 
-    /// Returns a message if this replica has never read a document.
     pub(crate) fn unknown(&self) -> Option<String> {
         let (of, store) = (&self.settings.name, self.settings.store.place());
         let why = format!(
@@ -424,12 +403,12 @@ impl Fleet {
         (!self.member.lock().is_known()).then_some(why)
     }
 
-    /// Reports whether the data of this replica about the fleet will survive a restart.
+    /// Reports whether what this replica knows about the fleet will survive a restart.
     pub(crate) fn is_kept(&self) -> bool {
         self.file.is_some() && self.store.lock().file_problem.is_none()
     }
 
-    /// Executes writes in the store, and waits until the document has been read again.
+    /// Waits until the writes are executed and the document has been read again.
     ///
     /// # Errors
     ///
@@ -456,24 +435,20 @@ impl Fleet {
         refused.map_or(Ok(answers), Err)
     }
 
-    /// Reads the document and the heartbeats at the same time. Errors are not returned, but are
-    /// shown in the report.
     pub(crate) async fn look(&self) {
         tokio::join!(self.asks.read(), self.asks.beat());
     }
 
-    /// Removes the heartbeat of this replica from the store when the process ends.
     pub(crate) async fn leave(&self) {
         self.asks.leave().await;
     }
 
-    /// Returns the time when the document was last read.
     pub(crate) fn read(&self) -> Option<SystemTime> {
         self.store.lock().read
     }
 
-    /// Returns the reason why the replica does not follow the current document. `None` if the
-    /// replica follows the current document, or has not tried to read the store yet.
+    /// Returns `None` if the replica follows the current document, or has not tried to read the
+    /// store yet.
     pub(crate) fn problem(&self) -> Option<String> {
         let store = self.store.lock();
         let (state, why) = match store.state() {
@@ -529,8 +504,8 @@ impl Fleet {
     }
 }
 
-/// Sets a kill switch to off if `is_off` returns `true`, and to on otherwise. Repeats this until
-/// `is_off` returns the same result twice.
+/// Sets the switch again until `is_off` returns the same result twice, because the result may
+/// change meanwhile.
 fn follow(switch: &KillSwitch, why: impl Fn() -> Option<String>, is_off: impl Fn() -> bool) {
     loop {
         let wanted = is_off();
@@ -546,11 +521,10 @@ pub(super) fn stamp(by: &Attribution) -> Stamp {
     Stamp { rev: 0, by: by.who.clone().unwrap_or_default(), at, why: by.reason.clone() }
 }
 
-/// Returns 64 random bits in hex.
 pub(crate) fn random() -> String {
     let mut octets = [0; 8];
-    // Errors can be ignored. If the system provides no random numbers, TLS connections fail anyway,
-    // and a repeated tag only means that readers notice a change later.
+    // If the system provides no random numbers, TLS connections fail anyway, and a repeated tag
+    // only means that readers notice a change later.
     let _ = ring::default_provider().secure_random.fill(&mut octets);
     HEXLOWER.encode(&octets)
 }

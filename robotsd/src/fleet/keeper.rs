@@ -28,7 +28,6 @@ use super::replica_status::Heartbeat;
 use super::turns::choose;
 use crate::store::StoreScript;
 
-/// Interval between heartbeats.
 const HEARTBEAT: Duration = Duration::from_secs(5);
 
 /// Interval between two attempts to make accepted versions live.
@@ -38,8 +37,7 @@ static WRITE: LazyLock<StoreScript> = LazyLock::new(|| StoreScript::new(include_
 static HEARTBEAT_SCRIPT: LazyLock<StoreScript> = LazyLock::new(|| StoreScript::new(include_str!("heartbeat.lua")));
 
 impl Fleet {
-    /// Starts the threads that communicate with the store. One of them also makes versions of
-    /// `sites` live that the fleet has accepted.
+    /// One of the threads also makes the versions live that the fleet has accepted for `sites`.
     pub(crate) fn start(self: &Arc<Self>, sites: Arc<dyn FleetSites>) -> io::Result<()> {
         let Some(Asked { writes, reads, beats, turns, lost }) = self.asked.lock().take() else { return Ok(()) };
         self.unknown().into_iter().for_each(|why| self.warn(why));
@@ -57,7 +55,6 @@ impl Fleet {
     }
 }
 
-/// Runs a future to completion on a new thread.
 fn on_thread<F: AsyncFnOnce() + Send + 'static>(name: &str, run: F) -> io::Result<()> {
     let runtime = Builder::new_current_thread().enable_all().build()?;
     let thread = move || {
@@ -76,13 +73,12 @@ struct Writer {
 
 impl Writer {
     async fn run(mut self, mut requests: UnboundedReceiver<WriteRequest>, mut lost: watch::Receiver<Vec<WriteCall>>) {
-        // The task connects immediately, because the first decision should not have to wait for the
-        // connection.
+        // The first decision should not have to wait for the connection.
         let _ = self.link.connected().await;
         let mut rest = VecDeque::new();
         loop {
-            // Lost entries are written back one at a time. A decision therefore waits for at most
-            // one of them.
+            // Lost entries are written back one at a time, so that a decision waits for at most one
+            // of them.
             let request = if rest.is_empty() {
                 tokio::select! {
                     request = requests.recv() => request,
@@ -109,13 +105,13 @@ impl Writer {
                     break;
                 }
             }
-            // An error is ignored: it means that nobody waits for the result any more.
+            // An error means that nobody waits for the result any more.
             let _ = answer.send(answers.into_iter().collect());
         }
     }
 
-    /// Writes the next lost entry back. If this fails, drops all remaining entries, because the
-    /// next read of the document finds them again.
+    /// If the write fails, drops all remaining entries, because the next read of the document finds
+    /// them again.
     async fn write_back(&mut self, rest: &mut VecDeque<WriteCall>) {
         let Some(call) = rest.pop_front() else { return };
         if self.write(&call).await.is_err() {
@@ -142,17 +138,15 @@ impl Writer {
     }
 }
 
-/// The task that sends the heartbeat of this replica, reads the heartbeats of all other replicas,
-/// and makes accepted versions live.
+/// The task that sends the heartbeat of this replica, reads those of all replicas, and makes
+/// accepted versions live.
 struct Heart {
     fleet: Arc<Fleet>,
     sites: Arc<dyn FleetSites>,
     link: StoreLink,
     beaten: Option<Instant>,
-    /// Random string that distinguishes this process from other processes with the same replica
-    /// name.
+    /// A random string that distinguishes this process from others with the same replica name.
     process: String,
-    /// The current attempt to make accepted versions live.
     accepting: Option<JoinHandle<()>>,
 }
 
@@ -202,8 +196,8 @@ impl Heart {
         let (now, replicas, before): (u64, Vec<Field>, Option<Vec<u8>>) =
             self.link.run(&HEARTBEAT_SCRIPT, &key, &[replica, own]).await?;
         let before: Option<Heartbeat> = before.and_then(|beat| serde_json::from_slice(&beat).ok());
-        // The first heartbeat is not compared with the heartbeat in the store, because during an
-        // upgrade, the store still contains the heartbeat of the previous process.
+        // The first heartbeat is not compared, because during an upgrade, the store still contains
+        // the heartbeat of the previous process.
         let is_other = |before: &Heartbeat| before.process != self.process;
         if self.beaten.is_some() && before.as_ref().is_some_and(is_other) {
             self.fleet.meets_another();
@@ -213,8 +207,7 @@ impl Heart {
         spawn_blocking(move || fleet.hear(now, replicas)).await.map_err(|error| error.to_string())
     }
 
-    /// Starts an attempt to make accepted versions live, if they are pending or previous versions
-    /// on this replica. Returns whether an earlier attempt has ended.
+    /// Returns whether an earlier attempt has ended.
     fn accept(&mut self) -> bool {
         let is_over = self.accepting.take_if(|accepting| accepting.is_finished()).is_some();
         if self.accepting.is_some() || self.fleet.member.lock().lacking().next().is_none() {

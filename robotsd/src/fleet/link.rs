@@ -10,13 +10,10 @@ use crate::store::{StoreAddresses, StoreConnection, StoreProblem, StoreScript, S
 pub(super) struct StoreLink {
     settings: StoreSettings,
     addresses: StoreAddresses,
-    /// The open connection; `None` before the first command, and after a command has failed.
     connection: Option<StoreConnection>,
 }
 
-/// Reason why a command failed.
 pub(super) enum LinkError {
-    /// The command failed for any other reason. Contains the message for the operator.
     Failed(String),
     /// The key has a value of the wrong type. Contains the store's error message.
     WrongType(String),
@@ -36,7 +33,7 @@ impl StoreLink {
         Self { settings: settings.clone(), addresses, connection: None }
     }
 
-    /// Returns the full name of a key in the store: the fleet's prefix, followed by `of`.
+    /// Returns the fleet's prefix, followed by `of`.
     pub(super) fn key(&self, of: &str) -> String {
         format!("{}{of}", self.settings.prefix)
     }
@@ -51,7 +48,6 @@ impl StoreLink {
         answer.map_err(|error| self.failed(&error, "write", key).text())
     }
 
-    /// Runs a script on one key.
     pub(super) async fn run<T: FromRedisValue>(
         &mut self,
         script: &StoreScript,
@@ -62,9 +58,8 @@ impl StoreLink {
         answer.map_err(|error| self.failed(&error, "write", key).text())
     }
 
-    /// Sends a command. If the store has closed the connection, for example because it was idle,
-    /// connects again and repeats the command. This is safe, because a repeated write has no
-    /// effect.
+    /// If the store has closed the connection, for example because it was idle, connects again and
+    /// repeats the command. This is safe, because a repeated write has no effect.
     async fn ask<T>(
         &mut self,
         question: impl AsyncFn(&mut StoreConnection) -> RedisResult<T>,
@@ -78,7 +73,7 @@ impl StoreLink {
         Ok(question(self.connected().await?).await)
     }
 
-    /// Returns the open connection, or opens one. Several commands may use it at the same time.
+    /// Several commands may use the connection at the same time.
     pub(super) async fn connected(&mut self) -> Result<&mut StoreConnection, String> {
         if self.connection.is_none() {
             let key = self.key("doc");
@@ -100,8 +95,8 @@ impl StoreLink {
         self.connection.as_mut().ok_or_else(|| "no connection".to_owned())
     }
 
-    /// Describes why a command failed. If the store did not send the error, drops the connection.
-    /// The next command then connects again.
+    /// Also drops the connection, so that the next command connects again, unless the store
+    /// reported a wrong type or a missing permission.
     pub(super) fn failed(&mut self, error: &RedisError, what: &str, key: &str) -> LinkError {
         let store = &self.settings;
         let text = error.to_string();

@@ -1,21 +1,21 @@
-//! Defines [`Member`], which contains what a replica knows about the document of its fleet, and
-//! applies the documents that the replica reads.
+//! What a replica knows about the document of its fleet, and how this changes when the replica
+//! reads a document.
 //!
-//! The methods of a member have no side effects. IDs, tags and times are arguments. The owner of a
-//! member reads the document and calls [`seen`](Member::seen) (with `None` if the store has no
-//! document). It then converts the returned writes with [`call`](Member::call), each with a new
-//! tag, sends them to the store, and stores the member as JSON. After a restart, it uses the stored
-//! member, or `Member::default()` if nothing was stored. [`turn_off`](Member::turn_off) and
-//! [`lift`](Member::lift) take effect immediately, even if the store does not execute their writes.
-//! An accepted version ([`accept`](Member::accept)) takes effect when it is read from the document.
-//! If the store does not respond to a write, the write may be sent again.
+//! The methods of [`Member`] have no side effects, and get IDs, tags and times as arguments. The
+//! owner of a member reads the document and calls [`seen`](Member::seen) (with `None` if the store
+//! has no document). It then converts the returned writes with [`call`](Member::call), each with a
+//! new tag, sends them to the store, and stores the member as JSON. After a restart, the owner uses
+//! the stored member, or `Member::default()` if nothing was stored. [`turn_off`](Member::turn_off)
+//! and [`lift`](Member::lift) take effect immediately, even if the store does not execute their
+//! writes. An accepted version ([`accept`](Member::accept)) takes effect when it is read from the
+//! document. A write may be sent again if the store does not respond.
 //!
 //! - An off switch that the member knows stays in force until it is lifted on this replica, or
 //!   until the document contains a tombstone for it. Off switches and tombstones that the store has
 //!   lost are written back. If the ID of a lifted off switch is used again, this is an error, and
 //!   enforcement is not turned off.
 //! - In a damaged document, all off switches and tombstones take effect, and also every other field
-//!   that can be parsed. If a field cannot be parsed, the member keeps its own value.
+//!   that can be parsed. If a field cannot be parsed, the member keeps its own value of the entry.
 //! - An accepted version is replaced only by one with a higher rev. If the entry in the document is
 //!   older than the member's own entry, or is missing, the member keeps its own entry and reports
 //!   the problem. The operator can then write the member's entries to the store
@@ -30,16 +30,13 @@ use serde::{Deserialize, Serialize};
 use super::document::{Accept, Document, EVERY_SITE, OffSwitch, Stamp, Write, WriteCall, digest, rev};
 use crate::report::is_of;
 
-/// What a replica knows about its fleet.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Member {
-    /// Epoch of the first document that the replica read; `None` if it has not read a document.
     epoch: Option<String>,
-    /// Highest rev in the documents that the replica has read.
     #[serde(deserialize_with = "rev")]
     rev: u64,
-    /// Off switches in force, by name. Some of them may not be in the store yet.
+    /// Off switches in force, by name, including those that are not in the store yet.
     marks: BTreeMap<String, OffSwitch>,
     lifted: BTreeMap<String, Stamp>,
     accepts: BTreeMap<String, Accept>,
@@ -48,36 +45,29 @@ pub(crate) struct Member {
     reached: BTreeMap<String, String>,
 }
 
-/// Result of comparing the last document with the entries that the replica knows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum DocumentState {
-    /// No document has been read yet.
     #[default]
     Unknown,
     Current,
     /// These entries of the replica are missing from the document, or older in the document.
     WentBack(Vec<String>),
-    /// The document has this epoch, which is not the epoch of the fleet.
+    /// The document has this epoch instead of the fleet's.
     Foreign(String),
-    /// A later version of robotsd wrote the document, so it cannot be read. Contains the error.
+    /// Contains the error that a document of a later version of robotsd caused.
     Rejected(String),
-    /// The document has damaged fields. Contains descriptions of the damaged fields, followed by
-    /// descriptions of entries that are older or missing.
+    /// Descriptions of the damaged fields, and then of entries that are older or missing.
     Damaged(Vec<String>),
 }
 
-/// The result of applying a document.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Seen {
     pub(crate) standing: DocumentState,
-    /// Descriptions of the changes, for the log.
     pub(crate) changes: Vec<String>,
-    /// Writes for the entries that the store has lost.
     pub(crate) write_back: Vec<Write>,
 }
 
 impl Member {
-    /// Reports whether the replica has ever read a document.
     pub(crate) const fn is_known(&self) -> bool {
         self.epoch.is_some()
     }
@@ -86,29 +76,24 @@ impl Member {
         self.epoch.as_deref()
     }
 
-    /// Reports whether nothing is enforced on any site, because an off switch for all sites is in
-    /// force or no document was ever read.
+    /// Returns `true` if an off switch for all sites is in force, or if no document was ever read.
     pub(crate) fn is_every_site_off(&self) -> bool {
         !self.is_known() || self.marks.values().any(|mark| mark.scope == EVERY_SITE)
     }
 
-    /// Reports whether an off switch for this site is in force.
     pub(crate) fn is_marked(&self, site: &str) -> bool {
         self.marks.values().any(|mark| is_of(&mark.scope, site))
     }
 
-    /// Returns the off switches in force, by name.
     pub(crate) const fn marks(&self) -> &BTreeMap<String, OffSwitch> {
         &self.marks
     }
 
-    /// Returns the ID of the off switch that was lifted last.
     pub(crate) fn lifted_last(&self) -> Option<&str> {
         let (name, _) = self.lifted.iter().max_by_key(|(_, stamp)| stamp.at)?;
         name.rsplit(':').next()
     }
 
-    /// Returns the accepted versions, by site.
     pub(crate) const fn accepts(&self) -> &BTreeMap<String, Accept> {
         &self.accepts
     }
@@ -120,27 +105,24 @@ impl Member {
         lacking.map(|(site, accept)| (&**site, accept))
     }
 
-    /// Records that a version is live on this replica. If this is the accepted version of the site,
-    /// the entry of the accepted version then counts as fulfilled.
+    /// If the fleet has accepted this version for the site, its entry counts as fulfilled from now
+    /// on.
     pub(crate) fn serves(&mut self, site: &str, hash: &str) {
         let met = self.accepts.get(site).filter(|accept| accept.is_of(hash)).map(|accept| accept.id.clone());
         self.reached.extend(met.map(|id| (site.to_owned(), id)));
     }
 
-    /// Returns a digest of the off switches and accepted versions. The digest is used to compare
-    /// replicas with each other and with the document.
+    /// Two replicas with the same digest have the same off switches and accepted versions.
     pub(crate) fn digest(&self) -> String {
         digest(&self.marks, &self.accepts)
     }
 
-    /// Converts a write to arguments of the store's script; `None` if no document was read yet.
     pub(crate) fn call(&self, write: Write, tag: &str) -> Option<WriteCall> {
         let epoch = self.epoch.clone()?;
         Some(WriteCall { epoch, floor: self.rev, tag: tag.to_owned(), write })
     }
 
-    /// Applies a document that was read from the store; `None` means that the store has no
-    /// document.
+    /// `None` means that the store has no document.
     pub(crate) fn seen(&mut self, document: Option<&Document>) -> Seen {
         let mut seen = Seen::default();
         let none = Document::default();
@@ -180,8 +162,8 @@ impl Member {
         }
         for (name, mark) in read.marks.iter().filter(|(name, _)| !self.lifted.contains_key(*name)) {
             match self.marks.get_mut(name) {
-                // The field is damaged. The replica keeps its own entry, because this entry
-                // contains who turned enforcement off.
+                // The stored value is damaged, so the replica keeps its own entry, which records
+                // who turned enforcement off.
                 Some(_) if read.damaged.contains_key(format!("off:{name}").as_bytes()) => {}
                 Some(own) => own.clone_from(mark),
                 None => {
@@ -206,9 +188,9 @@ impl Member {
         seen
     }
 
-    /// Adopts the accepted versions in the document that are newer than those of the replica.
-    /// Returns descriptions of the entries that are older in the document or missing from it.
-    /// Damaged entries are not described.
+    /// Adopts accepted versions that are newer than those of the replica. Returns descriptions of
+    /// the replica's entries that are older in the document or missing from it. Damaged entries are
+    /// left out.
     fn take_accepts(&mut self, read: &Document, seen: &mut Seen) -> Vec<String> {
         let mut gone = Vec::new();
         for (site, accept) in &read.accepts {
@@ -232,7 +214,6 @@ impl Member {
         gone.into_iter().map(|site| format!("accept of site {site:?}")).collect()
     }
 
-    /// Returns writes for the off switches and tombstones that are missing from the store.
     fn lost(&self, document: &Document) -> Vec<Write> {
         let is_lost = |name: &String| !document.marks.contains_key(name) && !document.lifted.contains_key(name);
         let marks = self.marks.iter().filter(|(name, _)| is_lost(name));
@@ -242,7 +223,7 @@ impl Member {
         marks.chain(lifted).collect()
     }
 
-    /// Turns enforcement off for a scope on this replica, and returns the write for the store.
+    /// Turns enforcement off on this replica, and returns the write for the store.
     ///
     /// # Errors
     ///
@@ -259,23 +240,21 @@ impl Member {
         Ok(Write::OffSwitch(mark))
     }
 
-    /// Lifts the off switch with this name, and returns the write for the store. Works even if the
-    /// replica does not know the off switch.
+    /// Works even if the replica does not know the off switch.
     pub(crate) fn lift(&mut self, name: &str, stamp: Stamp) -> Write {
         self.marks.remove(name);
         self.lifted.entry(name.to_owned()).or_insert_with(|| stamp.clone());
         Write::Lift(name.to_owned(), stamp)
     }
 
-    /// Returns the write that accepts a version. The store executes this write only if the site's
-    /// current entry is the entry that this replica knows.
+    /// The store executes this write only if the site's current entry is the entry that this
+    /// replica knows.
     pub(crate) fn accept(&self, site: &str, id: &str, hash: &str, stamp: Stamp) -> Write {
         let accept = Accept { id: id.to_owned(), hash: hash.to_owned(), stamp };
         Write::Accept(site.to_owned(), accept, rev_of(&self.accepts, site))
     }
 
-    /// Returns the writes for the entries that are missing from the document. The entries get new
-    /// revs, because replicas adopt only entries with a higher rev.
+    /// The missing entries get new revs, because replicas adopt only entries with a higher rev.
     pub(crate) fn restore(&self, document: Option<&Document>) -> Vec<Write> {
         let none = Document::default();
         let read = document.unwrap_or(&none);
@@ -288,7 +267,6 @@ impl Member {
     }
 }
 
-/// Returns the rev of a site's accepted version, or 0 if the site has no accepted version.
 fn rev_of(accepts: &BTreeMap<String, Accept>, site: &str) -> u64 {
     accepts.get(site).map_or(0, |accept| accept.stamp.rev)
 }
@@ -298,7 +276,6 @@ fn changed(to: &str, OffSwitch { scope, id, .. }: &OffSwitch, Stamp { by, why, .
     format!("the fleet switched enforcement of {scope} {to} (off switch {id}, by {by}){why}", scope = of(scope))
 }
 
-/// Formats a scope for messages.
 fn of(scope: &str) -> String {
     if scope == EVERY_SITE { "every site".to_owned() } else { format!("site {scope:?}") }
 }

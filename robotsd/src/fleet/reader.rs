@@ -1,5 +1,5 @@
-//! Reads the document every half second. The reader has its own thread and connection, because no
-//! other work of the process may delay an off switch.
+//! Reads the document every half second. The reader has its own thread and connection, so that
+//! other work of the process cannot delay an off switch.
 //!
 //! The reader polls the epoch and the tag, and reads the whole document if one of them has changed.
 //! It does not subscribe to changes, because messages to subscribers may be lost.
@@ -19,14 +19,13 @@ use super::handle::Fleet;
 use super::link::{LinkError, StoreLink};
 
 /// Maximum interval between two reads. Every replica must apply an off switch within two seconds of
-/// the command. This includes up to 250 ms for the write, the time until the next read, and two
-/// responses of the store for this read.
+/// the command. This time includes up to 250 ms for the write, the time until the next read, and
+/// two responses of the store for this read.
 const PERIOD: Duration = Duration::from_millis(500);
 
 /// Maximum time that the reader waits for a slow disk before the next read.
 const DISK: Duration = Duration::from_secs(1);
 
-/// Determines the time of the next read of the document. This time changes only when a read begins.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ReadTimer {
     period: Duration,
@@ -34,32 +33,29 @@ pub(super) struct ReadTimer {
 }
 
 impl ReadTimer {
-    /// Creates a timer. `share`, from 0 to 1, shortens the period by up to 20 %. Replicas have
-    /// different shares, because they should not all read at the same moment.
+    /// `share`, from 0 to 1, shortens the period by up to 20 %. Replicas have different shares,
+    /// because they should not all read at the same moment.
     pub(super) fn new(now: Instant, share: f64) -> Self {
         Self { period: PERIOD.mul_f64(1.0 - 0.2 * share.clamp(0.0, 1.0)), next: now }
     }
 
-    /// Returns the time until the next read.
     pub(super) fn wait(&self, now: Instant) -> Duration {
         self.next.saturating_duration_since(now)
     }
 
-    /// Records that a read begins.
     pub(super) fn begins(&mut self, now: Instant) {
         self.next = now + self.period;
     }
 }
 
-/// Epoch and tag of the document. Each write changes the tag.
+/// Epoch and tag of the document; each write changes the tag.
 type Edition = (Option<Vec<u8>>, Option<Vec<u8>>);
 
 pub(super) struct DocumentReader {
     fleet: Arc<Fleet>,
-    /// The sites; `None` before they are opened, when the store is contacted for the first time.
+    /// `None` before the sites are opened, when the store is contacted for the first time.
     sites: Option<Arc<dyn FleetSites>>,
     link: StoreLink,
-    /// Epoch and tag of the document that was last read.
     seen: Option<Edition>,
     /// Whether the last document contained every off switch and tombstone that this replica knows.
     is_whole: bool,
@@ -71,8 +67,8 @@ impl DocumentReader {
         Self { fleet, sites, link, seen: None, is_whole: false }
     }
 
-    /// Reads the document whenever the timer expires or a request arrives, until all senders of
-    /// requests are dropped. One read answers all requests that are in the queue when it begins.
+    /// Returns when all senders of requests are dropped. One read answers all requests that are in
+    /// the queue when it begins.
     pub(super) async fn run(mut self, share: f64, mut rounds: UnboundedReceiver<Round>) {
         let mut timer = ReadTimer::new(Instant::now(), share);
         loop {
@@ -87,7 +83,6 @@ impl DocumentReader {
         }
     }
 
-    /// Reads the document if it has changed, and applies it. Sends lost entries to the writer.
     pub(super) async fn read(&mut self) -> Result<(), String> {
         let read = self.read_changed().await;
         if read.is_err() {
@@ -116,7 +111,7 @@ impl DocumentReader {
         let is_changed = self.seen != now;
         let (fleet, sites) = (Arc::clone(&self.fleet), self.sites.clone());
         let saw = spawn_blocking(move || {
-            // The kill switches are set before the file is written, so a slow disk cannot delay
+            // `saw` sets the kill switches before it writes the file, so a slow disk cannot delay
             // them.
             let lost = fleet.saw(read);
             let is_whole = lost.is_empty();
@@ -127,8 +122,8 @@ impl DocumentReader {
             fleet.asks.lost.send_replace(lost);
             is_whole
         });
-        // If writing takes longer than the limit, the epoch and tag of the document are not
-        // recorded, so the next read applies the document again.
+        // If writing takes longer than [`DISK`], the epoch and tag are not recorded, so the next
+        // read applies the document again.
         if let Ok(Ok(is_whole)) = timeout(DISK, saw).await {
             (self.seen, self.is_whole) = (now, is_whole);
         }

@@ -1,4 +1,4 @@
-//! The heartbeats of replicas. This module determines the state of each replica from its heartbeat.
+//! The heartbeats of replicas, and the state of each replica according to its heartbeat.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,34 +6,29 @@ use super::document::Document;
 use super::member::{DocumentState, Member};
 use crate::report::{FleetReplica, ReplicaState, ServedVersions};
 
-/// Maximum age of a heartbeat, in seconds. A replica without a newer heartbeat counts as missing.
+/// Maximum age of a heartbeat, in seconds; a replica without a newer one counts as missing.
 pub(super) const SILENT: u64 = 15;
 
-/// The heartbeat that a replica writes to the store every few seconds.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Heartbeat {
-    /// Time of the heartbeat by the clock of the store, as Unix time in seconds.
+    /// Unix time in seconds, by the clock of the store.
     #[serde(skip_serializing)]
     pub(super) at: u64,
     pub(super) version: String,
-    /// Random string that identifies the process.
     pub(super) process: String,
     pub(super) epoch: Option<String>,
     pub(super) state: ReplicaState,
     pub(super) why: Option<String>,
     pub(super) digest: String,
-    /// Sites whose accepted version has never been live on the replica.
     pub(super) lacks: Vec<String>,
-    /// Versions that the replica serves, by site.
     pub(super) sites: ServedVersions,
 }
 
-/// The state of a replica, with the reason if it is not [`Current`](ReplicaState::Current).
+/// The reason is `None` for [`Current`](ReplicaState::Current).
 pub(super) type StateAndReason = (ReplicaState, Option<String>);
 
 impl DocumentState {
-    /// Returns the state of a replica after it has read the document, and the reason for the state.
     pub(super) fn state(&self) -> StateAndReason {
         let (state, why) = match self {
             Self::Current => return (ReplicaState::Current, None),
@@ -80,8 +75,8 @@ impl Heartbeat {
         }
     }
 
-    /// Returns a substitute for a heartbeat that cannot be parsed. A heartbeat that cannot be
-    /// parsed comes from another version of robotsd, so its replica counts as running.
+    /// A heartbeat that cannot be parsed comes from another version of robotsd, so its replica
+    /// counts as running.
     pub(super) fn unreadable(now: u64) -> Self {
         let why = Some(
             "the status that this replica sends cannot be read, because the replica runs another version of robotsd"
@@ -98,7 +93,6 @@ impl Heartbeat {
         self.silence(now) > SILENT
     }
 
-    /// Returns the report about the replica. Compares its heartbeat with the current document.
     pub(super) fn report(&self, replica: &str, now: u64, document: Option<&Document>) -> FleetReplica {
         let silent = self.silence(now);
         let (state, why) = if self.is_missing(now) {

@@ -1,5 +1,5 @@
-//! Decides which replica sends a notice of the fleet. The replica that first writes its name to the
-//! key of the notice in the store sends the notice.
+//! Decides which replica of a fleet sends a notice to a webhook: the replica that first writes its
+//! name to the key of the notice in the store.
 //!
 //! ```text
 //! said:ID      "sends REPLICA" until the notice is sent, then "sent REPLICA"; kept for a day
@@ -21,8 +21,8 @@ use crate::webhooks::{Turn, TurnOf, Turns};
 /// Lifetime of a notice's key in the store, in seconds.
 const KEPT: u64 = 86_400;
 
-/// Maximum number of concurrent requests to the store. A process never sends more notices than this
-/// at the same time.
+/// Maximum number of concurrent requests to the store; a process never sends more notices at the
+/// same time.
 const AT_ONCE: usize = 32;
 
 impl Turns for Fleet {
@@ -34,12 +34,10 @@ impl Turns for Fleet {
 }
 
 impl Fleet {
-    /// Returns the missing replicas, with the Unix times of their last heartbeats.
     pub(crate) fn missing(&self) -> Vec<(String, u64)> {
         self.store.lock().missing.iter().map(|(name, at)| (name.clone(), *at)).collect()
     }
 
-    /// Returns the ID of the off switch that was lifted last.
     pub(crate) fn lifted_last(&self) -> String {
         self.member.lock().lifted_last().unwrap_or_default().to_owned()
     }
@@ -50,9 +48,8 @@ impl Fleet {
     }
 }
 
-/// Answers the requests of hooks, several at a time. Skips hooks that no longer wait for the
-/// answer, because these have already sent the notice. If the store cannot be reached, the current
-/// requests get no reply.
+/// Skips webhooks that no longer wait for the answer, because these have already sent the notice.
+/// Drops the current requests if the store cannot be reached.
 pub(super) async fn choose(fleet: Arc<Fleet>, mut requests: UnboundedReceiver<TurnRequest>) {
     let mut link = StoreLink::new(&fleet.settings.store);
     loop {
@@ -115,8 +112,7 @@ async fn turn_of(fleet: &Fleet, mut store: StoreConnection, id: &str, of: TurnOf
         return Ok(Turn::Sent);
     }
     if !fleet.is_alive(holder) {
-        // The replica may have just started. The heartbeats of all replicas are therefore read
-        // again.
+        // This replica may have just started, so it reads the heartbeats again.
         fleet.asks.beat().await;
     }
     if fleet.is_alive(holder) {

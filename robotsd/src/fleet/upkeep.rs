@@ -1,4 +1,4 @@
-//! Creates, restores and repairs the document as a whole.
+//! Creates, restores and repairs the document.
 
 use tower_robots::internals::Attribution;
 
@@ -35,13 +35,12 @@ impl Fleet {
         Ok(format!("the document of fleet {name:?} was created, with epoch {epoch}"))
     }
 
-    /// Reports whether another running replica has read a document.
     fn is_remembered(&self) -> bool {
         let store = self.store.lock();
         store.replicas.values().any(|beat| beat.epoch.is_some() && !beat.is_missing(store.now))
     }
 
-    /// Writes the entries of this replica that the store has lost to the store.
+    /// Writes this replica's entries back to the store if they are missing there.
     ///
     /// # Errors
     ///
@@ -70,8 +69,8 @@ impl Fleet {
         })
     }
 
-    /// Repairs the damaged fields of the document, and writes those entries of this replica to the
-    /// store that the store has lost. Off switches stay in force.
+    /// Repairs the damaged fields of the document, and writes this replica's entries back to the
+    /// store if they are missing there. Off switches stay in force.
     ///
     /// # Errors
     ///
@@ -86,8 +85,7 @@ impl Fleet {
         let epoch = self.member.lock().epoch().map(str::to_owned);
         let epoch = match epoch.or_else(|| Some(document.epoch.clone()).filter(|epoch| !epoch.is_empty())) {
             Some(epoch) => epoch,
-            // The epoch is damaged, and no running replica knows the epoch. The document therefore
-            // gets a new one.
+            // No running replica knows the epoch, so the document gets a new one.
             None if !self.is_remembered() => new_epoch(),
             None => {
                 return Err(format!(
@@ -127,7 +125,6 @@ fn new_epoch() -> String {
     format!("{}{}", random(), random())
 }
 
-/// Describes the damaged fields. The message contains the command that repairs them.
 fn damaged(name: &str, damages: &[String]) -> String {
     format!(
         "the document of fleet {name:?} has damaged fields: {damages} (repair them with `robotsd fleet restore \

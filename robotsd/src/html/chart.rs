@@ -1,6 +1,5 @@
 //! Draws charts as SVG. Sizes are attributes, so that bars are visible even without the style
-//! sheet, which contains only the colours. Every number is also in the text of the page or in the
-//! title of its column.
+//! sheet. Every number is also in the text of the page or in the title of its column.
 
 use std::fmt::Write as _;
 
@@ -8,32 +7,30 @@ use askama::filters::Safe;
 
 use super::{Markup, moment};
 
-/// A segment of a bar or column: its CSS class, which determines the colour, and its count.
+/// A segment: its CSS class, which determines the colour, and its count.
 pub(crate) type ChartPart = (&'static str, u64);
 
 /// Minimum length of a visible segment, in percent of the whole length.
 const MIN_PERCENT: f64 = 0.4;
 
-/// Draws a bar. A count of `most` fills its whole length.
+/// A count of `most` fills the whole length.
 pub(crate) fn bar(parts: &[ChartPart], most: u64) -> Markup {
     let mut out = "<svg class=\"bar\" aria-hidden=\"true\">".to_owned();
     let mut x = 0.0;
     for (class, count) in parts.iter().filter(|(_, count)| *count > 0) {
         let width = of_hundred(*count, most);
-        // Here and below, the result is ignored, because writing to a string cannot fail.
+        // Writing to a string cannot fail, here and below.
         let _ = write!(out, "<rect class=\"{class}\" x=\"{x:.2}%\" width=\"{width:.2}%\" height=\"100%\"/>");
         x += width;
     }
     Safe(out + "</svg>")
 }
 
-/// Counts over time, in columns of equal duration.
 #[derive(Debug)]
 pub(crate) struct TimeChart {
-    /// Beginning of the first column, as Unix time. `step` is the length of a column, in seconds.
+    /// Beginning of the first column as Unix time, and length of each column in seconds.
     pub(crate) first: i64,
     pub(crate) step: i64,
-    /// The segments of each column, from bottom to top, and the title of the column.
     pub(crate) columns: Vec<(Vec<ChartPart>, String)>,
 }
 
@@ -46,20 +43,18 @@ impl TimeChart {
         }
     }
 
-    /// Returns five time labels for the horizontal axis, from the first to the last.
     pub(crate) fn axis(&self) -> [String; 5] {
         let length = self.end() - self.first;
         std::array::from_fn(|part| {
             let at = moment(self.first + length * part as i64 / 4);
-            // For long periods, all labels are dates. For short periods, the first and the last
-            // label contain date and time, and the others only the time.
+            // For long periods, all labels are dates. For short periods, the first and last label
+            // contain date and time, the others only the time.
             let (is_long, is_end) = (self.step >= 86_400 || length > 4 * 86_400, part % 4 == 0);
             let text = if is_long { at.get(..10) } else { at.get(if is_end { 5.. } else { 11.. }) };
             text.unwrap_or_default().to_owned()
         })
     }
 
-    /// Returns the number at the upper end of the vertical axis.
     pub(crate) fn top(&self) -> u64 {
         round_above(self.most())
     }
@@ -72,7 +67,7 @@ impl TimeChart {
         self.first + self.step * self.columns.len() as i64
     }
 
-    /// Draws the columns, and returns each with its title. A count of `top` fills the height.
+    /// Draws each column, with its title. A count of `top` fills the height.
     pub(crate) fn columns(&self, top: u64) -> impl Iterator<Item = (Markup, &String)> {
         let width = 100.0 / self.columns.len().max(1) as f64;
         self.columns.iter().enumerate().map(move |(at, (parts, title))| {
@@ -89,7 +84,6 @@ impl TimeChart {
     }
 }
 
-/// Returns the sum of the counts of all segments.
 pub(super) fn sum(parts: &[ChartPart]) -> u64 {
     parts.iter().fold(0, |sum, (_, count)| sum.saturating_add(*count))
 }
@@ -98,7 +92,8 @@ fn of_hundred(count: u64, most: u64) -> f64 {
     (100.0 * count as f64 / most.max(1) as f64).max(MIN_PERCENT)
 }
 
-/// Rounds up to a number that is easy to read. Half of the number is easy to read, too.
+/// Rounds up to a number that is easy to read. Half of this number, which labels the middle of the
+/// axis, is easy to read, too.
 fn round_above(most: u64) -> u64 {
     let powers = std::iter::successors(Some(1_u64), |power| power.checked_mul(10));
     let steps =
@@ -113,7 +108,6 @@ mod tests {
     use super::*;
     use crate::html::filters;
 
-    /// A page that contains only a chart.
     #[derive(Template)]
     #[template(
         ext = "html",

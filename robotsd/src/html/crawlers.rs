@@ -1,6 +1,5 @@
 //! Lists crawlers as lines with bars, grouped by purpose. Disallowed requests of search engines
-//! have an alarming colour, because most sites intend to disallow only other crawlers. A line can
-//! be expanded, without scripts, to show details.
+//! have an alarming colour, because most sites want search engines to visit them.
 
 use askama::Template;
 
@@ -12,7 +11,6 @@ use crate::word_enum::word_enum;
 const SHOWN: usize = 20;
 
 word_enum! {
-    /// Groups of crawlers by purpose, in the order of the page.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
     pub(crate) enum CrawlerGroup {
         SearchEngines = "Search engines",
@@ -20,28 +18,24 @@ word_enum! {
         AiAnswers = "AI search, and fetches for people",
         Others = "Others: SEO, archives, previews, monitoring",
         Unknown = "Unknown crawlers",
-        /// Clients that use the name of a crawler without being that crawler.
+        /// Clients that falsely use the name of a crawler.
         Impostors = "Impostors",
     }
 }
 
-/// A line of the list. A line is about one crawler, or about several crawlers that are counted
-/// together.
+/// A line about one crawler, or about several that are counted together.
 pub(crate) struct CrawlerLine {
     pub(crate) group: CrawlerGroup,
     pub(crate) name: String,
-    /// CSS class and text of the badge next to the name.
     pub(crate) badge: Option<(&'static str, &'static str)>,
-    /// The segments of the bar. The first one is for disallowed requests.
+    /// The first segment is for disallowed requests.
     pub(crate) parts: Vec<ChartPart>,
-    /// Text with the numbers next to the bar.
     pub(crate) value: String,
-    /// Content that is shown when the line is expanded.
     pub(crate) details: Markup,
 }
 
 impl CrawlerGroup {
-    /// Returns the group for a category of the registry. `category` is empty for unknown crawlers.
+    /// `category` is that of the registry, or empty for unknown crawlers.
     pub(crate) fn of_category(category: &str) -> Self {
         match category {
             "search" => Self::SearchEngines,
@@ -52,33 +46,29 @@ impl CrawlerGroup {
         }
     }
 
-    /// Returns the CSS class, which determines the colour, for disallowed or newly blocked requests
-    /// of this group's crawlers.
+    /// Returns the CSS class for requests that are disallowed or newly blocked.
     pub(crate) const fn disallowed(self) -> &'static str {
         if matches!(self, Self::SearchEngines) { "engine" } else { "disallowed" }
     }
 }
 
-/// Template of the list: the legend of the colours, then the lines by group.
 #[derive(Template)]
 #[template(path = "html/crawlers.html")]
 struct CrawlerLines<'a> {
     lines: &'a [CrawlerLine],
     harm: &'a str,
     meanings: &'a [(&'a str, &'a str)],
-    /// Number of requests in the longest bar.
     most: u64,
 }
 
-/// Renders the list of crawlers. For the legend, `harm` describes the first segment of each bar,
-/// and `meanings` describes the other segments by their CSS class.
+/// In the legend, `harm` describes the first segment of each bar, and `meanings` the other segments
+/// by their CSS class.
 pub(crate) fn crawler_lines(lines: &[CrawlerLine], harm: &str, meanings: &[(&str, &str)]) -> Markup {
     let most = lines.iter().map(|line| sum(&line.parts)).max().unwrap_or(0);
     markup(&CrawlerLines { lines, harm, meanings, most })
 }
 
 impl CrawlerLines<'_> {
-    /// Returns the CSS classes that occur in the bars, with their descriptions.
     fn legend(&self) -> Vec<(&str, String)> {
         let engine = format!("{harm} for a search engine: such pages may leave its index", harm = self.harm);
         let others = [("disallowed", self.harm)].into_iter().chain(self.meanings.iter().copied());
@@ -106,8 +96,8 @@ fn requests(lines: &[&CrawlerLine]) -> u64 {
     lines.iter().map(|line| sum(&line.parts)).sum()
 }
 
-/// Returns the text next to a bar: the number of requests, and the share of `harm`. The text is
-/// short enough for the screen of a telephone.
+/// Returns the number of requests and, if `count` is not 0, the share that `harm` describes. The
+/// text is short enough for a phone.
 pub(crate) fn value_of((count, harm): (u64, &str), requests: u64) -> String {
     match count {
         0 => counted(requests, "request"),

@@ -1,10 +1,9 @@
-//! Common parts of robotsd's pages: the style sheet for light and dark mode, escaping, number
-//! formats, charts, and the list of crawlers by purpose. The pages of `commands::replay` and of the
-//! board extend `base.html`.
+//! Common parts of robotsd's pages, which are askama templates. The pages of `commands::replay` and
+//! of the board extend `base.html`.
 //!
-//! Pages are askama templates. They are compiled into the program. Each HTML file is next to the
-//! code that fills it in. [`Escape`] escapes everything that a template prints except [`Markup`],
-//! which is the output of other templates, charts and the style sheet.
+//! Each HTML file is next to the code that fills it in. [`Escape`] escapes everything that a
+//! template prints except [`Markup`], which is the output of other templates, charts and the style
+//! sheet.
 
 mod chart;
 mod crawlers;
@@ -20,18 +19,14 @@ pub(crate) use self::crawlers::{CrawlerGroup, CrawlerLine, crawler_lines, value_
 
 use crate::date;
 
-/// The style sheet of every page.
 pub(crate) const STYLE: &str = include_str!("style.css");
 
-/// Markup that is inserted into a page without escaping.
 pub(crate) type Markup = Safe<String>;
 
-/// Renders a template, for insertion into another template.
 pub(crate) fn markup(template: &impl Template) -> Markup {
     Safe(template.to_string())
 }
 
-/// Escapes text in pages: HTML markup and non-printing characters.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Escape;
 
@@ -45,8 +40,7 @@ impl Escaper for Escape {
                 '"' => page.write_str("&quot;")?,
                 '\'' => page.write_str("&#39;")?,
                 '\\' => page.write_str("\\")?,
-                // Control characters are escaped, because control characters for bidirectional text
-                // could make a path look like another path.
+                // Bidirectional control characters could make a path look like another path.
                 _ => write!(page, "{}", char.escape_debug())?,
             }
         }
@@ -54,7 +48,6 @@ impl Escaper for Escape {
     }
 }
 
-/// Filters for templates, such as `{{ requests|grouped }}`.
 #[expect(unreachable_pub, reason = "the macro generates public methods of private types")]
 pub(crate) mod filters {
     use askama::{PrimitiveType, Values, filter_fn};
@@ -64,7 +57,6 @@ pub(crate) mod filters {
         Ok(super::grouped(number.get().try_into().unwrap_or(u64::MAX)))
     }
 
-    /// Filter for counts, used as `{{ requests|counted("request") }}`.
     #[filter_fn]
     pub(crate) fn counted(
         number: impl PrimitiveType<Value: TryInto<u64>>,
@@ -80,17 +72,15 @@ pub(crate) mod filters {
     }
 }
 
-/// Formats `1234567` as `1,234,567`.
 pub(crate) fn grouped(number: u64) -> String {
     HumanCount(number).to_string()
 }
 
-/// Formats a count: `1 line`, `2 lines`.
 pub(crate) fn counted(number: u64, what: &str) -> String {
     format!("{} {what}{}", grouped(number), if number == 1 { "" } else { "s" })
 }
 
-/// Formats a share in percent, with one decimal below 10 %.
+/// Formats a share, with one decimal below 10 %.
 pub(crate) fn percent(part: u64, whole: u64) -> String {
     if whole == 0 || part == 0 {
         return "0 %".to_owned();
@@ -115,7 +105,7 @@ pub(crate) fn moment(seconds: i64) -> String {
     minute(&date::rfc3339(time))
 }
 
-/// Shortens a formatted time with seconds to the form `2026-11-22 12:16`.
+/// Shortens an RFC 3339 time to the form `2026-11-22 12:16`.
 pub(crate) fn minute(written: &str) -> String {
     written.get(..16).unwrap_or(written).replace('T', " ")
 }
@@ -132,14 +122,12 @@ mod tests {
 
     use super::*;
 
-    /// Returns the colours of each theme by name; the light theme is the first.
     fn themes() -> Vec<HashMap<&'static str, &'static str>> {
         let blocks = STYLE.split(":root {").skip(1).map(|rest| rest.split('}').next().unwrap_or_default());
         let colours = |block: &'static str| block.split(';').filter_map(|line| line.trim().split_once(": "));
         blocks.map(|block| colours(block).collect()).collect()
     }
 
-    /// Returns the relative luminance, as defined in WCAG 2.2.
     fn luminance(colour: &str) -> f64 {
         let part = |at: usize| {
             let value = u8::from_str_radix(&colour[at..at + 2], 16).expect("two digits");

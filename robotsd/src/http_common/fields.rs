@@ -12,27 +12,25 @@ pub(crate) const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwar
 pub(crate) const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 pub(crate) const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 
-/// The kind of sender of a request. The sender determines which fields the request may contain.
+/// The sender determines which fields a request may contain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sender {
     Anyone,
-    /// A proxy that is configured as trusted.
     TrustedProxy,
 }
 
-/// Iterates over the items of a list field, from all of its lines.
+/// A list field may have several lines.
 pub(crate) fn listed(fields: &HeaderMap, name: HeaderName) -> impl Iterator<Item = &[u8]> {
     let lines = fields.get_all(name).into_iter();
     lines.flat_map(|line| line.as_bytes().split(|octet| *octet == b',')).map(<[u8]>::trim_ascii)
 }
 
-/// Parses the value of a `Content-Length`. Returns `None` if the value is not a number, or is too
-/// large for any body.
+/// Returns `None` if the value is not a number, or does not fit into a `u64`.
 pub(crate) fn length(value: &[u8]) -> Option<u64> {
     if value.is_empty() {
         return None;
     }
-    // The parser of the standard library needs UTF-8, accepts a sign, and takes four times as long.
+    // `str::parse` needs UTF-8, accepts a sign, and takes four times as long.
     let mut number: u64 = 0;
     for byte in value {
         let digit = byte.is_ascii_digit().then(|| u64::from(byte - b'0'))?;
@@ -41,15 +39,14 @@ pub(crate) fn length(value: &[u8]) -> Option<u64> {
     Some(number).filter(|number| i64::try_from(*number).is_ok())
 }
 
-/// Returns the length of a body according to the head; `None` if the head does not contain it.
 pub(crate) fn content_length(fields: &HeaderMap) -> Option<u64> {
     fields.get(CONTENT_LENGTH).and_then(|said| length(said.as_bytes()))
 }
 
-/// Reports whether a body is chunked. Returns an error for any transfer coding other than a single
-/// `chunked`, because robotsd decodes no other. A request with another coding would be forwarded
-/// with the wrong framing, which makes request smuggling possible. In a response, the client would
-/// mistake the encoded bytes for the content.
+/// Returns an error for any transfer coding except a single `chunked`, because robotsd decodes no
+/// other. A request with another coding would be forwarded with the wrong framing, which makes
+/// request smuggling possible. In a response, the client would mistake the encoded bytes for the
+/// content.
 pub(crate) fn is_chunked(fields: &HeaderMap) -> Result<bool, &'static str> {
     let mut codings = fields.get_all(TRANSFER_ENCODING).iter();
     match (codings.next(), codings.next()) {
@@ -59,7 +56,6 @@ pub(crate) fn is_chunked(fields: &HeaderMap) -> Result<bool, &'static str> {
     }
 }
 
-/// Removes hop-by-hop fields from a request, and the fields that the sender must not send.
 pub(crate) fn clean_request(fields: &mut HeaderMap, sender: Sender) {
     let named = named_in_connection(fields);
     remove(fields, |name| {
@@ -68,21 +64,21 @@ pub(crate) fn clean_request(fields: &mut HeaderMap, sender: Sender) {
     });
 }
 
-/// Removes hop-by-hop fields from a proxy's decision request. Keeps fields about the original
+/// Cleans a request that asks for a decision about another request. Keeps fields about the original
 /// request even if `Connection` lists them.
 ///
-/// A proxy may forward its client's `Connection` field to robotsd. If that field removed fields
-/// from the decision request, the client could hide the original request. These fields can be kept
-/// safely, because a decision request is not forwarded.
+/// A proxy may forward its client's `Connection` field to robotsd. If robotsd obeyed this field,
+/// the client could hide the original request. The other fields can be kept safely, because robotsd
+/// does not forward the decision request.
 pub(crate) fn clean_question(fields: &mut HeaderMap) {
     remove(fields, |name| is_hop_by_hop(name.as_str()));
     fields.remove("robots-verdict");
 }
 
-/// Removes the fields that belong to one connection only (RFC 9110, section 7.6.1).
+/// Removes hop-by-hop fields (RFC 9110, section 7.6.1).
 pub(crate) fn remove_hop_by_hop(fields: &mut HeaderMap) {
-    // Nearly every response has no hop-by-hop fields. Without a `Connection` field, there is also
-    // no list of other fields to remove.
+    // Nearly every response has no hop-by-hop field, and thus no `Connection` field that lists
+    // others.
     if fields.keys().any(|name| is_hop_by_hop(name.as_str())) {
         let named = named_in_connection(fields);
         remove(fields, |name| is_hop_by_hop(name.as_str()) || named.contains(name));
@@ -104,8 +100,7 @@ fn named_in_connection(fields: &HeaderMap) -> Vec<HeaderName> {
         .collect()
 }
 
-/// Removes the fields that `is_removed` selects. Usually there are few or none, so the names are
-/// collected first.
+/// The names are collected first, because `fields` cannot be changed while it is iterated.
 pub(super) fn remove(fields: &mut HeaderMap, is_removed: impl Fn(&HeaderName) -> bool) {
     let removed: Vec<HeaderName> = fields.keys().filter(|name| is_removed(name)).cloned().collect();
     for name in removed {
@@ -113,8 +108,7 @@ pub(super) fn remove(fields: &mut HeaderMap, is_removed: impl Fn(&HeaderName) ->
     }
 }
 
-/// Joins the separate cookie fields of HTTP/2 into the single field of HTTP/1.1 (RFC 9113, section
-/// 8.2.3).
+/// HTTP/2 allows several cookie fields, HTTP/1.1 only one (RFC 9113, section 8.2.3).
 pub(crate) fn join_cookies(fields: &mut HeaderMap) {
     if fields.get_all(COOKIE).iter().nth(1).is_none() {
         return;
@@ -130,9 +124,8 @@ pub(crate) fn is_hop_by_hop(name: &str) -> bool {
     matches!(name.as_bytes().first(), Some(b'c' | b'h' | b'k' | b'p' | b't' | b'u')) && HOP_BY_HOP.contains(&name)
 }
 
-/// Reports whether a field is kept even if `Connection` lists it. `Host` and `Content-Length` are
-/// kept because they have already been checked. `User-Agent` is kept because a client must not be
-/// able to hide it from the rules.
+/// Reports whether a field is kept even if `Connection` lists it. `Host` and `Content-Length` have
+/// already been checked. A client must not be able to hide its `User-Agent` from the rules.
 fn is_end_to_end(name: &HeaderName) -> bool {
     use http::header::{HOST, USER_AGENT};
     [HOST, CONTENT_LENGTH, USER_AGENT].contains(name)
@@ -150,8 +143,8 @@ fn is_forged(name: &str) -> bool {
     let is_respelled = || {
         name.bytes().any(|byte| byte != as_variable(byte)) && FRAMING.iter().chain(&HOP_BY_HOP).any(|known| is(known))
     };
-    // The first letter is the same in every spelling. Checking it excludes nearly all fields of
-    // real requests.
+    // The first letter is the same in every spelling, and excludes nearly all fields of real
+    // requests.
     match name.as_bytes() {
         [b'x', ..] => ["x-forwarded-", "x-original-"].iter().any(|known| begins(known)) || is_vouching(),
         [b'f' | b'p' | b'r', ..] => is_vouching() || is_respelled(),
@@ -165,9 +158,8 @@ pub(crate) fn is_made_up(name: &str) -> bool {
     is_forged(name) || is_of_proxies(name, Sender::Anyone)
 }
 
-/// Reports whether a field with a client address must be removed from the requests of this sender.
-/// Trusted proxies may send it only in its usual spelling: other spellings may come from the
-/// client.
+/// Client addresses from trusted proxies must be in fields with the usual spelling: other spellings
+/// may come from the client.
 fn is_of_proxies(name: &str, sender: Sender) -> bool {
     let is_its_own = |known: &str| sender == Sender::TrustedProxy && name == known;
     CLIENT_ADDRESS.iter().any(|known| is_spelling_of(name, known) && !is_its_own(known))
@@ -177,13 +169,12 @@ fn is_spelling_of(name: &str, known: &str) -> bool {
     name.len() == known.len() && name.bytes().map(as_variable).eq(known.bytes().map(as_variable))
 }
 
-/// Normalizes a byte of a field name as CGI does in the names of variables, but with `-` instead of
-/// `_`.
+/// Normalizes a byte as CGI does in the names of variables, but with `-` instead of `_`.
 fn as_variable(byte: u8) -> u8 {
     if byte.is_ascii_alphanumeric() { byte } else { b'-' }
 }
 
-/// Fields that a CDN uses to send the client's address to its origin. robotsd does not read them,
+/// CDNs use these fields to send the client's address to the origin. robotsd does not read them,
 /// but applications do.
 const CLIENT_ADDRESS: &[&str] = &["cf-connecting-ip", "true-client-ip"];
 
@@ -201,22 +192,23 @@ const VOUCHING: &[&str] = &[
     "x-rewrite-url",
 ];
 
-/// Fields that robotsd checks only in their usual spelling. Other spellings that map to the same
+/// robotsd checks these fields only in their usual spelling. Other spellings that map to the same
 /// CGI variable could deceive applications.
 const FRAMING: &[&str] = &["content-length", "host"];
 
-/// Fields for an upstream that describe the client and the client's path to robotsd. These fields
-/// are added to a request only when it is forwarded, because robotsd itself does not read them.
+/// The fields that describe the client to an upstream. They are added only when a request is
+/// forwarded, because robotsd itself does not read them.
 #[derive(Clone, Debug)]
 pub(crate) struct ForwardedValues {
     pub(crate) way: HeaderValue,
     pub(crate) scheme: &'static str,
-    /// The host that the client requested. This field is set when the request is forwarded.
+    /// The host that the client requested, if a trusted proxy has reported it. Otherwise, it is set
+    /// when the request is forwarded.
     pub(crate) host: Option<HeaderValue>,
 }
 
 impl ForwardedValues {
-    /// Inserts the fields into a request. Forwarded fields of the client must have been removed.
+    /// The client's forwarded fields must have been removed.
     pub(crate) fn insert(&self, fields: &mut HeaderMap) {
         fields.insert(X_FORWARDED_FOR, self.way.clone());
         fields.insert(X_FORWARDED_PROTO, HeaderValue::from_static(self.scheme));
@@ -234,8 +226,7 @@ impl ForwardedValues {
     }
 }
 
-/// Writes the fields of a head, the forwarded fields, and the empty line that ends the head, in the
-/// format of HTTP/1.1 (RFC 9112, section 5).
+/// Writes the fields, and the empty line that ends the head (RFC 9112, section 5).
 pub(crate) fn write(out: &mut Vec<u8>, fields: &HeaderMap, forwarded: Option<&ForwardedValues>) {
     for (name, value) in fields {
         write_field(out, name, value.as_bytes());
@@ -246,7 +237,6 @@ pub(crate) fn write(out: &mut Vec<u8>, fields: &HeaderMap, forwarded: Option<&Fo
     out.extend_from_slice(b"\r\n");
 }
 
-/// Writes a field in the format of HTTP/1.1.
 pub(crate) fn write_field(out: &mut Vec<u8>, name: &HeaderName, value: &[u8]) {
     out.extend_from_slice(name.as_str().as_bytes());
     out.extend_from_slice(b": ");

@@ -2,8 +2,8 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A flag that one task sets and another reads. It is initially clear. It does not order other
-/// memory accesses (`Relaxed`).
+/// A flag that one task sets and another reads. It does not order other memory accesses
+/// (`Relaxed`).
 #[derive(Debug, Default)]
 pub(crate) struct Flag(AtomicBool);
 
@@ -16,7 +16,6 @@ impl Flag {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Clears the flag and returns whether it was set.
     pub(crate) fn take(&self) -> bool {
         self.0.swap(false, Ordering::Relaxed)
     }

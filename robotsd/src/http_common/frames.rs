@@ -1,12 +1,12 @@
-//! Parses the heads of HTTP/2 frames that pass through a socket (RFC 9113, section 4.1). `h2`
-//! checks the rest of each frame.
+//! Parses the frame headers in the HTTP/2 bytes that pass through a socket (RFC 9113, section 4.1).
+//! `h2` checks the rest of each frame.
 //!
 //! [`FrameBudget`] limits floods of frames. Some frames carry no part of a message, but still have
 //! to be processed: PING, SETTINGS, PRIORITY, WINDOW_UPDATE, RST_STREAM, empty DATA or CONTINUATION
 //! frames, and frames of unknown types. `h2` accepts any number of these frames, so a client could
-//! keep a CPU core busy without reaching any limit. Therefore, each of these frames is charged to a
+//! keep a CPU core busy without reaching any limit. Therefore, each of these frames reduces a
 //! budget of the connection. Requests and the bytes of responses increase the budget, because
-//! clients send such frames in connection with them.
+//! clients legitimately send such frames for each request and while they receive a response.
 
 use tokio::time::Instant;
 
@@ -14,13 +14,11 @@ use tokio::time::Instant;
 #[derive(Debug, Default)]
 pub(crate) struct Frames {
     head: [u8; HEAD],
-    /// Number of bytes of the current frame's head so far.
     filled: usize,
-    /// Number of bytes of the current frame's payload that are still to come.
+    /// Number of payload bytes of the current frame that are still to come.
     payload: usize,
 }
 
-/// The head of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Frame {
     pub(crate) kind: u8,
@@ -56,25 +54,23 @@ impl Frame {
         self.kind == RST_STREAM
     }
 
-    /// Reports whether the frame acknowledges SETTINGS of the other side.
     pub(crate) fn is_settings_ack(self) -> bool {
         self.kind == SETTINGS && self.flags & ACK != 0
     }
 
-    /// Reports whether the frame carries a part of a message.
+    /// Reports whether the frame may carry a part of a message.
     pub(crate) fn is_content(self) -> bool {
         matches!(self.kind, DATA | HEADERS)
     }
 
-    /// Reports whether this is an empty DATA frame without padding that does not end its stream.
+    /// Reports whether this is an empty DATA frame that does not end its stream.
     pub(crate) fn is_empty_data(self) -> bool {
         self.kind == DATA && self.length == 0 && self.flags & END_STREAM == 0
     }
 }
 
 impl Frames {
-    /// Processes the next bytes of the connection. Calls `each` for every frame whose head is
-    /// complete after these bytes.
+    /// Calls `each` for every frame whose header is complete after these bytes.
     pub(crate) fn pass(&mut self, mut octets: &[u8], mut each: impl FnMut(Frame)) {
         while !octets.is_empty() {
             if self.payload > 0 {
@@ -96,17 +92,15 @@ impl Frames {
         }
     }
 
-    /// Reports whether the connection is at a frame boundary.
     pub(crate) fn is_between(&self) -> bool {
         self.filled == 0 && self.payload == 0
     }
 }
 
-/// Maximum stream identifier; the highest bit is reserved.
 const MAX_STREAM_ID: u32 = u32::MAX >> 1;
 
-/// Builds a GOAWAY frame, which ends a connection (RFC 9113, section 6.8). `last` is the identifier
-/// of the last stream that was or will be answered.
+/// GOAWAY ends a connection (RFC 9113, section 6.8). `last` is the identifier of the last stream
+/// that was or will be answered.
 pub(crate) fn goaway(last: u32, code: u32) -> [u8; 17] {
     let [a, b, c, d] = last.to_be_bytes();
     let [e, f, g, h] = code.to_be_bytes();
@@ -119,7 +113,6 @@ pub(crate) const NO_SETTINGS: [u8; 9] = [0, 0, 0, SETTINGS, 0, 0, 0, 0, 0];
 pub(crate) const NO_ERROR: u32 = 0;
 pub(crate) const PROTOCOL_ERROR: u32 = 1;
 
-/// Returns the name of a frame type.
 pub(crate) const fn name(kind: u8) -> &'static str {
     match kind {
         DATA => "DATA",
@@ -152,7 +145,6 @@ pub(crate) struct FrameBudget {
 /// Initial budget of a connection. Time alone does not increase the budget beyond this value.
 const BASE: u32 = 1000;
 
-/// Growth of the budget per second.
 const PER_SECOND: u64 = 100;
 
 /// Maximum budget. This is enough for a client that has a window of 32 MiB and updates both windows
@@ -162,19 +154,20 @@ const MAX_BUDGET: u32 = 65_536;
 /// Growth of the budget for each request, and for each HEADERS or DATA frame sent to the client.
 const PER_FRAME: u32 = 4;
 
-/// The budget grows by 1 for this number of bytes of DATA sent to the client. This allows two
-/// WINDOW_UPDATE frames per KiB.
+/// The budget grows by 1 for this number of bytes of DATA sent to the client. This growth allows
+/// two WINDOW_UPDATE frames per KiB.
 const OCTETS: u32 = 512;
 
-/// Cost of a RST_STREAM frame if no content of the response was sent. The cost is equal to the
-/// amount that the request and the head of its response have added to the budget. A browser that
-/// leaves a page resets up to a hundred requests at once.
+/// Cost of a RST_STREAM frame if no content of the response was sent. This equals the growth for
+/// the HEADERS frames of the request and of its response. A browser that leaves a page resets up to
+/// a hundred requests at once.
 const RESET_COST: u32 = 2 * PER_FRAME;
 
 /// Cost of a SETTINGS frame, which must be acknowledged and may change the window of every stream.
 const SETTINGS_COST: u32 = 10;
 
-/// Maximum size of a payload that may consist only of padding, in bytes.
+/// Maximum size of a DATA payload without content, in bytes: 255 bytes of padding and the length of
+/// the padding.
 const ALL_PADDING: usize = 256;
 
 impl FrameBudget {
@@ -182,8 +175,8 @@ impl FrameBudget {
         Self { left: BASE, refilled: now }
     }
 
-    /// Charges a frame from the client to the budget. Returns false if the budget is exceeded.
-    /// Calls `now` only if the time is needed.
+    /// Charges a frame from the client. Returns false if the budget is exceeded. Calls `now` only
+    /// if the time is needed.
     pub(crate) fn received(&mut self, frame: Frame, now: impl FnOnce() -> Instant) -> bool {
         match frame.kind {
             HEADERS => self.earn(PER_FRAME),
@@ -195,13 +188,12 @@ impl FrameBudget {
         true
     }
 
-    /// Charges a RST_STREAM frame from the client to the budget, if no content of the response has
-    /// been sent. Returns false if the budget is exceeded.
+    /// Charges a RST_STREAM frame from the client, if no content of the response was sent. Returns
+    /// false if the budget is exceeded.
     pub(crate) fn given_up(&mut self, now: impl FnOnce() -> Instant) -> bool {
         self.spend(RESET_COST, now)
     }
 
-    /// Increases the budget for a frame that was sent to the client.
     pub(crate) fn sent(&mut self, frame: Frame) {
         match frame.kind {
             HEADERS => self.earn(PER_FRAME),
@@ -259,7 +251,6 @@ mod tests {
         Frame { kind, flags: 0, stream: 1, length }
     }
 
-    /// Returns how many frames of this kind are accepted in a row.
     fn passing(budget: &mut FrameBudget, frame: Frame, now: Instant) -> u32 {
         (0..2 * MAX_BUDGET).take_while(|_| budget.received(frame, || now)).count() as u32
     }

@@ -1,15 +1,13 @@
 //! Limits how long a client may leave its response unread, and reports stalled clients to the
 //! upstream side.
 //!
-//! All code that writes to clients uses this module: the fast path, the socket below the HTTP
-//! libraries, and HTTP/2 streams. If a write has to wait, the wait is reported to the [`Transfer`]
-//! of the response, and the write fails after `body_idle`. A response body cannot detect such a
-//! wait itself, because it is polled only when the client can receive more data. When the upstream
-//! side learns of the wait, it may read ahead, or end the response because another request needs
-//! the connection.
+//! If a write has to wait, the wait is reported to the [`Transfer`] of the response, and the write
+//! fails after `body_idle`. A response body cannot detect such a wait itself, because it is polled
+//! only when the client can receive more data. When the upstream side learns of a stall, it may
+//! read ahead, or end the response because another request needs the connection.
 //!
 //! The timer is created when a write has to wait for the first time, because most small bodies are
-//! written without waiting. Later waits use the same timer.
+//! written without waiting.
 
 use std::future::Future;
 use std::io;
@@ -20,7 +18,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, Sleep};
 
-/// Limits the time that writes to a client may wait. Each [`reset`](Self::reset) restarts the time.
+/// Each [`reset`](Self::reset) restarts the time.
 #[derive(Debug)]
 pub(crate) struct IdleTimeout {
     limit: Duration,
@@ -34,12 +32,11 @@ impl IdleTimeout {
         Self { limit, timer: None, is_waiting: false }
     }
 
-    /// Records progress, so that the next wait may take the full time again.
     pub(crate) fn reset(&mut self) {
         self.is_waiting = false;
     }
 
-    /// Records that a write has to wait. Completes when the wait has reached the limit.
+    /// Must be called when a write has to wait. Completes when this wait has reached the limit.
     pub(crate) fn poll_expired(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(self.limit)));
         if !self.is_waiting {
@@ -49,8 +46,8 @@ impl IdleTimeout {
         timer.as_mut().poll(cx)
     }
 
-    /// Records that the client has received bytes. Returns whether a write had to wait. If so,
-    /// reports the end of the stall to the `Transfer` that `transfer` returns.
+    /// Must be called when the client has received bytes. Returns whether a write had to wait
+    /// before. If so, calls `transfer`, and tells the returned `Transfer` that the stall has ended.
     pub(crate) fn progressed(&mut self, transfer: impl FnOnce() -> Option<Transfer>) -> bool {
         let has_waited = self.is_waiting;
         if has_waited && let Some(transfer) = transfer() {
@@ -60,15 +57,14 @@ impl IdleTimeout {
         has_waited
     }
 
-    /// Records that a write has to wait. Completes when the wait has reached the limit, or if
-    /// another request needs the upstream connection.
+    /// Must be called when a write has to wait. Completes when this wait has reached the limit, or
+    /// if another request needs the upstream connection.
     pub(crate) fn poll_stalled(&mut self, transfer: Option<&Transfer>, cx: &mut Context<'_>) -> Poll<()> {
         let is_revoked = transfer.is_some_and(|transfer| transfer.poll_stalled(cx).is_ready());
         if is_revoked { Poll::Ready(()) } else { self.poll_expired(cx) }
     }
 }
 
-/// Returns the error of a write that has waited too long.
 pub(crate) fn client_does_not_read() -> io::Error {
     io::Error::new(io::ErrorKind::TimedOut, "the client does not read its response")
 }
@@ -91,14 +87,12 @@ pub(crate) fn poll_due(
     }
 }
 
-/// The upstream side of a response that occupies an upstream connection. The observer is notified
-/// when the client stalls.
 pub(crate) trait StallObserver: Send + Sync {
-    /// Records that the client does not read its response. Completes if the response must end now.
-    /// Otherwise, wakes the task when it must call this method again.
+    /// Must be called when the client does not read its response. Completes if the response must
+    /// end now. Otherwise wakes the task when it must call this method again.
     fn poll_stalled(&self, cx: &mut Context<'_>) -> Poll<()>;
 
-    /// Records that the client has received bytes after a stall.
+    /// Must be called when the client has received bytes after a stall.
     fn resumed(&self);
 }
 
@@ -113,12 +107,10 @@ impl Transfer {
         Self(observer)
     }
 
-    /// See [`StallObserver::poll_stalled`].
     pub(crate) fn poll_stalled(&self, cx: &mut Context<'_>) -> Poll<()> {
         self.0.upgrade().map_or(Poll::Pending, |observer| observer.poll_stalled(cx))
     }
 
-    /// See [`StallObserver::resumed`].
     pub(crate) fn resumed(&self) {
         if let Some(observer) = self.0.upgrade() {
             observer.resumed();

@@ -1,10 +1,10 @@
 //! Interim responses (1xx), which are sent to the client before the final one (RFC 9110, section
 //! 15.2).
 //!
-//! Interim responses arrive before the final response, so the service cannot return them. If the
-//! client accepts interim responses, its request contains [`InterimResponses`], a handle for
-//! sending them. The heads are queued in an [`InterimQueue`]. The code that writes to the client
-//! takes the heads from the queue in the same poll, and writes them before the final response.
+//! The service cannot return interim responses, because they arrive before the final response. If
+//! the client accepts them, its request contains [`InterimResponses`], a handle for sending them.
+//! The heads wait in an [`InterimQueue`], until the code that writes to the client takes them: it
+//! does so after each poll of the service's future.
 //!
 //! Two statuses are not relayed: 100, which the edge sends itself when it begins to read the body,
 //! and 101, which ends the exchange. HTTP/1.0 clients get no interim responses, because they do not
@@ -22,17 +22,15 @@ use parking_lot::Mutex;
 
 use super::fields;
 
-/// Maximum number of queued heads per client. Further heads are dropped.
+/// Maximum number of queued heads per client; further heads are dropped.
 pub(crate) const WAITING: usize = 32;
 
 /// Maximum total size of the queued heads, in bytes.
 pub(crate) const WAITING_OCTETS: usize = 64 * 1024;
 
-/// Sends interim responses to one client.
 #[derive(Clone, Debug)]
 pub(crate) struct InterimResponses(Arc<dyn InterimClient>);
 
-/// The client's side of an exchange, which owns the queue of interim responses.
 pub(crate) trait InterimClient: fmt::Debug + Send + Sync {
     fn interim(&self) -> &InterimQueue;
 }
@@ -42,8 +40,8 @@ impl InterimResponses {
         Self(client)
     }
 
-    /// Sends an interim response to the client, without hop-by-hop fields and `Content-Length`.
-    /// Must be called from within the service's future, before the service returns its response.
+    /// Removes hop-by-hop fields and `Content-Length`. Must be called from within the service's
+    /// future, before the service returns its response.
     pub(crate) fn send(&self, status: StatusCode, fields: &HeaderMap) {
         if !status.is_informational() || matches!(status, StatusCode::CONTINUE | StatusCode::SWITCHING_PROTOCOLS) {
             return;
@@ -52,7 +50,7 @@ impl InterimResponses {
         *head.status_mut() = status;
         *head.headers_mut() = fields.clone();
         fields::remove_hop_by_hop(head.headers_mut());
-        // A 1xx response must not contain `Content-Length` (RFC 9110, section 8.6).
+        // `Content-Length` is not allowed in a 1xx response (RFC 9110, section 8.6).
         head.headers_mut().remove(CONTENT_LENGTH);
         self.0.interim().push(head);
     }
@@ -65,7 +63,6 @@ impl InterimResponses {
     }
 }
 
-/// Interim responses that have not been written to the client yet.
 #[derive(Debug, Default)]
 pub(crate) struct InterimQueue {
     /// Whether responses are queued or being written. This flag is nearly always false, and then
@@ -78,7 +75,7 @@ pub(crate) struct InterimQueue {
 struct WaitingHeads {
     heads: VecDeque<Response<()>>,
     octets: usize,
-    /// The task that waits to send its final response until the interim responses are written.
+    /// The task that must not send its final response before the interim responses are written.
     written: Option<Waker>,
 }
 
@@ -87,8 +84,8 @@ impl InterimQueue {
         self.is_waiting.load(Ordering::Acquire)
     }
 
-    /// Removes the next head from the queue. [`is_waiting`](Self::is_waiting) stays true until the
-    /// head [is written](Self::note_written).
+    /// [`is_waiting`](Self::is_waiting) stays true until the removed head [is
+    /// written](Self::note_written).
     pub(crate) fn take(&self) -> Option<Response<()>> {
         let mut waiting = self.waiting.lock();
         let head = waiting.heads.pop_front();
@@ -98,14 +95,13 @@ impl InterimQueue {
         head
     }
 
-    /// Removes all heads and appends them to `out` in the format of HTTP/1.1.
     pub(crate) fn take_octets(&self, out: &mut Vec<u8>) {
         while let Some(head) = self.take() {
             write(out, &head);
         }
     }
 
-    /// Records that all heads that were removed so far have been written.
+    /// Must be called when all heads that were removed so far have been written.
     pub(crate) fn note_written(&self) {
         if !self.is_waiting() {
             return;
@@ -119,7 +115,6 @@ impl InterimQueue {
         }
     }
 
-    /// Completes when all interim responses have been written.
     pub(crate) fn poll_written(&self, cx: &mut Context<'_>) -> Poll<()> {
         if !self.is_waiting() {
             return Poll::Ready(());
@@ -139,12 +134,10 @@ impl InterimQueue {
     }
 }
 
-/// Returns the size of all fields of a head, in bytes.
 pub(crate) fn size(head: &Response<()>) -> usize {
     head.headers().iter().map(|(name, value)| name.as_str().len() + value.len() + b": \r\n".len()).sum()
 }
 
-/// Writes a head in the format of HTTP/1.1 (RFC 9112).
 fn write(out: &mut Vec<u8>, head: &Response<()>) {
     out.extend_from_slice(b"HTTP/1.1 ");
     out.extend_from_slice(head.status().as_str().as_bytes());

@@ -1,9 +1,9 @@
 //! Types that both the client-facing side and the upstream side of the proxy use: request bodies,
 //! data about clients, trailers, interim responses, tunnels, and stalled transfers.
 //!
-//! `edge` and `upstream` are both built on this module. The module itself opens no connections. The
-//! most important types are [`EdgeService`], which answers requests, and [`ClientRequest`], which
-//! contains what the edge knows about a request.
+//! `edge` and `upstream` are both built on these types. The most important types are
+//! [`EdgeService`], which answers requests, and [`ClientRequest`], which contains what the edge
+//! knows about a request.
 
 mod flag;
 mod request_body;
@@ -42,8 +42,8 @@ pub(crate) use self::interim::{InterimClient, InterimQueue, InterimResponses};
 pub(crate) use self::request_body::{RequestBody, RequestBodyError, RequestStream};
 pub(crate) use self::tunnel::Tunnel;
 
-/// The service that answers all requests that the edge has accepted. Requests are boxed. Otherwise,
-/// each future that contains a request would move the whole request.
+/// Answers all requests that the edge has accepted. Requests are boxed, because otherwise each
+/// future that contains a request would move the whole request.
 pub(crate) trait EdgeService: Clone + Send + Sync + 'static {
     type Body: Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static;
 
@@ -54,22 +54,22 @@ pub(crate) trait EdgeService: Clone + Send + Sync + 'static {
 /// value.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ClientRequest {
-    /// Address of the client; `None` if unknown. For a proxy's decision request, this is the client
-    /// of the original request, not the proxy.
+    /// Address of the client; `None` if unknown. If another proxy asks for a decision, this is the
+    /// client of the original request, not the proxy.
     pub(crate) peer: Option<Peer>,
     /// All lines of the client's `User-Agent` (at least one) if trusted proxies send it in another
     /// field; otherwise `None`.
     pub(crate) agent: Option<Arc<[HeaderValue]>>,
-    /// Collects fields for the access log; `None` if there is no access log.
     pub(crate) access: Option<AccessFields>,
-    /// Sends interim responses to the client; `None` for HTTP/1.0 clients.
+    /// `None` for HTTP/1.0 clients.
     pub(crate) interim: Option<InterimResponses>,
-    /// Whether the client requests a WebSocket. The hop-by-hop fields of this request have been
-    /// removed. To accept, the service responds with 101 and a [`Tunnel`].
+    /// Whether the client requests a WebSocket. To accept, the service responds with 101 and a
+    /// [`Tunnel`].
     pub(crate) wants_websocket: bool,
     /// Whether an HTTP/2 client accepts trailers (RFC 9110, section 10.1.4).
     pub(crate) accepts_trailers: bool,
-    /// Forwarded fields for an upstream. `None` for decision requests, which are not forwarded.
+    /// Fields for an upstream that describe the client. `None` for decision requests, which are not
+    /// forwarded.
     pub(crate) forwarded: Option<ForwardedValues>,
 }
 
@@ -87,46 +87,43 @@ impl ClientRequest {
     }
 }
 
-/// The client of a request: its address and its connection.
+/// The client of a request.
 ///
 /// The address is that of the connection, or the address that trusted proxies report. If they
 /// report no port, the port is 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Peer {
     pub(crate) address: SocketAddr,
-    /// Number of the client's connection, from 1. `None` if the connection is that of a trusted
-    /// proxy, which may send requests of several clients.
+    /// Number of the client's connection, from 1. `None` for the connection of a trusted proxy,
+    /// which may send requests of several clients.
     pub(crate) connection: Option<NonZeroU64>,
-    /// Address of the listener that received the request, if known.
+    /// Address of the listener that received the request.
     pub(crate) listener: Option<SocketAddr>,
 }
 
 impl Peer {
-    /// Creates a peer whose connection number is unknown.
     pub(crate) const fn at(address: SocketAddr, listener: Option<SocketAddr>) -> Self {
         Self { address, connection: None, listener }
     }
 }
 
-/// Collects the data that services behind the edge add to the access record of a request. Clones
-/// share the data.
+/// The data that services behind the edge add to the access record of a request. Clones share the
+/// data.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AccessFields(Arc<Mutex<AddedFields>>);
 
-/// The data in [`AccessFields`].
 #[derive(Debug, Default)]
 pub(crate) struct AddedFields {
     pub(crate) notes: Vec<(&'static str, Value)>,
-    /// The original request, if this request is a proxy's decision request. The access record then
+    /// The original request, if another proxy asks for a decision about it. The access record then
     /// describes the original request.
     pub(crate) asked: Option<Box<AskedAbout>>,
 }
 
-/// The original request of a proxy's decision request, for the access log.
+/// A request about which another proxy asks for a decision.
 #[derive(Debug)]
 pub(crate) struct AskedAbout {
     pub(crate) method: Method,
-    /// Path and query.
     pub(crate) target: String,
     pub(crate) host: Option<HeaderValue>,
     pub(crate) referer: Option<HeaderValue>,
@@ -135,12 +132,11 @@ pub(crate) struct AskedAbout {
 }
 
 impl AccessFields {
-    /// Adds a field. Fields with the same name are all kept.
+    /// An earlier field with the same name is not replaced.
     pub(crate) fn add(&self, name: &'static str, value: impl Into<Value>) {
         self.0.lock().notes.push((name, value.into()));
     }
 
-    /// Stores the original request of a proxy's decision request.
     pub(crate) fn asks_about(&self, asked: Box<AskedAbout>) {
         self.0.lock().asked = Some(asked);
     }
@@ -150,7 +146,7 @@ impl AccessFields {
     }
 }
 
-/// Returns a short plain-text response of robotsd itself. The response must not be cached.
+/// Returns a short plain-text response of robotsd itself, which must not be cached.
 pub(crate) fn plain_answer(status: StatusCode, text: impl Into<Bytes>) -> Response<Bytes> {
     let mut response = Response::new(text.into());
     *response.status_mut() = status;
@@ -159,11 +155,11 @@ pub(crate) fn plain_answer(status: StatusCode, text: impl Into<Bytes>) -> Respon
     response
 }
 
-/// Lets all other ready tasks on this worker run once before the caller writes.
+/// Lets all other ready tasks of this worker run once before the caller writes.
 ///
-/// A write to a sleeping peer wakes the peer, which costs more than the rest of the write. With
-/// this function, all ready tasks read and decide before any of them writes, so a peer with many
-/// connections is woken only once.
+/// A write to a sleeping peer wakes the peer, which costs more than the rest of the write. So all
+/// ready tasks read and decide before any of them writes, and a peer with many connections is woken
+/// only once.
 pub(crate) async fn yield_before_write() {
     let mut has_yielded = false;
     poll_fn(|cx| {

@@ -1,8 +1,8 @@
 //! The request body that a client sends.
 //!
-//! A body that makes no progress fails at the idle deadline. Trailers are forwarded only from an
-//! HTTP/2 client to an HTTP/2 upstream, and only if [their names are allowed](super::trailers),
-//! because they arrive after the head has been checked.
+//! The body fails if it makes no progress before the idle deadline. Trailers are forwarded only
+//! from an HTTP/2 client to an HTTP/2 upstream, and only if [their names are
+//! allowed](super::trailers), because they arrive after the head has been checked.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -23,26 +23,23 @@ use super::idle_timeout::IdleTimeout;
 use super::interim::InterimResponses;
 use super::trailers;
 
-/// The body of a client's request.
 #[derive(Debug)]
 pub(crate) struct RequestBody {
-    /// The rest of the body; `None` if there is no body, or after its end or an error. Boxed,
-    /// because most requests have no body, and requests are moved often.
+    /// `None` if there is no body, or after its end or an error. The body is boxed, because most
+    /// requests have no body, and requests are moved often.
     coming: Option<Box<IncomingBody>>,
 }
 
 #[derive(Debug)]
 struct IncomingBody {
-    /// The source of the bytes. `None` after the end of the client's body, or if `again` contains
-    /// the whole body.
+    /// `None` after the end of the client's body, or if `again` contains the whole body.
     incoming: Option<ClientBody>,
     idle: IdleTimeout,
-    /// Frames to return again, because an upstream received but did not process them.
+    /// Bytes to return again, because an upstream received but did not process them.
     again: VecDeque<Bytes>,
     forwards_trailers: bool,
 }
 
-/// The source of a body's bytes, on HTTP/1.1 or HTTP/2.
 pub(crate) type ClientBody = Either<Incoming, RequestStream>;
 
 impl IncomingBody {
@@ -53,7 +50,6 @@ impl IncomingBody {
 }
 
 impl RequestBody {
-    /// Returns a body without content.
     pub(crate) fn empty() -> Self {
         Self { coming: None }
     }
@@ -63,7 +59,7 @@ impl RequestBody {
         Self { coming: (!is_whole).then(|| IncomingBody::boxed(Some(incoming), idle)) }
     }
 
-    /// Makes the body return allowed trailers of an HTTP/2 client. Trailers are dropped by default.
+    /// Trailers are dropped by default, and are never returned for HTTP/1.1 clients.
     pub(crate) fn with_trailers(mut self) -> Self {
         if let Some(coming) = &mut self.coming {
             coming.forwards_trailers = matches!(coming.incoming, Some(Either::Right(_)));
@@ -71,15 +67,14 @@ impl RequestBody {
         self
     }
 
-    /// Prepends bytes that were already read from the body.
     pub(crate) fn preceded_by(mut self, octets: Vec<Bytes>) -> Self {
         let coming = self.coming.get_or_insert_with(|| IncomingBody::boxed(None, Duration::MAX));
         coming.again.extend(octets);
         self
     }
 
-    /// Records progress of the exchange, so that the idle deadline starts again. Not needed for
-    /// bytes from the client, which the body records itself.
+    /// Restarts the idle deadline. This call is not needed for bytes from the client, because the
+    /// body itself restarts the deadline then.
     pub(crate) fn has_moved(&mut self) {
         if let Some(coming) = &mut self.coming {
             coming.idle.reset();
@@ -109,7 +104,6 @@ impl Body for RequestBody {
                     idle.reset();
                     return Poll::Ready(Some(Ok(frame)));
                 }
-                // Trailers are the last frame of a body.
                 Poll::Ready(Some(Ok(frame))) => {
                     let fields = frame.into_trailers().ok().filter(|_| *forwards_trailers);
                     match fields.and_then(|fields| trailers::allowed(fields, trailers::of_request)) {
@@ -148,12 +142,12 @@ impl Body for RequestBody {
 #[derive(Debug)]
 pub(crate) struct RequestStream {
     stream: RecvStream,
-    /// Number of bytes still to come, if the head declares the length. The HTTP library enforces
-    /// the declared length.
+    /// Number of bytes still to come, if the head declares the length; the HTTP library enforces
+    /// this length.
     left: Option<u64>,
     has_data: bool,
-    /// Handle to the client, if it waits for 100 (Continue) before it sends the body (RFC 9110,
-    /// section 10.1.1).
+    /// `Some` while the client waits for 100 (Continue) before it sends the body (RFC 9110, section
+    /// 10.1.1).
     expectant: Option<InterimResponses>,
 }
 
@@ -176,7 +170,7 @@ impl Body for RequestStream {
         let this = self.get_mut();
         while this.has_data {
             let polled = this.stream.poll_data(cx);
-            // A 100 response is not sent if the body has already begun to arrive.
+            // No 100 response is needed if the body has already begun to arrive.
             if let Some(client) = this.expectant.take()
                 && polled.is_pending()
             {
@@ -184,8 +178,7 @@ impl Body for RequestStream {
             }
             match ready!(polled) {
                 Some(Ok(data)) => {
-                    // The caller takes the data, so the client may send the same amount again. An
-                    // error is ignored, because the next poll returns the error of the stream.
+                    // An error is ignored, because the next poll returns the error of the stream.
                     let _ = this.stream.flow_control().release_capacity(data.len());
                     this.left = this.left.map(|left| left.saturating_sub(data.len() as u64));
                     return Poll::Ready(Some(Ok(Frame::data(data))));
@@ -206,13 +199,11 @@ impl Body for RequestStream {
     }
 }
 
-/// The reason why a request body ended early. The cause is always the client.
+/// The client is always the cause of these errors.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RequestBodyError {
-    /// No bytes arrived for too long.
     #[error("the client stopped sending its request body")]
     Idle,
-    /// The client disconnected, or its framing is invalid.
     #[error("the client's request body is broken")]
     Broken(#[source] BoxError),
 }

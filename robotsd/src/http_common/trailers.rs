@@ -4,8 +4,8 @@
 //! authentication or the interpretation of the content are dropped (RFC 9110, section 6.5.1).
 //! Hop-by-hop fields and fields that only a proxy may send are dropped as well.
 //!
-//! Trailers are forwarded only from HTTP/2 to HTTP/2. Trailers that arrive over HTTP/1.1 are
-//! dropped in both directions, and robotsd sends no trailers over HTTP/1.1.
+//! Trailers are forwarded only from HTTP/2 to HTTP/2. So trailers that arrive over HTTP/1.1 are
+//! dropped, and robotsd sends none over HTTP/1.1.
 
 use http::HeaderMap;
 
@@ -14,10 +14,10 @@ use super::fields;
 /// Maximum number of trailer fields. A larger trailer section is dropped as a whole.
 const FIELDS: usize = 64;
 
-/// A function that reports whether a field may be a trailer: [`of_request`] or [`of_response`].
+/// Reports whether a field may be a trailer: [`of_request`] or [`of_response`].
 pub(crate) type MayTrail = fn(&str) -> bool;
 
-/// Removes the fields that may not be trailers. Returns `None` if no field remains.
+/// Returns `None` if no field remains.
 pub(crate) fn allowed(mut trailers: HeaderMap, may_trail: MayTrail) -> Option<HeaderMap> {
     if trailers.len() > FIELDS {
         return None;
@@ -26,23 +26,21 @@ pub(crate) fn allowed(mut trailers: HeaderMap, may_trail: MayTrail) -> Option<He
     (!trailers.is_empty()).then_some(trailers)
 }
 
-/// Reports whether a request may contain this field as a trailer.
 pub(crate) fn of_request(name: &str) -> bool {
     of_response(name) && !fields::is_made_up(name)
 }
 
-/// Reports whether a response may contain this field as a trailer.
 pub(crate) fn of_response(name: &str) -> bool {
-    // Fields with these prefixes describe the content (type, coding, length, location) or restrict
-    // who may read it.
+    // These fields describe the content (type, coding, length, location) or restrict who may read
+    // it.
     !(name.starts_with("content-")
         || name.starts_with("access-control-")
         || OF_HEAD.binary_search(&name).is_ok()
         || fields::is_hop_by_hop(name))
 }
 
-/// Names of fields that may be only in a head: fields for framing, routing, request modifiers,
-/// authentication, control data, caching and cookies. Sorted.
+/// Fields for framing, routing, request modifiers, authentication, control data, caching and
+/// cookies. Sorted.
 const OF_HEAD: &[&str] = &[
     "accept",
     "accept-charset",

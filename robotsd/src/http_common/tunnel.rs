@@ -1,8 +1,8 @@
-//! A connection that has switched to WebSocket. Its bytes are passed in both directions unchanged.
+//! A connection that has switched to WebSocket.
 //!
 //! The service stores the upstream's end of the connection in the extensions of its response. The
-//! driver of the client's connection then joins the two ends. A tunnel therefore belongs to the
-//! client's connection, and ends when this connection ends at shutdown.
+//! driver of the client's connection then joins the two ends. So a tunnel belongs to the client's
+//! connection, and ends with it at shutdown.
 
 use std::fmt::Debug;
 use std::future::poll_fn;
@@ -21,8 +21,8 @@ use tokio::time::timeout;
 
 use super::idle_timeout::Transfer;
 
-/// The upstream's end of a tunnel, stored in the extensions of a response. Extensions must be
-/// `Clone`, so clones share the end. Only the first caller of `take` gets the end, on any clone.
+/// The upstream's end of a tunnel, stored in the extensions of a response. Clones share the end of
+/// the tunnel, because extensions must be `Clone`. It can be taken only once.
 #[derive(Clone, Debug)]
 pub(crate) struct Tunnel(Arc<Mutex<Option<TunnelEnd>>>);
 
@@ -37,14 +37,13 @@ pub(crate) trait TunnelIo: AsyncRead + AsyncWrite + Debug + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Debug + Send + Unpin> TunnelIo for T {}
 
 impl Tunnel {
-    /// Creates a tunnel from the upstream connection and the bytes that were already read from it.
-    /// Through `transfer`, other requests can claim the connection.
+    /// `early` contains the bytes that were already read from the upstream. Through `transfer`,
+    /// other requests can claim the upstream connection.
     pub(crate) fn new(io: impl TunnelIo + 'static, early: Bytes, transfer: Option<Transfer>) -> Self {
         Self(Arc::new(Mutex::new(Some(TunnelEnd { io: Box::new(io), early, transfer }))))
     }
 }
 
-/// A tunnel whose two ends have not been joined yet.
 #[derive(Debug)]
 pub(crate) struct PendingTunnel {
     pub(crate) client: OnUpgrade,
@@ -52,9 +51,8 @@ pub(crate) struct PendingTunnel {
 }
 
 impl PendingTunnel {
-    /// Passes bytes in both directions. Completes when one side has closed its end and the other
-    /// side has received everything. Fails if no bytes have passed for `idle`, or if other requests
-    /// need the upstream connection.
+    /// Completes when one side has closed its end and the other side has received everything. Fails
+    /// if no bytes have passed for `idle`, or if other requests need the upstream connection.
     pub(crate) async fn run(self, idle: Duration) -> io::Result<()> {
         let Some(TunnelEnd { io: upstream, early, transfer }) = self.upstream.0.lock().take() else { return Ok(()) };
         let passing = async {
@@ -62,8 +60,8 @@ impl PendingTunnel {
             pass(TokioIo::new(client), upstream, &early, idle).await
         };
         tokio::select! {
-            // Bytes that have already arrived are passed first, because they show that the
-            // connection is in use.
+            // Bytes that have already arrived are passed first, because they show that the tunnel
+            // is in use.
             biased;
             passed = passing => passed,
             // If the client does not read, nothing is read from the upstream either, so this covers
@@ -85,7 +83,8 @@ async fn pass(
     let (client_read, mut client_write) = tokio::io::split(client);
     let (upstream_read, upstream_write) = tokio::io::split(upstream);
     timeout(idle, write(&mut client_write, early)).await??;
-    // Often only one side sends, so progress in one direction counts for both directions.
+    // Often only one side sends, so bytes in one direction restart the time limit of both
+    // directions.
     let moved = AtomicUsize::new(0);
     tokio::try_join!(pump(client_read, upstream_write, idle, &moved), pump(upstream_read, client_write, idle, &moved))
         .map(|_| ())
@@ -110,8 +109,7 @@ async fn pump(
     }
 }
 
-/// Writes and flushes. Without the flush, TLS could buffer the bytes until the next write, which
-/// may come much later.
+/// Without a flush, TLS could buffer the bytes until the next write, which may come much later.
 async fn write(to: &mut (impl AsyncWrite + Unpin), octets: &[u8]) -> io::Result<()> {
     to.write_all(octets).await?;
     to.flush().await

@@ -1,16 +1,16 @@
 //! The access log: one line per request, in the combined format or as JSON. A separate thread
 //! formats and writes the lines.
 //!
-//! Workers only send the data of each request to that thread. If the thread cannot keep up, lines
+//! Workers only send the data of each request to this thread. If the thread cannot keep up, lines
 //! are dropped and counted, so that a slow disk does not slow down requests. Requests that are not
-//! valid HTTP are not in this log, because hyper answers them itself. In the event log, such
-//! requests are connection errors.
+//! valid HTTP appear only in the event log, as connection errors, because hyper answers them
+//! itself.
 //!
 //! The combined format is the one that log analysers expect: `address - - [time] "request" status
 //! bytes "referer" "agent"`. Three more fields follow: the site, the action if the robots.txt
-//! disallows the request, and the id of the request. These fields are in quotes. A missing value is
-//! written `-`. Quotes, backslashes, control characters and bytes from 0x80 are written `\xHH`, as
-//! nginx does, so that lines and fields cannot be forged.
+//! disallows the request, and the id of the request. These three fields are in quotes. A missing
+//! value is written `-`. Quotes, backslashes, control characters and bytes from 0x80 are written
+//! `\xHH`, as nginx does, so that lines and fields cannot be forged.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -33,16 +33,14 @@ use crate::render;
 /// Maximum number of requests that wait for the writing thread.
 const QUEUE: usize = 16 * 1024;
 
-/// Lines are collected until they have this many bytes, and are then written together. They are
-/// written earlier if no request is queued.
+/// Maximum number of bytes that are collected and then written together. They are written earlier
+/// if no request is queued.
 const BLOCK: usize = 64 * 1024;
 
-/// Sends each request to the writing thread. Cheap to clone. The thread ends when the last clone is
-/// dropped.
+/// Cloning is cheap. The writing thread ends when the last clone is dropped.
 #[derive(Clone, Debug)]
 pub(crate) struct AccessLog {
     queue: SyncSender<WriterMessage>,
-    /// Counts of the lines that were not written.
     pub(crate) lost: Arc<LostLines>,
 }
 
@@ -53,14 +51,14 @@ enum WriterMessage {
 }
 
 impl AccessLog {
-    /// Opens the log and starts the thread. Later errors are reported to `log`.
+    /// Errors after the start are reported to `log`.
     pub(crate) fn start(settings: &AccessSettings, privacy: LogPrivacy, log: Log) -> Result<Self, String> {
         let path = settings.path.clone();
         let sink = open_sink(path.as_deref())?;
         let (queue, messages) = sync_channel(QUEUE);
         let lost = Arc::<LostLines>::default();
-        // The event log also writes to standard output. The two logs therefore share `is_cut`,
-        // which records whether the last line there is incomplete.
+        // The event log also writes to standard output, so the two logs share `is_cut`: whether the
+        // last line there is incomplete.
         let is_cut = if path.is_some() { Arc::default() } else { log.queue.0.is_cut.clone() };
         let writer = Writer {
             format: settings.format,
@@ -90,14 +88,13 @@ impl AccessLog {
         })
     }
 
-    /// Makes the thread open the file again, which is necessary after log rotation.
+    /// Opens the file again, which is necessary after log rotation.
     pub(crate) fn reopen(&self) {
-        // If the queue is full, this message is lost, which is acceptable, because the next
-        // rotation reopens the file.
+        // If the queue is full, this message is lost; the next rotation reopens the file.
         let _ = self.queue.try_send(WriterMessage::Reopen);
     }
 
-    /// Waits until all lines so far are written, for at most one second.
+    /// Waits for at most one second.
     pub(crate) fn flush(&self) {
         let (done, wait) = sync_channel(1);
         if self.queue.try_send(WriterMessage::Flush(done)).is_ok() {
@@ -109,13 +106,10 @@ impl AccessLog {
 struct Writer {
     format: AccessFormat,
     privacy: LogPrivacy,
-    /// The path of the log; `None` for standard output.
     path: Option<PathBuf>,
     sink: Box<dyn Write + Send>,
-    /// Whether the last line that was written may be incomplete.
     is_cut: Arc<Mutex<bool>>,
     log: Log,
-    /// Complete lines that have not been written yet.
     lines: Vec<u8>,
     lost_lines: Arc<LostLines>,
 }
@@ -124,8 +118,6 @@ impl Writer {
     fn run(mut self, messages: &Receiver<WriterMessage>) {
         loop {
             let message = messages.try_recv().or_else(|_| {
-                // Nothing else is queued, so the lines are written now, and are visible
-                // immediately.
                 self.write();
                 messages.recv_timeout(Duration::from_secs(1))
             });
@@ -179,15 +171,14 @@ impl Writer {
     }
 }
 
-/// Opens the file, the pipe or standard output, which the lines are written to.
 fn open_sink(path: Option<&Path>) -> Result<Box<dyn Write + Send>, String> {
     let Some(path) = path else { return Ok(Box::new(io::stdout())) };
     let file = open(path).map_err(|error| format!("{}: the access log cannot be opened: {error}", path.display()))?;
     Ok(Box::new(file))
 }
 
-/// Opens a file or a pipe without blocking. A blocking open would delay the start of robotsd until
-/// the pipe has a reader. Later writes may block.
+/// Opens a file or a pipe without blocking. Otherwise, robotsd could not start before the pipe has
+/// a reader. Later writes may block.
 fn open(path: &Path) -> io::Result<File> {
     use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
     use std::os::unix::fs::OpenOptionsExt as _;
@@ -233,7 +224,7 @@ fn write_combined(record: &AccessRecord, privacy: LogPrivacy, out: &mut Vec<u8>)
     out.push(b'\n');
 }
 
-/// Formats the time of a record, such as `21/Nov/2026:06:25:38 +0000`.
+/// Formats a time such as `21/Nov/2026:06:25:38 +0000`.
 fn time(record: &AccessRecord) -> String {
     // `date` has the format `Sat, 21 Nov 2026 06:25:38 GMT`.
     let date = date::http(record.at);

@@ -1,4 +1,4 @@
-//! A line of the event log, formatted as text or JSON.
+//! Formats a line of the event log as text or JSON.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -11,17 +11,16 @@ use super::event::{LogEvent, LogLevel};
 use crate::config::LogFormat;
 use crate::render;
 
-/// Initial capacity for a line, in bytes. Nearly every line is shorter.
+/// Initial capacity for a line, in bytes; nearly every line is shorter.
 const LINE: usize = 640;
 
 /// Declares the optional fields of an entry, in the order of both formats. `plain` marks values
 /// that need no escaping, because robotsd itself creates them.
 macro_rules! fields {
     ($($(#[$about:meta])* $field:ident: $type:ty $([$kind:ident])?,)*) => {
-        /// One event. Fields that are `None` are not written.
+        /// Fields that are `None` are not written.
         #[derive(Clone, Debug)]
         pub(crate) struct LogEntry<'a> {
-            /// Time of the event, since the Unix epoch.
             pub(crate) at: Duration,
             pub(crate) level: LogLevel,
             pub(crate) event: LogEvent,
@@ -29,7 +28,6 @@ macro_rules! fields {
         }
 
         impl LogEntry<'_> {
-            /// Creates an event with the current time and the usual level of `event`.
             pub(crate) fn now(event: LogEvent) -> Self {
                 let at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
                 Self { at, level: event.level(), event, $($field: None,)* }
@@ -64,11 +62,10 @@ fields! {
     identity_reason: &'a str,
     decision: &'a str [plain],
     reason: &'a str,
-    /// The exception from the site's mode that applies to the request.
+    /// The exception that applies to this request instead of the site's mode.
     exception: String,
     would: &'a str [plain],
     grace_end: String [plain],
-    /// Severity of the finding.
     severity: &'a str,
     /// The changed key of the config. `before` and `after` are its values, in TOML.
     setting: &'a str,
@@ -77,12 +74,11 @@ fields! {
     /// When the change takes effect.
     applies: &'a str,
     status: u16 [number],
-    /// gRPC status of a refused call.
     grpc_status: u16 [number],
     group: &'a str,
     rule: &'a str,
     line: usize [number],
-    /// The path form that matched, if it differs from the path in the request.
+    /// The form of the path that matched, if it differs from the path in the request.
     form: &'a str,
     suspect_human: String,
     method: &'a str,
@@ -96,16 +92,16 @@ fields! {
 }
 
 thread_local! {
-    /// The second of the last line, as a number and as text. Other lines within the same second
-    /// reuse the text, and only the milliseconds are formatted.
+    /// The second of the last line, as a number and as text, which other lines within this second
+    /// reuse.
     static SECOND: RefCell<(u64, String)> = const { RefCell::new((0, String::new())) };
 }
 
 impl LogEntry<'_> {
-    /// Returns the line with its line feed. `fields` are additional fields.
+    /// `fields` are additional fields.
     ///
-    /// The line is not written by a serializer, which would be slower, because every refused
-    /// request has a line.
+    /// No serializer is used, because every refused request is logged, so this function must be
+    /// fast.
     pub(super) fn to_line(&self, format: LogFormat, fields: &[(&str, Option<&str>)]) -> String {
         let mut line = Line { out: String::with_capacity(LINE), format };
         self.push_start(&mut line);
@@ -118,7 +114,6 @@ impl LogEntry<'_> {
         line.out
     }
 
-    /// Writes the time, the level and the event.
     fn push_start(&self, Line { out, format }: &mut Line) {
         let (level, event) = (self.level.as_str(), self.event.as_str());
         match format {
@@ -141,7 +136,7 @@ impl LogEntry<'_> {
                 *last = second;
                 text.clear();
                 let _ = write!(text, "{}", humantime::format_rfc3339_seconds(UNIX_EPOCH + self.at));
-                // The time zone is removed, because the milliseconds precede it.
+                // The time zone must follow the milliseconds.
                 text.pop();
             }
             out.push_str(text);
@@ -153,20 +148,17 @@ impl LogEntry<'_> {
     }
 }
 
-/// A line that is being written.
 struct Line {
     out: String,
     format: LogFormat,
 }
 
-/// The text before the value of a field, in both formats.
 struct FieldName<'n> {
     json: &'n str,
     text: &'n str,
 }
 
-/// Writes a field if it has a value. It is not inlined, because it is called for each field, and
-/// most fields have no value.
+/// This function is not inlined, because most fields have no value.
 #[inline(never)]
 fn push_text(line: &mut Line, name: &FieldName<'_>, value: Option<&impl AsRef<str>>) {
     let Some(value) = value.map(AsRef::as_ref) else { return };
@@ -178,7 +170,7 @@ fn push_text(line: &mut Line, name: &FieldName<'_>, value: Option<&impl AsRef<st
     }
 }
 
-/// Writes a field whose value needs no escaping in JSON. Writes nothing for `None`.
+/// Only for values that need no escaping in JSON.
 #[inline(never)]
 fn push_plain(line: &mut Line, name: &FieldName<'_>, value: Option<&impl AsRef<str>>) {
     if let Some(value) = value.map(AsRef::as_ref) {
@@ -210,7 +202,7 @@ fn push_number(Line { out, format }: &mut Line, name: &FieldName<'_>, value: Opt
     }
 }
 
-/// Writes the message. In the text format, the message has no field name.
+/// In the text format, the message has no field name.
 fn push_message(line: &mut Line, name: &FieldName<'_>, message: Option<&String>) {
     match (line.format, message) {
         (LogFormat::Text, Some(message)) => line.out.extend([": ", &render::printable(message)]),

@@ -1,8 +1,8 @@
 //! The events of the log, each with its name and its usual level.
 //!
-//! Only the events listed here can be logged. `docs/log.schema.json` specifies the fields of each
-//! event, and `docs/src/reference/log.md` explains them. Tests check that this list, the schema,
-//! the page and the lines that robotsd writes agree.
+//! No other events can be logged. `docs/log.schema.json` specifies the fields of each event, and
+//! `docs/src/reference/log.md` explains them. Tests check that this list, the schema, the page and
+//! the lines that robotsd writes agree.
 
 use crate::word_enum::word_enum;
 
@@ -15,13 +15,12 @@ word_enum! {
         Info = "info",
         /// Everything is served, but something differs from the config, or serving will fail soon.
         Warn = "warn",
-        /// A failure. For example, a file could not be put into force, a request got no response,
-        /// or log lines were lost.
+        /// A failure. For example, a file could not be used, a request got no response, or log
+        /// lines were lost.
         Error = "error",
     }
 }
 
-/// Declares the events, each with its name in kebab-case and its usual level.
 macro_rules! events {
     ($($(#[$doc:meta])* $event:ident = $name:literal, $level:ident;)*) => {
         word_enum! {
@@ -75,7 +74,7 @@ events! {
     Finding = "finding", Warn;
     /// The state of a list that is appended to a robots.txt has changed.
     Append = "append", Info;
-    /// The outcome of a hook's request about a version that has gone live.
+    /// The outcome of a webhook request of `on_publish`, which reports a new live version.
     OnPublish = "on-publish", Info;
     /// The outcome of a notification of `[[notify]]`.
     Notify = "notify", Info;

@@ -3,9 +3,8 @@
 //!
 //! Values from requests are escaped, so that a client cannot break or forge lines.
 //!
-//! All threads append their lines to one shared string, which the writing thread takes. Sending
-//! each line to the writing thread would be slower, because one thread would allocate it and
-//! another would free it.
+//! All threads append their lines to one shared string, because a channel of lines would be slower:
+//! one thread would allocate each line and another would free it.
 
 mod access;
 mod entry;
@@ -27,14 +26,13 @@ pub(crate) use self::access::AccessLog;
 pub(crate) use self::entry::LogEntry;
 pub(crate) use self::event::{LogEvent, LogLevel};
 
-/// Writes events. Cheap to clone. The writing thread ends when the last clone is dropped.
+/// Cloning is cheap. The writing thread ends when the last clone is dropped.
 #[derive(Clone, Debug)]
 pub(crate) struct Log {
     format: LogFormat,
     queue: Arc<OpenQueue>,
 }
 
-/// A queue that is closed when the last [`Log`] is dropped.
 #[derive(Debug)]
 struct OpenQueue(Arc<Queue>);
 
@@ -46,7 +44,7 @@ impl Log {
         Self { format, queue: Arc::new(OpenQueue(queue)) }
     }
 
-    /// Creates a log without output. When its queue is full, new lines are dropped.
+    /// When the queue of this log is full, new lines are dropped.
     pub(crate) fn nowhere() -> Self {
         Self { format: LogFormat::default(), queue: Arc::new(OpenQueue(Arc::default())) }
     }
@@ -55,33 +53,28 @@ impl Log {
         self.write_with(entry, &[]);
     }
 
-    /// Writes an event with additional fields. Fields that are `None` are omitted.
     pub(crate) fn write_with(&self, entry: &LogEntry<'_>, fields: &[(&str, Option<&str>)]) {
         self.queue.0.push(&entry.to_line(self.format, fields));
     }
 
-    /// Writes an event that consists only of a message, at its usual level.
     pub(crate) fn say(&self, event: LogEvent, message: impl Into<String>) {
         self.say_at(event.level(), event, message);
     }
 
-    /// Writes an event that consists only of a message, at a given level.
     pub(crate) fn say_at(&self, level: LogLevel, event: LogEvent, message: impl Into<String>) {
         self.write(&LogEntry { level, message: Some(message.into()), ..LogEntry::now(event) });
     }
 
-    /// Writes an event of the given site, like [`say_at`](Self::say_at).
     pub(crate) fn say_of(&self, site: &str, level: LogLevel, event: LogEvent, message: impl Into<String>) {
         self.write(&LogEntry { level, site: Some(site), message: Some(message.into()), ..LogEntry::now(event) });
     }
 
-    /// Returns the counts of lines that were lost because there were too many or writing failed.
     pub(crate) fn lost(&self) -> &LostLines {
         &self.queue.0.lost
     }
 
-    /// Waits until all lines so far are written. The wait ends after one second, because the log
-    /// may be a pipe that nobody reads.
+    /// Waits until all lines so far are written, for at most one second, because the log may be a
+    /// pipe that nobody reads.
     pub(crate) fn flush(&self) {
         let (done, wait) = sync_channel(1);
         self.queue.0.waiting.lock().flushes.push(done);
@@ -96,25 +89,23 @@ impl Drop for OpenQueue {
     }
 }
 
-/// Counts of lines that were not written.
 #[derive(Debug, Default)]
 pub(crate) struct LostLines {
     pub(crate) count: AtomicU64,
     /// Number of lines that were dropped because the queue was full, and not reported yet.
     dropped: AtomicU64,
-    /// `Some` while writing fails: the number of lines lost since the failure began, and the error.
+    /// The number of lines lost since writing began to fail, and the error; `None` if writing
+    /// works.
     problem: Mutex<Option<(u64, String)>>,
 }
 
 impl LostLines {
-    /// Returns the reason why lines cannot be written now; `None` if they can.
     pub(crate) fn problem(&self) -> Option<String> {
         self.problem.lock().as_ref().map(|(_, why)| why.clone())
     }
 
-    /// Writes complete lines. If the last line may be incomplete, writes a line feed first. Returns
-    /// a message only when writing begins to fail and when it works again, because a full disk
-    /// affects many lines.
+    /// If the last line may be incomplete, writes a line feed first. Returns a message only when
+    /// writing begins to fail and when it works again, because a full disk affects many lines.
     fn write(
         &self,
         out: &mut impl Write,
@@ -141,8 +132,7 @@ impl LostLines {
     }
 }
 
-/// Writes lines until the queue is closed. Lines that arrive during a [`PAUSE`] are written
-/// together afterwards.
+/// Returns when the queue is closed.
 fn write_all(format: LogFormat, queue: &Queue) {
     let overflow =
         |message| LogEntry { message: Some(message), ..LogEntry::now(LogEvent::LogOverflow) }.to_line(format, &[]);
@@ -153,7 +143,7 @@ fn write_all(format: LogFormat, queue: &Queue) {
                 "{lost} lines were not written: the log could not be written as fast as events occurred"
             )));
         }
-        // Errors are not fatal: robotsd continues to serve even if standard output is closed.
+        // robotsd continues to serve even if standard output is closed.
         let said = queue.lost.write(&mut io::stdout(), &queue.is_cut, "standard output", block.as_bytes());
         if let Some((LogLevel::Info, message)) = said {
             queue.push(&overflow(message));
@@ -170,14 +160,14 @@ fn write_all(format: LogFormat, queue: &Queue) {
 /// not slow down requests.
 const MAX_QUEUED_LINES: usize = 4096;
 
-/// Pause after each write, so that several lines are written together. Even a core that does
-/// nothing but refuse requests produces fewer than [`MAX_QUEUED_LINES`] lines in this time.
+/// Pause after each write, so that several lines are written together. Even a core that only
+/// refuses requests produces fewer than [`MAX_QUEUED_LINES`] lines in this time.
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// Interval between attempts to write again after a failure.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// Maximum capacity of the buffer that is reused for the next lines, in bytes.
+/// Maximum capacity of the string for lines that is used again, in bytes.
 const KEPT: usize = 512 * 1024;
 
 #[derive(Debug, Default)]
@@ -185,8 +175,8 @@ struct Queue {
     waiting: Mutex<PendingLines>,
     news: Condvar,
     lost: LostLines,
-    /// Whether the last line on standard output may be incomplete. Shared with the access log,
-    /// which may also write to standard output.
+    /// Whether the last line on standard output may be incomplete. The access log shares this flag,
+    /// because it may also write to standard output.
     is_cut: Arc<Mutex<bool>>,
 }
 
@@ -204,7 +194,6 @@ struct PendingLines {
 }
 
 impl Queue {
-    /// Adds a line to the queue. Drops it if the queue is full.
     fn push(&self, line: &str) {
         let mut waiting = self.waiting.lock();
         if waiting.count == MAX_QUEUED_LINES {
@@ -214,8 +203,8 @@ impl Queue {
         }
         waiting.count += 1;
         waiting.lines.push_str(line);
-        // Waking the thread costs more than adding the line. A thread that pauses is not woken,
-        // because it takes all lines after the pause.
+        // Waking the writing thread costs more than adding a line. During a pause, the thread is
+        // not woken, because it takes all lines after the pause.
         let is_awaited = std::mem::take(&mut waiting.is_awaited);
         drop(waiting);
         if is_awaited {
@@ -223,7 +212,7 @@ impl Queue {
         }
     }
 
-    /// Closes the queue. The writing thread ends when the queue is empty.
+    /// The writing thread ends when the queue is empty.
     fn close(&self) {
         self.waiting.lock().is_closed = true;
         self.news.notify_one();
@@ -243,8 +232,7 @@ impl Queue {
             if self.lost.problem().is_none() {
                 self.news.wait(&mut waiting);
             } else if self.news.wait_for(&mut waiting, RETRY).timed_out() {
-                // Returns without new lines, so that the caller tries again to write after a
-                // failure.
+                // Without new lines, the caller only tries again to write after a failure.
                 break;
             }
         }
@@ -254,8 +242,7 @@ impl Queue {
         Some((std::mem::take(&mut waiting.lost), std::mem::take(&mut waiting.flushes)))
     }
 
-    /// Waits for [`PAUSE`], so that several lines can be written together. Returns immediately if a
-    /// caller waits for a flush or the queue is closed.
+    /// Returns immediately if a caller waits for a flush or the queue is closed.
     fn pause(&self) {
         let is_quiet = |waiting: &mut PendingLines| waiting.flushes.is_empty() && !waiting.is_closed;
         self.news.wait_while_for(&mut self.waiting.lock(), is_quiet, PAUSE);
@@ -281,7 +268,6 @@ impl LogPrivacy {
         Self { query: log.query, address: log.address }
     }
 
-    /// Returns a target or URL with the part of its query that may be logged.
     pub(crate) fn target(self, target: &str) -> Cow<'_, str> {
         let Some((path, query)) = target.split_once('?') else { return target.into() };
         match self.query {
@@ -290,8 +276,7 @@ impl LogPrivacy {
             QueryLogging::Redact => {
                 let redacted = query.split('&').map(|pair| match pair.split_once('=') {
                     Some((name, value)) if !value.is_empty() => format!("{name}=…"),
-                    // A parameter without a value is replaced as a whole, because the parameter
-                    // itself may be a secret, as in `?dG9rZW4=`.
+                    // The parameter itself may be a secret, as in `?dG9rZW4=`.
                     _ => "…".to_owned(),
                 });
                 format!("{path}?{}", redacted.collect::<Vec<_>>().join("&")).into()
@@ -299,8 +284,7 @@ impl LogPrivacy {
         }
     }
 
-    /// Formats the part of a client's address that may be logged. A network is written with its
-    /// prefix length.
+    /// A network is written with its prefix length.
     pub(crate) fn address(self, address: IpAddr) -> Option<String> {
         let network = self.network(address)?;
         Some(match (self.address, network) {
@@ -319,7 +303,6 @@ impl LogPrivacy {
         })
     }
 
-    /// Returns the address itself, or the first address of the network that contains it.
     fn network(self, address: IpAddr) -> Option<IpAddr> {
         match self.address {
             AddressLogging::Keep => Some(address),
@@ -361,7 +344,6 @@ mod tests {
         assert!(queue.take(&mut block).is_none());
     }
 
-    /// A writer that fails when its space is used up, as on a full disk.
     struct Disk {
         room: usize,
         written: Vec<u8>,

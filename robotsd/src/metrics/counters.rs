@@ -12,23 +12,22 @@ use std::time::Instant;
 use http::{Method, StatusCode};
 use parking_lot::Mutex;
 
-/// Number of events, counted by one thread.
+/// Only one thread may count the events.
 #[derive(Debug, Default)]
 pub(crate) struct Counter(AtomicU64);
 
 impl Counter {
-    /// Adds one. Only one thread may call this: concurrent calls would lose counts.
+    /// Only one thread may call this: concurrent calls would lose counts.
     pub(crate) fn add_one(&self) {
         self.0.store(self.0.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
     }
 
-    /// Returns the number of events so far.
     pub(crate) fn total(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 }
 
-/// Counts the events of one kind, and limits the reports about them to one per second.
+/// Events are reported at most once per second.
 #[derive(Debug, Default)]
 pub(crate) struct EventCounter(Mutex<EventCount>);
 
@@ -41,17 +40,15 @@ struct EventCount {
 }
 
 impl EventCounter {
-    /// Returns the number of events, reported or not.
     pub(crate) fn total(&self) -> u64 {
         self.0.lock().total
     }
 
-    /// Reports whether the last report is at most `seconds` seconds old.
     pub(crate) fn is_recent(&self, start: Instant, seconds: u64) -> bool {
         self.0.lock().reported.is_some_and(|last| start.elapsed().as_secs() < last + seconds)
     }
 
-    /// Counts an event. If a report is due, returns the number of events since the last report.
+    /// Returns the number of events since the last report if the event must be reported now.
     pub(crate) fn count(&self, start: Instant) -> Option<u64> {
         let second = start.elapsed().as_secs();
         let mut count = self.0.lock();
@@ -61,7 +58,7 @@ impl EventCounter {
     }
 }
 
-/// Methods with their own label. All other methods have the label `_OTHER`, as in OpenTelemetry.
+/// All other methods have the label `_OTHER`, as in OpenTelemetry.
 static METHODS: [Method; 9] = [
     Method::GET,
     Method::HEAD,
@@ -78,13 +75,11 @@ static METHODS: [Method; 9] = [
 /// choose the status, so the map could otherwise become large.
 const MAX_KEYS: usize = 512;
 
-/// The labels of a response: listener, method and status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ResponseKey {
-    /// Index of the listener.
     pub(crate) listener: u16,
     method: MethodLabel,
-    /// The status code; 0 for responses beyond [`MAX_KEYS`].
+    /// The status is 0 for responses beyond [`MAX_KEYS`].
     code: u16,
 }
 
@@ -94,25 +89,22 @@ impl ResponseKey {
         Self { listener, method, code: status.as_u16() }
     }
 
-    /// Counts one response.
     pub(crate) fn count(self, counts: &mut BTreeMap<Self, u64>) {
         let has_room = counts.len() < MAX_KEYS || counts.contains_key(&self);
         let key = if has_room { self } else { Self { method: MethodLabel::OTHER, code: 0, ..self } };
         *counts.entry(key).or_default() += 1;
     }
 
-    /// Returns the value of the method label.
     pub(crate) fn method(&self) -> &'static str {
         METHODS.get(usize::from(self.method.0)).map_or("_OTHER", Method::as_str)
     }
 
-    /// Returns the value of the status label.
     pub(crate) fn code(&self) -> String {
         if self.code == 0 { "other".to_owned() } else { self.code.to_string() }
     }
 }
 
-/// The method of a request as a label: one of [`METHODS`], or `_OTHER`.
+/// Index in [`METHODS`], or beyond its end for `_OTHER`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct MethodLabel(u8);
 

@@ -1,8 +1,9 @@
 //! Builds the text of a scrape, in Prometheus's format 0.0.4 or in OpenMetrics 1.0.
 //!
 //! Samples are added site by site, but the text must be ordered by family. Therefore, each family
-//! has its own buffer until the text is complete. The number of series is limited. Beyond the
-//! limit, series of the last families are dropped and counted, so that the first ones are complete.
+//! has its own text until all samples have been added. The number of series is limited. If there
+//! are more, series of the last families are dropped and counted, so that the first families are
+//! complete.
 //!
 //! The format and the content coding depend on the request (RFC 9110, section 12). A client that
 //! accepts none of the supported formats gets the text format, not a 406.
@@ -19,22 +20,19 @@ use super::histogram::Histogram;
 /// Maximum number of series in one scrape, about 30 MB of text. Prometheus has no limit by default.
 const MAX_SERIES: usize = 250_000;
 
-/// Names and values of labels.
 pub(crate) type Labels<'a> = &'a [(&'static str, &'a str)];
 
-/// Collects the samples of all families and combines them into the text of a scrape.
 #[derive(Debug)]
 pub(crate) struct Exposition {
     format: ExpositionFormat,
     texts: Vec<FamilyText>,
 }
 
-/// The samples of a family, as text.
 #[derive(Clone, Debug, Default)]
 struct FamilyText {
     lines: String,
     /// For each metric, the end of its lines in `lines`, and its number of series. A histogram is
-    /// one metric, so that it is kept or dropped as a whole.
+    /// one metric here, so that it is kept or dropped as a whole.
     metrics: Vec<(usize, usize)>,
 }
 
@@ -55,19 +53,17 @@ impl Exposition {
         text.end_metric(1);
     }
 
-    /// Adds a sample with the value 1 for `true` and 0 for `false`.
     pub(crate) fn holds(&mut self, family: &Family, labels: Labels<'_>, holds: bool) {
         self.sample(family, labels, u8::from(holds));
     }
 
-    /// Adds a sample with a time, in seconds since 1970. Omits times before 1970.
+    /// Adds a time in seconds since 1970; omits times before 1970.
     pub(crate) fn moment(&mut self, family: &Family, labels: Labels<'_>, at: SystemTime) {
         if let Ok(since) = at.duration_since(SystemTime::UNIX_EPOCH) {
             self.sample(family, labels, since.as_secs_f64());
         }
     }
 
-    /// Adds several samples that differ only in the value of one label.
     pub(crate) fn each_word<W: AsRef<str>>(
         &mut self,
         family: &Family,
@@ -80,7 +76,7 @@ impl Exposition {
         }
     }
 
-    /// Adds a state set: one series per state, with the value 1 for the current state.
+    /// Adds one series per state, with the value 1 for the current state.
     pub(crate) fn state(&mut self, family: &Family, labels: Labels<'_>, states: &[&str], now: &str) {
         let text = self.text(family);
         for state in states {
@@ -89,7 +85,6 @@ impl Exposition {
         text.end_metric(states.len());
     }
 
-    /// Adds a histogram of durations in seconds.
     pub(crate) fn histogram(&mut self, family: &Family, labels: Labels<'_>, durations: &Histogram) {
         let text = self.text(family);
         let mut count = 0;
@@ -102,7 +97,6 @@ impl Exposition {
         text.end_metric(durations.buckets().count() + 2);
     }
 
-    /// Combines all families into the text of the scrape.
     pub(crate) fn finish(self) -> String {
         self.finish_within(MAX_SERIES)
     }
@@ -146,8 +140,8 @@ impl FamilyText {
     }
 }
 
-/// Writes the HELP, TYPE and UNIT lines of a family. Format 0.0.4 has no UNIT line and no types
-/// `info` and `stateset`. In this format, family names include the suffix of the samples.
+/// Format 0.0.4 has neither UNIT lines nor the types `info` and `stateset`. Its family names
+/// include the suffix of the samples.
 fn head(text: &mut String, family: &Family, format: ExpositionFormat) {
     let (suffix, kind) = match (format, family.kind) {
         (ExpositionFormat::Text, FamilyKind::Counter) => ("_total", "counter"),
@@ -167,7 +161,7 @@ fn head(text: &mut String, family: &Family, format: ExpositionFormat) {
     }
 }
 
-/// Writes the line of one sample. `last` is an additional label after `labels`.
+/// `last` is an additional label after `labels`.
 fn line(
     text: &mut String,
     (name, suffix): (&str, &str),
@@ -200,17 +194,14 @@ fn line(
     let _ = writeln!(text, " {value}");
 }
 
-/// The formats of a scrape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ExpositionFormat {
-    /// Prometheus's text format, 0.0.4.
     Text,
-    /// OpenMetrics 1.0.
     OpenMetrics,
 }
 
 impl ExpositionFormat {
-    /// Returns the format that a client prefers, or the text format if it has no preference.
+    /// Returns the text format if the client has no preference.
     pub(crate) fn accepted(fields: &HeaderMap) -> Self {
         let (mut text, mut open) = ((0, 0), (0, 0));
         for range in list(fields, &ACCEPT) {
@@ -242,8 +233,7 @@ impl ExpositionFormat {
     }
 }
 
-/// Reports whether to compress the text. The client must accept gzip and must not prefer
-/// `identity`.
+/// The client must accept gzip and must not prefer `identity`.
 pub(crate) fn accepts_gzip(fields: &HeaderMap) -> bool {
     let (mut gzip, mut identity) = (0, 0);
     for coding in list(fields, &ACCEPT_ENCODING) {
@@ -256,7 +246,6 @@ pub(crate) fn accepts_gzip(fields: &HeaderMap) -> bool {
     gzip > 0 && gzip >= identity
 }
 
-/// A list member of an `Accept` or `Accept-Encoding` field.
 struct Member<'f> {
     name: &'f str,
     parameters: &'f str,
@@ -265,7 +254,7 @@ struct Member<'f> {
 }
 
 impl<'f> Member<'f> {
-    /// Parses a list member. Returns `None` if it is invalid and must be ignored.
+    /// Returns `None` if the list member is invalid and must be ignored.
     fn new(text: &'f str) -> Option<Self> {
         let (name, parameters) = text.split_once(';').unwrap_or((text, ""));
         let mut member = Self { name: name.trim(), parameters, weight: 1000 };
@@ -284,7 +273,6 @@ impl<'f> Member<'f> {
     }
 }
 
-/// Returns the members of all lines of a field.
 fn list<'f>(fields: &'f HeaderMap, name: &HeaderName) -> impl Iterator<Item = Member<'f>> {
     let lines = fields.get_all(name).into_iter().filter_map(|line| line.to_str().ok());
     lines.flat_map(|line| line.split(',')).filter_map(Member::new)

@@ -1,20 +1,18 @@
 //! Declares the metric families, each with its name, type, unit and help.
 //!
-//! The families are in the order of the scrape. The most important ones are first, because series
-//! beyond the limit are dropped from the end.
+//! Their order is that of the scrape. The most important families are first, because series beyond
+//! the limit are dropped from the end.
 
-/// A metric family, as declared in this module.
 #[derive(Debug)]
 pub(crate) struct Family {
     /// The name, without the suffixes `_total` and `_info`.
     pub(super) name: &'static str,
     pub(super) kind: FamilyKind,
-    /// The unit, which is also the end of the name. Empty if the family has no unit.
+    /// The unit, which is also the end of `name`; empty if the family has no unit.
     pub(super) unit: &'static str,
     pub(super) help: &'static str,
 }
 
-/// The OpenMetrics types that robotsd uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FamilyKind {
     Counter,
@@ -25,7 +23,6 @@ pub(super) enum FamilyKind {
     StateSet,
 }
 
-/// Declares one constant per family, and `ALL` in the same order.
 macro_rules! families {
     ($($constant:ident = $kind:ident $name:literal $(($unit:literal))?, $help:literal;)*) => {
         $(pub(crate) const $constant: Family = Family {
@@ -35,7 +32,6 @@ macro_rules! families {
             help: $help,
         };)*
 
-        /// All families, in the order of a scrape.
         pub(super) const ALL: &[&Family] = &[$(&$constant),*];
     };
 }
@@ -124,8 +120,7 @@ families! {
         "Published lists of crawlers' addresses, by `state`: `confirmed` by their servers within a day, or \
          `unconfirmed`. Unconfirmed lists cannot be used to recognise impostors.";
     RATE_STORE_UP = Gauge "robotsd_rate_store_up",
-        "1 if the rate store answers; 0 if each process counts the requests of crawlers alone, because the store does \
-         not answer.";
+        "1 if the rate store answers; 0 if it does not answer, and this process uses only its own counts.";
     RATE_STORE_CALLS = Counter "robotsd_rate_store_calls",
         "Queries to the rate store, by `result`: `answered`, `late` (not within the time limit `wait`) or `failed`.";
     RATE_STORE_REQUESTS = Counter "robotsd_rate_store_requests",

@@ -3,11 +3,10 @@
 use std::sync::LazyLock;
 use std::time::Duration;
 
-/// The upper bounds of a histogram's buckets. Each is given in nanoseconds, and in seconds as text
-/// for both formats.
+/// Upper bounds of buckets, in nanoseconds and, for both formats of a scrape, in seconds as text.
 pub(crate) type Buckets = [(u64, &'static str)];
 
-/// Buckets for decisions. Most decisions take a few hundred nanoseconds.
+/// Most decisions take a few hundred nanoseconds.
 pub(crate) static DECISION_BUCKETS: LazyLock<Box<Buckets>> =
     LazyLock::new(|| of_seconds("1e-07 2.5e-07 5e-07 1e-06 2.5e-06 5e-06 1e-05 2.5e-05 0.0001 0.001"));
 
@@ -21,11 +20,10 @@ fn of_seconds(bounds: &'static str) -> Box<Buckets> {
     bounds.split(' ').map(|bound| (nanoseconds(bound), bound)).collect()
 }
 
-/// Counts durations by bucket.
 #[derive(Clone, Debug)]
 pub(crate) struct Histogram {
     buckets: &'static Buckets,
-    /// Number of durations in each bucket. The last element is for durations above all bounds.
+    /// The last element is for durations above all bounds.
     counts: Box<[u64]>,
     nanoseconds: u64,
 }
@@ -35,7 +33,6 @@ impl Histogram {
         Self { buckets, counts: vec![0; buckets.len() + 1].into(), nanoseconds: 0 }
     }
 
-    /// Counts a duration.
     pub(crate) fn observe(&mut self, took: Duration) {
         let nanoseconds = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
         let bucket = self.buckets.partition_point(|(bound, _)| *bound < nanoseconds);
@@ -43,7 +40,7 @@ impl Histogram {
         self.nanoseconds = self.nanoseconds.wrapping_add(nanoseconds);
     }
 
-    /// Adds the durations of another histogram with the same buckets.
+    /// The other histogram must have the same buckets.
     pub(crate) fn add(&mut self, other: &Self) {
         for (sum, count) in self.counts.iter_mut().zip(&other.counts) {
             *sum += count;
@@ -58,9 +55,9 @@ impl Histogram {
         bounds.zip(self.counts.iter().copied())
     }
 
-    /// Returns a quantile in seconds, for example the median if `share` is 0.5. `None` without
-    /// durations. Interpolates linearly within a bucket, as Prometheus does. If the quantile is
-    /// above all bounds, returns the last bound.
+    /// Returns a quantile in seconds, for example the median if `share` is 0.5. `None` if no
+    /// duration was counted. Interpolates linearly within a bucket, as Prometheus does. If the
+    /// quantile is above all bounds, returns the last bound.
     pub(crate) fn quantile(&self, share: f64) -> Option<f64> {
         let total: u64 = self.counts.iter().sum();
         let wanted = total as f64 * share;

@@ -3,9 +3,8 @@
 //! The gate protects these pages, `diff` shows the effect of a change on them, and the live check
 //! reads the sitemaps that a robots.txt lists.
 //!
-//! Callers pass the function that reads documents. The number and size of documents and the number
-//! of pages are limited. Pages on other hosts are left out. Whether pages are allowed is decided
-//! elsewhere.
+//! Callers provide the function that reads documents. The number and size of documents and the
+//! number of pages are limited. Pages on other hosts are left out.
 
 mod page_set;
 mod sitemap;

@@ -1,5 +1,5 @@
 //! Parses one sitemap (sitemaps.org). A sitemap is an XML file with pages or further sitemaps, a
-//! feed, or a list with one URL per line. It may be compressed.
+//! feed, or a list with one URL per line. Each of these may be compressed.
 
 use std::borrow::Cow;
 use std::io::Read;
@@ -13,25 +13,23 @@ use super::sitemap_text::{LineColumn, SitemapFault, SitemapText};
 /// Maximum nesting of elements. Real sitemaps have only a few levels.
 const DEEPEST: usize = 32;
 
-/// Maximum length of a location, in bytes. Longer locations are truncated.
+/// Maximum length of a location, in bytes; longer locations are truncated.
 pub(super) const MAX_LOCATION_LENGTH: usize = 4096;
 
-/// Kind of an entry in a sitemap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Listed {
     Page,
     Sitemap,
 }
 
-/// An XML element that lists a page or a sitemap. Elements of other kinds, such as elements for
-/// images and videos, are ignored.
+/// Other elements, such as those for images and videos, are ignored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Located {
     Url,
     Sitemap,
-    /// RSS item. The link is the text of a child element.
+    /// In RSS, the link is the text of a child element.
     Item,
-    /// Atom entry. The link is an attribute of a child element.
+    /// In Atom, the link is an attribute of a child element.
     Entry,
 }
 
@@ -78,7 +76,7 @@ fn read_xml(text: SitemapText<'_>, list: &mut impl FnMut(Listed, &[u8])) -> Resu
     let mut within: Vec<Option<Located>> = Vec::new();
     let mut location: Option<(Listed, Vec<u8>)> = None;
     let mut is_sitemap = false;
-    // Encoding that the document declares; `None` if it is compatible with UTF-8.
+    // `None` if the declared encoding is compatible with UTF-8.
     let mut encoding: Option<String> = None;
     loop {
         buffer.clear();
@@ -117,7 +115,7 @@ fn read_xml(text: SitemapText<'_>, list: &mut impl FnMut(Listed, &[u8])) -> Resu
                     let message = format_args!("elements are nested more than {DEEPEST} levels deep");
                     return Err(SitemapFault::at(text.place, &message));
                 }
-                // The parser stores the names of open elements, so their length must be limited.
+                // The parser stores the names of open elements.
                 if element.name().as_ref().len() > MAX_LOCATION_LENGTH {
                     let message = format_args!("the name of an element is longer than {MAX_LOCATION_LENGTH} bytes");
                     return Err(SitemapFault::at(text.part, &message));
@@ -154,14 +152,12 @@ fn read_xml(text: SitemapText<'_>, list: &mut impl FnMut(Listed, &[u8])) -> Resu
     }
 }
 
-/// Reports whether text in this encoding is always valid UTF-8.
 fn is_utf8(name: &str) -> bool {
     ["utf-8", "utf8", "us-ascii", "ascii"].iter().any(|known| name.eq_ignore_ascii_case(known))
 }
 
-/// Returns an error if part of a location is not UTF-8, which the protocol requires. With a wrong
-/// encoding, it would be a different location. ASCII characters are accepted in every declared
-/// encoding.
+/// The protocol requires UTF-8. Text of another encoding that is decoded as UTF-8 would be a
+/// different location. ASCII characters are accepted in every declared encoding.
 fn check_encoding(part: &str, declared: Option<&str>, place: LineColumn) -> Result<(), SitemapFault> {
     if part.is_ascii() {
         return Ok(());
@@ -191,8 +187,8 @@ fn is_root(element: &BytesStart<'_>) -> bool {
     matches!(element.local_name().as_ref(), "urlset" | "sitemapindex" | "rss" | "feed")
 }
 
-/// Returns the page of an Atom entry (RFC 4287, 4.2.7.2): a link whose `rel` is `alternate` or
-/// missing. Other links are for enclosures and comments.
+/// Returns the page of an Atom entry: the link whose `rel` is `alternate` or missing (RFC 4287,
+/// 4.2.7.2). Other links are for enclosures and comments.
 fn link_of_entry<'a>(parent: Option<Located>, element: &'a BytesStart<'_>) -> Option<Cow<'a, str>> {
     if parent != Some(Located::Entry) || element.local_name().as_ref() != "link" {
         return None;
@@ -202,7 +198,6 @@ fn link_of_entry<'a>(parent: Option<Located>, element: &'a BytesStart<'_>) -> Op
     value("href").filter(|href| is_page && href.len() <= MAX_LOCATION_LENGTH)
 }
 
-/// Appends text to the current location, if there is one.
 fn add_text(
     location: &mut Option<(Listed, Vec<u8>)>,
     part: &str,

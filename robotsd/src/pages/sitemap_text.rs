@@ -1,5 +1,5 @@
-//! A reader for the text of a sitemap. It decompresses the text, makes it valid UTF-8, and tracks
-//! the position. Only the current part of the text is kept in memory.
+//! Decompresses the text of a sitemap, makes it valid UTF-8, and tracks the position. Only the
+//! current part of the text is kept in memory.
 
 use std::fmt;
 use std::io::{self, BufRead, Cursor, ErrorKind, Read};
@@ -9,42 +9,35 @@ use flate2::read::MultiGzDecoder;
 use crate::input::{AtMost, TooManyOctets, Unpacked};
 use crate::render::{cut, printable};
 
-/// Size of the read buffer, in bytes.
 const BUFFER: usize = 32 << 10;
 
-/// Maximum size of one tag, comment, text or CDATA section, in bytes. The parser collects each of
-/// them in memory. The longest legitimate ones are articles in feeds.
+/// Maximum size of one tag, comment, text or CDATA section, in bytes, because the parser collects
+/// each of them in memory. The longest legitimate parts are articles in feeds.
 pub(super) const MAX_PART_BYTES: usize = 2 << 20;
 
-/// Replacement for a byte that is not valid UTF-8.
 const REPLACEMENT: &[u8] = "\u{fffd}".as_bytes();
 
 /// Line and column, in characters, both from 1.
 pub(super) type LineColumn = (usize, usize);
 
-/// The text of a document, which can be read once.
 pub(super) struct SitemapText<'a> {
     octets: Box<dyn Read + 'a>,
     /// Bytes that were read but not decoded yet, because they may be an incomplete character.
     raw: Vec<u8>,
     is_at_end: bool,
-    /// Error that ended reading. The error is returned after the text before the error has been
-    /// consumed.
+    /// This error is returned after the text before the error has been consumed.
     fault: Option<io::Error>,
     text: Vec<u8>,
-    /// Number of bytes of `text` that have been consumed.
     consumed: usize,
-    /// Position of the next character to be consumed.
     pub(super) place: LineColumn,
-    /// Position of the beginning of the current part. `of_part` is the number of bytes of the part
-    /// that have been consumed.
+    /// Position of the beginning of the current tag, comment, text or CDATA section, and the number
+    /// of its bytes that have been consumed.
     pub(super) part: LineColumn,
     of_part: usize,
 }
 
 impl<'a> SitemapText<'a> {
-    /// Opens a document, and decompresses it if needed. Replaces invalid UTF-8, which titles may
-    /// contain.
+    /// Replaces invalid UTF-8, which titles may contain.
     pub(super) fn of(octets: impl Read + 'a) -> Result<Self, SitemapFault> {
         let (head, octets) = beginning(AtMost::new(octets, MAX_BYTES), 2)?;
         let octets: Box<dyn Read + 'a> = match head[..] {
@@ -59,7 +52,7 @@ impl<'a> SitemapText<'a> {
         let (mut raw, octets) = beginning(octets, 3)?;
         match raw[..] {
             [0xEF, 0xBB, 0xBF] => raw.clear(),
-            // UTF-16 is recognized even without a byte order mark, because UTF-8 text contains no
+            // UTF-16 is recognised even without a byte order mark, because UTF-8 text contains no
             // zero byte.
             [0xFE, 0xFF, ..] | [0xFF, 0xFE, ..] | [0, ..] | [_, 0, ..] => {
                 return Err(SitemapFault::of_document(&"the sitemap is UTF-16: save it as UTF-8"));
@@ -71,13 +64,13 @@ impl<'a> SitemapText<'a> {
         Ok(Self { octets, raw, is_at_end, fault, text, consumed, place: (1, 1), part: (1, 1), of_part })
     }
 
-    /// Begins a part (a tag, comment, text or CDATA section). Reading fails if the part is longer
-    /// than [`MAX_PART_BYTES`].
+    /// Begins a tag, comment, text or CDATA section. Reading fails if it is longer than
+    /// [`MAX_PART_BYTES`].
     pub(super) const fn begin_part(&mut self) {
         (self.part, self.of_part) = (self.place, 0);
     }
 
-    /// Skips white space. Returns the next byte without consuming it; `None` at the end.
+    /// Returns the next byte without consuming it; `None` at the end.
     pub(super) fn skip_blank(&mut self) -> Result<Option<u8>, SitemapFault> {
         loop {
             let text = self.fill_buf()?;
@@ -92,7 +85,7 @@ impl<'a> SitemapText<'a> {
         }
     }
 
-    /// Reads a line, with its line end, into a buffer. Returns `None` at the end of the text.
+    /// Reads a line, including its line end. Returns `None` at the end of the text.
     pub(super) fn line<'b>(&mut self, line: &'b mut Vec<u8>) -> Result<Option<&'b [u8]>, SitemapFault> {
         self.begin_part();
         line.clear();
@@ -100,9 +93,8 @@ impl<'a> SitemapText<'a> {
         Ok((!line.is_empty()).then_some(line))
     }
 
-    /// Reads more bytes, and decodes all complete characters. The buffer is always filled, because
-    /// quick-xml parses a document type differently at the end of a buffer. With partly filled
-    /// buffers, the result would depend on the size of network packets.
+    /// Fills the buffer, because quick-xml parses a document type differently at the end of a
+    /// buffer. With partly filled buffers, the result would depend on the size of network packets.
     fn read_on(&mut self) -> io::Result<()> {
         self.text.clear();
         self.consumed = 0;
@@ -157,15 +149,14 @@ impl Read for SitemapText<'_> {
     }
 }
 
-/// Returns the first `length` bytes, or fewer at the end of the input, and the reader of the rest.
 fn beginning<R: Read>(mut octets: R, length: usize) -> Result<(Vec<u8>, R), SitemapFault> {
     let mut head = Vec::new();
     octets.by_ref().take(length as u64).read_to_end(&mut head)?;
     Ok((head, octets))
 }
 
-/// Appends bytes as text, like [`String::from_utf8_lossy`]. Returns the number of remaining bytes,
-/// which may be the beginning of a character.
+/// Appends text like [`String::from_utf8_lossy`]. Returns the number of remaining bytes, which may
+/// be the beginning of a character.
 fn decode(octets: &[u8], is_end: bool, text: &mut Vec<u8>) -> usize {
     let mut chunks = octets.utf8_chunks().peekable();
     while let Some(chunk) = chunks.next() {
@@ -182,7 +173,6 @@ fn decode(octets: &[u8], is_end: bool, text: &mut Vec<u8>) -> usize {
     0
 }
 
-/// Returns the number of characters that begin in `text`.
 fn characters(text: &[u8]) -> usize {
     text.iter().filter(|octet| **octet & 0xC0 != 0x80).count()
 }
@@ -194,32 +184,25 @@ pub(crate) const MAX_BYTES: usize = 50 << 20;
 /// elements, which can be very long.
 const MAX_SHOWN_LENGTH: usize = 160;
 
-/// An error in a sitemap. `Display` does not include the name of the sitemap: `line 2, column 14:
-/// …`.
+/// `Display` does not include the name of the sitemap: `line 2, column 14: …`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum SitemapFault {
-    /// The sitemap is larger than allowed.
     #[error("the sitemap is larger than {limit} MiB", limit = MAX_BYTES >> 20)]
     TooLarge,
-    /// The document is malformed, or is not a sitemap. `place` is `None` if the error concerns the
-    /// whole document.
     #[error("{}{message}", .place.map(|(line, column)| format!("line {line}, column {column}: ")).unwrap_or_default())]
     Broken { place: Option<LineColumn>, message: String },
 }
 
 impl SitemapFault {
-    /// Returns an error that concerns the whole document.
     pub(super) fn of_document(message: &dyn fmt::Display) -> Self {
         Self::Broken { place: None, message: shown(message) }
     }
 
-    /// Returns an error with its line and column.
     pub(super) fn at(place: LineColumn, message: &dyn fmt::Display) -> Self {
         Self::Broken { place: Some(place), message: shown(message) }
     }
 
-    /// Converts an error that occurred while reading: an exceeded limit, a syntax error, or an
-    /// error of the source.
+    /// The cause may be an exceeded limit, a syntax error, or an error of the source.
     pub(super) fn of_reading(error: &io::Error) -> Self {
         match error.get_ref().and_then(|cause| cause.downcast_ref::<Self>()) {
             Some(fault) => fault.clone(),

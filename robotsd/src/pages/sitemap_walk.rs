@@ -19,38 +19,33 @@ pub(super) const MAX_SITEMAPS: usize = 200;
 /// Maximum nesting of sitemaps. The protocol allows two levels: an index and its sitemaps.
 const DEEPEST: usize = 3;
 
-/// Maximum number of problems in a message. Further problems are only counted.
+/// Maximum number of problems in a message; further problems are only counted.
 const NAMED: usize = 3;
 
-/// Location of a sitemap.
 #[derive(Clone, Debug, PartialEq, Eq, derive_more::Display)]
 pub(crate) enum SitemapSource {
     #[display("{}", printable_path(_0))]
     File(PathBuf),
-    /// A URL. The URL is displayed without its query, which may contain a secret.
+    /// The URL is displayed without its query, which may contain a secret.
     Url(FetchUrl),
 }
 
-/// Reads one sitemap after another, and collects their pages.
 #[derive(Debug)]
 pub(crate) struct SitemapWalk<'a> {
     hosts: &'a OwnHosts,
     pages: PageSet,
-    /// Number of sitemaps that were read.
     pub(crate) read: usize,
     left_out: usize,
     problems: Vec<String>,
 }
 
 impl<'a> SitemapWalk<'a> {
-    /// Creates a walk that keeps at most `room` bytes of pages in memory.
     pub(crate) fn within(hosts: &'a OwnHosts, room: usize) -> Self {
         Self { hosts, pages: PageSet::within(room), read: 0, left_out: 0, problems: Vec::new() }
     }
 
-    /// Reads the sitemaps in `roots`. Also reads the sitemaps that they list, if these are on the
-    /// site's own hosts. Each sitemap is parsed while it is received. `fetch` returns `None` for a
-    /// missing document.
+    /// Reads `roots`, and the sitemaps that they list on the site's own hosts. Parses each sitemap
+    /// while it is received. `fetch` returns `None` for a missing document.
     pub(crate) fn walk<R: Read>(
         &mut self,
         roots: impl IntoIterator<Item = SitemapSource>,
@@ -95,7 +90,6 @@ impl<'a> SitemapWalk<'a> {
         self.left_out += queue.left_out;
     }
 
-    /// Returns one line about the sitemaps that could not be read.
     pub(crate) fn problem(&self) -> Option<String> {
         let mut parts: Vec<String> = self.problems.iter().take(NAMED).cloned().collect();
         if self.problems.len() > NAMED {
@@ -110,7 +104,6 @@ impl<'a> SitemapWalk<'a> {
         (!parts.is_empty()).then(|| parts.join("; "))
     }
 
-    /// Returns the number of pages found, including pages that were not kept.
     pub(crate) const fn listed(&self) -> usize {
         self.pages.found
     }
@@ -120,7 +113,7 @@ impl<'a> SitemapWalk<'a> {
     }
 }
 
-/// The sitemaps to read, in the order of discovery, without duplicates, up to the limit.
+/// Contains the sitemaps in the order of discovery, without duplicates, up to the limit.
 #[derive(Default)]
 struct SitemapQueue {
     waiting: VecDeque<(usize, SitemapSource)>,
@@ -147,7 +140,7 @@ impl FromStr for SitemapSource {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        // Values with a scheme are never file names, so that unsupported schemes are reported.
+        // Unsupported schemes must be reported, not treated as file names.
         if text.contains("://") {
             return text.parse().map(Self::Url).map_err(|error: tower_robots::rules::ValueError| error.to_string());
         }
@@ -156,8 +149,7 @@ impl FromStr for SitemapSource {
 }
 
 impl SitemapSource {
-    /// Returns a key that identifies the sitemap. The key includes the query, because the URLs of
-    /// two sitemaps may differ only in the query.
+    /// Includes the query, because the URLs of two sitemaps may differ only in the query.
     fn key(&self) -> String {
         match self {
             Self::File(path) => path.to_string_lossy().into_owned(),

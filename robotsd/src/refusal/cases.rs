@@ -2,8 +2,8 @@
 //! responses for some crawlers, paths and identities.
 //!
 //! A case can name a server of the operator that responds instead of robotsd, for example with a
-//! page of terms or as a tarpit. This module only marks the response with the case; the proxy then
-//! forwards the request to the server of the case.
+//! page of terms or as a tarpit. This module only adds [`AnsweringCase`] to the response; the proxy
+//! then forwards the request to this server.
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -19,25 +19,20 @@ use super::RefusalPage;
 use crate::http_common::ClientRequest;
 use crate::upstream::OriginsSettings;
 
-/// The responses to refused requests of a site.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct SiteRefusals {
-    /// The response if no case applies to the request.
     pub(crate) page: RefusalPage,
     pub(crate) cases: RefusalTable<CaseAnswer>,
 }
 
-/// The response of a case.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct CaseAnswer {
     pub(crate) page: RefusalPage,
-    /// Header fields that are added to the response, such as a challenge or a price.
+    /// Fields that are added to the response, such as a challenge or a price.
     pub(crate) fields: HeaderMap,
-    /// The server that responds instead, if any.
     pub(crate) server: Option<CaseServer>,
 }
 
-/// A server of the operator that responds to refused requests.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct CaseServer {
     pub(crate) origins: OriginsSettings,
@@ -45,35 +40,29 @@ pub(crate) struct CaseServer {
     pub(crate) max_connections: NonZeroUsize,
 }
 
-/// The index of the case whose server must respond. The index is stored in the extensions of the
-/// response.
+/// The index of the case whose server must respond, stored in the extensions of the response.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AnsweringCase(pub(crate) usize);
 
-/// The response that a request would get if it were refused.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct ExpectedRefusal {
-    /// Status of the response; `None` if a server of the operator responds.
     pub(crate) status: Option<u16>,
-    /// Number of the case that applies, from 1; `None` for the default response.
+    /// Number of the case, from 1; `None` for the default response.
     pub(crate) case: Option<usize>,
 }
 
 impl ExpectedRefusal {
-    /// The response of a site without settings for refusals.
     pub(crate) const USUAL: Self = Self { status: Some(403), case: None };
 }
 
 impl SiteRefusals {
-    /// Returns the template files of the default response and of all cases.
     pub(crate) fn files(&self) -> impl Iterator<Item = PathBuf> {
         let pages = self.cases.0.iter().map(|(_, answer)| &answer.page);
         std::iter::once(&self.page).chain(pages).filter_map(|page| page.file.clone())
     }
 
-    /// Returns the response to a refused request. The site's layer calls this.
     pub(crate) fn respond(&self, event: &Event<'_>, policy: &Policy) -> Response<Bytes> {
-        // No case applies to gRPC calls, because their status is not the HTTP status.
+        // The cases do not apply to gRPC calls, whose status is not the HTTP status.
         let has_case = !self.cases.0.is_empty() && !event.request.is_grpc_call();
         let path = if has_case { Some(policy.path(event.request.target())) } else { None };
         let found = path.as_ref().and_then(|path| {
@@ -83,7 +72,8 @@ impl SiteRefusals {
         let Some((case, answer)) = found else { return self.page.respond(event) };
         let mut response = answer.page.respond(event);
         response.headers_mut().extend(answer.fields.clone());
-        // A decision request of another proxy cannot be forwarded: it is not the original request.
+        // A decision request of another proxy is not forwarded, because it only describes the
+        // original request.
         let is_here = ClientRequest::of(event.request.extensions).is_some_and(|client| client.forwarded.is_some());
         if answer.server.is_some() && is_here && is_forwardable(event.request.method.as_str()) {
             response.extensions_mut().insert(Provisional);
@@ -92,7 +82,6 @@ impl SiteRefusals {
         response
     }
 
-    /// Returns the response that a request would get if it were refused.
     pub(crate) fn expected(&self, request: &RefusedRequest<'_>, method: &str) -> ExpectedRefusal {
         match self.cases.find(request) {
             None => ExpectedRefusal { status: Some(self.page.status.as_u16()), case: None },
@@ -105,8 +94,7 @@ impl SiteRefusals {
     }
 }
 
-/// Reports whether requests with this method are forwarded to the server of a case. Other methods
-/// have a body, which is not forwarded.
+/// Requests with other methods have a body, which is not forwarded.
 fn is_forwardable(method: &str) -> bool {
     matches!(method, "GET" | "HEAD")
 }

@@ -19,22 +19,19 @@ struct FindingRecord<'a> {
     file: &'a str,
     #[serde(flatten)]
     finding: &'a Finding,
-    /// The page that explains the lint.
     #[serde(skip_serializing_if = "Option::is_none")]
     url: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     fix: Option<FixRecord<'a>>,
 }
 
-/// The fix of a finding, as JSON.
 #[derive(Serialize)]
 struct FixRecord<'a> {
     safety: Safety,
     edits: Vec<EditRecord<'a>>,
 }
 
-/// An edit, as JSON: a byte range of the file and its replacement. The replacement is text, or
-/// Base64 if it is not UTF-8.
+/// A byte range of the file and its replacement, which is text, or Base64 if it is not UTF-8.
 #[derive(Serialize)]
 struct EditRecord<'a> {
     start: usize,
@@ -63,12 +60,10 @@ pub(super) fn json(out: &mut impl Write, checked: Checked<'_>) -> io::Result<()>
     }
     match checked.report.omitted() {
         0 => Ok(()),
-        // The report omits findings, so their number is written.
         omitted => write_json(out, &json!({ "file": checked.name, "omitted": omitted })),
     }
 }
 
-/// The findings about a file, as a Markdown table.
 #[derive(Template)]
 #[template(path = "render/findings_markdown.txt", whitespace = "preserve")]
 struct FindingsMarkdown<'a> {
@@ -82,7 +77,6 @@ pub(super) fn markdown(out: &mut impl Write, checked: Checked<'_>) -> io::Result
     writeln!(out, "{}", FindingsMarkdown { name: markdown_code(&printable(checked.name)), counts, checked })
 }
 
-/// The findings about a response, as a Markdown table.
 #[derive(Template)]
 #[template(path = "render/answers_markdown.txt", whitespace = "preserve")]
 struct AnswersMarkdown<'a> {
@@ -90,7 +84,6 @@ struct AnswersMarkdown<'a> {
     findings: &'a [FoundProblem],
 }
 
-/// Writes the findings about a response as a table, or nothing if there are none.
 pub(super) fn markdown_answers(out: &mut impl Write, name: &str, findings: &[FoundProblem]) -> io::Result<()> {
     match findings {
         [] => Ok(()),
@@ -106,8 +99,8 @@ pub(crate) fn found(counts: [usize; 3]) -> String {
     words.collect::<Vec<_>>().join(", ")
 }
 
-/// Formats a message as Markdown. Quoted parts become code, because they come from files and
-/// servers. If the rest contains special characters, the whole message becomes code.
+/// Quoted parts become code, because they come from files and servers. If the rest contains special
+/// characters, the whole message becomes code.
 pub(crate) fn markdown_text(message: &str) -> String {
     let is_plain = |char: char| char.is_alphanumeric() || " .,:;()'/%+-=".contains(char);
     let (mut shown, mut part, mut is_quoted) = (String::new(), String::new(), false);
@@ -127,7 +120,7 @@ pub(crate) fn markdown_text(message: &str) -> String {
         }
         is_quoted ^= char == '"';
     }
-    // Markdown turns bare URLs into links, so messages with URLs become code.
+    // Markdown turns bare URLs into links.
     if is_quoted || message.contains("://") || message.contains("www.") { markdown_code(message) } else { shown }
 }
 
@@ -135,13 +128,12 @@ pub(crate) fn markdown_text(message: &str) -> String {
 /// longer fences.
 const MAX_BACKTICKS: usize = 16;
 
-/// Formats text as code in a table cell.
 pub(crate) fn markdown_code(text: &str) -> String {
     code_span(text).replace('|', "\\|")
 }
 
-/// Formats text as code. In code, nothing is treated as markup, as a mention or as a link, and the
-/// text can be copied unchanged.
+/// In code, nothing is treated as markup, as a mention or as a link, and the text can be copied
+/// unchanged.
 pub(crate) fn code_span(text: &str) -> String {
     let (mut shown, mut run, mut longest) = (String::with_capacity(text.len()), 0, 0);
     for char in text.chars() {
@@ -154,7 +146,7 @@ pub(crate) fn code_span(text: &str) -> String {
         }
     }
     if shown.is_empty() {
-        // Two backticks without content would begin another code span, so a space is added.
+        // Two backticks without content would begin another code span.
         shown.push(' ');
     }
     let fence = "`".repeat(longest + 1);
@@ -162,8 +154,8 @@ pub(crate) fn code_span(text: &str) -> String {
     format!("{fence}{space}{shown}{space}{fence}")
 }
 
-/// Formats a row of a CSV file (RFC 4180). Fields may come from clients and files, so a field that
-/// a spreadsheet would treat as a formula is prefixed with an apostrophe.
+/// Formats a row of a CSV file (RFC 4180). A field that a spreadsheet would treat as a formula gets
+/// an apostrophe in front, because fields may come from clients and files.
 pub(crate) fn csv_row<const N: usize>(fields: [String; N]) -> String {
     let quoted = fields.map(|field| {
         let is_formula = field.starts_with(['=', '+', '-', '@', '\t', '\r']);
@@ -182,7 +174,6 @@ mod tests {
     use super::super::found_problem::github;
     use super::*;
 
-    /// Returns the output of `write` for a file with this name.
     fn written(write: fn(&mut Vec<u8>, Checked<'_>) -> io::Result<()>, name: &str, file: &[u8]) -> String {
         let robots = RobotsTxt::parse(file);
         let report = check(&robots, &Options::new());

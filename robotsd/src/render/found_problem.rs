@@ -1,6 +1,5 @@
-//! The problems that commands report, in configs, in files of sites and in responses of servers.
-//! Writes them as snippets, lines, JSON and annotations. A problem that many sites share is written
-//! once.
+//! Problems in configs, in files of sites and in responses of servers. Commands report them as
+//! snippets, lines, JSON and annotations. A problem of many sites is written once.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -19,24 +18,18 @@ use super::text::{Colour, LineSnippet, help, level, renderer};
 /// Problems that at least this many sites share are written only once.
 const MANY: usize = 4;
 
-/// Maximum number of additional sites in a message for people.
+/// Maximum number of further sites in a message for people.
 const NAMED: usize = 8;
 
-/// A lint for the responses of servers.
 #[derive(Debug)]
 pub(crate) struct AnswerLint {
-    /// A permanent code, in kebab-case.
     pub(crate) code: &'static str,
-    /// The usual severity of the lint's findings.
     pub(crate) severity: Severity,
-    /// A short description of the finding.
     pub(crate) summary: &'static str,
-    /// Why a finding of this kind matters, in one paragraph.
     pub(crate) why: &'static str,
 }
 
-/// A problem with the config, the files of a site, or the responses of servers. `Display` writes
-/// problems of files on one line, for the log: `file:line:column: message; help`.
+/// For problems of files, `Display` writes one line for the log: `file:line:column: message; help`.
 #[derive(Clone, Debug, Serialize, derive_more::Display)]
 #[display(
     "{}:{}:{}: {message}{}",
@@ -44,7 +37,7 @@ pub(crate) struct AnswerLint {
     help.as_ref().map(|help| format!("; {help}")).unwrap_or_default()
 )]
 pub(crate) struct FoundProblem {
-    /// Name of the file. For a response, the requested URL before any redirect.
+    /// For a response, the requested URL before any redirect.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) file: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -57,27 +50,24 @@ pub(crate) struct FoundProblem {
     pub(super) message: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) help: Option<String>,
-    /// The page that explains the lint.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) url: Option<String>,
-    /// Names of the sites that have the problem.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     sites: Vec<String>,
-    /// Identifies the problem. The same problem of another site has the same key.
+    /// The same problem of another site has the same key.
     #[serde(skip)]
     key: String,
     /// The message for people, on one line. Used if there is no line of a file to show.
     #[serde(skip)]
     text: String,
-    /// The line with the problem, if the file is one that people write, such as a config.
+    /// Only for files that people write, such as a config.
     #[serde(skip)]
     shown: Option<ShownLine>,
-    /// The lint for responses that found the problem.
     #[serde(skip)]
     pub(super) lint: Option<&'static AnswerLint>,
 }
 
-/// The line with a problem, without secrets, and the byte range of the problem.
+/// The line without secrets, and the byte range of the problem.
 #[derive(Clone, Debug, Default)]
 struct ShownLine {
     line: String,
@@ -85,14 +75,12 @@ struct ShownLine {
 }
 
 impl AnswerLint {
-    /// Returns the URL of the lint's row in the newest documentation.
     pub(crate) fn url(&self) -> String {
         format!("https://docs.rs/robotsd/latest/robotsd/docs/answers/#{}", self.code)
     }
 }
 
 impl FoundProblem {
-    /// Creates a problem without a position.
     pub(crate) fn new(severity: Severity, text: impl Into<String>) -> Self {
         let text = text.into();
         let (message, key) = (text.clone(), text.clone());
@@ -100,8 +88,7 @@ impl FoundProblem {
         Self { file, line, column, severity, code, message, help, url, sites, key, text, shown, lint }
     }
 
-    /// Creates a problem for a byte range of `text`. If the range spans several lines, only the
-    /// first one is shown.
+    /// If the range spans several lines of `text`, only the first one is shown.
     pub(crate) fn at(severity: Severity, name: &str, text: &str, span: &Range<usize>, message: &str) -> Self {
         let start = floor(text, span.start);
         let line_start = text[..start].rfind('\n').map_or(0, |end| end + 1);
@@ -120,8 +107,7 @@ impl FoundProblem {
         }
     }
 
-    /// Creates a problem for the response of a server, with the severity of the lint. The message
-    /// may contain text from the server.
+    /// The message may contain text from the server.
     pub(crate) fn answer(lint: &'static AnswerLint, requested: &dyn fmt::Display, message: &str) -> Self {
         Self {
             file: Some(printable(requested.to_string())),
@@ -132,7 +118,6 @@ impl FoundProblem {
         }
     }
 
-    /// Creates a problem from a finding; `text` is the message for people.
     pub(crate) fn finding(file: &str, finding: &Finding, text: String) -> Self {
         Self {
             file: Some(printable(file)),
@@ -147,7 +132,7 @@ impl FoundProblem {
         }
     }
 
-    /// Returns the number of problems of each severity, in the order of [`Severity::ALL`].
+    /// Counts problems by severity, in the order of [`Severity::ALL`].
     pub(crate) fn count(problems: &[Self]) -> [usize; 3] {
         Severity::ALL.map(|severity| problems.iter().filter(|problem| problem.severity == severity).count())
     }
@@ -156,13 +141,11 @@ impl FoundProblem {
         Self { severity, ..self }
     }
 
-    /// Sets the help text with the correction.
     pub(crate) fn help(self, help: &str) -> Self {
         Self { help: Some(without_passwords(&printable(help))), ..self }
     }
 
-    /// Sets the affected site. The name of the site is removed from the key, because other sites
-    /// may have the same problem.
+    /// Removes the name of the site from the key, because other sites may have the same problem.
     pub(crate) fn of_site(self, site: &str) -> Self {
         let key = self.key.replacen(&format!("{site:?}"), "", 1);
         Self { text: format!("site {site:?}: {}", self.text), sites: vec![site.to_owned()], key, ..self }
@@ -170,7 +153,7 @@ impl FoundProblem {
 
     /// Renders the problem like a finding: with its line of the file and a caret.
     pub(crate) fn snippet(&self, colour: Colour) -> String {
-        // The message may quote the file. Quotations in the message are already escaped.
+        // The message may quote the file, in escaped form.
         let (message, help) = (printable(&self.message), self.help.as_deref().map(printable));
         let ShownLine { line, span } = self.shown.clone().unwrap_or_default();
         let snippet = LineSnippet {
@@ -188,12 +171,11 @@ impl FoundProblem {
     }
 }
 
-/// Writes each problem with its snippet to standard error.
 pub(crate) fn complain_at<'a>(problems: impl IntoIterator<Item = &'a FoundProblem>) {
     let mut out = styled_stderr();
     let colour = Colour::of(&io::stderr());
     for problem in problems {
-        // Errors are ignored, because the exit status also reports the failure.
+        // The exit status also reports the failure.
         let _ = writeln!(out, "{}\n", problem.snippet(colour));
     }
 }
@@ -209,8 +191,7 @@ pub(crate) enum ProblemFormat {
     Github,
 }
 
-/// Writes problems in the order of `problems`. A problem shared by many sites is written once, with
-/// all sites.
+/// A problem of many sites is written once, with all sites.
 pub(crate) fn write_problems(out: &mut impl Write, form: ProblemFormat, problems: Vec<FoundProblem>) -> io::Result<()> {
     let (mut first, mut groups) = (HashMap::new(), Vec::<Vec<FoundProblem>>::new());
     for problem in problems {
@@ -259,7 +240,6 @@ fn write(out: &mut impl Write, form: ProblemFormat, mut problem: FoundProblem) -
     Ok(())
 }
 
-/// Writes findings about a response, each followed by a blank line.
 pub(super) fn write_answers(out: &mut impl Write, findings: &[FoundProblem]) -> io::Result<()> {
     let colour = Colour::of(&io::stdout());
     for finding in findings {
@@ -272,7 +252,6 @@ pub(super) fn write_answers(out: &mut impl Write, findings: &[FoundProblem]) -> 
     Ok(())
 }
 
-/// Writes findings about a response, each on one line.
 pub(super) fn write_concise_answers(out: &mut impl Write, findings: &[FoundProblem]) -> io::Result<()> {
     findings.iter().try_for_each(|FoundProblem { file, severity, message, code, .. }| {
         let (url, code) = (file.as_deref().unwrap_or_default(), code.unwrap_or_default());
@@ -280,8 +259,7 @@ pub(super) fn write_concise_answers(out: &mut impl Write, findings: &[FoundProbl
     })
 }
 
-/// Writes the findings about a file as workflow commands, which GitHub shows next to the lines of a
-/// pull request.
+/// GitHub shows workflow commands next to the lines of a pull request.
 pub(super) fn github(out: &mut impl Write, checked: Checked<'_>) -> io::Result<()> {
     for finding in checked.report {
         annotation(out, &FoundProblem::finding(checked.name, finding, String::new()))?;
@@ -290,8 +268,8 @@ pub(super) fn github(out: &mut impl Write, checked: Checked<'_>) -> io::Result<(
     checked.omitted().map_or(Ok(()), |omitted| writeln!(out, "::notice file={file}::{omitted}"))
 }
 
-/// Writes a problem as a workflow command of GitHub. GitHub shows the annotation at the line of the
-/// problem. A URL has no lines, so it is written at the beginning of the message.
+/// Writes a workflow command, which GitHub shows at the line of the problem. A URL has no lines, so
+/// it is written at the beginning of the message.
 pub(super) fn annotation(out: &mut impl Write, problem: &FoundProblem) -> io::Result<()> {
     let FoundProblem { file, line, column, severity, code, message, help, url, .. } = problem;
     let (place, subject) = match (file, line.zip(*column)) {
@@ -312,13 +290,11 @@ pub(super) fn annotation(out: &mut impl Write, problem: &FoundProblem) -> io::Re
     writeln!(out, "::{command} {}::{}{}{help}{see}", properties.join(","), data(&subject), data(message))
 }
 
-/// Escapes the message of a workflow command.
 fn data(text: &str) -> String {
     text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
 }
 
-/// Escapes a property of a workflow command. Commas and colons are escaped, too, because they would
-/// end the property.
+/// Escapes a property of a workflow command. Commas and colons would end the property.
 fn property(text: &str) -> String {
     data(text).replace(':', "%3A").replace(',', "%2C")
 }

@@ -44,7 +44,7 @@ pub(crate) enum FindingFormat {
     Sarif,
 }
 
-/// Writes every finding about a file. For SARIF, adds them to the final document.
+/// For SARIF, adds the findings to the document that is written at the end.
 pub(crate) fn findings(
     out: &mut impl Write,
     form: FindingFormat,
@@ -64,7 +64,6 @@ pub(crate) fn findings(
     }
 }
 
-/// Writes findings about the responses of a server, in the same formats as [`findings`].
 pub(crate) fn answer_findings(
     out: &mut impl Write,
     form: FindingFormat,

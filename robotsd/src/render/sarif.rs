@@ -17,10 +17,10 @@ use super::printable::write_pretty_json;
 
 const SCHEMA: &str = "https://json.schemastore.org/sarif-2.1.0.json";
 
-/// Maximum number of results in one document; GitHub accepts no more.
+/// GitHub accepts no more results in one document.
 const MAX_RESULTS: usize = 25_000;
 
-/// Maximum number of edits in a fix. Larger fixes are left out.
+/// Maximum number of edits in a fix; larger fixes are left out.
 const MAX_EDITS: usize = 1_000;
 
 /// Maximum number of bytes of a line that its fingerprint covers.
@@ -32,21 +32,17 @@ const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'
 /// Bytes to percent-encode in a string that is already a URL.
 const URL: &AsciiSet = &SEGMENT.remove(b'%').remove(b':').remove(b'/').remove(b'@').remove(b'[').remove(b']');
 
-/// The findings of all files that were checked.
 #[derive(Debug, Default)]
 pub(crate) struct SarifLog {
     results: Vec<Value>,
     notifications: Vec<Value>,
-    /// The lints with findings about responses. In the document's list of rules, they follow the
-    /// lints of files.
+    /// In the document's list of rules, these lints follow the lints of files.
     answer_lints: Vec<&'static AnswerLint>,
-    /// Number of findings about responses so far, by code and URL.
     seen_answers: HashMap<(&'static str, String), usize>,
     has_failed: bool,
 }
 
 impl SarifLog {
-    /// Adds the findings about a file.
     pub(crate) fn add(&mut self, checked: Checked<'_>) {
         let uri = uri(checked.name);
         let lines: Vec<Line<'_>> = checked.robots.lines().collect();
@@ -68,7 +64,6 @@ impl SarifLog {
         }
     }
 
-    /// Adds the findings about the responses for a URL.
     pub(crate) fn add_answer(&mut self, findings: &[FoundProblem]) {
         for FoundProblem { file, severity, message: text, help, lint, .. } in findings {
             let (Some(requested), Some(lint)) = (file, lint) else { continue };
@@ -91,7 +86,6 @@ impl SarifLog {
         }
     }
 
-    /// Adds an error message about an unreadable file.
     pub(crate) fn add_unread(&mut self, name: &str, reason: &str) {
         self.has_failed = true;
         self.notify("error", reason, &uri(name));
@@ -103,7 +97,6 @@ impl SarifLog {
             .push(json!({ "level": level, "message": { "text": message(text) }, "locations": [location] }));
     }
 
-    /// Writes the document.
     pub(crate) fn write(&self, out: &mut impl Write) -> io::Result<()> {
         let mut invocation = json!({ "executionSuccessful": !self.has_failed });
         if !self.notifications.is_empty() {
@@ -180,31 +173,29 @@ fn uri_of_url(url: &str) -> String {
     utf8_percent_encode(url.split('?').next().unwrap_or(url), URL).to_string()
 }
 
-/// Returns the fingerprint of a finding. The fingerprint does not change if other lines are added
-/// or removed. `times` is the number of earlier findings with the same code and line.
+/// Returns a fingerprint that does not change if other lines are added or removed. `times` is the
+/// number of earlier findings with the same code and line.
 fn fingerprint(code: &str, line: &[u8], times: usize) -> String {
     let hash = VersionHash::of(&[code.as_bytes(), b"\n", line].concat()).to_string();
     let hash = hash.trim_start_matches("sha256:").get(..16).unwrap_or_default();
     format!("{hash}:{times}")
 }
 
-/// Reports whether the positions that this module writes are correct for programs that read SARIF.
-/// Such programs do not treat a lone CR as a line end, and count columns in characters. The file
-/// must therefore be valid UTF-8 without lone CRs.
+/// Reports whether programs that read SARIF understand the positions that this module writes. These
+/// programs do not treat a lone CR as a line end, and count columns in characters. So the file must
+/// be valid UTF-8 without lone CRs.
 fn has_places(robots: &RobotsTxt) -> bool {
     let file = robots.bytes();
     let is_lone = |at: usize| file[at] == b'\r' && file.get(at + 1) != Some(&b'\n');
     std::str::from_utf8(file).is_ok() && !(0..file.len()).any(is_lone)
 }
 
-/// Returns the SARIF object of a fix; `None` if an edit changes bytes before the first line, or if
-/// a replacement is not UTF-8.
+/// Returns `None` if an edit changes bytes before the first line, or if a replacement is not UTF-8.
 fn fix_object(robots: &RobotsTxt, lines: &[Line<'_>], uri: &str, fix: &Fix) -> Option<Value> {
     let first = lines.first().map_or(0, |line| line.range.start);
     let mut replacements = Vec::new();
     for edit in fix.edits.clone() {
         let mut replacement = json!({ "deletedRegion": region(robots, lines, edit.start..edit.end) });
-        // If the replacement is empty, `insertedContent` is omitted.
         match std::str::from_utf8(&edit.replacement).ok()? {
             "" => {}
             text => replacement["insertedContent"] = json!({ "text": text }),
@@ -219,8 +210,7 @@ fn fix_object(robots: &RobotsTxt, lines: &[Line<'_>], uri: &str, fix: &Fix) -> O
     Some(json!({ "description": { "text": text }, "artifactChanges": [change] }))
 }
 
-/// Escapes `text` so that it contains neither links nor placeholders (SARIF 2.1.0, sections 3.11.5
-/// and 3.11.6).
+/// The result contains neither links nor placeholders (SARIF 2.1.0, sections 3.11.5 and 3.11.6).
 fn message(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for char in text.chars() {
@@ -233,7 +223,7 @@ fn message(text: &str) -> String {
     escaped
 }
 
-/// Returns the region of a byte range, in lines and characters from 1; the end is exclusive.
+/// Returns the region in lines and characters from 1; the end is exclusive.
 fn region(robots: &RobotsTxt, lines: &[Line<'_>], span: Range<usize>) -> Value {
     let place = |octet: usize| {
         let at = lines.partition_point(|line| line.range.start <= octet).saturating_sub(1);

@@ -1,10 +1,10 @@
 //! Masks passwords in lines and messages about files that people write, such as the config.
 
-/// Schemes of the URLs of stores, which may contain a password.
+/// URLs of stores may contain a password.
 const STORE_SCHEMES: [&str; 2] = ["redis://", "rediss://"];
 
-/// Returns the line of a syntax error, masked from the first position where a password may begin to
-/// the end of the line: if the error is in the password, the end of the password is unknown.
+/// Masks a line with a syntax error, from the first position where a password may begin to the end
+/// of the line. The end of the password is unknown, because the error may be inside it.
 pub(super) fn without_secret(line: &str) -> String {
     let of_store = line.match_indices("store").find_map(|(at, key)| {
         let is_part = line[..at].ends_with(|before: char| before.is_alphanumeric() || matches!(before, '_' | '-'));
@@ -24,7 +24,6 @@ pub(super) fn without_secret(line: &str) -> String {
     }
 }
 
-/// Masks the passwords of URLs in `text`.
 pub(super) fn without_passwords(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut rest = text;
@@ -32,7 +31,7 @@ pub(super) fn without_passwords(text: &str) -> String {
         let (before, after) = (&rest[..at], &rest[at + 3..]);
         let is_of_scheme = |octet: char| octet.is_ascii_alphanumeric() || matches!(octet, '+' | '-' | '.' | ':' | '@');
         let scheme = before.trim_end_matches(is_of_scheme).len();
-        // A URL in quotes ends at the closing quote. Any other URL ends at whitespace.
+        // A URL in quotes ends at the closing quote, any other at whitespace.
         let quote = before[..scheme].chars().next_back().filter(|quote| matches!(quote, '"' | '\'' | '`'));
         let (url, next) = after.split_at(end_of_value(after, quote));
         shown.push_str(&before[..scheme]);
@@ -53,18 +52,17 @@ fn end_of_value(text: &str, quote: Option<char>) -> usize {
     end.unwrap_or(text.len())
 }
 
-/// Returns a URL with the given scheme, with its password masked.
 pub(crate) fn without_password(scheme: &str, url: &str) -> String {
     if scheme.contains('@') {
-        // The text before the scheme is a user name and a password.
+        // The text before `://` contains a user name and a password, not only a scheme.
         return "***".to_owned();
     }
     if let Some((login, host)) = url.rsplit_once('@') {
         let Some((user, _)) = login.split_once(':') else { return format!("{scheme}://{url}") };
         return format!("{scheme}://{user}:***@{host}");
     }
-    // The URL may be truncated before the "@". Therefore, everything after a colon is masked,
-    // except a port.
+    // If the URL was truncated before the "@", everything after a colon may be a password, except a
+    // port.
     let is_of_store = scheme.starts_with("redis");
     match url.split_once(':').filter(|_| is_of_store && !url.starts_with('[')) {
         Some((user, rest)) if !rest.bytes().take_while(|octet| *octet != b'/').all(|octet| octet.is_ascii_digit()) => {

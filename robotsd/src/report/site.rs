@@ -11,22 +11,20 @@ pub(crate) struct SiteReport {
     pub(crate) name: String,
     /// Host patterns; empty if the site serves every host.
     pub(crate) hosts: Vec<String>,
-    /// `live`, `last-good`, `gated` or `none`. `none` means that nothing is enforced.
+    /// `live`, `last-good`, `gated`, or `none` if nothing is enforced.
     pub(crate) state: String,
-    /// Path or URL that the live robots.txt came from.
     pub(crate) origin: String,
     pub(crate) mode: String,
-    /// Exceptions from the mode, in the order of the config. The last exception that matches a
-    /// request counts.
+    /// Exceptions from the mode, in the order of the config; the last matching exception counts for
+    /// a request.
     pub(crate) overrides: Vec<OverrideReport>,
-    /// `off` if the kill switch of the site or of all sites is off, otherwise `on`.
+    /// `off` if the kill switch of the site or the one for all sites is off, otherwise `on`.
     pub(crate) enforcement: String,
     /// State of the site's own kill switch: `on` or `off`.
     pub(crate) switch: String,
     /// Reason why the site's kill switch counts as `off` although nobody has turned it off.
     pub(crate) switch_problem: Option<String>,
     pub(crate) hash: Option<String>,
-    /// Time when the live version went live.
     pub(crate) since: Option<String>,
     pub(crate) age_seconds: Option<u64>,
     pub(crate) findings: Findings,
@@ -41,31 +39,26 @@ pub(crate) struct SiteReport {
     pub(crate) reloads: Vec<ReloadCount>,
     /// The version that must be accepted before it goes live.
     pub(crate) pending: Option<PendingReport>,
-    /// The operator's decision (`accept` or `rollback`) that made the live version live, if there
-    /// was one.
+    /// The `accept` or `rollback` that made the live version live, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) decided: Option<RecordedReload>,
-    /// Hash of the version that a rollback would restore; `None` if there is none.
     pub(crate) before: Option<String>,
     /// End of the grace period, during which new rules are only observed.
     pub(crate) grace_end: Option<String>,
-    /// Number of rules that are only observed until `grace_end`.
     #[serde(default)]
     pub(crate) grace_rules: usize,
     /// Number of requests that were allowed because an internal error prevented a decision.
     pub(crate) faults: u64,
-    /// Number of internal errors while a decision was logged. These decisions took effect.
+    /// Number of internal errors while a decision was logged; these decisions took effect.
     pub(crate) callback_faults: u64,
-    /// Pages that the gate watches, by their origin. `None` if there is no gate, or if the site has
-    /// one robots.txt per host.
+    /// Lists of pages that the gate watches, such as the pages of the sitemaps. `None` if there is
+    /// no gate, or if the site has one robots.txt per host.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) watched_pages: Option<Vec<WatchedPagesReport>>,
     /// Problems with the files that the gate reads, with file system events, with the state
     /// directory, or with upstreams.
     pub(crate) problems: Vec<String>,
-    /// How the robots.txt is fetched; `None` if it is not fetched.
     pub(crate) fetch: Option<FetchReport>,
-    /// The lists that are appended to the robots.txt, in order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) append: Vec<AppendReport>,
     /// The requests that are sent when a version goes live.
@@ -77,12 +70,11 @@ pub(crate) struct SiteReport {
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct WatchedPagesReport {
-    /// Description of the pages, such as `of the sitemaps`, to be printed after the word "pages".
+    /// Description that is printed after the word "pages", such as `of the sitemaps`.
     pub(crate) of: String,
     pub(crate) count: u64,
 }
 
-/// A list that is appended to a robots.txt.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct AppendReport {
     /// Title of the list in the comments of the served file.
@@ -90,16 +82,15 @@ pub(crate) struct AppendReport {
     /// Path or URL of the list.
     pub(crate) source: String,
     /// `appended`: the list is in the newest version, which may be pending. `last-good`: the list
-    /// cannot be read now, so its last good copy is appended. `missing`: the list has not been read
+    /// cannot be read, so its last good copy is appended. `missing`: the list has not been read
     /// since the start, and there is no copy.
     pub(crate) state: String,
     pub(crate) hash: Option<String>,
     pub(crate) problem: Option<String>,
-    /// Describes the rules of the list that are left out because no crawler obeys them.
+    /// The rules of the list that are left out because no crawler obeys them.
     pub(crate) left_out: Option<String>,
 }
 
-/// A hook, and the state of its last request.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct PublishHookReport {
     /// Scheme and host of the receiver.
@@ -114,7 +105,7 @@ pub(crate) struct PublishHookReport {
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct OverrideReport {
-    /// Scope of the exception: `agent "gptbot"`, `category "ai-training"` or `pattern "/private/"`.
+    /// `agent "gptbot"`, `category "ai-training"` or `pattern "/private/"`.
     pub(crate) of: String,
     pub(crate) mode: String,
     pub(crate) until: Option<String>,
@@ -131,7 +122,6 @@ pub(crate) struct FetchReport {
     pub(crate) failures: u32,
     /// Time until which the live version stays in force although the source no longer contains it.
     pub(crate) held_until: Option<String>,
-    /// Time of the next fetch.
     pub(crate) next: String,
 }
 
@@ -146,19 +136,18 @@ pub(crate) struct ReloadCount {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct PendingReport {
     pub(crate) hash: String,
-    /// Path or URL that the pending version came from.
+    /// Path or URL of the pending version.
     pub(crate) origin: String,
     pub(crate) since: String,
     pub(crate) objections: Vec<String>,
     /// Effect of the pending version on crawlers, in one sentence.
     pub(crate) effect: Option<String>,
-    /// Describes the content of the source and its effect, if the source no longer contains the
-    /// pending version.
+    /// If the source no longer contains the pending version: the version that it contains now, and
+    /// the effect of that version on crawlers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) instead: Option<String>,
 }
 
-/// Number of findings in the live version, for each severity.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Findings {
@@ -168,7 +157,6 @@ pub(crate) struct Findings {
 }
 
 impl Findings {
-    /// Creates the counts by calling `count` for each severity.
     pub(crate) fn of(count: impl Fn(Severity) -> usize) -> Self {
         Self { errors: count(Severity::Error), warnings: count(Severity::Warning), notes: count(Severity::Note) }
     }
@@ -176,9 +164,8 @@ impl Findings {
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct LastReload {
-    /// Time of the reload.
     pub(crate) when: Option<String>,
-    /// Cause: `start`, `config`, `new-file`, `event`, `poll`, `request` and so on.
+    /// One of `start`, `config`, `new-file`, `event`, `poll`, `request` and others.
     pub(crate) cause: String,
     /// `published`, `unchanged`, `kept` (the new file was rejected) or `gated` (the new file is
     /// held until an operator accepts it).
@@ -198,10 +185,8 @@ pub(crate) struct ListenerReport {
     pub(crate) socket: String,
 }
 
-/// Traffic of all listeners since the process started.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct TrafficReport {
-    /// Client connections that are open now.
     pub(crate) open_connections: usize,
     pub(crate) accepted_connections: u64,
     /// Responses by status class: `1xx` to `5xx`.
@@ -209,28 +194,26 @@ pub(crate) struct TrafficReport {
     /// Number of requests that ended without a response because the client or robotsd closed the
     /// connection.
     pub(crate) unanswered: u64,
-    /// Connection errors by kind, for kinds that occurred. The kinds have the same names as in the
-    /// event `problem`.
+    /// Connection errors by kind. Only kinds that occurred are listed. The kinds have the names of
+    /// the event `problem`.
     pub(crate) connection_errors: Vec<KindCount>,
-    /// Traffic of each site in the config.
     pub(crate) sites: Vec<SiteTraffic>,
 }
 
-/// Number of occurrences of one kind.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct KindCount {
     pub(crate) kind: String,
     pub(crate) count: u64,
 }
 
-/// Requests and upstreams of a site. A site with one robots.txt per host counts as one site here.
+/// A site with one robots.txt per host counts as one site here.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct SiteTraffic {
     pub(crate) name: String,
     pub(crate) requests: RequestsReport,
     pub(crate) upstreams: Vec<UpstreamReport>,
-    /// Requests that got no response from an upstream, by kind, for kinds that occurred since the
-    /// upstreams were configured. The kinds have the same names as in the event `upstream`.
+    /// Requests that got no response from an upstream since the upstreams were configured. Only
+    /// kinds that occurred are listed. The kinds have the names of the event `upstream`.
     pub(crate) failures: Vec<KindCount>,
 }
 
@@ -245,7 +228,6 @@ pub(crate) fn is_of(site: &str, name: &str) -> bool {
 #[serde(default)]
 pub(crate) struct RequestsReport {
     pub(crate) total: u64,
-    /// Number of requests for `/robots.txt`.
     pub(crate) robots_txt: u64,
     /// Number of requests that robots.txt does not disallow.
     pub(crate) allowed: u64,
@@ -265,14 +247,11 @@ pub(crate) struct UpstreamReport {
     pub(crate) server: String,
     /// `up`, `out`, or `unresolved`.
     pub(crate) state: String,
-    /// Number of open connections to the server.
     pub(crate) connections: usize,
-    /// Time since which the server has been `out` or `unresolved`.
     pub(crate) since: Option<String>,
     /// Kind of the last failure: `connect`, `connect-timeout`, `tls`, `broken` (the connection
     /// failed before a response) or `no-address`.
     pub(crate) check: Option<String>,
-    /// Error message of the last failure.
     pub(crate) why: Option<String>,
     /// Number of seconds until the server gets a request again.
     pub(crate) again_seconds: Option<u64>,

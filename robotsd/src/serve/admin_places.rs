@@ -1,5 +1,5 @@
-//! Opens the listening addresses and sockets of the admin interface. The addresses and sockets are
-//! fixed when the process starts. A new config changes only who may use them.
+//! Opens the listening addresses and sockets of the admin interface. They are fixed when the
+//! process starts. A new config changes only who may use them.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -18,21 +18,19 @@ use crate::config::{AdminListenerConfig, AdminPlace, AdminSettings, ListenerConf
 use crate::edge::LiveCertificates;
 use crate::log::{Log, LogEvent, LogLevel};
 
-/// The open sockets of the admin interface. They close when this value is dropped.
+/// The sockets close when this value is dropped.
 #[derive(Debug)]
 pub(super) struct AdminPlaces {
     state: Arc<ServerState>,
     log: Log,
     socket: Option<CommandSocket>,
     addresses: Vec<AddressPlace>,
-    /// One entry per socket. Empty while the process does not accept connections, because another
-    /// process may be about to accept them.
+    /// One entry per socket; empty during a pause, while another process may be about to accept
+    /// connections.
     accepting: Vec<Accepting>,
-    /// The address that commands use. The place files contain this address, so that commands can
-    /// find it (see [`leave_place`](Self::leave_place)).
+    /// The address that commands find in the place files (see [`leave_place`](Self::leave_place)).
     commands: Option<AdminPlace>,
     files: Vec<PlaceFile>,
-    /// The files that may contain the local token.
     token_files: Vec<PathBuf>,
     /// Slots of the connections that were accepted before the process paused.
     left: Vec<Arc<ConnectionSlots>>,
@@ -46,8 +44,8 @@ struct AddressPlace {
     socket: AddressSocket,
 }
 
-/// Accepts connections on a listener until this value is dropped. Connections without a complete
-/// request are then closed.
+/// Accepts connections until this value is dropped. Connections without a complete request are then
+/// closed.
 #[derive(Debug)]
 struct Accepting {
     slots: Arc<ConnectionSlots>,
@@ -55,7 +53,6 @@ struct Accepting {
 }
 
 impl AdminPlaces {
-    /// Creates the admin interface. No socket is open yet.
     pub(super) fn new(state: &Arc<ServerState>, log: &Log) -> Self {
         Self {
             state: Arc::clone(state),
@@ -71,8 +68,8 @@ impl AdminPlaces {
         }
     }
 
-    /// Opens the sockets that the settings name. If a socket accepts the local token, the token
-    /// will be written to the first writable file of `token_files`.
+    /// If a socket accepts the local token, the token will be written to the first writable file of
+    /// `token_files`.
     pub(super) fn open(
         &mut self,
         settings: &AdminSettings,
@@ -112,15 +109,14 @@ impl AdminPlaces {
         Ok(())
     }
 
-    /// Creates a listener for each socket.
     fn listeners(&self) -> Vec<Result<OpenListener, String>> {
         let rights = self.state.rights.load();
         let of_address = |place: &AddressPlace| place.socket.listen(&self.hosts, &place.config, &rights);
         self.addresses.iter().map(of_address).chain(self.socket.iter().map(CommandSocket::listen)).collect()
     }
 
-    /// Reads the local token from one of these files, or creates a token. The state directory must
-    /// be open. Blocks.
+    /// Creates the local token if none of these files contains it. The state directory must be
+    /// open. Blocks.
     pub(super) fn keep_token(&mut self, files: &[PathBuf]) {
         let rights = self.state.rights.load_full();
         let (Some(_), Some(preferred)) = (&rights.local, files.first()) else { return };
@@ -130,7 +126,7 @@ impl AdminPlaces {
                 replaced.into_iter().for_each(warn);
                 let file = files[0].clone();
                 // The first file may be unwritable, for example because there is no runtime folder.
-                // In that case, commands look for the token in the state directory.
+                // Commands then look for the token in the state directory.
                 if file != *preferred {
                     warn(format!(
                         "{failures}; therefore, the token for changes is stored in {file}",
@@ -150,8 +146,7 @@ impl AdminPlaces {
         self.state.rights.store(Arc::new(rights));
     }
 
-    /// Writes the place files. From these files, commands learn the address of the process that
-    /// uses the config at this path.
+    /// Commands read the place files to find the process that uses the config at this path.
     ///
     /// # Errors
     ///
@@ -160,16 +155,18 @@ impl AdminPlaces {
         if let Some(place) = &self.commands {
             let access = CommandAccess { place, tokens: &self.token_files, addresses: self.addresses() };
             let left = PlaceFile::leave(&access, config, state.map(StateDir::path));
+            // Commands read the path of a socket from the config, too.
+            let config = if matches!(place, AdminPlace::Socket(_)) { "--config, " } else { "" };
             let only = |why| {
-                format!("{why}; therefore, commands find this process only with --admin {place} or ROBOTSD_ADMIN")
+                let ways = format!("{config}--admin {place} or ROBOTSD_ADMIN");
+                format!("{why}; therefore, commands find this process only with {ways}")
             };
             self.files = left.map_err(only)?;
         }
         Ok(())
     }
 
-    /// Applies the tokens and users of a new config. If the config disables the interface, it stays
-    /// open until the next start.
+    /// If a new config disables the interface, the interface stays open until the next start.
     pub(super) fn follow(&self, settings: Option<&AdminSettings>) {
         let Some(settings) = settings else { return };
         let mut rights = settings.rights.with_local(self.state.rights.load().local.clone());
@@ -186,25 +183,21 @@ impl AdminPlaces {
         self.state.rights.store(Arc::new(rights));
     }
 
-    /// Returns the certificates of these listeners and of the admin interface.
     pub(super) fn certificates_beside(&self, listeners: &[ListenerConfig]) -> Vec<LiveCertificates> {
         let own = self.addresses.iter().map(|place| &place.config.certificates);
         listeners.iter().map(|listener| &listener.certificates).chain(own).flatten().cloned().collect()
     }
 
-    /// Returns the open addresses.
     pub(super) fn addresses(&self) -> Vec<SocketAddr> {
         self.addresses.iter().map(|place| place.socket.address()).collect()
     }
 
-    /// Stops accepting connections. Requests that were already received are still answered. The
-    /// sockets stay open: new connections wait until this process, or another process with the same
-    /// sockets, accepts them.
+    /// Requests that were already received are still answered. The sockets stay open: new
+    /// connections wait until this process, or another process with the same sockets, accepts them.
     pub(super) fn pause(&mut self) {
         self.left.extend(self.accepting.drain(..).map(|accepting| Arc::clone(&accepting.slots)));
     }
 
-    /// Accepts connections again after a pause.
     pub(super) fn resume(&mut self) {
         if !self.accepting.is_empty() {
             return;
@@ -219,15 +212,13 @@ impl AdminPlaces {
         self.left.clear();
     }
 
-    /// Waits until the requests that were received before the pause are answered.
     pub(super) async fn answered(&self) {
         while !self.left.iter().all(|slots| slots.is_empty()) {
             tokio::time::sleep(std::time::Duration::from_millis(5)).await;
         }
     }
 
-    /// Closes the sockets, because another process has taken over. Requests that were already
-    /// received are still answered.
+    /// Requests that were already received are still answered.
     pub(super) fn leave(&mut self) {
         self.pause();
         self.socket = None;
@@ -235,12 +226,11 @@ impl AdminPlaces {
         self.files.clear();
     }
 
-    /// Removes the socket's file, because the process ends without a successor.
+    /// Must be called only if the process ends without a successor.
     pub(super) fn remove_socket_file(&self) {
         self.socket.iter().for_each(CommandSocket::remove_file);
     }
 
-    /// Returns a duplicate of each open socket, with the purpose of the socket.
     pub(super) fn sockets(&self) -> std::io::Result<HandedSockets> {
         let mut sockets = Vec::new();
         if let Some(socket) = &self.socket {

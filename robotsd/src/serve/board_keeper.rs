@@ -1,5 +1,6 @@
-//! Keeps the board up to date. It collects the counts of the workers every second, and writes them
-//! on a blocking thread every minute. After a failed write, it tries again after half a minute.
+//! Keeps the [board](crate::board) up to date. The counts of the workers are collected every
+//! second, and written on a blocking thread every minute. A failed write is repeated after half a
+//! minute.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,28 +14,25 @@ use crate::config::Config;
 use crate::log::{Log, LogEvent, LogLevel};
 use crate::sites::Sites;
 
-/// Interval between two collections of counts.
 const TICK: Duration = Duration::from_secs(1);
 
 /// Maximum time that shutdown waits for the last write, because a file system may hang.
 const LAST: Duration = Duration::from_secs(5);
 
-/// The board, the timer for its counts, and the write in progress.
 pub(super) struct BoardKeeper {
     pub(super) board: Arc<Board>,
     pub(super) ticks: Interval,
-    /// Whether the board must be written.
     is_due: bool,
     writing: Option<JoinHandle<Result<(), String>>>,
-    /// The problem that was logged last. It is not logged again while the problem lasts.
+    /// The last logged problem, which is not logged again while it lasts.
     problem: Option<String>,
     log: Log,
 }
 
 impl BoardKeeper {
-    /// Creates the board; `None` if the config disables it. The files of the board are in the state
-    /// directory, if there is one. The sites are added immediately, so that they appear on the
-    /// board before the first tick.
+    /// Returns `None` if the config disables the board. The files are in the state directory, if
+    /// there is one. The sites are added immediately, so that they appear on the board before the
+    /// first tick.
     pub(super) fn new(config: &Config, sites: &Sites, log: &Log) -> Option<Self> {
         let folder: Option<PathBuf> = sites.state.directory.as_ref().map(|state| state.path().to_owned());
         let now = seconds(SystemTime::now());
@@ -43,16 +41,14 @@ impl BoardKeeper {
         Some(Self { board, ticks: ticks(TICK), is_due, writing: None, problem: None, log: log.clone() })
     }
 
-    /// Collects the counts. If the board must be written, starts a write, but does not wait for its
-    /// end.
+    /// If the board must be written, starts a write, but does not wait for its end.
     pub(super) async fn tick(&mut self, sites: &Sites) {
         let now = seconds(SystemTime::now());
         self.is_due |= self.board.add(now, sites.board_moments(now));
         if let Some(writing) = self.writing.take_if(|writing| writing.is_finished()) {
             self.report(writing.await.unwrap_or_else(|error| Err(format!("the board could not be written: {error}"))));
         }
-        // No write is started while the previous write is in progress, even if the previous write
-        // hangs.
+        // No write is started while the previous one is in progress, because that one may hang.
         if self.is_due && self.writing.is_none() {
             self.is_due = false;
             let board = Arc::clone(&self.board);
@@ -60,9 +56,8 @@ impl BoardKeeper {
         }
     }
 
-    /// Writes the current counts before another process takes over. Later counts of this process
-    /// are added to the counts of the other process at the next write, because each write reads the
-    /// files again.
+    /// Requests that this process counts later are not lost: before each write, the board reads its
+    /// files again, and adds its counts to those of the other process.
     pub(super) fn hand_over(&mut self, sites: &Sites) -> impl Future<Output = Result<(), String>> + Send + 'static {
         let now = seconds(SystemTime::now());
         self.board.add(now, sites.board_moments(now));
@@ -76,9 +71,8 @@ impl BoardKeeper {
         }
     }
 
-    /// Writes the last counts at the end of the process.
     pub(super) async fn finish(mut self, sites: &Sites) {
-        // After this call, a write in progress stops at the end of its current file.
+        // A write in progress now stops at the end of its current file.
         self.board.end();
         let written = timeout(LAST, self.hand_over(sites)).await;
         self.report(written.unwrap_or_else(|_| Err("the counts of the board could not be written in time".to_owned())));
@@ -96,14 +90,14 @@ impl BoardKeeper {
     }
 }
 
-/// Returns a timer. After a late tick, the time to the next tick is still at least `every`.
+/// After a late tick, the time to the next tick is still at least `every`.
 pub(super) fn ticks(every: Duration) -> Interval {
     let mut ticks = interval(every);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     ticks
 }
 
-/// Waits for the next tick. Without a timer, waits forever.
+/// Without a timer, waits forever.
 pub(super) async fn next_tick(ticks: Option<&mut Interval>) {
     match ticks {
         Some(ticks) => drop(ticks.tick().await),

@@ -1,5 +1,5 @@
-//! Runs the loop of the control thread. It handles signals, requests for a reload or upgrade,
-//! changes of watched files, and timers.
+//! The loop of the control thread: handles signals, requests for a reload or upgrade, changes of
+//! watched files, and timers.
 //!
 //! The loop never waits for a file: files are read on blocking threads, which send their results to
 //! the loop.
@@ -25,20 +25,19 @@ const FLUSH: Duration = Duration::from_secs(5);
 /// Maximum time that shutdown waits for responses of the admin interface to reach their clients.
 const ANSWERED: Duration = Duration::from_secs(1);
 
-/// Maximum time that shutdown waits until the heartbeat is removed from the fleet's store. If the
+/// Maximum time that shutdown waits for the removal of the heartbeat from the fleet's store. If the
 /// heartbeat stays there, the replica is reported as missing for a day.
 const LEFT: Duration = Duration::from_secs(5);
 
-/// Interval between checks whether a site's pages must be read again.
+/// Interval between checks for sites whose pages must be read again.
 const PAGES: Duration = Duration::from_secs(2);
 
-/// Interval between two collections of notices.
+/// Interval between checks for notices to send to the hooks in `[[notify]]`.
 const NOTICES: Duration = Duration::from_secs(2);
 
 /// Interval between checks whether the state directory is writable.
 const STATE: Duration = Duration::from_secs(10);
 
-/// State of the control thread while the process serves.
 pub(super) struct ControlLoop<'a> {
     // Must be dropped first: when the process ends, the event loops end, and the watchdog must not
     // report their end.
@@ -53,18 +52,13 @@ pub(super) struct ControlLoop<'a> {
     access: Option<&'a AccessLog>,
     heartbeat: Option<Interval>,
     board: Option<BoardKeeper>,
-    /// Timer for checking whether gates need their pages read again.
     pages: Interval,
     reading_pages: Option<AbortHandle>,
     state: Interval,
-    /// Timer for collecting notices.
     notices: Interval,
     notifying: Option<AbortHandle>,
-    /// Tasks that end with the control loop.
     background: JoinSet<()>,
-    /// Whether a signal to stop has been received.
     is_stopped: bool,
-    /// Whether all listeners and connections are closed.
     is_drained: bool,
 }
 
@@ -103,8 +97,8 @@ impl<'a> ControlLoop<'a> {
         }
     }
 
-    /// Runs until the process must end. After a signal to stop, the process ends when all
-    /// connections are closed, or at a second signal to stop.
+    /// After a signal to stop, runs until all connections are closed, or until a second signal to
+    /// stop.
     pub(super) async fn run(mut self) -> Result<(), String> {
         let outcome = self.serve().await;
         self.upgrade.finish().await;
@@ -113,8 +107,7 @@ impl<'a> ControlLoop<'a> {
         }
         self.active.sites.finish_hooks().await;
         self.active.state.audit.finish().await;
-        // After an upgrade, the heartbeat must not be removed: the new process has the same name,
-        // so the heartbeat now belongs to the new process.
+        // After an upgrade, the heartbeat belongs to the new process, which has the same name.
         if let Some(fleet) = self.active.sites.state.fleet.as_ref().filter(|_| self.upgrade.successor.is_none()) {
             let _ = timeout(LEFT, fleet.leave()).await;
         }
@@ -157,8 +150,7 @@ impl<'a> ControlLoop<'a> {
                 },
                 Some(waiter) = self.requests.upgrades.recv() => self.upgrade.begin(&self.active, Some(waiter)),
                 step = self.upgrade.next() => self.step_of_upgrade(step),
-                // No config is read while the process drains. Dropping the waiter makes its request
-                // fail.
+                // A draining process reads no config; dropping the waiter makes its request fail.
                 Some(waiter) = self.requests.reloads.recv() => {
                     self.reopen_log();
                     if !self.upgrade.puts_reload_off() && is_serving {
@@ -209,13 +201,11 @@ impl<'a> ControlLoop<'a> {
         }
     }
 
-    /// Reopens the access log, because a log rotation may have moved its file.
+    /// A log rotation may have moved the file of the access log.
     fn reopen_log(&self) {
         self.access.iter().for_each(|access| access.reopen());
     }
 
-    /// Starts to read the config, the robots.txt files and the certificates again, on other
-    /// threads.
     fn reload(&mut self) {
         self.reopen_log();
         if self.upgrade.puts_reload_off() || self.active.state.phase() == Phase::Draining {
@@ -226,7 +216,6 @@ impl<'a> ControlLoop<'a> {
         self.background.spawn(reload(Arc::clone(&self.active.state), self.supervisor.clone()));
     }
 
-    /// Starts to read the pages that gates need, unless a read is in progress.
     fn refresh_pages(&mut self) {
         let is_over = self.reading_pages.as_ref().is_none_or(AbortHandle::is_finished);
         if is_over && self.active.state.phase() == Phase::Serving {
@@ -235,7 +224,7 @@ impl<'a> ControlLoop<'a> {
         }
     }
 
-    /// Sends notices to the hooks in `[[notify]]`. This reads files, so it runs on another thread.
+    /// Sends notices on another thread, because files must be read.
     fn notify(&mut self) {
         let (sites, state) = (Arc::clone(&self.active.sites), Arc::clone(&self.active.state));
         if !self.active.config.notify.is_empty() && self.notifying.as_ref().is_none_or(AbortHandle::is_finished) {
@@ -255,7 +244,7 @@ impl<'a> ControlLoop<'a> {
         }
     }
 
-    /// Closes the listeners. Requests in progress may finish.
+    /// Requests in progress may finish.
     fn drain(&mut self) {
         const DRAINING: &str = "robotsd accepts no new connections, and finishes the requests in progress";
         self.active.log.say(LogEvent::Stopping, DRAINING);
@@ -281,7 +270,7 @@ impl<'a> ControlLoop<'a> {
     }
 }
 
-/// Writes the state directory when dropped, so that the directory is written even after an error.
+/// Writes the state directory when dropped, so that it is written even after an error.
 struct FlushOnDrop {
     state: Option<StateDir>,
     log: Log,
@@ -299,13 +288,14 @@ impl Drop for FlushOnDrop {
     }
 }
 
-/// Reads everything again, and notifies the supervisor when the reload begins and ends.
+/// Notifies the supervisor when the reload begins and ends.
 async fn reload(state: Arc<ServerState>, supervisor: Supervisor) {
     supervisor.reloading();
-    // The outcome has already been logged. From now on, the sites of the new config are served.
+    // `reconfigure` has already logged the outcome. From now on, the sites of the new config are
+    // served.
     let _ = state.reconfigure().await;
     let Some(serving) = state.serving() else { return };
-    // The result is ignored, because the only possible error is an unknown site name.
+    // The only possible error is an unknown site name.
     let _ = serving.sites.reload(None).await;
     if let Some(serving) = state.serving().filter(|_| state.phase() == Phase::Serving) {
         supervisor.ready(&serving.summary());

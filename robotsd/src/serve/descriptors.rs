@@ -1,8 +1,8 @@
 //! Determines how many connections the process can have with its file descriptors.
 //!
 //! A process without free descriptors cannot accept connections, connect to an upstream or read a
-//! robots.txt. Therefore, the limit of open files also limits the number of connections, even if
-//! the config allows more.
+//! robots.txt. So the limit of open files also limits the number of connections, even if the config
+//! allows more.
 
 use crate::admin;
 use crate::config::{self, Config};
@@ -14,33 +14,27 @@ const A_CONNECTION: u64 = 2;
 /// robots.txt files again.
 const SPARE: u64 = 32;
 
-/// At most one in this many free descriptors is reserved for idle connections to upstreams. These
+/// At most one eighth of the free descriptors is reserved for idle upstream connections. These
 /// connections are rarely all open at the same time.
 const IDLE_SHARE: u64 = 8;
 
-/// Minimum number of connections. If fewer are possible, the process does not start.
+/// Minimum number of connections: if fewer are possible, the process does not start.
 const MIN_CONNECTIONS: u64 = 4;
 
-/// Limit and current number of the process's open file descriptors.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Descriptors {
-    /// Limit of open files; `None` if it is unknown.
     limit: Option<u64>,
     /// Number of descriptors in use after the sites and listeners were opened.
     used: u64,
 }
 
-/// Maximum number of connections, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ConnectionBound {
     pub(super) connections: usize,
-    /// Reason for the number, for the log.
     pub(super) reason: String,
-    /// Whether there are not enough descriptors for the configured number of connections.
     pub(super) is_short: bool,
 }
 
-/// Raises the limit of open files to the maximum that the system allows.
 pub(super) fn raise() -> Result<(), String> {
     rlimit::increase_nofile_limit(u64::MAX)
         .map(drop)
@@ -48,28 +42,25 @@ pub(super) fn raise() -> Result<(), String> {
 }
 
 impl Descriptors {
-    /// Counts the currently open descriptors.
     pub(super) fn count() -> Self {
         let limit = rlimit::Resource::NOFILE.get_soft().ok();
         let open = std::fs::read_dir("/proc/self/fd").or_else(|_| std::fs::read_dir("/dev/fd"));
         Self { limit, used: open.map_or(0, |open| open.count() as u64) }
     }
 
-    /// Returns the maximum number of connections for a config and the available descriptors.
     pub(super) fn bound(self, config: &Config) -> Result<ConnectionBound, String> {
         let is_proxied = |site: &&config::SiteConfig| matches!(site.backend, Some(config::Backend::Upstreams(..)));
         let proxied = config.sites.iter().filter(is_proxied).count();
         let idle = proxied.saturating_mul(config.upstream.idle_connections);
-        // Descriptors are reserved for the admin interface. Otherwise, clients of the sites could
-        // use all descriptors.
+        // Otherwise, clients of the sites could use all descriptors.
         let further = config.admin.as_ref().map_or(0, |admin| admin.listeners.len());
         let admin = admin::most_connections(1 + further) as u64;
         self.connections(config.connections, config.edge.connections, idle, admin)
     }
 
-    /// Returns the configured number of connections, or `usual` if none is configured. Returns a
-    /// smaller number if there are not enough descriptors. Descriptors for `idle` upstream
-    /// connections and for `admin` connections to the admin interface are reserved.
+    /// Returns `configured`, or else `usual`. Returns a smaller number if there are not enough
+    /// descriptors. Descriptors for `idle` upstream connections and for `admin` connections to the
+    /// admin interface are reserved.
     fn connections(
         self,
         configured: Option<usize>,

@@ -1,7 +1,7 @@
 //! Reads a config and opens everything that is new in it, on a blocking thread.
 //!
 //! A preparation never returns to an earlier stage. It can be abandoned until it begins to apply
-//! settings; its bound sockets are then closed. After it has begun to apply settings, it is always
+//! settings; its bound sockets are then closed. Once it has begun to apply settings, it is always
 //! completed, so that all sites have the settings of the same config.
 
 use std::num::NonZeroUsize;
@@ -19,18 +19,16 @@ use super::watched_files::WatchedFiles;
 use crate::config::{Config, ConfigError, ConfigFile, RobotsSource, SettingChange, setting_changes};
 use crate::sites::{Renewal, Sites};
 
-/// Time that a file must stay unchanged before it is read, because a reload may be requested while
-/// a file is being written.
+/// A file must stay unchanged for this time before it is read, because a reload may be requested
+/// while a file is being written.
 const QUIET: Duration = Duration::from_millis(400);
 
-/// Maximum time to wait for files that keep changing.
 const MAX_WAIT: Duration = Duration::from_secs(2);
 
-/// A usable config. Its new listeners are bound and its new sources are open.
+/// A config whose new listeners are bound and whose new sources are open.
 #[derive(Debug)]
 pub(super) struct PreparedConfig {
     pub(super) config: Arc<Config>,
-    /// Files of the config that were not watched before, with their new watches.
     pub(super) watched: Vec<(PathBuf, Watched)>,
     pub(super) plan: ListenerPlan,
     pub(super) renewal: Renewal,
@@ -38,7 +36,6 @@ pub(super) struct PreparedConfig {
     pub(super) changes: Vec<SettingChange>,
 }
 
-/// A config that cannot be used.
 #[derive(Debug)]
 pub(super) struct RejectedConfig {
     pub(super) why: String,
@@ -46,11 +43,10 @@ pub(super) struct RejectedConfig {
     pub(super) changes: Option<Vec<SettingChange>>,
 }
 
-/// Result of a preparation.
 type Prepared = Result<PreparedConfig, RejectedConfig>;
 
 /// A config that is being prepared on a thread. Dropping this value abandons the preparation. The
-/// thread of the preparation then changes nothing, but may still wait for a hanging file system.
+/// thread then changes nothing, but may still wait for a hanging file system.
 #[derive(Debug)]
 pub(super) struct Preparation {
     thread: JoinHandle<Prepared>,
@@ -58,18 +54,17 @@ pub(super) struct Preparation {
     stage: Stage,
 }
 
-/// Progress of a preparation, shared by its thread and the control thread. The lock is held only
-/// briefly, or while sockets are bound.
+/// The preparation's thread and the control thread share this value. The lock is held only briefly,
+/// or while sockets are bound.
 #[derive(Clone, Debug, Default)]
 struct Stage(Arc<Mutex<StageState>>);
 
 #[derive(Debug, Default)]
 enum StageState {
-    /// The config file has not been opened yet.
     #[default]
     Waiting,
     Reading,
-    /// The sockets of new listeners are bound, and the sites are being opened.
+    /// Sockets of new listeners are bound, and the sites are being opened.
     Bound(ListenerPlan),
     /// Settings are being applied to sites that are served.
     Applying,
@@ -77,8 +72,8 @@ enum StageState {
 }
 
 impl Preparation {
-    /// Waits until the config file and its included files have not changed for [`QUIET`], and then
-    /// starts to read them. `before` is the served config.
+    /// Before the thread reads files, it waits until the config file and its included files have
+    /// not changed for [`QUIET`]. `before` is the served config.
     pub(super) fn begin(
         path: PathBuf,
         before: Arc<Config>,
@@ -119,14 +114,13 @@ impl Preparation {
         Self { thread: spawn_blocking(move || work(&of_thread)), began: Instant::now(), stage }
     }
 
-    /// Reports whether the config file has already been opened. If so, later changes of the file
-    /// may be missing from the preparation.
+    /// If the config file has already been opened, the preparation may miss later changes of the
+    /// file.
     pub(super) fn is_reading(&self) -> bool {
         !matches!(*self.stage.0.lock(), StageState::Waiting)
     }
 
-    /// Waits for the end of the preparation. Returns `None` if this took longer than `limit` and
-    /// the preparation was abandoned.
+    /// Returns `None` if the preparation took longer than `limit` and was abandoned.
     pub(super) async fn end_within(&mut self, limit: Option<Duration>) -> Option<Prepared> {
         let stage = self.stage.clone();
         let late = async {
@@ -134,8 +128,8 @@ impl Preparation {
                 Some(limit) => sleep_until(self.began + limit).await,
                 None => std::future::pending().await,
             }
-            // If the preparation cannot be abandoned, settings are already being applied. The
-            // preparation does not read files any more, so it ends soon.
+            // Settings are already being applied, so the preparation ends soon: it does not read
+            // files any more.
             if !stage.abandon() {
                 std::future::pending().await
             }
@@ -158,8 +152,8 @@ impl Drop for Preparation {
 }
 
 impl Stage {
-    /// Enters the stage `Reading`. Returns an error if the preparation was abandoned, which can
-    /// happen if a file hangs and a newer preparation begins.
+    /// Returns an error if the preparation was abandoned, which can happen if reading a file hangs
+    /// and a newer preparation begins.
     fn read(&self) -> Result<(), String> {
         self.enter(|| Ok(StageState::Reading)).map(drop)
     }
@@ -168,8 +162,7 @@ impl Stage {
         self.enter(|| plan().map(StageState::Bound)).map(drop)
     }
 
-    /// Enters the stage `Applying`, and returns the plan with the bound sockets. After this, the
-    /// preparation cannot be abandoned.
+    /// Returns the plan with the bound sockets. From now on, the preparation cannot be abandoned.
     fn apply(&self) -> Result<ListenerPlan, String> {
         match self.enter(|| Ok(StageState::Applying))? {
             StageState::Bound(plan) => Ok(plan),
@@ -177,8 +170,8 @@ impl Stage {
         }
     }
 
-    /// Abandons the preparation and closes its sockets, unless it is already applying settings.
-    /// Returns whether it was abandoned.
+    /// Returns whether the preparation was abandoned, which is not possible once it applies
+    /// settings.
     fn abandon(&self) -> bool {
         let mut state = self.0.lock();
         let can_be = !matches!(*state, StageState::Applying);
@@ -188,8 +181,7 @@ impl Stage {
         can_be
     }
 
-    /// Enters a stage, and returns the previous stage. Returns an error if the preparation was
-    /// abandoned.
+    /// Returns the previous stage, or an error if the preparation was abandoned.
     fn enter(&self, next: impl FnOnce() -> Result<StageState, String>) -> Result<StageState, String> {
         let mut state = self.0.lock();
         match *state {
@@ -199,8 +191,8 @@ impl Stage {
     }
 }
 
-/// Reads the config of a process that replaces another one. The process may start while files are
-/// being replaced, so this waits until the config files and the folders of robots.txt files stop
+/// Reads the config of a process that replaces another one. This process may start while files are
+/// being replaced, so it waits until the config files and the folders of robots.txt files stop
 /// changing. Otherwise, a host whose robots.txt is missing for a moment would have no rules.
 pub(super) fn read_once_quiet(path: &Path) -> Result<Config, ConfigError> {
     let config = Config::load(path);
@@ -215,30 +207,28 @@ pub(super) fn read_once_quiet(path: &Path) -> Result<Config, ConfigError> {
     if wait_until_quiet(&paths) { Config::load(path) } else { config }
 }
 
-/// Returns the paths of the config, of its included files, and of the folders where included files
-/// may be added.
+/// Returns the config file, its included files, and the folders where included files may be added.
 fn of_config<'p>(path: &'p Path, config: &'p Config) -> Vec<&'p Path> {
     let folders = config.included.patterns.iter().map(|pattern| &*pattern.folder);
     config.included.paths.iter().map(PathBuf::as_path).chain(folders).chain([path]).collect()
 }
 
-/// Waits until these paths have not changed for [`QUIET`], but at most [`MAX_WAIT`]. Returns
-/// whether it had to wait.
+/// Returns whether it had to wait, which takes at most [`MAX_WAIT`].
 fn wait_until_quiet(paths: &[&Path]) -> bool {
     let modified = |path: &Path| std::fs::metadata(path)?.modified();
-    // A file may be missing for a moment while it is being replaced. Meanwhile, the modification
-    // time of the folder is used.
+    // A file that is being replaced may be missing for a moment; the folder then shows the time of
+    // the change.
     let of_folder = |path: &Path| {
         let folder = path.parent()?;
         modified(if folder.as_os_str().is_empty() { Path::new(".") } else { folder }).ok()
     };
-    // The modification time may be in the future, because the clock of a file server may be ahead.
+    // The clock of a file server may be ahead.
     let age = |path: &Path| match modified(path).ok().or_else(|| of_folder(path))?.elapsed() {
         Ok(age) => Some(age),
         Err(ahead) => (ahead.duration() < MAX_WAIT).then_some(Duration::ZERO),
     };
     let unrest = || paths.iter().filter_map(|path| QUIET.checked_sub(age(path)?)).max();
-    // The wait is limited, because some files change all the time.
+    // Some files change all the time.
     let end = SystemTime::now() + MAX_WAIT;
     let mut has_waited = false;
     while let Some(rest) = unrest().filter(|_| SystemTime::now() < end) {

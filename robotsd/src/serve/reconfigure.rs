@@ -2,12 +2,12 @@
 //! outcome.
 //!
 //! A [`Preparation`] reads and checks the config, binds new listeners and opens new sources, on a
-//! blocking thread. If all of this succeeds, all sites and listeners are replaced. Otherwise, the
-//! error is logged, and nothing changes.
+//! blocking thread. If it succeeds, all sites and listeners are replaced. Otherwise, the error is
+//! logged, and nothing changes.
 //!
 //! **A reload that is requested during another reload joins it** if the config file has not been
-//! opened yet. Otherwise, the config is read again afterwards. In both cases, the outcome includes
-//! every change that was made before the request.
+//! opened yet. If it has been opened, the config is read again afterwards. In both cases, the
+//! outcome includes every change that was made before the request.
 
 use std::collections::BTreeSet;
 use std::future::pending;
@@ -38,7 +38,6 @@ use crate::sites::{Renewal, Sites, UnusableSource};
 /// Delay before a rejected config, or an unusable source, is tried again.
 const AGAIN: Duration = Duration::from_secs(10);
 
-/// The served config, and everything that is needed to replace it with another one.
 pub(super) struct ActiveConfig {
     pub(super) path: PathBuf,
     pub(super) config: Arc<Config>,
@@ -51,27 +50,24 @@ pub(super) struct ActiveConfig {
     pub(super) watches: WatchedFiles,
     pub(super) state: Arc<ServerState>,
     pub(super) admin: AdminPlaces,
-    /// The text of the config when the process started. Some settings keep their values from the
-    /// start.
+    /// The text of the config when the process started, because some settings keep their values
+    /// from the start.
     pub(super) started: Arc<str>,
     pub(super) log: Log,
     pub(super) change: PendingChange,
 }
 
-/// The change of the config that is being prepared, and the requests that wait for its outcome.
 #[derive(Debug, Default)]
 pub(super) struct PendingChange {
     preparing: Option<Preparation>,
     waiters: ConfigWaiters,
     /// Time of the next attempt to use a rejected config or unusable sources.
     again: Option<Instant>,
-    /// The unusable sources that were last logged.
     logged: Vec<UnusableSource>,
-    /// Time of the last reload that changed something, with a description of the changes.
+    /// Time and description of the last reload that changed something.
     last: Option<String>,
 }
 
-/// The next step of the control loop for a change of the config.
 pub(super) enum ChangeStep {
     Swap(Result<Box<PreparedConfig>, RejectedConfig>),
     /// The preparation hangs, and a newer request is waiting.
@@ -81,7 +77,6 @@ pub(super) enum ChangeStep {
 }
 
 impl PendingChange {
-    /// Waits for the next step of the change.
     pub(super) async fn next(&mut self) -> ChangeStep {
         match (&mut self.preparing, self.again) {
             (Some(preparing), _) => {
@@ -99,8 +94,8 @@ impl PendingChange {
 }
 
 impl ActiveConfig {
-    /// Starts to read the config file, or joins a preparation that has not opened the file yet. The
-    /// outcome is sent to `waiter`.
+    /// Joins a preparation that has not opened the config file yet, or else starts one. The outcome
+    /// is sent to `waiter`.
     pub(super) fn request(&mut self, waiter: Option<ReloadWaiter>) {
         match &self.change.preparing {
             None => {
@@ -140,9 +135,8 @@ impl ActiveConfig {
                 swapped => swapped,
             },
             Err(RejectedConfig { why, changes }) => {
-                // The config is tried again automatically, because the cause may be outside the
-                // file. For example, a key file may not exist yet, or another program may use a
-                // port.
+                // The cause may be outside the file: for example, a key file may not exist yet, or
+                // another program may use a port.
                 self.change.again = Some(Instant::now() + AGAIN);
                 is_known = !self.state.config.reject(&why, changes);
                 ("kept", format!("{why}; the previous config stays in use"))
@@ -158,8 +152,7 @@ impl ActiveConfig {
         }
         let refused = &self.config.included.refused;
         let (outcome, message) = match outcome {
-            // If somebody requested the reload, the outcome also contains the included files that
-            // are still rejected.
+            // The outcome also lists the included files that are still rejected.
             "published" | "unchanged" if !refused.is_empty() => {
                 ("partly", refused.iter().fold(message, |message, refused| format!("{message}\n{refused}")))
             }
@@ -170,17 +163,15 @@ impl ActiveConfig {
         }
     }
 
-    /// Reports whether a new config is being prepared.
     pub(super) fn is_changing(&self) -> bool {
         self.change.preparing.is_some()
     }
 
-    /// Starts a new process of the program, and hands it every listening socket.
+    /// Hands the new process every listening socket.
     pub(super) fn start_successor(&self) -> Result<Successor, String> {
         Successor::start(self.sockets()?, self.config.upgrade)
     }
 
-    /// Returns a duplicate of every listening socket, with the socket's purpose.
     fn sockets(&self) -> Result<HandedSockets, String> {
         let listeners = self.listeners.lock().sockets();
         let sockets = listeners.and_then(|mut sockets| {
@@ -190,8 +181,8 @@ impl ActiveConfig {
         sockets.map_err(|error| format!("the sockets cannot be handed over: {error}"))
     }
 
-    /// Leaves the service to the process that has replaced this one: makes clients reconnect,
-    /// closes the sockets, and stops announcing versions and sending heartbeats.
+    /// Makes clients reconnect to the new process, closes the sockets, and stops announcing
+    /// versions and sending heartbeats.
     pub(super) fn leave_to_successor(&mut self) {
         self.edge.set_successor();
         self.sites.stop_announcing();
@@ -200,15 +191,14 @@ impl ActiveConfig {
         self.admin.leave();
     }
 
-    /// After a failed upgrade, writes the place files again, and accepts commands again.
+    /// Writes the place files again, and accepts commands again, after a failed upgrade.
     pub(super) fn go_on(&mut self) {
-        // The result is ignored, because the same error was logged at the start.
+        // The same error was already logged at the start.
         let _ = self.admin.leave_place(&self.path, self.sites.state.directory.as_ref());
         self.admin.resume();
     }
 
-    /// Drops the duplicates of the sockets and the pending change, because the process is about to
-    /// end. Requests that wait for the change fail.
+    /// Closes the duplicates of the sockets, and lets requests that wait for a change fail.
     pub(super) fn let_go(&mut self) {
         self.change = PendingChange::default();
         self.listeners.lock().let_go();
@@ -239,8 +229,8 @@ impl ActiveConfig {
         self.admin.follow(config.admin.as_ref());
         let serving = serving(&self.sites, &self.listeners.lock(), &self.admin, &self.workers, &self.edge);
         self.certificates.follow(serving.certificates.clone());
-        // New included files are watched only after they were read, so a change in between would be
-        // missed. For this reason, the config is read again.
+        // The new included files are watched only after they were read, so the config is read again
+        // in case they changed in between.
         let is_watched_late = watched.iter().any(|(path, _)| config.included.paths.contains(path));
         self.watches.follow(&config, watched);
         self.state.is_serving(serving);
@@ -253,12 +243,12 @@ impl ActiveConfig {
     fn replace_sites(&mut self, sites: Arc<Sites>, settings: &[SettingChange]) {
         let before = std::mem::replace(&mut self.sites, sites);
         self.workers.replace(&self.sites);
-        // Changed hosts must be recorded after the new sites answer requests, and before the board
-        // next collects counts.
+        // Must happen after the new sites answer requests, and before the board next collects
+        // counts.
         self.sites.note_moved_hosts(&before);
         let sites = Arc::clone(&self.sites);
         tokio::task::spawn_blocking(move || sites.announce());
-        // With the new settings of the gate, a pending version may pass the gate.
+        // A pending version may pass the gate with its new settings.
         if settings.iter().any(|change| change.setting.starts_with("gate.")) {
             tokio::spawn(Arc::clone(&self.sites).follow(BTreeSet::new()));
         }
@@ -267,14 +257,13 @@ impl ActiveConfig {
         }
     }
 
-    /// Opens and closes listeners. Returns the error if a listener cannot be opened.
     fn replace_listeners(&mut self, plan: ListenerPlan, config: &Config) -> Option<String> {
         let opened = self.listeners.lock().apply(plan, &mut self.workers, &self.edge, &self.log);
         self.listeners.lock().set_limits(&config.edge);
         match opened {
             Ok(addresses) => addresses.iter().for_each(|address| self.log.say(LogEvent::Listening, address)),
-            // The socket is already bound, so opening the listener fails only if the process has no
-            // free file descriptors.
+            // The socket is already bound, so this fails only if the process has no free file
+            // descriptors.
             Err(error) => return Some(error),
         }
         None
@@ -288,7 +277,6 @@ impl ActiveConfig {
         }
     }
 
-    /// Returns the outcome of a change, as a keyword and as a sentence.
     fn outcome(
         &mut self,
         mut changes: Vec<String>,
@@ -304,7 +292,7 @@ impl ActiveConfig {
             _ if !changes.is_empty() => changes.join("; "),
             _ if is_deferred => "the changes take effect only at the next start".to_owned(),
             // The watcher may have applied the operator's change before the operator requested the
-            // reload. For this reason, the last change is mentioned.
+            // reload.
             Some(last) => format!("the config has not changed since it was last applied; last change: {last}"),
             None => "the config has not changed".to_owned(),
         };
@@ -328,8 +316,7 @@ impl ActiveConfig {
         (outcome, message)
     }
 
-    /// Applies the limits of a config to new connections. Returns a description if the limits have
-    /// changed.
+    /// The limits apply to new connections. Returns a description if they have changed.
     fn limit(&self, config: &Config) -> Option<String> {
         let (before, bound) = (self.edge.connections(), self.descriptors.bound(config));
         let short = bound.as_ref().ok().filter(|bound| bound.is_short && self.config.connections != config.connections);
@@ -340,14 +327,14 @@ impl ActiveConfig {
         }
         self.edge.set_limits(EdgeLimits { connections, ..config.edge.clone() });
         // The limit also changes slightly when a listener is added or removed, because that changes
-        // the number of free descriptors. Only a change of the config is reported.
+        // the number of free descriptors.
         let is_other = self.config.edge != config.edge || self.config.connections != config.connections;
         is_other.then(|| "the limits for new connections have changed".to_owned())
     }
 }
 
 /// Returns the served sites and listeners, for the admin interface. Also tells the webhooks the
-/// addresses of the admin interface, so that they send nothing to these addresses.
+/// addresses of the admin interface, so that they send nothing there.
 pub(super) fn serving(
     sites: &Arc<Sites>,
     listeners: &Listeners,
@@ -368,8 +355,7 @@ pub(super) fn serving(
     }
 }
 
-/// Logs each value of the config that is probably a mistake. Files are read on a blocking thread,
-/// and the caller does not wait for this thread.
+/// Does not wait for the blocking thread that reads the files.
 pub(super) fn log_warnings(config: &Arc<Config>, log: &Log) {
     let (config, log) = (Arc::clone(config), log.clone());
     tokio::task::spawn_blocking(move || {
@@ -379,8 +365,8 @@ pub(super) fn log_warnings(config: &Arc<Config>, log: &Log) {
     });
 }
 
-/// Logs which included files are newly rejected, and which included files are no longer rejected.
-/// Saves the contents of the included files in use. Blocks.
+/// Logs which included files are newly rejected, and which are no longer rejected. Saves the
+/// contents of the included files in use. Blocks.
 pub(super) fn follow_included(before: &[RefusedFile], config: &Arc<Config>, log: &Log) {
     let refused = &config.included.refused;
     let words = |refused: &[RefusedFile]| refused.iter().map(ToString::to_string).collect::<Vec<_>>();
@@ -398,10 +384,9 @@ pub(super) fn follow_included(before: &[RefusedFile], config: &Arc<Config>, log:
     });
 }
 
-/// Maximum number of changed settings in a summary. Each setting also has its own log line.
+/// Maximum number of changed settings in a summary; each setting also has its own log line.
 const NAMED: usize = 8;
 
-/// Logs each setting that has a new value.
 pub(super) fn changed(log: &Log, changes: &[SettingChange], unusable: &[UnusableSource]) {
     for change in changes {
         let is_unusable = || unusable.iter().any(|source| change.site.as_ref() == Some(&source.site));
@@ -424,8 +409,8 @@ pub(super) fn changed(log: &Log, changes: &[SettingChange], unusable: &[Unusable
     }
 }
 
-/// Returns the changed settings for the summary, except added and removed tables and settings that
-/// take effect at the next start. The message describes these separately.
+/// Returns the changed settings, except added and removed tables and settings that take effect at
+/// the next start. The message describes these exceptions separately.
 pub(super) fn summary(changes: &[SettingChange]) -> Vec<String> {
     let is_named = |change: &&SettingChange| !change.is_of_whole_table() && !change.is_for_start();
     let mut named: Vec<_> = changes.iter().filter(is_named).map(ToString::to_string).collect();
@@ -437,8 +422,8 @@ pub(super) fn summary(changes: &[SettingChange]) -> Vec<String> {
     named
 }
 
-/// The requests that wait for the outcome of reading the config. If the file may already have been
-/// read when a request arrives, the request waits for the next read.
+/// If the config file may already have been read when a request arrives, the request waits for the
+/// next read.
 #[derive(Debug, Default)]
 pub(super) struct ConfigWaiters {
     now: Vec<ReloadWaiter>,
@@ -450,27 +435,24 @@ pub(super) struct ConfigWaiters {
 }
 
 impl ConfigWaiters {
-    /// Adds a request that waits for the current read. If the file watcher started the read, no
-    /// request waits, and `waiter` is `None`.
+    /// `waiter` is `None` if the file watcher started the read.
     pub(super) fn join(&mut self, waiter: Option<ReloadWaiter>) {
         self.now.extend(waiter);
     }
 
-    /// Requires another read after the current one.
     pub(super) fn queue(&mut self, waiter: Option<ReloadWaiter>) {
         self.next.get_or_insert_default().extend(waiter);
     }
 
-    /// Sends the outcome of the current read to the requests that wait for it. If the read found no
-    /// change because the previous read had already published it, sends the published change
-    /// instead. Returns whether another read is required.
+    /// If the read found no change because the previous read had already published it, sends the
+    /// published change instead. Returns whether another read is required.
     pub(super) fn answer(&mut self, outcome: &'static str, message: &str) -> bool {
         let (sent, text) = match self.published.take() {
             Some(published) if outcome == "unchanged" => ("published", published),
             _ => (outcome, message.to_owned()),
         };
         for waiter in self.now.drain(..) {
-            // Sending fails if the client has disconnected.
+            // The client may have disconnected.
             let _ = waiter.send(ReloadOutcome { outcome: sent.to_owned(), message: text.clone() });
         }
         let Some(next) = self.next.take() else { return false };

@@ -11,10 +11,9 @@ use super::upgrade::{HandedSockets, SocketPlace};
 use crate::admin::InheritedSocket;
 use crate::config;
 
-/// Name that a supervisor must give to the socket of the admin interface.
+/// A supervisor must give this name to the socket of the admin interface.
 const ADMIN: &str = "admin";
 
-/// The passed sockets that no listener uses yet.
 #[derive(Debug, Default)]
 pub(super) struct InheritedSockets {
     sockets: Vec<PassedSocket>,
@@ -24,9 +23,7 @@ pub(super) struct InheritedSockets {
 struct PassedSocket {
     /// Name of the socket, from `FileDescriptorName=` in its systemd unit.
     name: Option<String>,
-    /// Address or path of the socket, for messages.
     place: String,
-    /// The address; `None` for a Unix socket.
     address: Option<SocketAddr>,
     /// What the previous process used the socket for; `None` if a supervisor passed it.
     before: Option<SocketPlace>,
@@ -57,8 +54,8 @@ impl InheritedSockets {
     }
 
     /// Takes the sockets that a supervisor has passed to this process. Must be called before any
-    /// thread starts, because it removes the environment variables about the sockets. Otherwise, a
-    /// child process could use them.
+    /// thread starts, because it removes environment variables, so that no child process uses the
+    /// sockets.
     pub(super) fn take() -> Result<Self, String> {
         let names = std::env::var("LISTEN_FDNAMES").unwrap_or_default();
         let mut names = names.split(':').map(str::to_owned);
@@ -106,14 +103,13 @@ impl InheritedSockets {
         self.sockets.iter().all(|socket| socket.before.is_some())
     }
 
-    /// Reports whether a socket was passed for this listener.
     pub(super) fn has_for(&self, listener: &config::ListenerConfig) -> bool {
         let is_meant = self.meant_for(listener);
         self.sockets.iter().any(is_meant)
     }
 
-    /// Takes the sockets for a listener: all sockets with the name of the listener or, if there are
-    /// none, all sockets with its address.
+    /// Takes all sockets with the name of the listener or, if there are none, all sockets with its
+    /// address.
     pub(super) fn for_listener(&mut self, listener: &config::ListenerConfig) -> Vec<TcpListener> {
         let is_meant = self.meant_for(listener);
         let taken = self.sockets.extract_if(.., |socket| is_meant(socket));
@@ -132,15 +128,14 @@ impl InheritedSockets {
         }
     }
 
-    /// Takes the previous process's socket for an additional address of the admin interface.
+    /// Takes a socket of the previous process for an additional address of the admin interface.
     pub(super) fn for_admin_listener(&mut self, address: SocketAddr) -> Option<TcpListener> {
         let is_meant = |socket: &PassedSocket| socket.before == Some(SocketPlace::Admin(address));
         let at = self.sockets.iter().position(is_meant)?;
         self.sockets.remove(at).tcp()
     }
 
-    /// Takes the sockets for the admin interface: all sockets with the name `admin`, and the
-    /// sockets at the configured path or address.
+    /// Takes all sockets with the name `admin`, and the sockets at the configured path or address.
     pub(super) fn for_admin(&mut self, settings: &config::AdminSettings) -> Vec<InheritedSocket> {
         let path = settings.socket.as_ref().map(|path| path.display().to_string());
         let meant = |socket: &PassedSocket| match &socket.before {
@@ -166,9 +161,9 @@ impl InheritedSockets {
         self.sockets.iter().filter_map(file).collect()
     }
 
-    /// Returns an error if a supervisor passed a socket that nothing uses: the kernel would accept
-    /// connections to it, and nobody would answer them. Closes unused sockets of a previous
-    /// process.
+    /// Fails if a supervisor passed a socket that nothing uses, because the kernel would accept
+    /// connections to it, and nobody would answer them. Unused sockets of a previous process are
+    /// closed.
     pub(super) fn finish(self) -> Result<(), String> {
         let Some(socket) = self.sockets.iter().find(|socket| socket.before.is_none()) else { return Ok(()) };
         let called = socket.name.as_ref().map(|name| format!(" ({name:?})")).unwrap_or_default();

@@ -30,8 +30,8 @@ use crate::exit::{FAILED, fail};
 use crate::log::{AccessLog, Log, LogEntry, LogEvent, LogLevel, LogPrivacy};
 use crate::sites::Sites;
 
-/// Warning about a clock whose time cannot be formatted as an HTTP date. hyper needs a date for
-/// every HTTP/1 response.
+/// Warning that the time of the system's clock cannot be formatted as an HTTP date. hyper needs a
+/// date for every HTTP/1 response.
 const CLOCK: &str = "the clock of this machine is before 1970 or after 9999, so responses have a wrong date or no \
     date, and the admin interface and some HTTP/1 requests (with a body, or with `Connection: close`) get no answer: \
     correct the clock";
@@ -39,10 +39,8 @@ const CLOCK: &str = "the clock of this machine is before 1970 or after 9999, so 
 /// Maximum time to wait until the admin socket of a killed process accepts no more connections.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Error message if a signal ends the process before it serves any request.
 const STOPPED: &str = "a signal stopped robotsd before it served any request";
 
-/// Config, log and other inputs of a start.
 struct Start<'a> {
     path: &'a Path,
     strict: bool,
@@ -53,10 +51,9 @@ struct Start<'a> {
 }
 
 impl Start<'_> {
-    /// Serves the config until the process ends.
     async fn serve(&self, mut inherited: InheritedSockets) -> Result<(), String> {
         let Self { path, config, log, access, .. } = *self;
-        // Signal handlers come first, so that a signal cannot kill the process in the middle of the
+        // Signals are handled first, so that a signal cannot kill the process in the middle of the
         // start.
         let mut signals = Signals::listen().map_err(|error| format!("signals cannot be handled: {error}"))?;
         let supervisor = Supervisor::new(log.clone());
@@ -86,8 +83,8 @@ impl Start<'_> {
         inherited.finish()?;
         let (edge, descriptors) = self.edge()?;
         let mut listeners = Listeners::default();
-        // The addresses are logged when all listeners are open: a program that reads the first
-        // address may connect to another listener immediately.
+        // The addresses are logged only when all listeners are open, because a program that reads
+        // the first address in the log may immediately connect to another listener.
         for address in listeners.apply(plan, &mut workers, &edge, log)? {
             log.say(LogEvent::Listening, address);
         }
@@ -113,7 +110,8 @@ impl Start<'_> {
         ControlLoop::new(active, signals, requests, supervisor, access, board, watch).run().await
     }
 
-    /// Raises the limit of descriptors, and logs problems of the machine and the config.
+    /// Raises the limit on open file descriptors, and logs problems with the machine and the
+    /// config.
     fn prepare_process(&self) {
         if let Err(message) = descriptors::raise() {
             self.log.say(LogEvent::Descriptors, message);
@@ -124,7 +122,6 @@ impl Start<'_> {
         log_warnings(self.config, self.log);
     }
 
-    /// Asks the previous process to release its resources, and waits until they are released.
     async fn take_place(&self, predecessor: &Arc<Predecessor>, signals: &mut Signals) -> Result<(), String> {
         let asking = Arc::clone(predecessor);
         let taken = tokio::task::spawn_blocking(move || asking.take());
@@ -142,8 +139,8 @@ impl Start<'_> {
         Ok(())
     }
 
-    /// Opens the admin interface and writes the place files, so that `robotsd status` already works
-    /// during the start.
+    /// Opens the admin interface and writes its address to the place files, so that `robotsd
+    /// status` works during the start.
     async fn open_admin(
         &self,
         state: &Arc<ServerState>,
@@ -159,14 +156,14 @@ impl Start<'_> {
             admin.open(settings, token_files, inherited)?;
         }
         if self.predecessor.is_none() {
-            // No place file is written to the state directory yet, because the directory may still
+            // The copy in the state directory is not written yet, because the directory may still
             // belong to another process.
             let _ = admin.leave_place(self.path, None);
         }
         Ok(admin)
     }
 
-    /// Opens the sites and watches their files. Returns `None` if a signal ends the start.
+    /// Opens the sites and watches their files; `None` if a signal ends the start.
     async fn open_sites(&self, signals: &mut Signals) -> Result<Option<(Arc<Sites>, WatchedFiles)>, String> {
         let (path, config, strict, log) =
             (self.path.to_owned(), Arc::clone(self.config), self.strict, self.log.clone());
@@ -191,7 +188,6 @@ impl Start<'_> {
         }
     }
 
-    /// Creates the edge. The available descriptors limit its number of connections.
     fn edge(&self) -> Result<(Edge, Descriptors), String> {
         let Self { config, log, access, .. } = *self;
         let descriptors = Descriptors::count();
@@ -203,8 +199,6 @@ impl Start<'_> {
         Ok((edge, descriptors))
     }
 
-    /// Announces that this process serves: to the admin interface, the fleet, the supervisor and
-    /// the previous process.
     async fn announce(
         &self,
         active: &mut ActiveConfig,
@@ -215,14 +209,14 @@ impl Start<'_> {
     ) -> Result<(), String> {
         let ActiveConfig { sites, state, admin, .. } = active;
         let summary = serving.summary();
-        // Changes by operators must wait. Until the previous process knows that this process
-        // serves, the previous process may take over again, and would miss the changes.
+        // Operators' changes wait until the previous process knows that this process serves: until
+        // then, the previous process may take over again, and it would not know about the changes.
         let _changes = state.changes.write().await;
         if let Err(message) = admin.leave_place(self.path, sites.state.directory.as_ref()) {
             self.log.say_at(LogLevel::Warn, LogEvent::AdminListening, message);
         }
-        // The board is set before the sites. Otherwise, the admin interface would report for a
-        // moment that the board is disabled.
+        // The board is set first: otherwise, the admin interface would report for a moment that the
+        // board is disabled.
         if let Some(keeper) = board {
             let _ = state.board.set(Arc::clone(&keeper.board));
         }
@@ -238,7 +232,7 @@ impl Start<'_> {
         if let Some(predecessor) = self.predecessor {
             predecessor.serves(&summary);
             for file in unused_files {
-                // Nobody accepts connections on this socket any more, so its file is removed.
+                // No process accepts connections on the Unix socket of this file any more.
                 let _ = std::fs::remove_file(file);
             }
         }
@@ -246,18 +240,20 @@ impl Start<'_> {
     }
 }
 
-/// Waits until the admin socket of a killed process no longer accepts connections.
+/// Waits until the admin socket no longer accepts connections. If robotsd was killed and restarted
+/// at once, the socket of the killed process may accept them for another moment.
 async fn wait_for_end(socket: &Path) {
     let ended = async {
         while connect_now(socket).is_ok() {
             sleep(Duration::from_millis(20)).await;
         }
     };
-    // The result is ignored: if the process still runs, opening the socket returns an error.
+    // The result is ignored: if a process still listens, opening the socket later returns an error.
     let _ = timeout(PATIENCE, ended).await;
 }
 
-/// Waits for a signal to stop. Ignores a signal to reload, because a start reads everything anyway.
+/// Waits for a signal to stop, and ignores signals to reload, because a start reads everything
+/// anyway.
 async fn stop_signal(signals: &mut Signals) {
     while signals.next().await != Signal::Stop {}
 }
@@ -266,7 +262,7 @@ async fn stop_signal(signals: &mut Signals) {
 /// second for each kind of problem.
 pub(super) fn problem(log: Log, privacy: LogPrivacy) -> impl Fn(&ConnectionError) + Send + Sync + 'static {
     move |problem| {
-        // The detail may contain bytes from a client. The log escapes them.
+        // The detail may contain bytes from a client, which the log escapes.
         let detail = &problem.detail;
         log.write(&LogEntry {
             level: level(problem.kind),
@@ -281,8 +277,7 @@ pub(super) fn problem(log: Log, privacy: LogPrivacy) -> impl Fn(&ConnectionError
     }
 }
 
-/// Returns the log level of a problem. A failure to accept connections is an error. A problem that
-/// affects only the client that causes it has the level `Info`; all other problems are warnings.
+/// Problems that affect only the client that causes them have the level `Info`.
 const fn level(kind: ConnectionErrorKind) -> LogLevel {
     use ConnectionErrorKind::{
         Aborted, Accept, Broken, Flood, Full, Handshake, Protocol, ProxyHeader, Recycled, Slow, Untrusted,
@@ -290,7 +285,8 @@ const fn level(kind: ConnectionErrorKind) -> LogLevel {
     match kind {
         Accept => LogLevel::Error,
         // A client that is not trusted, or that sends no PROXY header, is probably the operator's
-        // own proxy. If so, all connections of that proxy are refused.
+        // own proxy. The config must then be corrected, because robotsd refuses all connections of
+        // that proxy.
         Full | Recycled | Flood | Untrusted | ProxyHeader | Aborted => LogLevel::Warn,
         Slow | Handshake | Protocol | Broken => LogLevel::Info,
     }
@@ -308,7 +304,7 @@ pub(crate) struct ServeArgs {
 }
 
 pub(crate) fn run(args: &ServeArgs) -> ExitCode {
-    // Sockets are inherited before any thread starts, because this changes the environment.
+    // `inherit` must run before any thread starts, because it removes environment variables.
     let (inherited, predecessor) = match inherit() {
         Ok(inherited) => inherited,
         Err(message) => return fail(&message),
@@ -328,8 +324,8 @@ pub(crate) fn run(args: &ServeArgs) -> ExitCode {
     let served = || {
         let start = |settings| AccessLog::start(settings, LogPrivacy::new(&config.log), log.clone());
         let access = config.log.access.as_ref().map(start).transpose()?;
-        // The runtime of the main thread serves only the control loop and the admin interface.
-        // Worker threads serve the sites.
+        // This runtime serves only the control loop and the admin interface; worker threads serve
+        // the sites.
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| format!("the runtime cannot be started: {error}"))?;
         let start = Start {
@@ -358,8 +354,6 @@ pub(crate) fn run(args: &ServeArgs) -> ExitCode {
     code
 }
 
-/// Returns the sockets that were opened before this process started, and the process that this one
-/// replaces, if any.
 fn inherit() -> Result<(InheritedSockets, Option<Arc<Predecessor>>), String> {
     if let Some((predecessor, sockets)) = Predecessor::find()? {
         return Ok((InheritedSockets::of_predecessor(sockets)?, Some(Arc::new(predecessor))));

@@ -1,12 +1,10 @@
 //! Receives signals, and sends notifications to a supervisor such as systemd (`sd_notify(3)`).
-//! Without a supervisor, nothing is sent.
 
 use std::io;
 use std::time::Duration;
 
 use crate::log::{Log, LogEvent};
 
-/// Sends notifications to the supervisor. Clones are cheap.
 #[derive(Clone, Debug)]
 pub(super) struct Supervisor {
     log: Log,
@@ -17,13 +15,11 @@ impl Supervisor {
         Self { log }
     }
 
-    /// Notifies the supervisor that the process serves. `status` summarises what it serves.
     pub(super) fn ready(&self, status: &str) {
         self.notify(&[sd_notify::NotifyState::Ready, sd_notify::NotifyState::Status(status)]);
     }
 
-    /// Notifies the supervisor that a reload has begun; [`Supervisor::ready`] ends it. The time in
-    /// the notification distinguishes this reload from an earlier one.
+    /// Notifies the supervisor that a reload has begun; [`Supervisor::ready`] ends it.
     pub(super) fn reloading(&self) {
         use sd_notify::NotifyState::{Reloading, Status};
         match sd_notify::NotifyState::monotonic_usec_now() {
@@ -32,11 +28,10 @@ impl Supervisor {
         }
     }
 
-    /// Notifies the supervisor that another process is now the main process of the service.
     pub(super) fn succeeded_by(&self, process: u32, status: &str) {
         use sd_notify::NotifyState::{MainPid, Ready, Status, Watchdog};
-        // `Watchdog` is sent for the new process, because systemd has ignored the watchdog
-        // notifications of the new process until now.
+        // systemd has ignored the watchdog notifications of the new process until now, so this
+        // process sends one for it.
         self.notify(&[MainPid(process), Ready, Status(status), Watchdog]);
     }
 
@@ -44,7 +39,6 @@ impl Supervisor {
         self.notify(&[sd_notify::NotifyState::Stopping, sd_notify::NotifyState::Status(status)]);
     }
 
-    /// Notifies the watchdog that the process is alive.
     pub(super) fn alive(&self) {
         self.notify(&[sd_notify::NotifyState::Watchdog]);
     }
@@ -63,7 +57,6 @@ impl Supervisor {
     }
 }
 
-/// The action that a signal requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Signal {
     /// SIGTERM or SIGINT: stop when the requests in progress have finished. A second signal stops

@@ -16,35 +16,32 @@ use crate::date;
 use crate::log::{LogEvent, LogLevel};
 use crate::report::UpgradeReport;
 
-/// Maximum time that an upgrade waits for the end of an operator's change. Writing the board and
-/// writing the state directory have the same limit.
+/// Maximum time for each step of releasing resources: waiting for the end of an operator's change,
+/// writing the counts of the board, and writing the state directory.
 const HOLD_UP: Duration = Duration::from_secs(5);
 
 /// Lock that is held during an upgrade, so that operators cannot make changes.
 type ChangesHeld = OwnedRwLockWriteGuard<()>;
 
-/// State of the replacement of this process by a new process.
 #[derive(Debug, Default)]
 pub(super) struct UpgradeKeeper {
     under_way: Option<UpgradeUnderWay>,
-    /// The requests for an upgrade that arrived while a new config was being prepared. These
-    /// requests wait for the end of the preparation.
+    /// Requests for an upgrade that arrived while a new config was being prepared; they wait until
+    /// it is ready.
     put_off: Vec<Option<UpgradeWaiter>>,
     /// ID of the process that has replaced this one and now serves.
     pub(super) successor: Option<u32>,
-    /// Task that takes the released resources back after an upgrade was abandoned.
+    /// Task that takes the released resources back after this process abandoned an upgrade.
     taking_back: Option<JoinHandle<()>>,
 }
 
-/// What the control loop must do after a step of an upgrade.
 #[derive(Debug)]
 pub(super) enum AfterStep {
     Nothing,
-    /// The new process with this ID serves, so this process must drain. The second value is a
-    /// summary from the new process.
+    /// The new process with this ID serves, so this process must drain. The string is the new
+    /// process's summary.
     Leave(u32, String),
-    /// The upgrade has failed, so this process continues. A reload was delayed and must be done
-    /// now.
+    /// The upgrade has failed, and a reload that was requested meanwhile must be done now.
     Reload,
 }
 
@@ -53,25 +50,22 @@ struct UpgradeUnderWay {
     successor: Successor,
     stage: UpgradeStage,
     waiter: Option<UpgradeWaiter>,
-    /// Whether a reload was requested during the upgrade. The process that serves after the upgrade
-    /// performs the reload, because the new process may have read the files before the request.
+    /// Whether a reload was requested during the upgrade. The process that serves afterwards
+    /// performs it, because the new process may have read the files before the request.
     is_reload_due: bool,
 }
 
 #[derive(Debug)]
 enum UpgradeStage {
-    /// The new process reads its config.
     Preparing,
-    /// The resources that only one process may have are being released.
     HandingOver(JoinHandle<Result<ChangesHeld, String>>),
     /// The new process is opening its sites and listeners.
     Opening(ChangesHeld),
-    /// The new process has failed for this reason. This process is taking back the resources that
-    /// it released. Changes by operators wait until this is complete.
+    /// The new process has failed for this reason, and this process is taking back the resources
+    /// that it released. Operators' changes wait until this is complete.
     TakingBack(String, JoinHandle<Result<(), String>>, Option<ChangesHeld>),
 }
 
-/// What has happened in an upgrade.
 #[derive(Debug)]
 pub(super) enum UpgradeStep {
     Successor(SuccessorEvent),
@@ -96,7 +90,7 @@ impl UpgradeUnderWay {
 }
 
 impl UpgradeKeeper {
-    /// Waits for the next step of the upgrade. Waits forever if no upgrade is in progress.
+    /// Waits for the next step of the upgrade, or forever if no upgrade is in progress.
     pub(super) async fn next(&mut self) -> UpgradeStep {
         match &mut self.under_way {
             Some(upgrade) => upgrade.next().await,
@@ -104,14 +98,13 @@ impl UpgradeKeeper {
         }
     }
 
-    /// Reports whether an upgrade is in progress. If so, this process must not open or close
-    /// anything.
+    /// While an upgrade is in progress, this process must not open or close sites and listeners.
     pub(super) const fn is_under_way(&self) -> bool {
         self.under_way.is_some()
     }
 
-    /// Reports whether a reload must wait for the end of an upgrade. If so, records that a reload
-    /// must follow.
+    /// Reports whether a reload must wait for the end of an upgrade, and records that the reload is
+    /// due.
     pub(super) fn puts_reload_off(&mut self) -> bool {
         if let Some(upgrade) = &mut self.under_way {
             upgrade.is_reload_due = true;
@@ -119,7 +112,6 @@ impl UpgradeKeeper {
         self.under_way.is_some()
     }
 
-    /// Starts a new process that will replace this one. The outcome is sent to `waiter`.
     pub(super) fn begin(&mut self, active: &ActiveConfig, waiter: Option<UpgradeWaiter>) {
         if self.under_way.is_none() && active.is_changing() {
             return self.put_off.push(waiter);
@@ -150,8 +142,8 @@ impl UpgradeKeeper {
                 let message = format!("no upgrade: {why}");
                 active.log.say_at(LogLevel::Error, LogEvent::Upgrade, message.clone());
                 let report = report("failed", None, &message);
-                // If a request for an upgrade is refused, the refusal must not replace the report
-                // about an upgrade that is in progress or complete.
+                // A refusal must not replace the report about an upgrade that is in progress or
+                // complete.
                 if self.under_way.is_none() && is_serving {
                     active.state.note_upgrade(report.clone());
                 }
@@ -160,7 +152,6 @@ impl UpgradeKeeper {
         }
     }
 
-    /// Starts the delayed upgrades, unless a config is still being prepared.
     pub(super) fn resume(&mut self, active: &ActiveConfig) {
         if !active.is_changing() {
             std::mem::take(&mut self.put_off).into_iter().for_each(|waiter| self.begin(active, waiter));
@@ -176,8 +167,8 @@ impl UpgradeKeeper {
         let Some(mut upgrade) = self.under_way.take() else { return AfterStep::Nothing };
         match step {
             UpgradeStep::Successor(SuccessorEvent::Prepared) => {
-                // From now on, operators' requests wait until it is decided which process
-                // continues.
+                // From now on, operators' requests wait until one of the two processes has taken
+                // over.
                 active.admin.pause();
                 upgrade.stage = UpgradeStage::HandingOver(hand_over(active, board));
             }
@@ -236,8 +227,8 @@ impl UpgradeKeeper {
         answer(waiter, report("failed", Some(successor.id()), message));
     }
 
-    /// Waits until the resources of an abandoned upgrade have been taken back, because pending
-    /// changes must still be written. The wait is limited.
+    /// Waits until the resources of an abandoned upgrade have been taken back, because this process
+    /// must still write its unsaved changes to the state directory. The wait is limited.
     pub(super) async fn finish(&mut self) {
         if let Some(taking_back) = self.taking_back.take() {
             let _ = timeout(4 * HOLD_UP, taking_back).await;
@@ -245,7 +236,6 @@ impl UpgradeKeeper {
     }
 }
 
-/// Completes the upgrade: from now on, the new process receives new connections.
 fn succeed(upgrade: UpgradeUnderWay, summary: &str, active: &mut ActiveConfig) {
     if upgrade.is_reload_due {
         upgrade.successor.reload();
@@ -261,7 +251,6 @@ fn succeed(upgrade: UpgradeUnderWay, summary: &str, active: &mut ActiveConfig) {
     active.leave_to_successor();
 }
 
-/// Continues to serve after a failed upgrade. The new process has already ended.
 fn go_on(upgrade: UpgradeUnderWay, why: &str, taken: Result<(), String>, active: &mut ActiveConfig) -> AfterStep {
     let process = upgrade.successor.id();
     let problem = taken.err().map(|problem| format!("{problem}; ")).unwrap_or_default();
@@ -276,7 +265,6 @@ fn go_on(upgrade: UpgradeUnderWay, why: &str, taken: Result<(), String>, active:
     if upgrade.is_reload_due { AfterStep::Reload } else { AfterStep::Nothing }
 }
 
-/// Releases the resources that only one process may have.
 fn hand_over(active: &ActiveConfig, board: Option<&mut BoardKeeper>) -> JoinHandle<Result<ChangesHeld, String>> {
     let changes = Arc::clone(&active.state.changes);
     let state = active.sites.state.directory.clone();
@@ -301,7 +289,6 @@ fn hand_over(active: &ActiveConfig, board: Option<&mut BoardKeeper>) -> JoinHand
     })
 }
 
-/// Takes the state directory back, even if the new process has written to it.
 fn take_back(state: Option<StateDir>) -> Result<(), String> {
     state.map_or(Ok(()), |state| state.take_back().map_err(|error| error.to_string()))
 }
@@ -317,7 +304,7 @@ fn report(state: &str, process: Option<u32>, message: &str) -> UpgradeReport {
 
 fn answer(waiter: Option<UpgradeWaiter>, report: UpgradeReport) {
     if let Some(waiter) = waiter {
-        // Sending fails if the client has disconnected. The outcome is logged anyway.
+        // Sending fails if the client has disconnected.
         let _ = waiter.send(report);
     }
 }

@@ -1,5 +1,5 @@
 //! Watches files other than robots.txt files: the config and its included files, the registry, the
-//! files of gates, and the templates of refusals. Also checks certificates for changes.
+//! files that gates read, and the templates for refusals. Also checks certificates for changes.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -17,14 +17,11 @@ use crate::edge::{CertificateEvent, CertificateEventKind, LiveCertificates};
 use crate::log::{Log, LogEvent};
 use crate::refusal::SiteRefusals;
 
-/// The config and its files, which are watched for changes.
 #[derive(Debug)]
 pub(super) struct WatchedFiles {
     pub(super) watch: FileWatch,
-    /// Notified when the config file has changed.
     pub(super) config: Arc<Notify>,
     _config: Watched,
-    /// The watches of the other files.
     others: Vec<(PathBuf, Watched)>,
 }
 
@@ -33,15 +30,12 @@ pub(super) struct WatchedFiles {
 #[derive(Clone, Debug)]
 pub(super) struct FileWatch {
     watcher: Watcher,
-    /// Notified when one of the watched files has changed.
     pub(super) notify: Arc<Notify>,
-    /// The files that have changed since the last call of [`WatchedFiles::changed`].
     changed: Arc<Mutex<BTreeSet<PathBuf>>>,
 }
 
 impl WatchedFiles {
-    /// Watches the config file at this path, and the files that the config names. Blocks while a
-    /// file system hangs.
+    /// Blocks while a file system hangs.
     pub(super) fn of(path: &Path, config: &Config, watcher: &Watcher) -> Self {
         let notify = Arc::new(Notify::new());
         let changed = Arc::clone(&notify);
@@ -51,28 +45,25 @@ impl WatchedFiles {
         Self { watch, config: notify, _config, others }
     }
 
-    /// Watches the files of a new config. `added` contains files that were not watched before.
-    /// Files that the new config does not name are no longer watched.
+    /// `added` contains the watches for files that were not watched before; watches for files that
+    /// the new config does not name are dropped.
     pub(super) fn follow(&mut self, config: &Config, added: Vec<(PathBuf, Watched)>) {
         let named = files(config);
         self.others.retain(|(path, _)| named.contains(path));
         self.others.extend(added);
     }
 
-    /// Returns the watched files, except the config file.
     pub(super) fn paths(&self) -> BTreeSet<PathBuf> {
         self.others.iter().map(|(path, _)| path.clone()).collect()
     }
 
-    /// Returns the files that have changed since the last call, except the config file.
     pub(super) fn changed(&self) -> BTreeSet<PathBuf> {
         std::mem::take(&mut self.watch.changed.lock())
     }
 }
 
 impl FileWatch {
-    /// Starts to watch the files of a config, except those in `watched`. Blocks while a file system
-    /// hangs.
+    /// Blocks while a file system hangs.
     pub(super) fn files_of(&self, config: &Config, watched: &BTreeSet<PathBuf>) -> Vec<(PathBuf, Watched)> {
         files(config).into_iter().filter(|path| !watched.contains(path)).map(|path| self.path(path, config)).collect()
     }
@@ -94,24 +85,21 @@ impl FileWatch {
     }
 }
 
-/// Returns the files of a config that must be watched: the additional registry, the files of gates,
-/// and the files that belong to the config.
+/// Returns the additional registry, the files that gates read, and the files from [`of_config`].
 fn files(config: &Config) -> BTreeSet<PathBuf> {
     let of_gates =
         config.sites.iter().flat_map(|site| site.expectations.as_deref().into_iter().chain(site.gate_basis.paths()));
     config.registry.extra.iter().cloned().chain(of_gates.map(Path::to_owned)).chain(of_config(config)).collect()
 }
 
-/// Returns the files whose content becomes part of the config: templates of refusals, included
-/// files, and the patterns for included files.
+/// Returns the files whose content becomes part of the config: templates for refusals and included
+/// files. Each pattern for included files also counts as a path.
 fn of_config(config: &Config) -> impl Iterator<Item = PathBuf> {
     let templates = config.sites.iter().filter_map(|site| site.refusal.as_deref()).flat_map(SiteRefusals::files);
     let included = config.included.paths.iter().cloned();
     templates.chain(included).chain(config.included.patterns.iter().map(IncludePattern::path))
 }
 
-/// Reports whether the config must be read again, because the content of a changed file is part of
-/// it.
 pub(super) fn are_of_config(changed: &BTreeSet<PathBuf>, config: &Config) -> bool {
     of_config(config).any(|path| changed.contains(&path))
 }
@@ -134,23 +122,20 @@ pub(super) struct CertificateWatch {
     log: Log,
 }
 
-/// Certificates of one listener.
 #[derive(Clone, Debug)]
 struct FollowedCertificates {
     live: LiveCertificates,
-    /// Lock that is held while the files are read.
     order: Arc<tokio::sync::Mutex<()>>,
 }
 
 impl CertificateWatch {
-    /// Starts to watch these certificates, and logs them.
     pub(super) fn introduce(all: Vec<LiveCertificates>, log: &Log) -> Self {
         let certificates = Self { followed: Arc::default(), log: log.clone() };
         certificates.follow(all);
         certificates
     }
 
-    /// Replaces the watched certificates, and logs the new ones. Does not read files.
+    /// Replaces the watched certificates without reading files, and logs the new ones.
     pub(super) fn follow(&self, all: Vec<LiveCertificates>) {
         let before = self.followed.lock().clone();
         let now = SystemTime::now();
@@ -167,7 +152,6 @@ impl CertificateWatch {
         *self.followed.lock() = followed;
     }
 
-    /// Reads the certificates again, because a reload was requested.
     pub(super) fn reload(&self) {
         for FollowedCertificates { live, order } in self.followed.lock().clone() {
             let log = self.log.clone();
@@ -182,12 +166,10 @@ impl CertificateWatch {
         }
     }
 
-    /// Checks the files periodically until the runtime ends.
     pub(super) async fn watch(self) {
         loop {
             tokio::time::sleep(EVERY).await;
             for FollowedCertificates { live, order } in self.followed.lock().clone() {
-                // If the previous check of these files is still running, this one is skipped.
                 let Ok(order) = order.try_lock_owned() else { continue };
                 let log = self.log.clone();
                 // The result is ignored: if the check panics, the panic hook reports it.

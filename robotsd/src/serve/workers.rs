@@ -3,13 +3,13 @@
 //!
 //! A connection and its requests stay on the thread that accepted the connection, and use upstream
 //! connections of that thread. Tasks do not move between threads, and no thread waits for a lock of
-//! another thread. A request reads some data that threads share: the snapshot and its policy. Each
-//! worker has its own layer, settings, map of hosts and connection pools ([`Router::new`]), because
-//! cloning a shared object would write to a shared reference counter.
+//! another thread. A request reads some data that threads share: the snapshot of the robots.txt,
+//! with its policy. Each worker has its own layer, settings, map of hosts and connection pools
+//! ([`Router::new`]), because cloning a shared object would write to a shared reference counter.
 //!
-//! Workers write to few shared values: the slots and numbers of connections (once per connection),
-//! the cache of recognised agents (for each new header), the queue of the log (for each line), and
-//! the state of upstream addresses.
+//! Workers write to few shared values: the connection slots and the counter that numbers
+//! connections (once per connection), the cache of recognised agents (for each new header), the
+//! queue of the log (for each line), and the state of upstream servers.
 //!
 //! The control thread calls all functions of this module. To open and close listeners, it spawns
 //! tasks on the runtimes of the workers. To replace the sites of a worker, it stores one pointer.
@@ -38,13 +38,11 @@ use crate::sites::{ServedSite, Sites};
 /// Maximum number of threads that read files, for all workers together.
 const FILE_THREADS: usize = 256;
 
-/// All workers of the process. Dropping this value ends the workers, even if they are serving
-/// requests.
+/// Dropping this value ends the workers, even if they are serving requests.
 #[derive(Debug)]
 pub(super) struct Workers {
     workers: Vec<Worker>,
-    /// One task per listener and worker. A task ends once its listener is closed and the last
-    /// connection has ended.
+    /// A task ends once its listener is closed and the listener's last connection has ended.
     serving: JoinSet<()>,
 }
 
@@ -60,7 +58,6 @@ pub(super) struct Worker {
 }
 
 impl Workers {
-    /// Starts the threads with these sites. There are no listeners yet.
     pub(super) fn start(count: NonZeroUsize, sites: &Sites) -> io::Result<Self> {
         let start = |number| Worker::start(number, count, sites);
         let workers = (0..count.get()).map(start).collect::<io::Result<_>>()?;
@@ -71,9 +68,9 @@ impl Workers {
         NonZeroUsize::new(self.workers.len()).unwrap_or(NonZeroUsize::MIN)
     }
 
-    /// Opens a listener. `sockets` must contain one socket per worker. `label` identifies the
-    /// listener in metrics. Dropping the returned guard closes the listener on every worker.
-    /// Requests in progress may still finish within the drain time of the edge.
+    /// `sockets` must contain one socket per worker. `label` identifies the listener in metrics.
+    /// Dropping the returned guard closes the listener on every worker; requests in progress may
+    /// finish within the drain time of the edge.
     pub(super) fn open<S: EdgeService>(
         &mut self,
         sockets: Vec<TcpListener>,
@@ -101,7 +98,7 @@ impl Workers {
         Ok(closing.drop_guard())
     }
 
-    /// Makes every worker serve these sites, from the next request on, even on open connections.
+    /// The sites are replaced from the next request on, even on open connections.
     pub(super) fn replace(&mut self, sites: &Sites) {
         let count = self.count();
         for worker in &mut self.workers {
@@ -111,22 +108,21 @@ impl Workers {
         }
     }
 
-    /// Returns each worker's thread name and event loop.
     pub(super) fn event_loops(&self) -> impl Iterator<Item = (String, Handle)> {
         self.workers.iter().enumerate().map(|(number, worker)| (thread_name(number), worker.runtime.clone()))
     }
 
-    /// Returns the counters of agent lookups, one per worker.
     pub(super) fn agent_lookups(&self) -> Vec<Arc<AgentLookups>> {
         self.workers.iter().map(|worker| Arc::clone(&worker.agent_lookups)).collect()
     }
 
-    /// Completes when every worker has run a task. This shows that no worker hangs.
+    /// Completes when every worker has run a task, which shows that no worker hangs.
     pub(super) fn answer(&self) -> impl Future<Output = ()> + Send + 'static {
         join_all(self.workers.iter().map(|worker| worker.runtime.spawn(async {}))).map(drop)
     }
 
-    /// Waits until a listener has ended on a worker; `None` if there is no listener any more.
+    /// Waits until one worker has finished serving a closed listener; `None` if no worker serves a
+    /// listener.
     pub(super) async fn ended(&mut self) -> Option<Result<(), JoinError>> {
         self.serving.join_next().await
     }
@@ -160,14 +156,12 @@ fn thread_name(number: usize) -> String {
     format!("robotsd-{number}")
 }
 
-/// Returns one worker's outcome counters for these sites. Sites that the worker already serves keep
-/// their counters.
+/// Sites that the worker already serves keep their counters.
 fn outcomes(sites: &Sites, before: &WorkerOutcomes, agent_lookups: &Arc<AgentLookups>) -> WorkerOutcomes {
     let of = |site: &ServedSite| before.get(&site.name).cloned().unwrap_or_else(|| site.outcome_counts(agent_lookups));
     sites.iter().map(|site| (site.name.clone(), of(site))).collect()
 }
 
-/// Returns the sites that one worker's decision service decides about.
 fn decision_sites(sites: &Sites, outcomes: &WorkerOutcomes) -> DecisionSites {
     let mut table = DecisionSites::default();
     for site in sites.iter() {
@@ -193,7 +187,6 @@ mod tests {
     use crate::log::Log;
     use crate::serve::listeners;
 
-    /// Opens one site. Its robots.txt consists of this line.
     fn sites(robots: &str) -> Sites {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("robotsd.toml");
@@ -229,7 +222,7 @@ mod tests {
         let mut workers = Workers::start(NonZeroUsize::new(3).unwrap(), &sites("# one")).unwrap();
         let (address, _open) = open(&mut workers);
         let mut clients = Vec::new();
-        // With this many connections, every worker gets some.
+        // With 32 connections, every worker gets some.
         for _ in 0..32 {
             let mut client = Raw::connect(address).await;
             assert_eq!(robots_txt(&mut client).await, "# one");

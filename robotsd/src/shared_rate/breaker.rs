@@ -1,5 +1,5 @@
-//! A circuit breaker. It decides whether requests use the store or only the buckets of this
-//! process. It is a state machine that takes the time as an argument.
+//! A circuit breaker that decides whether rate limits use the shared store or only this process's
+//! own buckets. It is a state machine that takes the time as an argument.
 //!
 //! While the breaker is closed, requests use the store. Three consecutive queries without a reply,
 //! or a broken connection, open the breaker. While it is open, requests do not use the store, and a
@@ -26,11 +26,9 @@ const MAX_HOLD: Duration = Duration::from_secs(30);
 /// After the breaker has been closed for this time, the hold time is reset to the minimum.
 const RECOVERED: Duration = Duration::from_secs(10);
 
-/// Decides whether requests use the store.
 #[derive(Debug)]
 pub(super) struct StoreBreaker {
     state: BreakerState,
-    /// Next hold time.
     hold: Duration,
 }
 
@@ -50,7 +48,6 @@ impl StoreBreaker {
         matches!(self.state, BreakerState::Closed { .. })
     }
 
-    /// Records a reply to a query or a probe.
     pub(super) fn answered(&mut self, now: Instant) {
         match &mut self.state {
             BreakerState::Closed { failures, .. } => *failures = 0,
@@ -61,7 +58,6 @@ impl StoreBreaker {
         }
     }
 
-    /// Records that a query got no reply in time.
     pub(super) fn unanswered(&mut self, now: Instant) {
         if let BreakerState::Closed { failures, .. } = &mut self.state {
             *failures += 1;
@@ -109,7 +105,6 @@ mod tests {
         assert!(breaker.is_closed());
         breaker.unanswered(now);
         assert!(!breaker.is_closed());
-        // When the breaker is open, the results of earlier queries must not affect it.
         breaker.unanswered(now);
         breaker.broken(now);
         breaker.answered(now);
@@ -133,7 +128,6 @@ mod tests {
             held.push((now - opened).as_secs());
         }
         assert_eq!(held, [1, 2, 4, 8, 16, 30, 30, 30]);
-        // The store has answered for ten seconds, so the hold time is reset.
         now += RECOVERED;
         breaker.broken(now);
         breaker.answered(now + MIN_HOLD);

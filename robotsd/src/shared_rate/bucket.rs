@@ -3,9 +3,9 @@
 //!
 //! The store contains a TAT (theoretical arrival time) per bucket. **If a TAT is further in the
 //! future than the bucket allows, it was written with another clock** (such as the clock of a
-//! former primary), or for another delay. The script then treats the bucket as unused, so that a
-//! wrong clock causes no refusals. No request waits longer than one interval, as with the buckets
-//! in the process.
+//! former primary), or for a bucket with another rate. The script then treats the bucket as unused,
+//! so that a wrong clock causes no refusals. As with the buckets in the process, no request waits
+//! longer than one interval.
 
 use std::time::Duration;
 
@@ -18,13 +18,10 @@ pub struct SharedBucket {
     burst: u32,
 }
 
-/// The verdict of the store on a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SharedVerdict {
-    /// The request is allowed.
     Allow,
-    /// The request must be refused, because earlier requests to any replica have used up the
-    /// bucket.
+    /// Earlier requests to any replica have used up the bucket.
     Deny {
         /// Time until the next request is allowed; at most one interval.
         wait: Duration,
@@ -33,16 +30,15 @@ pub enum SharedVerdict {
     Unknown,
 }
 
-/// The script that updates a bucket. The script uses only one key, so it also works in a cluster.
+/// This script uses only one key, so it also works in a cluster.
 pub(super) const SCRIPT: &str = include_str!("gcra.lua");
 
 impl SharedBucket {
-    /// Maximum interval. [`new`](Self::new) reduces longer intervals to this value.
+    /// [`new`](Self::new) reduces longer intervals to this value.
     pub const MAX_INTERVAL: Duration = Duration::from_secs(3600);
-    /// Maximum burst. [`new`](Self::new) reduces larger bursts to this value.
+    /// [`new`](Self::new) reduces larger bursts to this value.
     pub const MAX_BURST: u32 = 10_000;
 
-    /// Creates a bucket for one request per interval on average, and up to `burst` at once.
     pub fn new(interval: Duration, burst: u32) -> Self {
         let interval = interval.clamp(Duration::from_micros(1), Self::MAX_INTERVAL);
         Self { interval, burst: burst.clamp(1, Self::MAX_BURST) }
@@ -65,19 +61,17 @@ impl SharedBucket {
     }
 }
 
-/// Key of a bucket in the store. The key is a hash, so that the store contains no site names and no
-/// addresses in plain text.
+/// The key is a hash, so that the store contains no site names and no addresses in plain text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SharedKey([u8; 16]);
 
 impl SharedKey {
-    /// Creates a key from the strings that identify a bucket, such as the site, the crawler and the
-    /// client's network.
+    /// `parts` identify a bucket, such as the site, the crawler and the client's network.
     pub fn new(parts: &[&[u8]]) -> Self {
         let mut hash = hmac_sha256::Hash::new();
         for part in parts {
-            // The lengths are hashed as well, so that different lists of parts never result in the
-            // same bytes.
+            // The lengths are hashed as well, so that `["ab", "c"]` and `["a", "bc"]` have
+            // different keys.
             hash.update((part.len() as u64).to_le_bytes());
             hash.update(part);
         }
@@ -87,7 +81,6 @@ impl SharedKey {
         Self(hash)
     }
 
-    /// Returns the name of the key in the store.
     pub fn name(self, prefix: &str) -> String {
         let mut name = String::with_capacity(prefix.len() + 32);
         name.push_str(prefix);

@@ -1,6 +1,6 @@
-//! Remembers the store's denials while they are in force, so that they can be repeated without
-//! asking the store. A crawler that exceeds its rate therefore does not cause a call for each
-//! request.
+//! Remembers each denial by the store until the next request is allowed, and repeats the denial
+//! without asking the store. A crawler that exceeds its rate therefore does not cause a call to the
+//! store for each request.
 //!
 //! A full table is cleared, because forgetting a denial costs only one more call.
 
@@ -20,20 +20,19 @@ pub(super) struct StoreDenials(Mutex<HashMap<SharedKey, Denial>>);
 
 #[derive(Debug)]
 struct Denial {
-    /// The bucket that was denied. If its rate changes, the denial no longer applies.
+    /// If the config changes the rate of a bucket, earlier denials no longer apply.
     bucket: SharedBucket,
     until: Instant,
 }
 
 impl StoreDenials {
-    /// Returns how long a request must wait because of an earlier denial; `None` if there is none.
+    /// Returns how long a request must wait because of an earlier denial.
     pub(super) fn wait(&self, key: SharedKey, bucket: SharedBucket, now: Instant) -> Option<Duration> {
         let denials = self.0.lock();
         let denial = denials.get(&key).filter(|denial| denial.bucket == bucket && denial.until > now)?;
         Some(denial.until - now)
     }
 
-    /// Remembers a denial until the time `until`, when the next request is allowed.
     pub(super) fn add(&self, key: SharedKey, bucket: SharedBucket, until: Instant) {
         let mut denials = self.0.lock();
         if denials.len() >= MAX_DENIALS && !denials.contains_key(&key) {
@@ -77,7 +76,7 @@ mod tests {
         assert!(denials.0.lock().len() <= MAX_DENIALS);
     }
 
-    /// Does the same as the script in the store. Returns the time that a request must wait.
+    /// Does the same as the script in the store, and returns the time that a request must wait.
     fn ask(tat: &mut u64, now: u64, interval: u64, burst: u64) -> u64 {
         let next = now.max(*tat) + interval;
         let wait = next.saturating_sub(now + interval * burst);

@@ -1,5 +1,5 @@
-//! Runs the thread that communicates with a store. It sends queries as they arrive, and sends
-//! probes while the store is idle or not used.
+//! Runs the thread that communicates with a store. The thread sends queries as they arrive, and
+//! sends probes while the store is idle or not used.
 
 use std::cell::Cell;
 use std::io;
@@ -17,19 +17,18 @@ use super::bucket::{SCRIPT, SharedBucket, SharedKey, SharedVerdict};
 use super::state::{StoreCount, StoreReport, StoreState, StoreUsage};
 use crate::store::{AddressLookup, StoreAddresses, StoreConnection, StoreProblem, StoreScript};
 
-/// Maximum number of concurrent queries. At the limit, the bucket of this process decides about
-/// further requests.
+/// Maximum number of concurrent queries. At the limit, the bucket of this process decides whether
+/// further requests are allowed.
 const UNDER_WAY: usize = 4096;
 
 #[derive(Debug)]
 pub(super) struct PendingQuestion {
     pub(super) key: SharedKey,
     pub(super) bucket: SharedBucket,
-    /// Channel for the verdict; `None` if no request waits for it.
     pub(super) answer: Option<oneshot::Sender<SharedVerdict>>,
 }
 
-/// A function that the thread calls when requests start or stop using the store.
+/// The thread calls this function when requests start or stop using the store.
 pub(super) type ChangeObserver = Box<dyn Fn(StoreReport) + Send>;
 
 struct StoreKeeper {
@@ -37,9 +36,7 @@ struct StoreKeeper {
     script: StoreScript,
     changed: ChangeObserver,
     under_way: Cell<usize>,
-    /// Whether the store has replied to anything since the last tick of the timer.
     heard: Cell<bool>,
-    /// The value that the [`ChangeObserver`] last received.
     said: Cell<Option<StoreUsage>>,
 }
 
@@ -100,14 +97,13 @@ impl StoreKeeper {
                 }
                 Some(connection)
             }
-            // If the cluster replies to the probe, its connection is kept, because the node in the
-            // URL may no longer belong to the cluster.
+            // If the cluster replies to a probe, the connection to it is kept: reconnecting would
+            // start from the node in the URL, which may no longer belong to the cluster.
             Some(cluster) if cluster.mends_itself() && self.probe(cluster.clone()).await => Some(cluster),
             _ => self.connect(addresses).await,
         }
     }
 
-    /// Connects to the store and sends a probe. Returns the connection if the store replies.
     async fn connect(self: &Rc<Self>, addresses: &mut StoreAddresses) -> Option<StoreConnection> {
         let keeper = Rc::clone(self);
         let probe = move |mut connection: StoreConnection| {
@@ -127,7 +123,6 @@ impl StoreKeeper {
         }
     }
 
-    /// Sends a probe to the store. Returns whether the store replies.
     async fn probe(&self, mut connection: StoreConnection) -> bool {
         match self.run_probe(&mut connection).await {
             Ok(()) => {
@@ -141,7 +136,7 @@ impl StoreKeeper {
         }
     }
 
-    /// Runs the script once as a probe, with a bucket that allows any number of requests.
+    /// Runs the script with a bucket that allows any number of requests.
     async fn run_probe(&self, connection: &mut StoreConnection) -> Result<(), StoreProblem> {
         let bucket = SharedBucket::new(Duration::from_micros(1), 1);
         self.run(connection, SharedKey::new(&[b"probe"]), bucket).await.map(drop)
@@ -160,7 +155,6 @@ impl StoreKeeper {
         }
     }
 
-    /// Sends a query. A separate task handles the reply.
     fn send(self: &Rc<Self>, connection: &StoreConnection, pending: PendingQuestion) {
         if pending.answer.as_ref().is_some_and(oneshot::Sender::is_closed) {
             // The request was already decided without the store, so it must not count in the store.
@@ -176,7 +170,6 @@ impl StoreKeeper {
             if let Some(verdict) = keeper.ask(&mut connection, key, bucket).await
                 && let Some(answer) = answer
             {
-                // Sending fails if the request no longer waits.
                 let _ = answer.send(verdict);
             }
             keeper.under_way.set(keeper.under_way.get() - 1);
@@ -225,7 +218,6 @@ impl StoreKeeper {
         self.say();
     }
 
-    /// Calls the [`ChangeObserver`] if requests have started or stopped using the store.
     fn say(&self) {
         let usage = self.shared.usage();
         if self.said.replace(Some(usage)) == Some(usage) {

@@ -1,4 +1,4 @@
-//! The state that requests share with the thread of a store, and the counts for the status.
+//! The state that requests share with the store's thread, and the counts of calls and verdicts.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Instant, SystemTime};
@@ -38,7 +38,6 @@ impl StoreState {
         self.counts[outcome as usize].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Records the reason of a failure of the store, for the status.
     pub(super) fn failed(&self, why: &str) {
         *self.problem.lock() = Some((SystemTime::now(), why.to_owned()));
     }
@@ -71,18 +70,16 @@ word_enum! {
         /// A request was denied without a call, because of an earlier denial that was still in
         /// force.
         KnownDenied = "known-denied",
-        /// The bucket of this process decided about a request, because the store did not reply or
-        /// was not used.
+        /// The bucket of this process decided whether a request is allowed, because the store did
+        /// not reply or was not used.
         Alone = "alone",
     }
 }
 
-/// The counts of all events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StoreCounts([u64; StoreCount::ALL.len()]);
 
 impl StoreCounts {
-    /// Returns the number of times that an event has occurred.
     pub fn of(&self, outcome: StoreCount) -> u64 {
         self.0[outcome as usize]
     }
@@ -104,10 +101,8 @@ word_enum! {
 pub struct StoreReport {
     /// The address of the store, without secrets.
     pub place: String,
-    /// Whether requests use the store.
     pub usage: StoreUsage,
     /// When the store last failed, and why; `None` if it never failed.
     pub problem: Option<(SystemTime, String)>,
-    /// The counts of all events.
     pub counts: StoreCounts,
 }

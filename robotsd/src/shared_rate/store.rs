@@ -19,8 +19,7 @@ use crate::store::{StoreSettings, of_system};
 /// Maximum number of queries in the queue. If the queue is full, the bucket of the process decides.
 const QUEUE: usize = 1024;
 
-/// A handle to the buckets that replicas share. All clones use the same store and thread. The
-/// thread ends when the last clone is dropped.
+/// Clones share the store and the thread, which ends when the last clone is dropped.
 #[derive(Clone, Debug)]
 pub struct SharedRate {
     shared: Arc<StoreState>,
@@ -37,7 +36,7 @@ impl SharedRate {
         Self::start_resolving(settings, of_system, changed)
     }
 
-    /// Starts the thread like [`start`](Self::start), and resolves names with `lookup`, which may
+    /// Starts the thread like [`start`](Self::start), but resolves names with `lookup`, which may
     /// block.
     ///
     /// # Errors
@@ -73,8 +72,8 @@ impl SharedRate {
         verdict
     }
 
-    /// Makes the store count a request that is allowed in any case. Does not wait for the store.
-    /// Returns an earlier denial if it is still in force.
+    /// Makes the store count a request that is allowed in any case, without waiting. Returns an
+    /// earlier denial if it is still in force.
     pub fn note(&self, key: SharedKey, bucket: SharedBucket) -> SharedVerdict {
         self.known(key, bucket).unwrap_or_else(|| {
             self.ask(key, bucket, None);
@@ -82,7 +81,6 @@ impl SharedRate {
         })
     }
 
-    /// Returns the verdict if it is known without asking the store.
     fn known(&self, key: SharedKey, bucket: SharedBucket) -> Option<SharedVerdict> {
         if self.shared.usage() == StoreUsage::Out {
             self.shared.count(StoreCount::Alone);
@@ -93,17 +91,15 @@ impl SharedRate {
         Some(SharedVerdict::Deny { wait })
     }
 
-    /// Sends a query. If the queue is full, drops `answer`, so that the caller does not wait.
+    /// If the queue is full, `answer` is dropped, so that the caller does not wait.
     fn ask(&self, key: SharedKey, bucket: SharedBucket, answer: Option<oneshot::Sender<SharedVerdict>>) {
         let _ = self.questions.try_send(PendingQuestion { key, bucket, answer });
     }
 
-    /// Returns the state of the store.
     pub fn report(&self) -> StoreReport {
         self.shared.report()
     }
 
-    /// Returns the settings of the store.
     pub fn settings(&self) -> &StoreSettings {
         &self.shared.settings
     }

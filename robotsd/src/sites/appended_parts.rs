@@ -1,6 +1,5 @@
-//! Reads the lists (parts) that are appended to a site's robots.txt, and keeps them up to date:
-//! watches files and polls URLs. The published registry is polled in the same way, so this module
-//! also polls the registry.
+//! Reads the lists (parts) that are appended to a site's robots.txt, watches their files, and polls
+//! their URLs. The published registry is polled in the same way, so this module also does that.
 //!
 //! If a part cannot be read or is not a valid list, its last good version stays in use.
 
@@ -30,11 +29,11 @@ use crate::log::{Log, LogEvent, LogLevel};
 use crate::render::plural;
 use crate::report::{AppendReport, PublishedRegistryReport, WaitingRegistryReport};
 
-/// Maximum time that a start waits for the first fetch of its parts, in total. While a part is
+/// Maximum total time that a start waits for the first fetches of all parts. While a part is
 /// missing, crawlers may fetch pages that only this part disallows.
 pub(super) const FIRST_FETCH: Duration = Duration::from_secs(3);
 
-/// The appended parts of a site's robots.txt, kept up to date until the last clone is dropped.
+/// Files are watched and URLs are polled until the last clone is dropped.
 #[derive(Clone, Debug)]
 pub(super) struct AppendedParts {
     pub(super) appendix: Appendix,
@@ -48,7 +47,6 @@ struct AppendedPart {
     followed: Option<FollowedDocument<Fragment>>,
 }
 
-/// Reads one part and logs its changes.
 #[derive(Clone, Debug)]
 struct PartReader {
     place: usize,
@@ -66,8 +64,8 @@ struct PartState {
     problem: Option<String>,
 }
 
-/// Returns a fetcher that trusts only the certificate authorities `ca`. Without `ca`, returns the
-/// fetcher that all sites share.
+/// Returns the fetcher that all sites share, unless `ca` names the only trusted certificate
+/// authorities.
 pub(super) fn fetcher_trusting(
     ca: Option<&Authorities>,
     shared: impl FnOnce() -> std::io::Result<Fetcher>,
@@ -76,7 +74,7 @@ pub(super) fn fetcher_trusting(
 }
 
 /// Returns the parts that are available without fetching, and a message for each part that is
-/// missing or incomplete. Used by commands.
+/// missing or incomplete. Used by commands, which do not fetch.
 pub(crate) fn parts_at_hand(settings: &[AppendSettings]) -> (Vec<Fragment>, Vec<String>) {
     let (mut fragments, mut problems) = (Vec::new(), Vec::new());
     for part in settings {
@@ -92,7 +90,7 @@ pub(crate) fn parts_at_hand(settings: &[AppendSettings]) -> (Vec<Fragment>, Vec<
     (fragments, problems)
 }
 
-/// Returns a message if the part has rules for `*`, because these rules are not appended.
+/// Returns a message if the part has rules for `*`, which are not appended.
 fn left_out(fragment: &Fragment) -> Option<&'static str> {
     let is_left = fragment.robots.groups().any(|group| group.is_global() && group.rules().len() > 0);
     is_left.then_some(
@@ -131,7 +129,8 @@ impl AppendedParts {
     }
 
     /// Reads the parts of a site, and watches or polls their sources from then on. Blocks while it
-    /// reads files, and at most until `until` for parts that were never fetched.
+    /// reads files. If a part was never fetched, also waits for its first fetch, at most until
+    /// `until`.
     pub(super) fn open(
         site: &str,
         settings: &[AppendSettings],
@@ -145,7 +144,8 @@ impl AppendedParts {
         for (place, settings) in settings.iter().enumerate() {
             parts.push(PartReader::new(place, site, settings, &appendix, log).follow(watcher, &fetcher)?);
         }
-        // `missing` must be checked, too, because a part is appended a moment after it was fetched.
+        // A fetched part is appended a moment after its fetch has ended, so this waits until the
+        // part is no longer missing.
         let waits = |part: &AppendedPart| {
             let has_no_problem = part.followed.is_some() && part.reader.state.lock().problem.is_none();
             has_no_problem && appendix.missing().contains(&part.reader.settings.title)
@@ -153,7 +153,6 @@ impl AppendedParts {
         while parts.iter().any(waits) && Instant::now() < until {
             std::thread::sleep(Duration::from_millis(10));
         }
-        // A part with a known problem is skipped, because that problem is already logged.
         let is_unread = |state: &PartState| state.hash.is_none() && state.problem.is_none();
         for part in parts.iter().filter(|part| is_unread(&part.reader.state.lock())) {
             part.reader.say(LogLevel::Error, NOT_AT_HAND);
@@ -161,7 +160,7 @@ impl AppendedParts {
         Ok(Self { appendix, parts: parts.into() })
     }
 
-    /// Reads all parts again, from files and URLs. Must run on a blocking thread of the runtime.
+    /// Must run on a blocking thread of the runtime.
     pub(super) fn read_again(&self) {
         self.parts.iter().for_each(|part| part.reader.read_file());
         let fetching = self.parts.iter().filter_map(|part| part.followed.as_ref()).map(FollowedDocument::fetch_again);
@@ -172,13 +171,11 @@ impl AppendedParts {
         self.parts.iter().map(|part| part.reader.report()).collect()
     }
 
-    /// Returns a message for each part that is missing or whose source can no longer be read.
     pub(super) fn problems(&self) -> Vec<String> {
         let said = |part: AppendReport| Some(format!("{}: {}", part.source, part.problem?));
         self.report().into_iter().filter_map(said).collect()
     }
 
-    /// Returns a message for each part with rules that are not appended.
     pub(super) fn left_out(&self) -> Vec<String> {
         let said = |part: AppendReport| Some(format!("{}: {}", part.source, part.left_out?));
         self.report().into_iter().filter_map(said).collect()
@@ -211,8 +208,8 @@ impl PartReader {
                         _ => reader.recovered(),
                     });
                 let builder = saved_in.into_iter().fold(builder, |builder, folder| builder.saved_in(folder));
-                // The saved copy must be applied before the first fetch ends. If the fetch fails,
-                // applying the copy afterwards would hide that problem.
+                // The saved copy must be applied before the first fetch ends: if that fetch fails,
+                // applying the copy later would hide the problem.
                 if let Ok(fragment) = part_at_hand(&self.settings) {
                     self.take(Ok((fragment, None)));
                 }
@@ -231,8 +228,7 @@ impl PartReader {
         }
     }
 
-    /// Applies a part that was read, or logs why it cannot be used. The same reason is not logged
-    /// twice in a row.
+    /// Applies a part, or logs why it cannot be used, unless it has already logged the same reason.
     fn take(&self, read: Result<(Fragment, Option<SystemTime>), String>) {
         match read {
             Ok((fragment, modified)) => {
@@ -301,11 +297,9 @@ impl PartReader {
     }
 }
 
-/// Message about a part that this process has never read and that has no saved copy.
 const NOT_AT_HAND: &str = "this list is not available, so it is not appended: crawlers that only this list disallows \
     are allowed, unless the live version still contains the list";
 
-/// Reads a part from a regular file of at most 8 MiB.
 fn read(path: &Path, title: &str) -> Result<(Fragment, Option<SystemTime>), String> {
     let failed = |error: std::io::Error| match error.kind() {
         std::io::ErrorKind::NotFound => "the file does not exist".to_owned(),
@@ -320,7 +314,7 @@ fn read(path: &Path, title: &str) -> Result<(Fragment, Option<SystemTime>), Stri
     Ok((fragment, found.modified().ok()))
 }
 
-/// A crawler registry that is polled from a URL until the last clone is dropped. Cloning is cheap.
+/// The URL is polled until the last clone is dropped.
 #[derive(Clone, Debug)]
 pub(super) struct FollowedRegistry(FollowedDocument<Registry>);
 
@@ -365,13 +359,12 @@ impl FollowedRegistry {
         Ok(Self(registry))
     }
 
-    /// Returns the current registry, or the built-in registry if no registry has been fetched yet.
+    /// Returns the built-in registry until a registry has been fetched.
     pub(super) fn registry(&self) -> Arc<Registry> {
         self.0.current().unwrap_or_else(|| Registry::builtin().clone())
     }
 
-    /// Fetches the registry again. Returns the reason why the fetched version is not used; `None`
-    /// if it is used.
+    /// Returns the reason why the fetched version is not used; `None` if it is used.
     pub(super) async fn fetch_again(&self) -> Option<String> {
         self.0.fetch_again().await;
         self.problem()
@@ -383,7 +376,6 @@ impl FollowedRegistry {
         waiting.map(|waiting| waiting.why).or(problem)
     }
 
-    /// Sets the versions that are accepted even if they differ a lot from the current version.
     pub(super) fn accept(&self, hashes: &[VersionHashPrefix]) {
         self.0.accept(hashes.iter().cloned());
     }

@@ -15,7 +15,6 @@ use crate::http_common::{EdgeService, RequestBody};
 use crate::log::Log;
 use crate::upstream::{Origins, OriginsSettings, ResponseBody, SharedResources, Upstream, UpstreamLimits};
 
-/// A response body from an upstream or a folder of files.
 pub(super) type Body = Either<ResponseBody, ServeFileSystemResponseBody>;
 
 #[derive(Clone, Debug)]
@@ -31,8 +30,7 @@ impl EdgeService for SiteBackend {
         match self {
             Self::Upstream(upstream) => upstream.answer(request).await.map(Either::Left),
             Self::Files(files) => {
-                // The future is boxed, because it is large. Otherwise, the future of a request to
-                // an upstream would be equally large.
+                // Without the box, the future of every request would be as large as this one.
                 let Ok(response) = Box::pin(files.oneshot(*request)).await;
                 response.map(Either::Right)
             }
@@ -40,7 +38,6 @@ impl EdgeService for SiteBackend {
     }
 }
 
-/// Source of each worker's backend: upstream servers with their settings, or static files.
 #[derive(Clone, Debug)]
 pub(super) enum BackendSource {
     Upstreams { origins: Origins, opened_with: Arc<(OriginsSettings, UpstreamLimits)> },
@@ -48,8 +45,7 @@ pub(super) enum BackendSource {
 }
 
 impl BackendSource {
-    /// Opens the backend of a site from its settings. If `before` has the same upstreams, the new
-    /// backend shares their state.
+    /// If `before` has the same upstreams, the new backend shares their state.
     pub(super) fn open(
         site: &SiteName,
         settings: &Backend,
@@ -76,9 +72,8 @@ impl BackendSource {
         Ok(Self::Upstreams { origins, opened_with: Arc::new((settings.clone(), limits.clone())) })
     }
 
-    /// Returns the backend for one worker. All workers share the state of the servers. `before` is
-    /// this worker's backend of the previous config. If `before` has the same servers, it is reused
-    /// with its open connections.
+    /// All workers share the state of the servers. `before` is this worker's backend in the
+    /// previous config: if it has the same servers, it is reused with its open connections.
     pub(super) fn backend(&self, workers: NonZeroUsize, before: Option<&SiteBackend>) -> SiteBackend {
         match (self, before) {
             (Self::Upstreams { origins, .. }, Some(SiteBackend::Upstream(upstream))) if upstream.leads_to(origins) => {
@@ -89,7 +84,6 @@ impl BackendSource {
         }
     }
 
-    /// Returns the upstream servers; `None` if the backend is a folder.
     pub(super) const fn origins(&self) -> Option<&Origins> {
         match self {
             Self::Upstreams { origins, .. } => Some(origins),
@@ -97,7 +91,6 @@ impl BackendSource {
         }
     }
 
-    /// Reports whether both backends have the same upstream servers or the same files.
     pub(super) fn is(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Upstreams { origins, .. }, Self::Upstreams { origins: others, .. }) => origins.are(others),

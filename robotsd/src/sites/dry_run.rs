@@ -27,33 +27,31 @@ use crate::log::Log;
 use crate::pages::{MAX_BYTES, OwnHosts, SitemapSource, SitemapWalk};
 use crate::render::{FoundProblem, shell_word, young_rules};
 
-/// A problem that serving the config would cause.
 #[derive(Debug)]
 pub(crate) enum Problem {
-    /// A problem of a site's source, or a finding about its robots.txt. An error means that the
-    /// site cannot be served as configured.
+    /// A problem with the source of a site's robots.txt, or a finding about the robots.txt. If it
+    /// is an error, the site cannot be served as configured.
     Found(FoundProblem),
     /// Nothing would be enforced for one site or for all sites, although no operator has switched
     /// enforcement off.
     Unenforced(FoundProblem),
-    /// The gate would hold a version. Contains the problem with the gate's first objection, and the
-    /// messages of the other objections.
+    /// The gate would hold a version. The first value is the gate's first objection, and the list
+    /// contains the other objections.
     Waits(FoundProblem, Vec<String>),
 }
 
-/// The versions that a dry run compares the sources with.
+/// What a dry run compares new versions with.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum DryRun<'a> {
     /// The versions in the state directory, which the next start would also use.
     AsServed,
-    /// The baseline of each site, for `config check --gate`. Pages in these sitemaps must stay
-    /// allowed, too. The state directory is not used.
+    /// The baseline of each site, for `config check --gate`. The gate also protects the pages in
+    /// these sitemaps.
     AtGate(&'a [SitemapSource]),
 }
 
-/// Opens or fetches every robots.txt, as a start of robotsd would. Returns problems with the
-/// sources, and the errors and warnings found in each robots.txt. The state directory is never
-/// written. With [`DryRun::AtGate`], it is not read either.
+/// Opens or fetches every robots.txt, as a start of robotsd would. Never writes to the state
+/// directory, and with [`DryRun::AtGate`] does not read it either.
 pub(crate) fn rehearse(config: &Config, run: DryRun<'_>) -> Vec<Problem> {
     let diagnostic = |span: &Range<usize>, message: &str| config.diagnostic(Severity::Error, span, message);
     let state = match run {
@@ -78,8 +76,8 @@ pub(crate) fn rehearse(config: &Config, run: DryRun<'_>) -> Vec<Problem> {
     of_config.chain(config.sites.iter().flat_map(problems_of_site)).collect()
 }
 
-/// Returns a message if the switch for all sites is off. The message is an `Err` if the switch
-/// counts as off only because its file cannot be read.
+/// Returns a message if enforcement is switched off for all sites. The message is an `Err` if
+/// enforcement is off only because the file of the kill switch cannot be read.
 fn switch_of_all(state: &StateHandle) -> Option<Result<String, String>> {
     let directory = state.directory.as_ref().filter(|directory| directory.enforcement() == Enforcement::Off)?;
     Some(match directory.switch_problem() {
@@ -91,7 +89,6 @@ fn switch_of_all(state: &StateHandle) -> Option<Result<String, String>> {
     })
 }
 
-/// One site of a dry run.
 struct DrySite<'a> {
     site: &'a SiteConfig,
     opener: &'a RobotsOpener,
@@ -114,12 +111,12 @@ impl DrySite<'_> {
             Gate::open()
         });
         let when_missing = match site.robots {
-            // `Fail` makes the opening wait for the first response.
+            // With `Fail`, `open` waits for the first response.
             RobotsSource::Upstream { .. } | RobotsSource::Url { .. } => WhenMissing::Fail,
             _ => WhenMissing::Unavailable,
         };
         // With `AtGate`, the version is opened without a gate, because no other version could be
-        // served instead. Afterwards, `waits` lets the gate examine the version.
+        // served instead. `waits` examines it later.
         let opened_with = match run {
             DryRun::AsServed => gate.clone(),
             DryRun::AtGate(_) => Gate::open(),
@@ -144,8 +141,8 @@ impl DrySite<'_> {
         found
     }
 
-    /// Returns a problem for each file that the gate cannot read. An unreadable list of URLs is an
-    /// error. An unreadable baseline is only a warning, because the file may not exist yet.
+    /// An unreadable list of URLs is an error. An unreadable baseline is only a warning, because
+    /// the file may not exist yet.
     fn unread(&self, settings: &GateSettings) -> Vec<Problem> {
         let urls = self.site.gate_basis.urls.as_ref().zip(settings.pages.note_about(NoteAbout::Urls));
         let urls = urls.map(|(file, note)| self.at_span(&file.span(), note));
@@ -153,8 +150,7 @@ impl DrySite<'_> {
         urls.into_iter().chain(baseline.map(|note| self.warning(note))).collect()
     }
 
-    /// Reads the given sitemaps for the gate of the site. Sitemaps on the upstreams are not read,
-    /// because a CI machine cannot reach the upstreams.
+    /// The sitemaps on the upstreams are not read, because a CI machine cannot reach the upstreams.
     fn read_for_gate(&self, settings: &GateSettings, sitemaps: &[SitemapSource]) -> Vec<Problem> {
         if !settings.is_on() {
             return vec![self.warning("the gate of this site is off, so every version would go live")];
@@ -165,8 +161,8 @@ impl DrySite<'_> {
                 "this site has no baseline, so the gate compares the new version with nothing and applies only its \
                  conditions for a first version: write baseline = \"robots.accepted.txt\" in [site.robots]",
             )),
-            // An unreadable baseline is an error, not a warning. Otherwise, a misspelled path could
-            // disable the gate unnoticed.
+            // An unreadable baseline is an error: otherwise, a misspelled path could disable the
+            // gate unnoticed.
             (Some(path), Some(_)) => found.push(self.error(format!(
                 "the baseline (the accepted version) cannot be read: copy the accepted version to {path}, and commit \
                  this file",
@@ -192,8 +188,6 @@ impl DrySite<'_> {
         found
     }
 
-    /// Returns the gate's objections to the version in the source; `None` if the gate would let it
-    /// pass.
     fn waits(&self, live: &LiveSite, gate: &Gate) -> Option<Problem> {
         let content = live.robots.with(|snapshot| snapshot.content.clone())?;
         let (report, places) = (content.report(), content.places.as_deref());
@@ -203,7 +197,6 @@ impl DrySite<'_> {
         Some(Problem::Waits(self.at(&live.name, first), texts.collect()))
     }
 
-    /// Returns the problem if the site's own switch is off.
     fn switch_of(&self, live: &LiveSite) -> Option<Problem> {
         let (name, status) = (&live.name, live.robots.status());
         if status.switch == Enforcement::On {
@@ -223,8 +216,8 @@ impl DrySite<'_> {
     }
 
     fn problems_of(&self, live: &LiveSite) -> Vec<Problem> {
-        // A source that has not been fetched yet is fetched now. A failed fetch is only a warning:
-        // the site would start with the version in the state directory, and fetch the source later.
+        // A source that has not been fetched yet is fetched now. A failed fetch is only a warning,
+        // because a start would use the version in the state directory and fetch the source later.
         let last = live.robots.status().last_reload.outcome;
         if matches!(&last, ReloadOutcome::Kept { rejection, .. } if rejection.kind == RejectionKind::NotFetched) {
             let _ = live.robots.reload_blocking();
@@ -238,7 +231,7 @@ impl DrySite<'_> {
                 _ => at_place(&status.last_reload),
             }];
         };
-        // With `AtGate`, no state is read, so no version has a grace period.
+        // With `AtGate`, the state directory is not read, so it is unknown which rules are new.
         let is_strict = || self.site.is_strict(SystemTime::now()) && matches!(self.run, DryRun::AsServed);
         let grace = status.grace_end.filter(|_| status.grace_rules > 0 && is_strict()).map(|end| {
             let why = "the grace period of a rule begins when robotsd first reads the rule";
@@ -246,15 +239,15 @@ impl DrySite<'_> {
             let note = self.config.diagnostic(Severity::Note, &self.site.robots_span, &of_site(&live.name, text));
             Problem::Found(note.of_site(&live.name))
         });
-        // If the version in the source was not accepted, the version in the state directory would
-        // be served instead.
+        // A start would serve the version in the state directory instead of a version that is not
+        // accepted.
         let untaken = match &status.last_reload.outcome {
             ReloadOutcome::Kept { .. } | ReloadOutcome::Gated { .. } => Some(at_place(&status.last_reload)),
             _ => None,
         };
         let origin = &status.last_reload.origin;
-        // Line numbers differ between the two versions, so the origin must show whether a finding
-        // is about the source or the served version.
+        // The findings are about the served version, whose line numbers may differ from those of
+        // the source.
         let origin =
             if untaken.is_some() { format!("the version of {origin} that stays live") } else { origin.to_string() };
         let problem = |finding: &Finding| {
@@ -262,8 +255,8 @@ impl DrySite<'_> {
             Problem::Found(FoundProblem::finding(&origin, finding, line).of_site(&live.name))
         };
         let findings = content.report().findings.iter().filter(|finding| finding.severity > Severity::Note);
-        // A sitemap on another host is reported only if the gate reads sitemaps. An operator who
-        // wants the other host can turn off `sitemaps` in `[gate]`.
+        // An operator who wants a sitemap on another host can turn off `sitemaps` in `[gate]`,
+        // which also turns off this warning.
         let elsewhere = OwnHosts::of(&self.site.hosts).sitemap_elsewhere(content.robots());
         let elsewhere = elsewhere.filter(|_| self.site.gate_basis.sitemaps);
         let texts = snapshot.overrides_without_rule().into_iter().chain(elsewhere);
@@ -283,7 +276,6 @@ impl DrySite<'_> {
         Problem::Found(FoundProblem::new(Severity::Error, problem.to_string()).of_site(&self.site.name))
     }
 
-    /// Returns a diagnostic about the robots.txt `name` that points to its source in the config.
     fn at(&self, name: &str, problem: impl Display) -> FoundProblem {
         (self.diagnostic)(&self.site.robots_span, &of_site(name, problem)).of_site(name)
     }
@@ -298,7 +290,6 @@ fn of_site(name: &str, problem: impl Display) -> String {
     format!("site {name:?}: {problem}")
 }
 
-/// Opens a sitemap that was given on the command line. The first fetch creates the HTTP client.
 pub(crate) fn open_sitemap(
     source: &SitemapSource,
     retriever: &mut Option<Retriever>,

@@ -20,7 +20,6 @@ use crate::fleet::Fleet;
 use crate::input;
 use crate::pages::read_urls;
 
-/// Settings of a site's gate, and the last content of its files: expectations, baseline, pages.
 #[derive(Clone, Debug)]
 pub(super) struct GateSettings {
     gate: Option<Gate>,
@@ -60,9 +59,9 @@ impl GateSettings {
         }
     }
 
-    /// Reads the gate's files and returns the gate. Returns an error only if the expectations
-    /// cannot be used. If a list of pages or a baseline cannot be read, the gate works without it,
-    /// and a note reports the problem. Blocks.
+    /// Reads the gate's files and returns the gate. Only unusable expectations are an error: if a
+    /// list of pages or a baseline cannot be read, the gate works without it, and a note reports
+    /// the problem. Blocks.
     pub(super) fn gate(&self, registry: &Arc<Registry>) -> Result<Gate, String> {
         let Some(gate) = &self.gate else { return Ok(Gate::open()) };
         self.read_urls();
@@ -76,18 +75,15 @@ impl GateSettings {
         Ok(gate)
     }
 
-    /// Adds a note that the new expectations cannot be used, so that the previous ones stay in use.
     pub(super) fn reject_expectations(&self, why: &str) {
         self.pages.note(NoteAbout::Expectations, Some(format!("{why}; the gate still uses the previous expectations")));
     }
 
-    /// Returns the files among `changed` that the gate reads.
     pub(super) fn read_of(&self, changed: &BTreeSet<PathBuf>) -> Vec<&Path> {
         let files = self.expectations.iter().map(|path| &**path).chain(self.basis.paths());
         files.filter(|path| self.gate.is_some() && changed.contains(*path)).collect()
     }
 
-    /// Reports whether the gate protects the pages in sitemaps.
     pub(super) const fn reads_sitemaps(&self) -> bool {
         self.basis.sitemaps && self.gate.is_some()
     }
@@ -96,12 +92,10 @@ impl GateSettings {
         self.gate.is_some()
     }
 
-    /// Returns the path of the baseline, if the gate has one.
     pub(super) fn baseline_path(&self) -> Option<&Path> {
         self.basis.baseline.as_ref().filter(|_| self.is_on()).map(|file| &**file.get_ref())
     }
 
-    /// Reports whether the gate's last attempt to read this file succeeded.
     pub(super) fn has_read(&self, path: &Path) -> bool {
         let is = |file: &Option<Spanned<PathBuf>>| file.as_ref().is_some_and(|file| file.get_ref() == path);
         let is_noted = |about| self.pages.note_about(about).is_some();
@@ -121,8 +115,7 @@ impl GateSettings {
         }
     }
 
-    /// Returns the baseline from its file. If the file cannot be read, returns the last readable
-    /// baseline.
+    /// If the file cannot be read, returns the last readable baseline.
     fn baseline(&self) -> Option<RobotsTxt> {
         let mut held = self.baseline.lock();
         let Some(file) = &self.basis.baseline else {
@@ -152,7 +145,7 @@ impl GateSettings {
     }
 }
 
-/// Reads a baseline. Rejects the file if it would be rejected as a site's robots.txt.
+/// Rejects a file that would be rejected as a site's robots.txt.
 fn read_baseline(path: &Path, watcher: &Watcher) -> Result<RobotsTxt, String> {
     let opened = LiveRobots::file(path).watcher(watcher).when_missing(WhenMissing::Fail).open();
     let live = opened.map_err(|rejection| match rejection.kind {
@@ -163,7 +156,6 @@ fn read_baseline(path: &Path, watcher: &Watcher) -> Result<RobotsTxt, String> {
     content.ok_or_else(|| format!("{} cannot be read", path.display()))
 }
 
-/// Reads the expectations from a file.
 fn expectations(path: &Path, registry: &Arc<Registry>) -> Result<check::Expectations, String> {
     ExpectationsFile::read(path, input::read_configured, registry)
         .map(|file| file.expectations)

@@ -5,16 +5,16 @@
 //! 1. A site with a new name inherits the versions of at most one previous site. The hosts of the
 //!    new site are tried in order. The first host that belonged to a previous site selects that
 //!    site. If the previous site still exists, it keeps its own versions. A host belonged to a
-//!    previous site if that site listed the same pattern. A previous site with a wider pattern, or
-//!    for all hosts, counts only if both sites have the same robots.txt (file or URL), because the
-//!    host may be new. If no previous site is found, the new site starts without versions.
+//!    previous site if that site listed the same pattern. If the previous site only had a wider
+//!    pattern, or served all hosts, the host may be new. Such a previous site is used only if both
+//!    sites have the same robots.txt (file or URL). If no previous site is found, the new site
+//!    starts without versions.
 //! 2. Enforcement of a new site is off if it was off for any previous site that had one of the new
 //!    site's hosts. If the state of enforcement is uncertain, requests are not refused.
 //!
-//! The previous sites are the sites of the previous config. At a reload, the previous sites are
-//! open. At a start and in commands, their states and hosts are read from the state directory. The
-//! hosts are written by the serving process. If no process serves, `accept` and `rollback` write
-//! them.
+//! At a reload, the previous sites are the open sites. At a start and in commands, their states and
+//! hosts are read from the state directory. The serving process writes the hosts; if none serves,
+//! `accept` and `rollback` do.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -29,14 +29,12 @@ use crate::files;
 use crate::render::shell_word;
 use crate::report::is_of;
 
-/// Name of the file in the state directory with the hosts of the last served sites.
+/// File in the state directory with the hosts of the sites that were served last.
 const KEPT: &str = "hosts.json";
 
-/// The hosts of each site, by the name of the site.
 pub(super) type HostsBySite = BTreeMap<String, HostsOfSite>;
 
-/// The hosts of a site, and the file or URL of their robots.txt. `robots` is `None` if each host
-/// has its own robots.txt.
+/// `robots` is the file or URL of the robots.txt, or `None` if each host has its own robots.txt.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(super) struct HostsOfSite {
     pub(super) hosts: Vec<String>,
@@ -53,13 +51,13 @@ impl HostsOfSite {
     }
 }
 
-/// For each new site, the previous sites of its hosts, in the order of the hosts.
+/// For each new site, the previous sites that its hosts belonged to, in the order of the hosts.
 #[derive(Debug, Default)]
 pub(super) struct Inheritance(HashMap<String, Vec<(String, FormerSite)>>);
 
 impl Inheritance {
-    /// Determines what new sites inherit. `before` contains the hosts of the previous sites. `find`
-    /// returns the state of a previous site by its name.
+    /// `before` contains the hosts of the previous sites, and `find` returns the state of a
+    /// previous site by its name.
     pub(super) fn new(config: &Config, before: &HostsBySite, find: impl Fn(&str) -> FormerSite) -> Self {
         let named: HashMap<&str, &String> = patterns(before).collect();
         let answered = owners(patterns(before));
@@ -88,26 +86,24 @@ impl Inheritance {
         })
     }
 
-    /// Returns the previous site whose versions a new site inherits.
     pub(super) fn predecessor(&self, site: &str) -> Option<&str> {
         self.0.get(site)?.first().map(|(name, _)| name.as_str())
     }
 
-    /// Returns the state that the robots.txt `name` of a new site inherits; `None` if it inherits
-    /// nothing. A robots.txt for a whole site never inherits from a robots.txt for a single host,
-    /// or vice versa.
+    /// Returns the state that the robots.txt `name` of a new site inherits. A robots.txt for a
+    /// whole site never inherits from a robots.txt for a single host, or vice versa.
     pub(super) fn robots(&self, site: &str, name: &str) -> Option<&Remembered> {
         let before = self.0.get(site)?.first()?.1.get(name.strip_prefix(site)?);
         before.filter(|before| before.kept().next().is_some())
     }
 
-    /// Reports whether a new site inherits versions or the switch from the robots.txt `name`.
+    /// Reports whether any new site inherits from the previous site with the robots.txt `name`.
     pub(super) fn has_heir(&self, name: &str) -> bool {
         self.0.values().flatten().any(|(site, _)| is_of(site, name))
     }
 
-    /// Switches enforcement off for each robots.txt of a new site whose predecessor was switched
-    /// off. Blocks while it writes to the state directory.
+    /// Switches enforcement off for each robots.txt of a new site if it was off for the
+    /// robots.txt's predecessor. Blocks while it writes to the state directory.
     pub(super) fn turn_off(&self, site: &str, robots: &SiteRobots) {
         for live in robots.lives("", &[]) {
             if self.was_off(site, &live.name) {
@@ -131,8 +127,6 @@ impl Inheritance {
         self.0.get(site).is_some_and(|former| former.iter().any(was_off))
     }
 
-    /// Describes a new site: which versions it inherits, and whether its enforcement is off because
-    /// of a previous site.
     pub(super) fn arrival(&self, made: &ServedSite) -> String {
         let name = &*made.name;
         let Some(from) = self.predecessor(name) else { return format!("site {name:?} is new") };
@@ -163,14 +157,14 @@ fn kept_hosts(state: &StateDir) -> HostsBySite {
     serde_json::from_slice(&hosts).unwrap_or_default()
 }
 
-/// Saves the hosts of the served sites for the next start. Blocks.
+/// Blocks while it writes to the state directory.
 pub(super) fn keep(state: &StateDir, hosts: &HostsBySite) {
-    // The result is ignored, because the state directory itself reports that it cannot be written.
+    // The result is ignored, because `StateDir` reports that the directory is not writable.
     let _ = serde_json::to_vec(hosts).map(|hosts| files::replace(&state.path().join(KEPT), &hosts));
 }
 
-/// Records in the state directory that these hosts belong to this site and to no other. Needed when
-/// a version is accepted or rolled back while no process serves. Blocks.
+/// Records in the state directory that these hosts belong to this site and to no other, when a
+/// version is accepted or rolled back while no process serves. Blocks.
 pub(super) fn settle(state: &StateDir, site: &SiteConfig) {
     let own = HostsOfSite::of(site);
     let others = kept_hosts(state).into_iter().map(|(name, other)| {
@@ -182,14 +176,13 @@ pub(super) fn settle(state: &StateDir, site: &SiteConfig) {
     keep(state, &hosts);
 }
 
-/// Reports whether the state stored under this site name belongs to the site. This is the case if
-/// the last served config contained the site, or if no config was served yet.
+/// Reports whether the state under this site name belongs to the site: the last served config
+/// contained the site, or no config was served yet.
 pub(crate) fn is_settled(state: &StateDir, site: &str) -> bool {
     let hosts = kept_hosts(state);
     hosts.is_empty() || hosts.contains_key(site)
 }
 
-/// Returns all host patterns, each with the name of its site.
 pub(super) fn patterns(sites: &HostsBySite) -> impl Iterator<Item = (&str, &String)> {
     sites.iter().flat_map(|(name, hosts)| hosts.patterns().map(move |pattern| (pattern, name)))
 }

@@ -1,4 +1,4 @@
-//! Writes a site's log lines about disallowed requests, reloads, upstreams and files. Also suggests
+//! Writes a site's log lines about disallowed requests, reloads, upstreams and files, and suggests
 //! next steps to operators.
 
 use std::borrow::Cow;
@@ -98,8 +98,7 @@ fn note(event: &Event<'_>, done: Option<&'static str>) {
     note_any(notes, "grpc_status", done.and(event.grpc_status).map(usize::from));
 }
 
-/// Logs an allowed request if an impostor sent it. Other allowed requests appear only in the access
-/// log.
+/// Logs only impostors; other allowed requests appear only in the access log.
 fn allowed(site: &str, log: &Log, privacy: LogPrivacy, event: &Event<'_>) {
     note(event, None);
     let record = event.record;
@@ -111,17 +110,17 @@ fn allowed(site: &str, log: &Log, privacy: LogPrivacy, event: &Event<'_>) {
     });
 }
 
-/// Returns the path form that the verdict is based on; `None` for the standard form.
+/// Returns `None` for the standard form of the path.
 fn shown_form(record: &Record) -> Option<&'static str> {
     Some(record.form).filter(|form| *form != PathForm::Standard).map(PathForm::as_str)
 }
 
-/// Returns the name of the verdict. If no rules were applied, the request counts as allowed.
+/// If no rules were applied, the request counts as allowed.
 fn decision(record: &Record) -> &'static str {
     record.access.unwrap_or(Access::Allow).as_str()
 }
 
-/// Returns the outcome of the identity check for logs; `claimed` if identities are not checked.
+/// Returns `claimed` if identities are not checked.
 fn identity_outcome(identity: Option<Identity>) -> &'static str {
     identity.map_or("claimed", |identity| identity.outcome())
 }
@@ -132,7 +131,6 @@ fn note_any(notes: &AccessFields, name: &'static str, value: Option<impl Into<se
     }
 }
 
-/// Returns the log entry for a request of a recognised agent, with its verification outcome.
 fn of_request<'e>(
     event: LogEvent,
     site: &'e str,
@@ -163,8 +161,7 @@ fn of_request<'e>(
     }
 }
 
-/// Returns a listener that logs each reload. For a newly published version, it also logs the errors
-/// and warnings found in the file.
+/// Logs each reload and, for a newly published version, the errors and warnings found in the file.
 pub(super) fn reload(site: SiteName, log: Log) -> impl Fn(&Reload, &Snapshot) + Send + Sync + 'static {
     move |reload, snapshot| {
         let (event, hash) = match &reload.outcome {
@@ -210,8 +207,7 @@ pub(super) fn reload(site: SiteName, log: Log) -> impl Fn(&Reload, &Snapshot) + 
     }
 }
 
-/// Formats a finding with its line number. If the line is from an appended part, adds the line
-/// number in that part.
+/// If the line is from an appended part, adds the line number in that part.
 pub(super) fn placed_finding(content: &Content, origin: &str, finding: &Finding) -> String {
     let line = finding_line(origin, finding);
     match content.places.as_ref().and_then(|places| places.of(finding.line)) {
@@ -220,7 +216,6 @@ pub(super) fn placed_finding(content: &Content, origin: &str, finding: &Finding)
     }
 }
 
-/// Returns a listener that logs whether webhooks were delivered.
 pub(super) fn publish_hook(log: Log) -> impl Fn(&HookEvent<'_>) + Send + Sync + 'static {
     move |HookEvent { notice, kind, status, message }| {
         let event = if notice.event.is_some() { LogEvent::Notify } else { LogEvent::OnPublish };
@@ -239,8 +234,6 @@ pub(super) fn publish_hook(log: Log) -> impl Fn(&HookEvent<'_>) + Send + Sync + 
     }
 }
 
-/// Returns a listener that logs when an upstream becomes healthy or unhealthy, and when requests
-/// are not answered. Unanswered requests of one kind are logged at most once per second.
 pub(super) fn upstream(site: SiteName, log: Log) -> impl Fn(&UpstreamEvent) + Send + Sync + 'static {
     move |event| {
         let detail = &event.detail;
@@ -261,8 +254,6 @@ pub(super) fn upstream(site: SiteName, log: Log) -> impl Fn(&UpstreamEvent) + Se
     }
 }
 
-/// Returns a listener that logs when a problem with the evidence or the state directory begins and
-/// when it ends.
 pub(super) fn problem(log: Log, of: LogEvent) -> impl Fn(&ProblemEvent<'_>) + Send + Sync + 'static {
     move |event| {
         log.write(&LogEntry {
@@ -274,7 +265,6 @@ pub(super) fn problem(log: Log, of: LogEvent) -> impl Fn(&ProblemEvent<'_>) + Se
     }
 }
 
-/// Logs that a file of a directory was removed or is ignored, or that a directory cannot be read.
 pub(super) fn directory(log: &Log, site: &str, event: &DirectoryEvent<'_>) {
     let level = match event {
         DirectoryEvent::Removed { .. } => LogLevel::Info,
@@ -284,7 +274,6 @@ pub(super) fn directory(log: &Log, site: &str, event: &DirectoryEvent<'_>) {
     log.say_of(site, level, LogEvent::Directory, format!("{site}: {event}"));
 }
 
-/// Logs that a site's switch is off, when the site is opened.
 pub(super) fn switched_off(log: &Log, site: &str) {
     let word = shell_word(site);
     let message =
@@ -292,14 +281,11 @@ pub(super) fn switched_off(log: &Log, site: &str) {
     log.say_of(site, LogLevel::Warn, LogEvent::Enforcement, message);
 }
 
-/// The name of a site. Cloning is cheap.
 pub(crate) type SiteName = Arc<str>;
 
-/// Message about an expired override, for the log and for `config check`.
 const ENDED: &str = "this override has expired and has no effect any more; remove this entry, or write a later day";
 
-/// Returns the next steps for an operator, the most urgent one first. The result is empty if the
-/// site needs no attention.
+/// The most urgent step comes first.
 pub(super) fn for_site(name: &str, snapshot: &Snapshot, status: &Status, flags: [CommandFlags; 2]) -> Vec<NextStep> {
     let [of_decision, of_switch] = flags;
     let mut steps = Vec::new();
@@ -347,16 +333,13 @@ pub(super) fn for_site(name: &str, snapshot: &Snapshot, status: &Status, flags: 
     steps
 }
 
-/// Options that are added to a suggested command.
 pub(super) type CommandFlags = &'static [&'static str];
 
-/// Returns the words of a `robotsd` command, followed by these options.
 pub(super) fn command<'a>(words: &[&'a str], flags: CommandFlags) -> Vec<&'a str> {
     [&["robotsd"][..], words, flags].concat()
 }
 
-/// Describes a site without a robots.txt, in one line for `/readyz`, the status and the log. If a
-/// version is pending, adds how to accept it.
+/// Describes a site without a robots.txt, in one line for `/readyz`, the status and the log.
 pub(super) fn without_robots(name: &str, pending: Option<&Pending>) -> String {
     let none = format!("site {name:?} has no robots.txt: nothing is enforced");
     let Some(pending) = pending else { return none };
@@ -370,8 +353,8 @@ pub(super) fn without_robots(name: &str, pending: Option<&Pending>) -> String {
     )
 }
 
-/// Returns the steps that copy the accepted version to the baseline in version control, if there is
-/// a baseline. Without these steps, the gate compares the next version with the old baseline.
+/// Returns the steps that copy the accepted version to the baseline in version control. Without
+/// these steps, the gate compares the next version with the old baseline.
 pub(super) fn after_accepting(status: &Status, has_parts: bool, baseline: Option<&Path>) -> Vec<NextStep> {
     let Some(baseline) = baseline.and_then(|path| absolute(path).ok()) else { return Vec::new() };
     let shown = baseline.display().to_string();

@@ -1,9 +1,9 @@
-//! Collects notices for operators: about pending versions, decisions of other operators, switches
-//! that are off, a rejected config, and missing replicas.
+//! Collects notices for operators: about pending versions, decisions of other operators,
+//! enforcement that is switched off, a rejected config, and missing replicas.
 //!
 //! The notices are derived from the current state every few seconds. The hooks store which notices
-//! they have sent, so an event is not reported again after a restart. No notice is sent about a
-//! pending version that an operator has rolled back.
+//! they have sent, so a restart does not repeat a notice. No notice is sent about a pending version
+//! that an operator has rolled back.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, UNIX_EPOCH};
@@ -23,13 +23,13 @@ use crate::webhooks::{Notice, NotifyEvent};
 /// Interval between two notices about the same pending version.
 const AGAIN: Duration = Duration::from_secs(4 * 3600);
 
-/// Maximum age of an operator's decision that is reported if no earlier decision about the site has
-/// been reported.
+/// Maximum age of an operator's decision that is reported, unless an earlier notice about the site
+/// is recorded.
 const NEWS: Duration = Duration::from_secs(3600);
 
 impl Sites {
-    /// Sends the current notices, except notices that were already sent. Blocks while it reads the
-    /// state directory.
+    /// Sends the current notices that were not already sent. Blocks while it reads the state
+    /// directory.
     pub(crate) fn notify(&self, config: &ConfigReport) {
         let Some(hooks) = self.hooks() else { return };
         let of_all = self.state.directory.as_ref().and_then(StateDir::switch_problem);
@@ -67,8 +67,8 @@ fn of_site(live: &LiveSite, flags: [CommandFlags; 2], replica: &str, notices: &m
     let history = live.robots.history();
     let Some((entry, hash)) = decided(&history, status.live).zip(status.live) else { return };
     let (event, done, next) = match entry.cause {
-        // The command has no `--fleet`, because `accept` without a hash asks a single replica for
-        // its pending version.
+        // The command has no `--fleet`, because `accept` without a hash reads the pending version
+        // of a single replica.
         Cause::Rollback => (NotifyEvent::RolledBack, "live again after a rollback", command(&["accept", name], &[])),
         _ => (NotifyEvent::Accepted, "live, because it was accepted", command(&["rollback", name], of_decision)),
     };
@@ -86,7 +86,6 @@ fn waits(name: &str, pending: &Pending, flags: CommandFlags) -> Notice {
     Notice { mark: format!("{hash} {times}"), ..notice }
 }
 
-/// Adds notices about the off switches of the fleet, and about missing replicas.
 fn of_fleet(fleet: &Fleet, mut scopes: BTreeSet<String>, notices: &mut Vec<Notice>) {
     let FleetReport { name: of, marks, .. } = fleet.report();
     scopes.extend(marks.iter().map(|mark| mark.scope.clone()));
@@ -113,8 +112,7 @@ fn of_fleet(fleet: &Fleet, mut scopes: BTreeSet<String>, notices: &mut Vec<Notic
     }
 }
 
-/// Returns the notice about the switch for a site or for all sites. A switch that is on is reported
-/// only if it was reported as off before.
+/// The notice that enforcement is on is sent only after a notice that it was off.
 fn switched(name: &str, to: Enforcement, by: &str, flags: CommandFlags, replica: &str) -> Notice {
     let (of, mut site) = match name {
         "" => ("every site".to_owned(), vec![]),
@@ -127,7 +125,7 @@ fn switched(name: &str, to: Enforcement, by: &str, flags: CommandFlags, replica:
         Enforcement::On => (format!("enforcement is on again for {of}{by}"), &["robotsd", "status"][..]),
     };
     if to == Enforcement::On && !flags.is_empty() {
-        // `robotsd status --fleet` always shows every site, so `--site` is removed.
+        // `robotsd status --fleet` always shows every site, so it has no `--site`.
         site.clear();
     }
     let next = [next, flags, &site].concat();
@@ -137,7 +135,6 @@ fn switched(name: &str, to: Enforcement, by: &str, flags: CommandFlags, replica:
     Notice { mark: to.as_str().to_owned(), is_news, occasion, ..notice }
 }
 
-/// Returns notices about a rejected config, and about rejected included files.
 fn rejected(config: &ConfigReport) -> impl Iterator<Item = Notice> {
     let served = "the new config is rejected, so the previous config stays in use";
     let whole = config.rejected.iter().map(move |rejected| (&config.path, &rejected.why, served));

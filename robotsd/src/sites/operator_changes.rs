@@ -1,8 +1,7 @@
-//! Makes changes for operators: accepts a version, rolls back, and switches enforcement.
+//! Makes changes for operators: accepts a version, rolls back, and switches enforcement. A change
+//! takes effect immediately.
 //!
-//! Each change takes effect immediately, is written to the state directory if there is one, and is
-//! logged. These functions write to the disk and compile rules, so they must be called on blocking
-//! threads.
+//! These functions write to the disk and compile rules, so they must be called on blocking threads.
 
 use std::fmt::Write as _;
 
@@ -20,17 +19,13 @@ use crate::log::{LogEntry, LogEvent, LogLevel};
 use crate::names::quoted_list;
 use crate::report::{ChangeReport, NextStep};
 
-/// Reason why nothing was changed.
 #[derive(Debug)]
 pub(crate) enum ChangeError {
-    /// The site does not exist.
     Unknown(String),
-    /// The state of the site does not allow the change.
     Conflict(String),
 }
 
 impl Sites {
-    /// Publishes the pending version of a site.
     pub(crate) fn accept(
         &self,
         site: &str,
@@ -46,7 +41,6 @@ impl Sites {
         Ok(self.done(report))
     }
 
-    /// Publishes the previous live version of a site.
     pub(crate) fn roll_back(&self, site: &str, by: &Attribution) -> Result<ChangeReport, ChangeError> {
         let (_, live) = self.named(site)?;
         let report = roll_back(&live.name, &live.robots, by)?;
@@ -54,7 +48,6 @@ impl Sites {
         Ok(self.done(report))
     }
 
-    /// Returns the version that a rollback would publish, and its effect. Changes nothing.
     pub(crate) fn rollback_effect(&self, site: &str) -> Result<ChangeReport, ChangeError> {
         let (_, LiveSite { name, robots, .. }) = self.named(site)?;
         let found = robots.rollback_effect();
@@ -76,7 +69,6 @@ impl Sites {
         })
     }
 
-    /// Switches enforcement of a site, or of every site, off or on.
     pub(crate) fn enforce(&self, site: Option<&str>, to: Enforcement) -> Result<ChangeReport, ChangeError> {
         let site = site.map(|name| self.named(name)).transpose()?;
         let (before, written) = match &site {
@@ -113,7 +105,7 @@ impl Sites {
     }
 
     /// Confirms that nothing is enforced for the sites that `is_meant` selects, by checking the
-    /// snapshots that requests use.
+    /// snapshots that requests use, not the switch.
     ///
     /// # Errors
     ///
@@ -130,31 +122,28 @@ impl Sites {
         ))
     }
 
-    /// Records on the board that enforcement was switched off. Counts for that time may be too low.
+    /// Crawlers are not recognised while enforcement is off, so the counts on the board may be too
+    /// low.
     pub(crate) fn were_switched_off(&self) {
         self.iter().for_each(ServedSite::was_switched_off);
     }
 
-    /// Returns `Off` if nothing is enforced for any site.
     pub(crate) fn enforcement(&self) -> Enforcement {
         let mut lives = self.lives().peekable();
         if lives.peek().is_some() && lives.all(|live| is_off(&live)) { Enforcement::Off } else { Enforcement::On }
     }
 
-    /// Returns the switch for all sites. The result is off if the switch is off for this process or
-    /// for the fleet, or if the fleet's switches are unknown. Switches for single sites are not
-    /// considered.
+    /// Returns `Off` if enforcement is switched off for this process or for the fleet, or if the
+    /// fleet's switches are unknown. Switches for single sites are not considered.
     pub(crate) fn switch(&self) -> Enforcement {
         let is_off = self.state.fleet.as_ref().is_some_and(|fleet| fleet.is_off() || fleet.unknown().is_some());
         if is_off { Enforcement::Off } else { self.state.switch() }
     }
 
-    /// Returns the names of the sites whose enforcement is off.
     pub(crate) fn switched_off(&self) -> Vec<String> {
         self.lives().filter(is_off).map(|live| live.name).collect()
     }
 
-    /// Returns the next steps that are not about a single site.
     pub(crate) fn advice(&self) -> Vec<NextStep> {
         let (fleet, [_, of_switch]) = (self.state.fleet.as_deref(), self.fleet_flags());
         let is_off = self.state.switch() == Enforcement::Off;
@@ -171,13 +160,11 @@ impl Sites {
         steps.into_iter().flatten().collect()
     }
 
-    /// Returns the robots.txt with this name, and its site. The name is `SITE`, or `SITE/HOST` for
-    /// a site with a folder.
+    /// The name is `SITE`, or `SITE/HOST` if each host has its own robots.txt.
     pub(super) fn named(&self, name: &str) -> Result<(&ServedSite, LiveSite), ChangeError> {
         self.live(name).ok_or_else(|| ChangeError::Unknown(self.unknown(name)))
     }
 
-    /// Returns the message about an unknown site name.
     pub(crate) fn unknown(&self, name: &str) -> String {
         match self.site_of_host(name) {
             Some(site) => format!("there is no site {name:?}, but the site {site:?} serves a host of this name"),
@@ -185,16 +172,16 @@ impl Sites {
         }
     }
 
-    /// Returns the name of the site that serves this host. A string without a dot or colon is not
-    /// treated as a host, because it is probably a misspelled site name.
+    /// A string without a dot or colon is not treated as a host, because it is probably a
+    /// misspelled site name.
     fn site_of_host(&self, host: &str) -> Option<String> {
         let lives: Vec<_> = self.lives().filter(|_| host.contains(['.', ':'])).collect();
         let hosts = lives.iter().flat_map(|live| live.hosts.iter().map(|pattern| (pattern.as_str(), &live.name)));
         owners(hosts).get(host).map(|name| (*name).clone())
     }
 
-    /// Appends the switches that are still off to the message of `enforce on`, because the command
-    /// changes only one switch.
+    /// `enforce on` changes only one switch, so its message names the other switches that are still
+    /// off.
     fn name_what_stays_off(&self, message: &mut String, site: Option<&LiveSite>) {
         let fleet = self.state.fleet.as_deref();
         match site {
@@ -250,7 +237,7 @@ impl Sites {
     }
 }
 
-/// Accepts a version in the state directory of the config, while no process serves the site.
+/// Accepts a version in the state directory, while no process serves the site.
 pub(crate) fn accept_at_rest(
     config: &Config,
     site: &str,
@@ -266,13 +253,12 @@ pub(crate) fn accept_at_rest(
     Ok(ChangeReport { kept: report.problem.is_none(), next, ..report })
 }
 
-/// Rolls back a site in the state directory of the config, while no process serves the site.
+/// Rolls a site back in the state directory, while no process serves the site.
 pub(crate) fn roll_back_at_rest(config: &Config, site: &str, by: &Attribution) -> Result<ChangeReport, ChangeError> {
     let report = roll_back(site, &at_rest(config, site)?.robots, by)?;
     Ok(ChangeReport { kept: report.problem.is_none(), ..report })
 }
 
-/// Returns the message about an unknown site name, with the known names.
 pub(crate) fn unknown<N: AsRef<str>>(name: &str, known: impl IntoIterator<Item = N>) -> String {
     format!("there is no site {name:?}: the sites are {known}", known = quoted_list(known))
 }
@@ -319,7 +305,6 @@ fn roll_back(name: &str, live: &LiveRobots, by: &Attribution) -> Result<ChangeRe
     Ok(changed(name, live, &before, message))
 }
 
-/// Formats the effect of a rollback for the end of a message.
 fn changes(effect: Option<String>) -> String {
     effect.map(|effect| format!("; effect on crawlers: {effect}")).unwrap_or_default()
 }
@@ -336,8 +321,7 @@ fn changed(name: &str, live: &LiveRobots, before: &Status, message: String) -> C
     }
 }
 
-/// Returns the message about a version that cannot be accepted. If no version is pending, the
-/// message contains the live version.
+/// If no version is pending, the message contains the live version.
 fn refused(name: &str, error: &dyn std::fmt::Display, status: &Status) -> String {
     match status.live {
         Some(live) if status.pending.as_ref().is_none() => {

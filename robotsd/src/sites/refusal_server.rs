@@ -1,8 +1,8 @@
 //! The operator's own servers that answer refused requests: a page with terms, or a tarpit.
 //!
-//! A tarpit is slow on purpose. So each server has its own limit of concurrent requests (its
-//! places), and a request never waits for a place. If all places are taken, or if the server fails,
-//! the client gets the refusal from robotsd. The site's own upstreams never see the request.
+//! A tarpit is slow on purpose, so each server has its own limit of concurrent requests (its
+//! places). A request never waits for a place: if all are taken, or if the server fails, the client
+//! gets the refusal from robotsd. The site's own upstreams never see the request.
 
 use std::sync::Arc;
 
@@ -23,15 +23,15 @@ use tower_robots::layer::Record;
 use super::backend::SiteBackend;
 use crate::http_common::{ClientRequest, EdgeService, RequestBody};
 
-/// A server that answers refused requests of a site, and its free places, which all workers share.
-/// `S` is one worker's client for the server, or the source of these clients.
+/// `S` is one worker's client for the server, or the source of these clients. All workers share the
+/// places.
 #[derive(Clone, Debug)]
 pub(crate) struct RefusalServer<S = SiteBackend> {
     pub(super) server: S,
     pub(super) places: Arc<Semaphore>,
 }
 
-/// A response body that occupies a place at its server until the body is dropped.
+/// Dropping the body frees a place at its server.
 pub(crate) type HeldBody = UnsyncBoxBody<Bytes, BoxError>;
 
 /// One worker's clients for the refusal servers of a site, indexed by refusal case. `None` if the
@@ -46,18 +46,18 @@ const OF_BODY: [HeaderName; 4] = [CONTENT_LENGTH, CONTENT_TYPE, EXPECT, TRANSFER
 const OF_PAGE: [HeaderName; 6] = [IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE, RANGE];
 
 impl<B: EdgeService> RefusalServer<B> {
-    /// Returns the response of the server. Returns `None` if all places are taken or the server
-    /// fails.
+    /// Forwards a refused request to the server. Returns `None` if all places are taken or the
+    /// server fails.
     ///
-    /// A header field of the forwarded request contains the verdict, so that the server knows the
-    /// crawler and the rule. The request body is not forwarded.
+    /// A header field of the forwarded request contains the verdict. The request body is not
+    /// forwarded.
     pub(crate) async fn answer(
         self,
         request: Box<Request<RequestBody>>,
         record: Option<&Record>,
     ) -> Option<Response<HeldBody>> {
         let place = Arc::clone(&self.places).try_acquire_owned().ok()?;
-        // The client's request body is kept until the response begins, as with any other refusal.
+        // As with any other refusal, the client's request body is kept until the response begins.
         let (mut head, _unread) = request.into_parts();
         OF_BODY.iter().chain(&OF_PAGE).for_each(|name| drop(head.headers.remove(name)));
         mark(&mut head.headers, record);
@@ -66,7 +66,7 @@ impl<B: EdgeService> RefusalServer<B> {
         }
         let request = Request::from_parts(head, RequestBody::empty());
         let mut response = self.server.answer(Box::new(request)).await;
-        // If the server cannot be reached, `answer` returns a 5xx response, too.
+        // A server that cannot be reached results in a 5xx response, too.
         if response.status().is_server_error() {
             return None;
         }

@@ -1,9 +1,8 @@
-//! Reads files again when a reload is requested: the registry, the files of gates, directories, and
-//! every robots.txt.
+//! Reads files again when a reload is requested: the registry, the files that gates read, the
+//! appended lists, and every robots.txt.
 //!
-//! Files are read on blocking threads, one per site. If a site's files are on a file system that
-//! hangs, the response to the reload request waits at most [`PATIENCE`] for them. Other sites are
-//! not affected.
+//! Files are read on blocking threads, one per site, so a file system that hangs delays only its
+//! own site. The response to the reload request waits at most [`PATIENCE`] for it.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -28,18 +27,17 @@ use crate::date::rfc3339;
 use crate::log::{LogEvent, LogLevel};
 use crate::report::{ReloadOutcome, ReloadReport, SiteReload};
 
-/// Maximum number of sites that are read at the same time. There may be thousands of sites, and
-/// each read needs a thread.
+/// Maximum number of sites that are read at the same time: there may be thousands, and each read
+/// needs a thread.
 const AT_ONCE: usize = 16;
 
-/// Maximum time that the response to a reload request waits for each step of one site. This
-/// includes the wait for an earlier reload of the same site. A fetch takes much less time.
+/// Maximum time that the response to a reload request waits for each step of reloading one site,
+/// including an earlier reload of the same site. A fetch takes much less time.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 impl Sites {
-    /// Reads the registry and every robots.txt again, and reports the outcomes. If `only` names a
-    /// site or one of its hosts, reads only the files of that site, not the registry. If the new
-    /// registry has an error, the previous one stays in force. Every change is logged.
+    /// If `only` names a site or one of its hosts, reads only the files of that site, not the
+    /// registry. If the new registry has an error, the previous one stays in force.
     pub(crate) async fn reload(self: &Arc<Self>, only: Option<&str>) -> Result<ReloadReport, ChangeError> {
         let chosen: Vec<usize> = match only {
             None => (0..self.iter().len()).collect(),
@@ -53,7 +51,6 @@ impl Sites {
         Ok(ReloadReport { config: None, registry, sites: of_sites.await.into_iter().flatten().collect() })
     }
 
-    /// Fetches the published registry again. Then reads the additional registry, and applies both.
     async fn fetch_registry(self: &Arc<Self>) -> Option<ReloadOutcome> {
         let followed = self.opener().followed;
         let fetching = OptionFuture::from(followed.as_ref().map(FollowedRegistry::fetch_again));
@@ -69,8 +66,8 @@ impl Sites {
         Some(reload)
     }
 
-    /// Applies changes of the registry and of files that gates read. Then, for each pending
-    /// version, reads the robots.txt again, because the changed gate may accept that version.
+    /// Applies changes to the registry and to files that gates read. A changed gate may accept a
+    /// pending version, so the robots.txt files with a pending version are read again.
     pub(crate) async fn follow(self: Arc<Self>, changed: BTreeSet<PathBuf>) {
         if self.registry.extra.as_ref().is_some_and(|path| changed.contains(path)) {
             Arc::clone(&self).reload_registry().await;
@@ -101,8 +98,7 @@ impl Sites {
         in_windows(waiting, |(live, order)| reload_live(live, order)).await;
     }
 
-    /// Reads the files of the gate, the appended parts, the directory and every robots.txt of a
-    /// site again. If `only` is the name of a single robots.txt, leaves out the others.
+    /// If `only` is the name of a single robots.txt, the others are not read.
     async fn reload_site(self: &Arc<Self>, number: usize, only: Option<&str>) -> Vec<SiteReload> {
         let prepared = self.blocking(number, |sites, site| {
             site.gate.pages.renew();
@@ -122,21 +118,21 @@ impl Sites {
         let is_meant = |live: &LiveSite| only.is_none_or(|name| site.is_called(name) || live.name == name);
         let lives = site.lives().into_iter().filter(is_meant);
         let mut reloads = in_windows(lives, |live| reload_live(live, site.robots.reload_order())).await;
-        // The parts appear in the report only once, because all hosts of a site share them.
+        // All hosts of a site share the parts, so they appear only once in the report.
         if let (Some(first), Some(parts)) = (reloads.first_mut(), &site.robots.parts) {
             first.append = parts.report();
         }
         reloads
     }
 
-    /// Reads the additional registry again, and applies it together with the published one; `None`
-    /// if the config has neither.
+    /// Returns `None` if the config names neither an additional nor a published registry.
     pub(crate) async fn reload_registry(self: Arc<Self>) -> Option<ReloadOutcome> {
         let RegistrySources { extra, published } = self.registry.clone();
         if extra.is_none() && published.is_none() {
             return None;
         }
-        // With this lock, the registry that was read last is also applied last.
+        // The lock is held until the registry is applied, so that the registry that was read last
+        // is also applied last.
         let RobotsOpener { registry_order: order, followed, .. } = self.opener();
         let loading = async {
             let order = order.lock_owned().await;
@@ -156,7 +152,7 @@ impl Sites {
         let (event, outcome, message) = match loaded {
             Ok((registry, _order)) => {
                 // A new config may have replaced these sites meanwhile, so the registry is applied
-                // to their successors, too.
+                // to the sites that replaced them, too.
                 let mut next = Some(Arc::clone(&self));
                 while let Some(sites) = next {
                     sites.set_registry(&registry);
@@ -180,7 +176,6 @@ impl Sites {
         Some(ReloadOutcome { outcome: outcome.to_owned(), message })
     }
 
-    /// Applies a registry to every robots.txt.
     async fn renew_registry(self: &Arc<Self>, registry: &Arc<Registry>) {
         in_windows(0..self.iter().len(), |number| {
             let registry = registry.clone();
@@ -190,9 +185,8 @@ impl Sites {
     }
 
     /// Runs `work` for a site on a blocking thread, after earlier work for the site has ended. If
-    /// the files of a site hang, repeated reloads therefore block only one thread. Returns `None`
-    /// if the work panics or takes longer than [`PATIENCE`]. In the latter case, the work continues
-    /// in the background.
+    /// the files of a site hang, repeated reloads therefore block only one thread. If the work
+    /// takes longer than [`PATIENCE`], returns `None`, and the work continues in the background.
     async fn blocking<R: Send + 'static>(
         self: &Arc<Self>,
         number: usize,
@@ -212,8 +206,7 @@ impl Sites {
         timeout(PATIENCE, working).await.ok().flatten()
     }
 
-    /// Reads the files of a site's gate again, and applies the new gate. Returns whether the
-    /// expectations could be used.
+    /// Returns whether the expectations could be used.
     fn renew_gate(&self, site: &ServedSite) -> bool {
         let gate = site.gate.gate(&self.opener().registry);
         let gate = gate.inspect_err(|why| site.gate.reject_expectations(why));
@@ -225,7 +218,7 @@ fn late() -> String {
     format!("still being read after {seconds} s", seconds = PATIENCE.as_secs())
 }
 
-/// Reads a robots.txt again, after an earlier read with the lock `order` has ended.
+/// If `order` is given, first waits for the lock, which an earlier read may hold.
 async fn reload_live(live: LiveSite, order: Option<Arc<Mutex<()>>>) -> SiteReload {
     let robots = live.robots.clone();
     // The read is a separate task, so that it continues if nobody waits for its result any more.
@@ -246,7 +239,7 @@ async fn reload_live(live: LiveSite, order: Option<Arc<Mutex<()>>>) -> SiteReloa
 }
 
 /// Runs `work` for all items, at most [`AT_ONCE`] at a time. The results have the order of the
-/// items.
+/// items, however long each item takes.
 fn in_windows<T, F: Future>(
     items: impl IntoIterator<Item = T>,
     work: impl Fn(T) -> F,
@@ -254,8 +247,6 @@ fn in_windows<T, F: Future>(
     let numbered = |(number, working): (usize, F)| async move { (number, working.await) };
     let working: Vec<_> = items.into_iter().map(work).enumerate().map(numbered).collect();
     async {
-        // Results are collected in any order, so that a slow item does not delay others.
-        // Afterwards, the results are sorted.
         let mut results: Vec<_> = stream::iter(working).buffer_unordered(AT_ONCE).collect().await;
         results.sort_unstable_by_key(|(number, _)| *number);
         results.into_iter().map(|(_, result)| result).collect()

@@ -1,9 +1,8 @@
 //! Creates the sites of a config that replaces another config.
 //!
-//! Everything that is equal in both configs keeps its state. A robots.txt with the same source
-//! keeps its versions, its history and its cache of agents. Unchanged upstreams keep their health
-//! and their connections. The served sites do not change until the new sites have been opened
-//! without errors.
+//! Everything that is equal in both configs keeps its state. A robots.txt keeps its versions,
+//! history and cache of agents, and upstreams keep their health and connections. The served sites
+//! do not change until the new sites have been opened without errors.
 
 use std::collections::{HashMap, HashSet};
 use std::panic::resume_unwind;
@@ -28,29 +27,22 @@ use crate::webhooks::SiteHooks;
 /// server needs to respond.
 const AT_ONCE: usize = 16;
 
-/// The sites of a new config, which are open and ready to replace the served sites.
 #[derive(Debug)]
 pub(crate) struct Renewal {
     pub(crate) sites: Arc<Sites>,
-    /// Registry that the sites were opened with.
     registry: Arc<Registry>,
     /// Versions of the published registry that are accepted even if they differ a lot from the
     /// current one.
     accept: Vec<VersionHashPrefix>,
-    /// Webhooks of each site.
     hooks: Vec<(String, SiteHooks)>,
     /// New settings of each robots.txt that is already served.
-    /// [`apply_settings`](Self::apply_settings) applies them.
     settings: Vec<(Arc<SiteRobots>, SiteSettings)>,
-    /// Descriptions of added and removed sites, for messages.
     pub(crate) come_and_gone: Vec<String>,
-    /// Descriptions of changed sites, for messages.
     pub(crate) altered: Vec<String>,
-    /// New sources that cannot be used. The sites with these sources keep their previous sources.
+    /// New sources that cannot be used: their sites keep the previous sources.
     pub(crate) unusable: Vec<UnusableSource>,
 }
 
-/// A new source that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, derive_more::Display)]
 #[display("site {site:?}: {why}; the site keeps its previous source")]
 pub(crate) struct UnusableSource {
@@ -58,18 +50,16 @@ pub(crate) struct UnusableSource {
     why: String,
 }
 
-/// A site of the new config before its source is opened.
 struct PlannedSite<'a> {
     site: &'a SiteConfig,
-    /// The served site with the same name; `None` if the site is new.
     before: Option<&'a ServedSite>,
     settings: SiteSettings,
     gate_settings: GateSettings,
     backends: SiteBackends,
 }
 
-/// The robots.txt of a site. If its new source cannot be used, this is the previous robots.txt,
-/// together with the reason.
+/// If the new source of a site cannot be used, this is the previous robots.txt, together with the
+/// reason.
 type OpenedSource = Result<(Arc<SiteRobots>, Option<String>), String>;
 
 impl Sites {
@@ -93,7 +83,8 @@ impl Sites {
         let evidence = SenderEvidence::renewed(self.evidence.as_ref(), config, &opener.registry, &self.log)?;
         let rate_store = renewed_rate_store(self.rate_store.as_ref(), config, &self.log)?;
 
-        // Steps that can fail come first, before any source is opened.
+        // Everything except the sources is checked before a source is opened, because opening takes
+        // long.
         let sites = SiteOpener::new(config, evidence.as_ref(), &self.log, self.privacy);
         let mut planned = Vec::with_capacity(config.sites.len());
         for site in &config.sites {
@@ -108,8 +99,8 @@ impl Sites {
         }
         let sources = self.open_sources(&opener, &planned);
 
-        // The inheritance is determined again, because switches may have changed while the sources
-        // were opened.
+        // The inheritance is determined again, because kill switches may have changed while the
+        // sources were opened.
         let inheritance = inherited();
         let mut renewed = Vec::with_capacity(config.sites.len());
         let mut applied = Vec::new();
@@ -151,8 +142,7 @@ impl Sites {
         })
     }
 
-    /// Opens the sources of sites, at most [`AT_ONCE`] at a time. No thread is started if no source
-    /// has changed.
+    /// No thread is started if no source has changed.
     fn open_sources(&self, opener: &RobotsOpener, planned: &[PlannedSite<'_>]) -> Vec<OpenedSource> {
         let open = |planned: &PlannedSite<'_>| self.source(opener, planned.site, &planned.settings, planned.before);
         let is_kept =
@@ -168,7 +158,6 @@ impl Sites {
         sources
     }
 
-    /// Returns the registry for a new config, and the published registry that it polls.
     fn renew_sources(
         &self,
         held: &RobotsOpener,
@@ -178,8 +167,7 @@ impl Sites {
         let followed =
             if were.published == are.published { held.followed.clone() } else { held.follow_registry(config)? };
         if were == are {
-            // The sources of the registry are unchanged. The content of the sources is watched
-            // separately, so it is not read here.
+            // The content of the sources is watched separately, so it is not read here.
             return Ok((held.registry.clone(), followed));
         }
         let base = followed.as_ref().map_or_else(|| Registry::builtin().clone(), FollowedRegistry::registry);
@@ -187,9 +175,8 @@ impl Sites {
         Ok((registry, followed))
     }
 
-    /// Returns the gate of a site. If the expectations file can no longer be used and its path has
-    /// not changed, returns the last usable gate, so that the file does not cause the config to be
-    /// rejected.
+    /// If the expectations file can no longer be used and its path has not changed, returns the
+    /// last usable gate, so that the file does not cause the config to be rejected.
     fn gate(
         &self,
         settings: &GateSettings,
@@ -209,8 +196,6 @@ impl Sites {
         Ok(held)
     }
 
-    /// Returns the robots.txt of a site. If its source has not changed, this is the previous
-    /// robots.txt.
     fn source(
         &self,
         opener: &RobotsOpener,
@@ -222,8 +207,8 @@ impl Sites {
             return Ok((before.robots.clone(), None));
         }
         let is_live = |live: &LiveSite| live.robots.with(|snapshot| snapshot.content.is_some());
-        // If the site has a live version, its new source must be usable immediately. Otherwise, the
-        // site keeps its previous source.
+        // If the site has a live version and its new source is not usable immediately, the site
+        // keeps its previous source.
         let live = before.filter(|before| before.lives().iter().any(is_live));
         let when_missing = match live {
             Some(_) => WhenMissing::Fail,
@@ -238,8 +223,8 @@ impl Sites {
 }
 
 impl Renewal {
-    /// Applies the new settings to every robots.txt that is already served. Also makes the new
-    /// sites the successors of `before`. Blocks while rules are compiled, but does not read files.
+    /// Applies the new settings to every robots.txt that is already served, and makes the new sites
+    /// the successors of `before`. Blocks while rules are compiled, but does not read files.
     pub(crate) fn apply_settings(&self, before: &Sites) {
         before.hand_over(&self.sites);
         if let Some(hooks) = self.sites.hooks() {
@@ -250,8 +235,8 @@ impl Renewal {
         if let Some(evidence) = &self.sites.evidence {
             evidence.apply(&self.registry);
         }
-        // If the registry was read again meanwhile, the steps above may have replaced it with an
-        // older registry. So the current registry is applied until it no longer changes.
+        // If the registry was read again meanwhile, the steps above may have replaced it with the
+        // older one.
         let mut applied = self.registry.clone();
         loop {
             let current = self.sites.opener().registry;
@@ -260,8 +245,7 @@ impl Renewal {
             }
             self.sites.iter().for_each(|site| site.set_registry(&current));
             if let Some(evidence) = &self.sites.evidence {
-                // The result is ignored, because this registry was already checked when it was read
-                // again.
+                // This registry was already checked when it was read.
                 let _ = evidence.follow(&current);
             }
             applied = current;
@@ -269,15 +253,12 @@ impl Renewal {
     }
 }
 
-/// Describes a removed site, and whether its enforcement was switched off. The switch stays in the
-/// state directory, but has no effect any more.
+/// The off switch of a removed site stays in the state directory, without effect.
 fn departure(gone: &ServedSite) -> String {
     let switch = if gone.is_off() { "; its off switch has no effect any more" } else { "" };
     format!("site {:?} is removed{switch}", &*gone.name)
 }
 
-/// Describes the differences between the new and the previous site, for messages; `None` if there
-/// are none.
 fn difference(before: &ServedSite, site: &ServedSite) -> Option<String> {
     let mut parts = Vec::new();
     let mut compare = |is_same: bool, what| parts.extend((!is_same).then_some(what));
@@ -292,12 +273,10 @@ fn difference(before: &ServedSite, site: &ServedSite) -> Option<String> {
     (!parts.is_empty()).then(|| format!("site {:?} has changed: {}", &*site.name, parts.join(", ")))
 }
 
-/// Calls a function for each item, in one thread per item.
 pub(crate) fn in_parallel<T: Sync, R: Send>(work: &[T], each: impl Fn(&T) -> R + Sync) -> Vec<R> {
     std::thread::scope(|scope| {
         let each = &each;
         let threads: Vec<_> = work.iter().map(|item| scope.spawn(move || each(item))).collect();
-        // If a thread panics, its panic continues in the caller.
         threads.into_iter().map(|thread| thread.join().unwrap_or_else(|cause| resume_unwind(cause))).collect()
     })
 }
@@ -315,7 +294,6 @@ mod tests {
     use super::*;
     use crate::log::Log;
 
-    /// Returns a config whose site `a` has this source.
     fn config(folder: &std::path::Path, state: &str, robots: &str) -> Config {
         let path = folder.join("robotsd.toml");
         let listener = "[[listener]]\naddress = \"127.0.0.1:0\"\n";
@@ -351,7 +329,6 @@ mod tests {
         let served = Arc::new(Sites::open(&of(""), false, &Log::nowhere()).unwrap());
         knows(&served, "FirstThing");
 
-        // The registry changes after the new sites were opened.
         let renewal = served.renew(&of(new_site)).unwrap();
         rows("SecondThing");
         assert_eq!(served.reload(None).await.unwrap().registry.unwrap().outcome, "published");
@@ -361,7 +338,6 @@ mod tests {
         rows("ThirdThing");
         served.reload(None).await.unwrap();
         knows(&renewal.sites, "ThirdThing");
-        // The registry changes after the sites were replaced twice.
         let next = renewal.sites.renew(&of("")).unwrap();
         next.apply_settings(&renewal.sites);
         rows("FourthThing");
@@ -392,7 +368,6 @@ mod tests {
         };
         let agents = "[agents]\nregistry_extra = \"crawlers.toml\"\n";
         let served = Sites::open(&of(""), false, &Log::nowhere()).unwrap();
-        // The config contains an error that is found last: a file is missing.
         let missing = "[[site]]\nname = \"b\"\nhosts = [\"b.test\"]\nroot = \".\"\n\
                        robots = { path = \"missing.txt\", on_missing = \"fail\" }\n";
         served.renew(&of(&format!("{missing}{agents}"))).unwrap_err();
@@ -460,7 +435,7 @@ mod tests {
                 Config::load(&path).unwrap()
             };
             let only = |sites: &Sites| sites.lives().next().unwrap().robots;
-            // The disk stores times in milliseconds, so they are compared with that precision.
+            // The disk stores times in milliseconds.
             let entries = |sites: &Sites| -> Vec<_> {
                 let history = only(sites).history();
                 history
@@ -483,8 +458,8 @@ mod tests {
             std::fs::write(&file, "User-agent: *\nDisallow: /\n").unwrap();
             let _ = only(&served).reload_blocking();
             let mut known = is_as_before(&served, &[]);
-            // The site is renamed with one host less, then with one host more, and then back to its
-            // first name. The state directory still contains older state under that name.
+            // When the site gets its first name back, the state directory still contains older
+            // state under that name.
             let renamed = [("store", r#""shop.test""#), ("mall", r#""new.test", "shop.test""#), ("shop", own)];
             for (name, hosts) in renamed {
                 let was = served.iter().next().unwrap().name.to_string();
@@ -508,7 +483,6 @@ mod tests {
                 is_as_before(&started, &known);
                 served = Arc::new(started);
             }
-            // A site whose host is new must inherit no versions.
             let other = served.renew(&of("other", r#""other.test""#)).unwrap();
             assert!(only(&other.sites).snapshot().content.is_none());
             assert_eq!(other.come_and_gone[0], "site \"other\" is new");
@@ -653,7 +627,6 @@ mod tests {
             assert!(body.unwrap().ends_with(b"Disallow: /\n") && live.status().pending.is_none(), "{name}");
             keep(started.state.directory.as_ref().unwrap(), &started.hosts());
         }
-        // Without the file with the previous hosts, nothing is inherited.
         std::fs::remove_file(folder.path().join("state/hosts.json")).unwrap();
         config.sites[0].name = "d".to_owned();
         let said = format!("{:?}", rehearse(&config, DryRun::AsServed));
@@ -676,7 +649,6 @@ mod tests {
         let body = live.robots.snapshot().content.as_ref().map(|content| content.body().to_vec()).unwrap();
         assert_eq!((&*live.name, body.ends_with(b"/cart/\n")), ("b/one.test", true));
         assert!(live.robots.status().pending.is_some());
-        // A file that appears after the swap must not inherit anything.
         drop(served);
         std::fs::write(each.join("two.test.txt"), "User-agent: *\nDisallow: /x/\n").unwrap();
         let end = std::time::Instant::now() + std::time::Duration::from_secs(60);
@@ -700,7 +672,6 @@ mod tests {
             }
             let served = Sites::open(&config(folder.path(), state, FILE), false, &Log::nowhere()).unwrap();
             served.enforce(Some("a"), Enforcement::Off).unwrap();
-            // A new source must adopt the switch of the previous source.
             let other = format!("{FILE}\nrobots.max_age = \"7m\"");
             let renewal = served.renew(&config(folder.path(), state, &other)).unwrap();
             renewal.apply_settings(&served);
@@ -708,12 +679,12 @@ mod tests {
             // The switch changes while the new sites are open, but before they are swapped.
             served.enforce(Some("a"), Enforcement::On).unwrap();
             assert_eq!(switches(&renewal.sites), [Enforcement::On]);
-            // The switch changes after the swap, through sites that an earlier request may hold.
+            // An earlier request may still hold the previous sites and change the switch through
+            // them.
             let swapped = renewal.sites;
             served.enforce(Some("a"), Enforcement::Off).unwrap();
             assert_eq!((switches(&served), switches(&swapped)), (vec![Enforcement::Off], vec![Enforcement::Off]));
             drop(served);
-            // Every host of a directory must adopt the switch, too.
             let hosts = swapped.renew(&config(folder.path(), state, DIRECTORY)).unwrap().sites;
             assert_eq!(switches(&hosts), [Enforcement::Off; 2]);
             hosts.enforce(Some("a/one.test"), Enforcement::On).unwrap();

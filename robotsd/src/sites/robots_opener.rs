@@ -1,5 +1,5 @@
-//! Opens the robots.txt of a site from the source in its config. Also defines the listener that
-//! passes each new version to webhooks.
+//! Opens the robots.txt of a site from the source in its config, and passes new versions to
+//! webhooks.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,47 +27,33 @@ use crate::config::{Config, Remote, RobotsSource, SiteConfig, load_registry};
 use crate::log::Log;
 use crate::webhooks::{Notice, PublishHooks};
 
-/// Resources that all sites of a config share when they are opened: registry, state, watcher,
-/// compile cache, fetcher and gate.
 #[derive(Clone, Debug)]
 pub(super) struct RobotsOpener {
     pub(super) registry: Arc<Registry>,
     pub(super) state: StateHandle,
     pub(super) watcher: Watcher,
-    /// Creates listeners that pass new versions to webhooks; `None` if sites are opened but not
-    /// served.
     pub(super) publish: Option<PublishListener>,
-    /// Parts to append to the robots.txt that is being opened; `None` if the config appends none.
     parts: Option<AppendedParts>,
     /// Until this time, opening a site waits for parts that were never fetched.
     parts_until: Instant,
     gate: Option<Gate>,
-    /// State that new sites inherit.
     inheritance: Weak<Inheritance>,
     compile_cache: CompileCache,
     fetcher: Arc<Mutex<Option<Fetcher>>>,
     occasion: OpeningOccasion,
-    /// Lock that is held while a registry is read again and applied.
     pub(super) registry_order: Arc<tokio::sync::Mutex<()>>,
-    /// The registry that is published at a URL; `None` if none is configured.
     pub(super) followed: Option<FollowedRegistry>,
-    /// Notified when a new version of the published registry is in use.
     pub(super) registry_changed: Arc<Notify>,
-    /// Log for the reloads and problems of the opened sites.
     log: Log,
 }
 
-/// Reason why sites are opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum OpeningOccasion {
-    /// The process starts.
     Start,
-    /// A new config is applied.
     OtherConfig,
 }
 
 impl RobotsOpener {
-    /// Opens the robots.txt of a site that has a single robots.txt for all of its hosts.
     fn open_one<S: SiteSource>(
         &self,
         builder: LiveBuilder<S>,
@@ -110,35 +96,30 @@ impl RobotsOpener {
         }
     }
 
-    /// Returns an opener for a new config with the watcher, caches and state of this opener.
     pub(super) fn with(&self, registry: Arc<Registry>, followed: Option<FollowedRegistry>, gate: Option<Gate>) -> Self {
         let parts_until = Instant::now() + FIRST_FETCH;
         let publish = self.publish.as_ref().map(|publish| PublishListener::new(publish.hooks.clone()));
         Self { registry, followed, gate, parts_until, publish, occasion: OpeningOccasion::OtherConfig, ..self.clone() }
     }
 
-    /// Returns an opener whose sites inherit state according to `inheritance`. The opener holds
-    /// only a weak reference, so sites that it opens after `inheritance` was dropped inherit
-    /// nothing. An example is the site of a file that is added to a folder later.
+    /// The opener holds only a weak reference. A robots.txt that it opens after `inheritance` was
+    /// dropped, such as a file that is added to a directory later, inherits nothing.
     pub(super) fn inheriting(self, inheritance: &Arc<Inheritance>) -> Self {
         Self { inheritance: Arc::downgrade(inheritance), ..self }
     }
 
-    /// Returns an opener for a dry run: its state is read-only, and it logs nothing. It shares the
-    /// watcher and the caches with this opener.
+    /// The opener of a dry run logs nothing, and `state` must be read-only.
     pub(super) fn for_rehearsal(&self, state: StateHandle) -> Self {
         Self { state, publish: None, log: Log::nowhere(), ..self.clone() }
     }
 
-    /// Starts to poll the published registry of a config, if there is one.
     pub(super) fn follow_registry(&self, config: &Config) -> Result<Option<FollowedRegistry>, String> {
         let Some(settings) = &config.registry.published else { return Ok(None) };
         let changed = Arc::clone(&self.registry_changed);
         FollowedRegistry::start(settings, &config.registry_accept, || self.fetcher(), changed, &self.log).map(Some)
     }
 
-    /// Returns the settings of a site's gate. If `before` belongs to the same site, the pages in
-    /// `before` are kept.
+    /// If `before` belongs to the same site, its pages are kept.
     pub(super) fn gate_settings(&self, site: &SiteConfig, before: Option<&GateSettings>) -> GateSettings {
         let pages = match before {
             Some(before) if before.site == site.name => before.pages.clone(),
@@ -156,7 +137,6 @@ impl RobotsOpener {
         GateSettings::new(self.gate.clone(), site, pages, before, &self.watcher, self.state.fleet.as_ref())
     }
 
-    /// Returns the file in the state directory that saves the pages of a site's sitemaps.
     pub(super) fn saved_pages(&self, site: &str) -> SavedPages {
         SavedPages::of(self.state.directory.as_ref().map(StateDir::path), site)
     }
@@ -170,9 +150,7 @@ impl RobotsOpener {
         }
     }
 
-    /// Opens a site's robots.txt, and connects it to the switch of the site. Every reload is
-    /// logged. Blocks while it reads files. If `when_missing` requires a response, also waits for a
-    /// fetch.
+    /// Blocks while it reads files. If `when_missing` requires a response, also waits for a fetch.
     pub(super) fn open(
         &self,
         site: &SiteConfig,
@@ -198,8 +176,8 @@ impl RobotsOpener {
             }
         }?;
         self.state.join(&site.name, &robots);
-        // At a start, the switch is inherited here. At a reload, the switches of the previous sites
-        // may change while sources are opened, so `Sites::renew` adopts them afterwards.
+        // At a reload, operators may switch enforcement while sources are opened, so `Sites::renew`
+        // turns it off later.
         if let Some(all) = self.inheritance.upgrade().filter(|_| self.occasion == OpeningOccasion::Start) {
             all.turn_off(&site.name, &robots);
         }
@@ -240,7 +218,7 @@ impl RobotsOpener {
         let on_event = {
             let (name, log) = (site.name.clone(), self.log.clone());
             move |event: &DirectoryEvent<'_>| match event {
-                // The listener of the file itself has already logged that it was opened.
+                // The new robots.txt has already logged that it was opened.
                 DirectoryEvent::Added { .. } => {}
                 event => log_events::directory(&log, &name, event),
             }
@@ -267,7 +245,6 @@ impl RobotsOpener {
         Ok(builder.schedule(schedule).fetcher(&fetcher))
     }
 
-    /// Returns the fetcher that all sites share. The first call starts its thread.
     pub(super) fn fetcher(&self) -> std::io::Result<Fetcher> {
         let mut fetcher = self.fetcher.lock();
         match &*fetcher {
@@ -276,8 +253,6 @@ impl RobotsOpener {
         }
     }
 
-    /// Sets the options of a builder that do not depend on the kind of source. `name` is the name
-    /// of the robots.txt.
     fn configured<S>(
         &self,
         builder: LiveBuilder<S>,
@@ -322,14 +297,13 @@ pub(super) fn at_rest(config: &Config, site: &SiteConfig, name: &str) -> Result<
     live.ok_or_else(|| "the folder of the site contains no file for this host".to_owned())
 }
 
-/// Value of the version in notices about a removed robots.txt.
+/// Version in notices about a removed robots.txt.
 const NONE: &str = "none";
 
-/// Creates listeners for the sites of one config. The listeners pass new versions to webhooks.
 #[derive(Clone, Debug)]
 pub(super) struct PublishListener {
     pub(super) hooks: Arc<PublishHooks>,
-    /// Whether the opened sites are served. Until they are, no version is passed to webhooks.
+    /// Until the opened sites are served, no version is passed to webhooks.
     is_serving: Arc<AtomicBool>,
 }
 
@@ -338,16 +312,15 @@ impl PublishListener {
         Self { hooks, is_serving: Arc::default() }
     }
 
-    /// Returns a listener for the reloads of a robots.txt. `name` is the name of the robots.txt:
-    /// `SITE`, or `SITE/HOST`.
+    /// `name` is the name of the robots.txt: `SITE`, or `SITE/HOST`.
     pub(super) fn listen(&self, site: &str, name: &str) -> impl Fn(&Reload, &Snapshot) + Send + Sync + 'static {
         let (own, site, name) = (self.clone(), site.to_owned(), name.to_owned());
         move |reload, snapshot| {
             let version = || own.version(&site, &name, snapshot);
             if reload.cause.is_opening() {
                 // A robots.txt may begin with a version from before a restart. If the sites are
-                // already served, for example when a file is added to a folder, that version is
-                // passed to the hooks here.
+                // already served, for example when a file is added to a folder, the hooks learn of
+                // that version here.
                 if own.is_serving.load(Ordering::Acquire) && snapshot.content.is_some() {
                     own.hooks.serves(&version());
                 }
@@ -357,8 +330,7 @@ impl PublishListener {
         }
     }
 
-    /// Marks the opened sites as served, and passes their live versions to the hooks. Reads the
-    /// state directory.
+    /// Blocks while it reads the state directory.
     pub(super) fn serves(&self, lives: impl Iterator<Item = (String, LiveSite)>) {
         self.is_serving.store(true, Ordering::Release);
         for (site, live) in lives {

@@ -16,10 +16,9 @@ use crate::http_common::ClientRequest;
 use crate::log::{Log, LogEvent};
 use crate::report::{DirectoryReport, IdentityReport, ListReport, SuspectReport};
 
-/// Name of the folder with lists and keys in the state directory.
+/// Folder with lists and keys in the state directory.
 pub(crate) const EVIDENCE_FOLDER: &str = "evidence";
 
-/// Evidence about the senders of requests. All sites share it. Clones are cheap.
 #[derive(Clone, Debug)]
 pub(super) struct SenderEvidence {
     verifier: Verifier,
@@ -27,8 +26,7 @@ pub(super) struct SenderEvidence {
 }
 
 impl SenderEvidence {
-    /// Starts to gather evidence, if the config has `[identity]`. Otherwise, no lists are fetched
-    /// and no names are resolved.
+    /// Without `[identity]`, no lists are fetched and no names are resolved.
     pub(super) fn start(config: &Config, registry: &Arc<Registry>, log: &Log) -> Result<Option<Self>, String> {
         let Some(settings) = &config.identity else { return Ok(None) };
         let failed = |error: &dyn std::fmt::Display| format!("[identity]: {error}");
@@ -52,9 +50,9 @@ impl SenderEvidence {
         Ok(Some(Self { verifier, settings: settings.clone() }))
     }
 
-    /// Returns the evidence for a new config. If the sources have not changed, this is the previous
-    /// evidence. The new registry and settings take effect only after [`apply`](Self::apply),
-    /// because the config may still be rejected.
+    /// If the sources have not changed, returns the previous evidence. The new registry and
+    /// settings take effect only after [`apply`](Self::apply), because the config may still be
+    /// rejected.
     pub(super) fn renewed(
         before: Option<&Self>,
         config: &Config,
@@ -70,15 +68,12 @@ impl SenderEvidence {
         }
     }
 
-    /// Applies a registry, and the settings for verifying requests.
     pub(super) fn apply(&self, registry: &Registry) {
         // The result is ignored, because the registry was already checked.
         let _ = self.verifier.follow(registry);
         self.verifier.set_trusted_proxies(self.settings.trusted_proxies.iter().copied());
     }
 
-    /// Switches to the lists, host names and key directories of another registry.
-    ///
     /// # Errors
     ///
     /// Returns an error if a value in the registry is invalid. The previous evidence then stays in
@@ -87,22 +82,21 @@ impl SenderEvidence {
         self.verifier.follow(registry).map_err(|error| error.to_string())
     }
 
-    /// Adds the verification of senders to a site's layer.
     pub(super) fn checked(&self, layer: RobotsLayer, site: &SiteName) -> RobotsLayer {
         let names = ListenerNames::default();
         let check = SenderCheck::new(&self.verifier).site(site.clone());
         layer.verifier(check.listener_from(move |extensions| names.of(ClientRequest::peer_of(extensions)?.listener?)))
     }
 
-    /// Returns a problem if the config tags or refuses impostors, although the evidence cannot
-    /// refute any claim. Problems with individual lists are in the [report](Self::report).
+    /// Returns a problem if the config tags or refuses impostors, but the evidence can never show
+    /// that a sender is an impostor. Problems with individual lists are in the
+    /// [report](Self::report).
     pub(super) fn problem(&self) -> Option<String> {
         let status = self.verifier.status();
         let is_ineffective = status.can_refute == Some(false) && self.settings.impostors != Impostors::Observe;
         status.ineffective_reason().filter(|_| is_ineffective)
     }
 
-    /// Returns the report about the evidence for the status.
     pub(super) fn report(&self) -> IdentityReport {
         let status = self.verifier.status();
         let problems = status.problems();
@@ -141,16 +135,15 @@ impl SenderEvidence {
         }
     }
 
-    /// Reports whether `settings` contains the same sources of evidence as the settings in use.
-    /// Settings for using the evidence may differ.
+    /// Settings that concern only the use of evidence may differ.
     fn has_sources_of(&self, settings: &IdentityConfig) -> bool {
         let IdentityConfig { impostors, wait, trusted_proxies, .. } = self.settings.clone();
         self.settings == IdentityConfig { impostors, wait, trusted_proxies, ..settings.clone() }
     }
 }
 
-/// Caches the addresses of listeners as strings. Each worker has its own cache, so that workers do
-/// not wait for each other.
+/// Each worker caches the addresses of listeners as strings, so that workers do not wait for each
+/// other.
 #[derive(Debug, Default)]
 struct ListenerNames(Mutex<Vec<(SocketAddr, Arc<str>)>>);
 

@@ -27,26 +27,24 @@ use crate::report::{RequestsReport, is_of};
 use crate::request::{PaceStore, SiteJudge};
 use crate::shared_rate::SharedRate;
 
-/// An open site. Each worker gets its own layer and backend from this value.
+/// Each worker gets its own layer and backend from this value.
 #[derive(Debug)]
 pub(crate) struct ServedSite {
     pub(crate) name: SiteName,
     pub(super) hosts: Vec<String>,
     pub(super) robots: Arc<SiteRobots>,
     pub(super) gate: GateSettings,
-    /// Settings of the site. If the new source of the site cannot be used, the settings contain the
-    /// previous source, which is still open.
+    /// If the new source of the site cannot be used, the settings contain the previous source,
+    /// which is still open.
     pub(super) settings: SiteConfig,
-    /// Evidence that verifies who sends requests.
     pub(super) evidence: Option<SenderEvidence>,
-    /// Request counts of the site. A new config does not reset them.
+    /// The counts are not reset by a new config.
     pub(super) outcomes: SiteOutcomes,
-    /// Recorders for the board; `None` if the config disables the board.
+    /// The recorders are `None` if the config disables the board.
     pub(super) recorders: Option<Arc<SiteRecorders>>,
-    /// The backend; `None` if no listener forwards requests.
+    /// The backend is `None` if no listener forwards requests.
     pub(super) backend: Option<BackendSource>,
-    /// The servers that answer refused requests, indexed by refusal case. `None` if the case has no
-    /// server.
+    /// Servers that answer refused requests, indexed by refusal case.
     pub(super) refusals: Vec<Option<RefusalServer<BackendSource>>>,
     pub(super) log: Log,
     pub(super) privacy: LogPrivacy,
@@ -57,8 +55,7 @@ impl ServedSite {
         *self.name == *name
     }
 
-    /// Returns the robots.txt with this name, if it belongs to the site. The name is `SITE`, or
-    /// `SITE/HOST` if the site has a directory.
+    /// The name is `SITE`, or `SITE/HOST` if each host has its own robots.txt.
     pub(super) fn live(&self, name: &str) -> Option<LiveSite> {
         let lives = if is_of(&self.name, name) { self.lives() } else { Vec::new() };
         lives.into_iter().find(|live| live.name == name)
@@ -70,18 +67,16 @@ impl ServedSite {
         lives.map(|live| LiveSite { pages: pages(), ..live }).collect()
     }
 
-    /// Reports whether the switch is off for any robots.txt of the site.
     pub(super) fn is_off(&self) -> bool {
         self.lives().iter().any(|live| live.robots.status().switch == Enforcement::Off)
     }
 
-    /// Returns the host patterns of the site for a host map: `*` if the config lists no hosts.
+    /// Returns `*` if the config lists no hosts.
     pub(crate) fn host_patterns(&self) -> impl Iterator<Item = &str> {
         host_patterns(&self.hosts)
     }
 
-    /// Returns the layer that decides about requests to the site on one worker. A request waits at
-    /// most `wait` for evidence about its sender. All layers of a site share their snapshots.
+    /// A request waits at most `wait` for evidence about its sender.
     pub(crate) fn judge(&self, counts: &Arc<OutcomeCounts>, store: Option<&SharedRate>, wait: Duration) -> SiteJudge {
         let layer = self.observed_layer().with_crawler_records();
         let layer = if store.is_some() { layer.counted_in_store() } else { layer };
@@ -92,15 +87,14 @@ impl ServedSite {
         });
         let counting = layer.clone().count_agent_lookups(Arc::clone(counts.agent_lookups()));
         let evidence = VerifyLayer::new(&counting, wait);
-        // Both layers look up the agent of a request, but only the first layer may count the
-        // lookup: `evidence`, or `layer` if requests do not wait for evidence.
+        // A request passes both layers, but its agent must be counted only once: by `evidence`, or
+        // by `layer` if requests do not wait for evidence.
         let layer = if wait.is_zero() { counting } else { layer };
         let services = self.recorders.as_ref().map(|recorders| Arc::clone(&recorders.services));
         let name = self.name.clone();
         SiteJudge { name, counts: Arc::clone(counts), layer, evidence, store, services }
     }
 
-    /// Returns the maximum time that a request to the site waits for evidence about its sender.
     pub(crate) fn wait(&self) -> Duration {
         self.evidence.as_ref().map_or(Duration::ZERO, |evidence| evidence.settings.wait)
     }
@@ -118,7 +112,6 @@ impl ServedSite {
         layer.on_crawler(move |event| recorder.observe(event))
     }
 
-    /// Reports whether the site has a directory with one robots.txt per host.
     pub(super) const fn has_directory(&self) -> bool {
         matches!(self.settings.robots, RobotsSource::Directory { .. })
     }
@@ -127,15 +120,14 @@ impl ServedSite {
     pub(super) fn board_moment(&self, now: Second, registry: &Arc<Registry>) -> Option<SiteMoment> {
         let recorders = self.recorders.as_ref()?;
         recorders.services.follow(registry);
-        // If each host has its own robots.txt, crawlers cannot be judged, because the site has no
-        // single version.
+        // If each host has its own robots.txt, the board cannot show whether crawlers obey, because
+        // the site has no single version.
         let robots = self.robots.only();
         if let Some(robots) = robots {
             recorders.follow(robots, now);
         }
         let content = robots.and_then(|robots| robots.with(|snapshot| snapshot.content.clone()));
-        // If `has_missed` is set, enforcement was off at some time since the last call, even if it
-        // is on now.
+        // Enforcement may have been off since the last call, even if it is on now.
         let was_off = recorders.has_missed.swap(false, Ordering::AcqRel);
         let is_off = robots.is_some_and(|robots| robots.with(Snapshot::enforcement) == Enforcement::Off);
         let sight = if is_off || was_off { Sight::Blind } else { Sight::Clear };
@@ -146,23 +138,20 @@ impl ServedSite {
         Some(moment.with_traffic(now, || self.outcomes.traffic()))
     }
 
-    /// Records for the board that enforcement was switched off. Crawlers were not recognised during
-    /// that time.
+    /// Crawlers are not recognised while enforcement is off, so the counts on the board may be too
+    /// low.
     pub(super) fn was_switched_off(&self) {
         self.recorders.iter().for_each(|recorders| recorders.has_missed.store(true, Ordering::Release));
     }
 
-    /// Records for the board that the hosts of the site have changed.
     pub(super) fn has_other_hosts(&self) {
         self.recorders.iter().for_each(|recorders| recorders.has_new_hosts.store(true, Ordering::Release));
     }
 
-    /// Returns the outcome counters for one worker.
     pub(crate) fn outcome_counts(&self, agent_lookups: &Arc<AgentLookups>) -> Arc<OutcomeCounts> {
         self.outcomes.of_worker(agent_lookups)
     }
 
-    /// Returns a layer that logs nothing.
     pub(crate) fn quiet_layer(&self) -> RobotsLayer {
         let layer = self
             .robots
@@ -183,14 +172,12 @@ impl ServedSite {
         }
     }
 
-    /// Returns a backend for one worker; see [`BackendSource::backend`].
     pub(crate) fn backend(&self, workers: NonZeroUsize, before: Option<&SiteBackend>) -> Option<SiteBackend> {
         self.backend.as_ref().map(|source| source.backend(workers, before))
     }
 
-    /// Returns one worker's clients for the servers that answer refused requests. `before` contains
-    /// the previous clients of this worker. Their connections are kept if the servers are
-    /// unchanged.
+    /// `before` contains the previous clients of this worker, whose connections are kept if the
+    /// servers are unchanged.
     pub(crate) fn refusal_servers(&self, workers: NonZeroUsize, before: Option<&RefusalServers>) -> RefusalServers {
         let client = |(at, source): (usize, &Option<RefusalServer<BackendSource>>)| {
             let RefusalServer { server, places } = source.as_ref()?;
@@ -201,20 +188,19 @@ impl ServedSite {
         self.refusals.iter().enumerate().map(client).collect()
     }
 
-    /// Copies the source of the previous site to the settings, because the new source cannot be
-    /// used. The next config is then compared with the source that is open.
+    /// The new source cannot be used, so the next config must be compared with the source that is
+    /// open.
     pub(super) fn keep_source_of(&mut self, before: &Self) {
         let SiteConfig { robots, append, max_age, grace, when_missing, .. } = before.settings.clone();
         self.settings = SiteConfig { robots, append, max_age, grace, when_missing, ..self.settings.clone() };
     }
 
-    /// Applies a registry. The check options depend on the registry, because they contain the
-    /// crawlers that the site refuses.
+    /// The check options contain the crawlers that the site refuses, so they depend on the
+    /// registry.
     pub(super) fn set_registry(&self, registry: &Arc<Registry>) {
         self.robots.set_registry(registry, &self.settings.checks(registry));
     }
 
-    /// Reports whether `site` has the same robots.txt source, so that the open one can be kept.
     pub(super) fn has_source_of(&self, site: &SiteConfig) -> bool {
         let of = |site: &SiteConfig| (site.robots.clone(), site.max_age, site.grace, site.when_missing);
         of(&self.settings) == of(site) && self.settings.append == site.append
@@ -228,7 +214,6 @@ impl ServedSite {
     }
 }
 
-/// Request counts of a site. Clones are cheap and share the counts.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SiteOutcomes(Arc<Mutex<OutcomeParts>>);
 
@@ -241,8 +226,7 @@ struct OutcomeParts {
 }
 
 impl SiteOutcomes {
-    /// Creates counters for one worker. `agent_lookups` counts this worker's lookups of agents for
-    /// all sites together.
+    /// `agent_lookups` counts this worker's lookups of agents for all sites together.
     pub(crate) fn of_worker(&self, agent_lookups: &Arc<AgentLookups>) -> Arc<OutcomeCounts> {
         let mut parts = self.0.lock();
         let OutcomeParts { workers, ended, combinations } = &mut *parts;
@@ -271,14 +255,12 @@ impl SiteOutcomes {
         (visitors, pages)
     }
 
-    /// Returns the traffic of the site for the board.
     pub(super) fn traffic(&self) -> TrafficTotals {
         let totals = self.totals();
         let RequestsReport { total, refused, .. } = totals.report();
         TrafficTotals { requests: total, refused, decision_p99: totals.decision_durations.quantile(0.99) }
     }
 
-    /// Returns the totals of all counters.
     pub(super) fn totals(&self) -> SiteTotals {
         let parts = self.0.lock();
         let mut totals = parts.ended.clone();

@@ -1,14 +1,14 @@
-//! Reads documents of a site, such as sitemaps, from the site's own upstreams or folder. Also
-//! updates the list of pages that the gate protects, from the sitemaps.
+//! Reads documents of a site, such as sitemaps, from the site's own upstreams or folder, and
+//! updates the pages that the gate protects.
 //!
 //! The public host names of the site are not resolved, and nothing is read from other hosts. The
 //! number of bytes, redirects and servers is limited, and so is the time.
 //!
-//! The gate protects the pages in the sitemaps, and the pages that search engines request most.
-//! When a version is published, the gate uses the pages that are known at that time, and does not
-//! wait until the sitemaps are read. If a sitemap cannot be read, the known pages are kept. If the
-//! sitemaps list less than half of the known pages, the listed pages still replace the known pages.
-//! In both cases, a note reports the problem.
+//! The gate protects the pages in the sitemaps, and the pages that search engines request most. A
+//! publication does not wait until the sitemaps are read: the gate uses the pages that are known at
+//! that time. If a sitemap cannot be read, the known pages are kept. If the sitemaps list less than
+//! half of the known pages, the listed pages still replace them. In both cases, a note reports the
+//! problem.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
@@ -48,7 +48,7 @@ const REDIRECTS: usize = 3;
 /// Maximum number of servers that are tried per document.
 const SERVERS: usize = 3;
 
-/// Header with the scheme that visitors of the site use. Without this header, an application might
+/// The header contains the scheme that visitors of the site use. Without it, an application might
 /// redirect the request to that scheme.
 const SCHEME: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
@@ -68,10 +68,9 @@ enum DocumentPlace {
 }
 
 impl SiteDocuments {
-    /// Creates a reader for the documents of a site. Returns `None` if the site has no backend in
-    /// this process, or if documents cannot be fetched from its upstreams. Documents cannot be
-    /// fetched from a Unix socket, from a server with a certificate for another name, or with
-    /// HTTP/2 only.
+    /// Creates a reader for the documents of a site. `None` if the site has no backend in this
+    /// process, or if its upstreams cannot be used: a Unix socket, a server with a certificate for
+    /// another name, or a server that is configured for HTTP/2 only.
     pub(super) fn of(
         site: &SiteConfig,
         fetcher: impl FnOnce() -> io::Result<Fetcher>,
@@ -95,8 +94,8 @@ impl SiteDocuments {
         Ok(Some(Self { place, hosts, end: Instant::now() + WITHIN, runtime }))
     }
 
-    /// Opens a document. The content is read as it arrives. Returns `None` if the document does not
-    /// exist (404, 410).
+    /// Opens a document, whose content is read as it arrives. `None` if the document does not exist
+    /// (404, 410).
     pub(super) fn open(&self, url: &FetchUrl) -> Result<Option<Box<dyn Read + '_>>, String> {
         let mut url = url.clone();
         for _ in 0..=REDIRECTS {
@@ -129,7 +128,6 @@ impl SiteDocuments {
         Err(format!("{url}: there are more than {REDIRECTS} redirects"))
     }
 
-    /// Returns the response of the first server that accepts the connection.
     fn answer(
         &self,
         fetcher: &Fetcher,
@@ -145,7 +143,7 @@ impl SiteDocuments {
             request.headers.insert(HOST, host.clone());
             request.headers.insert(SCHEME, HeaderValue::from_static(scheme));
             request.headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
-            // The limit is increased by one byte, to detect a document that is too large.
+            // The limit is one byte larger than allowed, to detect a document that is too large.
             request.most = MAX_BYTES as u64 + 1;
             let left = self.end.saturating_duration_since(Instant::now());
             let (fetching, body) = fetcher.stream(request);
@@ -163,7 +161,6 @@ impl SiteDocuments {
     }
 }
 
-/// A response body that is read as it arrives, but not after `end`.
 struct ArrivingBody<'a> {
     body: FetchBody,
     part: Bytes,
@@ -189,7 +186,6 @@ impl Read for ArrivingBody<'_> {
     }
 }
 
-/// A file that cannot be read after `end`.
 struct TimelyFile {
     file: File,
     end: Instant,
@@ -217,7 +213,6 @@ fn late() -> io::Error {
     )
 }
 
-/// Opens the file that the site serves for a path; `None` if there is no such file.
 fn open_file(files: &StaticFiles, url: &FetchUrl) -> Result<Option<File>, String> {
     let Some(path) = path_below(url.target().path()) else { return Ok(None) };
     let is_hidden = |part: Component<'_>| part.as_os_str().as_encoded_bytes().starts_with(b".");
@@ -236,8 +231,7 @@ fn open_file(files: &StaticFiles, url: &FetchUrl) -> Result<Option<File>, String
     }
 }
 
-/// Returns the relative file path for a URL path; `None` for a path with dot segments or escapes.
-/// Sitemaps do not need such paths.
+/// Returns `None` for a path with dot segments or escapes, which sitemaps do not need.
 fn path_below(path: &str) -> Option<PathBuf> {
     let path = Path::new(path.strip_prefix('/')?);
     let is_plain = path.components().all(|part| matches!(part, Component::Normal(_)));
@@ -245,24 +239,22 @@ fn path_below(path: &str) -> Option<PathBuf> {
     (is_plain && !is_escaped).then(|| path.to_owned())
 }
 
-/// Interval between reads of the sitemaps. A requested reload reads them earlier.
+/// Interval between reads of the sitemaps, unless a reload reads them earlier.
 const EVERY: Duration = Duration::from_secs(3600);
 
-/// Maximum time that the other sites wait for one site. Reading a site's documents takes less time,
-/// unless a file system hangs.
+/// Maximum time that the other sites wait for one site, which is reached only if a file system
+/// hangs.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 impl Sites {
-    /// Reads the pages of all sites whose pages must be read now. Reads one site after another, so
-    /// that the pages of only one site are in memory twice.
+    /// Reads one site after another, so that the pages of only one site are in memory twice.
     pub(crate) async fn refresh_pages(self: Arc<Self>, board: Option<Arc<Board>>) {
         let is_due = |site: &ServedSite| site.gate.is_on() && !site.has_directory() && site.gate.pages.take_due(EVERY);
         let due: Vec<usize> =
             self.iter().enumerate().filter(|(_, site)| is_due(site)).map(|(number, _)| number).collect();
         for number in due {
             let Some(pages) = self.iter().nth(number).map(|site| site.gate.pages.clone()) else { continue };
-            // If a read of the site is still in progress, for example because a file system hangs,
-            // the site is skipped, so that it blocks only one thread.
+            // If an earlier read of the site hangs, no second thread is started.
             let Some(reading) = pages.begin_reading() else { continue };
             let (this, board, runtime) = (Arc::clone(&self), board.clone(), Handle::current());
             let refresh = move || {
@@ -274,7 +266,7 @@ impl Sites {
                 }
                 this.refresh_sitemaps(site, runtime);
             };
-            // If the read panicked, the panic hook has reported it.
+            // The result is ignored, because the panic hook has reported any panic.
             if timeout(PATIENCE, spawn_blocking(refresh)).await.is_err() {
                 let why = format!(
                     "the sitemaps are not available yet: they are still being read after {} s",
@@ -285,7 +277,7 @@ impl Sites {
         }
     }
 
-    /// Reads the sitemaps of a site. Blocks for at most [`WITHIN`], unless a file system hangs.
+    /// Blocks for at most [`WITHIN`], unless a file system hangs.
     fn refresh_sitemaps(&self, site: &ServedSite, runtime: Handle) {
         let pages = &site.gate.pages;
         if !site.gate.reads_sitemaps() {
@@ -307,15 +299,14 @@ impl Sites {
         walk.walk(named.into_iter().map(SitemapSource::Url), fetch);
         let (of_named, read_of_named) = (walk.problem(), walk.read);
         walk.walk(usual.map(SitemapSource::Url), fetch);
-        // A site without sitemaps may respond to the default URL with another document, such as a
-        // page of the application. This is not a problem.
+        // A site without sitemaps may respond to `/sitemap.xml` with another document, such as a
+        // page of the application; this is not a problem.
         let has_usual = walk.read > read_of_named;
         let mut problem = if known > 0 || has_usual { walk.problem() } else { of_named };
         let (has_read, listed) = (walk.read > 0, walk.listed());
         let read = walk.into_pages();
         let mut unsaved = None;
         if (problem.is_none() && (has_read || known == 0)) || read.len() > known {
-            // If there are neither old nor new pages, nothing is saved.
             if known > 0 || !read.is_empty() {
                 unsaved = opener.saved_pages(&site.name).save(&read).err();
             }
@@ -345,8 +336,8 @@ impl Sites {
     }
 }
 
-/// Returns the sitemaps on the site's own hosts that the live or the pending version lists. Also
-/// returns the URL of `/sitemap.xml`; `None` if one of the versions lists it, or if no host of the
+/// Returns the sitemaps on the site's own hosts that the live or the pending version lists, and the
+/// URL of `/sitemap.xml`. The URL is `None` if one of the versions lists it, or if no host of the
 /// site is known.
 fn sitemaps_of(site: &ServedSite, hosts: &OwnHosts) -> (Vec<FetchUrl>, Option<FetchUrl>) {
     let mut named: Vec<FetchUrl> = Vec::new();

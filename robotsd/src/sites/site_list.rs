@@ -29,34 +29,29 @@ use crate::report::{IdentityReport, KindCount, RateStoreReport, RegistryReport};
 use crate::shared_rate::{SharedRate, StoreCount, StoreReport, StoreUsage};
 use crate::webhooks::{PublishHooks, RetryPlan, SiteHooks, Turns};
 
-/// Name of the folder in the state directory that records which versions webhooks have delivered.
+/// Folder in the state directory that records which versions webhooks have delivered.
 const PUBLISH_FOLDER: &str = "on_publish";
 
-/// All sites of a config, in the order of the config.
 #[derive(Debug)]
 pub(crate) struct Sites {
     sites: Vec<ServedSite>,
-    /// The sources of registry rows, in addition to the built-in registry.
+    /// Sources of registry rows, in addition to the built-in registry.
     pub(super) registry: RegistrySources,
     /// Reason why the registry of the config could not be read again. A restart would fail for the
     /// same reason.
     pub(super) registry_problem: Mutex<Option<String>>,
     pub(crate) state: StateHandle,
-    /// Evidence that verifies who sends requests, if the config has `[identity]`.
     pub(super) evidence: Option<SenderEvidence>,
-    /// The rate store, which counts requests of crawlers for several processes together; `None` if
-    /// each process counts separately.
+    /// The rate store is `None` if each process counts the requests of crawlers separately.
     pub(crate) rate_store: Option<SharedRate>,
-    /// Reason why the rate store is never used; `None` if it is used.
     unasked: Option<&'static str>,
     /// Whether `fleet.replicas` in the config lists replicas, which commands with `--fleet` reach.
     has_replicas: bool,
-    /// Opener of the sites. The lock is held only briefly, and never while a file is read.
+    /// The lock is held only briefly, and never while a file is read.
     opener: Mutex<RobotsOpener>,
-    /// The sites that have replaced these sites; empty until then.
     successor: Mutex<Weak<Self>>,
     pub(super) log: Log,
-    /// Privacy settings of the log. Like the log, they stay the same at a reload.
+    /// A reload changes neither the log nor its privacy settings.
     pub(super) privacy: LogPrivacy,
 }
 
@@ -102,7 +97,6 @@ impl Sites {
         Ok(Self::new(sites, config, opener, (evidence, rate_store), log, LogPrivacy::new(&config.log)))
     }
 
-    /// Creates the list from open sites and their opener.
     pub(super) fn new(
         sites: Vec<ServedSite>,
         config: &Config,
@@ -135,18 +129,16 @@ impl Sites {
         self.sites.iter()
     }
 
-    /// Returns the webhooks.
     pub(super) fn hooks(&self) -> Option<Arc<PublishHooks>> {
         self.opener.lock().publish.as_ref().map(|publish| publish.hooks.clone())
     }
 
-    /// Returns the hosts of each site, by the name of the site.
     pub(super) fn hosts(&self) -> HostsBySite {
         self.iter().map(|site| (site.name.to_string(), HostsOfSite::of(&site.settings))).collect()
     }
 
-    /// Marks these sites as served: passes their live versions to webhooks if this was not done
-    /// before, and stores their hosts for the next start. Blocks.
+    /// Records that these sites are served: passes live versions to webhooks that have not received
+    /// them yet, and stores the hosts for the next start. Blocks.
     pub(crate) fn announce(&self) {
         if let Some(publish) = self.opener().publish {
             publish.serves(
@@ -156,19 +148,18 @@ impl Sites {
         self.state.directory.iter().for_each(|state| inheritance::keep(state, &self.hosts()));
     }
 
-    /// Prevents webhooks from sending requests to these addresses of the admin interface.
+    /// Webhooks must not send requests to the admin interface.
     pub(crate) fn keep_hooks_from(&self, admin: Vec<SocketAddr>) {
         self.hooks().iter().for_each(|hooks| hooks.keep_from(admin.clone()));
     }
 
-    /// Stops announcing versions, because another process announces them from now on. No new
-    /// config may be applied to the sites after this call, because that would start the
-    /// announcements again.
+    /// Another process passes new versions to webhooks from now on. No new config may be applied to
+    /// the sites after this call, because that would set the webhooks again.
     pub(crate) fn stop_announcing(&self) {
         self.hooks().iter().for_each(|hooks| hooks.set(std::iter::empty()));
     }
 
-    /// Waits briefly for webhook requests in progress, because the process is ending.
+    /// Waits briefly for webhook requests in progress.
     pub(crate) async fn finish_hooks(&self) {
         if let Some(hooks) = self.hooks() {
             hooks.finish().await;
@@ -182,7 +173,6 @@ impl Sites {
         self.iter().filter_map(move |site| site.board_moment(now, &registry))
     }
 
-    /// Reports whether commands with `--fleet` reach other replicas, too.
     pub(crate) const fn is_of_fleet(&self) -> bool {
         self.state.fleet.is_some() || self.has_replicas
     }
@@ -198,8 +188,7 @@ impl Sites {
         })
     }
 
-    /// Returns every robots.txt, in the order of the config. A site with a directory has one
-    /// robots.txt per host.
+    /// If the source of a site is a directory, the site has one robots.txt per host.
     pub(crate) fn lives(&self) -> impl Iterator<Item = LiveSite> {
         self.iter().flat_map(ServedSite::lives)
     }
@@ -209,19 +198,17 @@ impl Sites {
         self.iter().find_map(|site| Some((site, site.live(name)?)))
     }
 
-    /// Returns a copy of the opener of these sites.
     pub(super) fn opener(&self) -> RobotsOpener {
         self.opener.lock().clone()
     }
 
-    /// Sets the registry for sites that will be opened.
     pub(super) fn set_registry(&self, registry: &Arc<Registry>) {
         self.opener.lock().registry.clone_from(registry);
     }
 
     /// Makes `next` the successor of these sites, and gives it the current registry, which may have
-    /// changed since the sites in `next` were opened. From now on, a new registry must also be
-    /// applied to the successor.
+    /// changed since the sites of `next` were opened. From now on, a new registry must also be
+    /// applied to `next`.
     pub(super) fn hand_over(&self, next: &Arc<Self>) {
         let opener = self.opener.lock();
         *self.successor.lock() = Arc::downgrade(next);
@@ -231,12 +218,12 @@ impl Sites {
         }
     }
 
-    /// Returns the sites that have replaced these sites, if their registry has the same sources.
+    /// Returns the sites that have replaced these sites, if both have the same sources for the
+    /// registry.
     pub(super) fn successor_with_registry(&self) -> Option<Arc<Self>> {
         self.successor.lock().upgrade().filter(|next| next.registry == self.registry)
     }
 
-    /// Returns the report about the rate store for the status.
     pub(crate) fn rate_store_report(&self) -> Option<RateStoreReport> {
         use StoreCount::{Allowed, Alone, Answered, Denied, Failed, KnownDenied, Late, Outages};
         let StoreReport { place, usage, problem, counts } = self.rate_store.as_ref()?.report();
@@ -254,7 +241,6 @@ impl Sites {
         })
     }
 
-    /// Returns the report about the registry.
     pub(crate) fn registry_report(&self) -> RegistryReport {
         let RobotsOpener { registry, followed, .. } = self.opener();
         let published = followed.map(|followed| followed.report());
@@ -263,13 +249,10 @@ impl Sites {
         RegistryReport { crawlers: registry.crawlers().len(), checked: days.len(), last_checked, published }
     }
 
-    /// Returns the report about the evidence; `None` if there is no `[identity]`.
     pub(crate) fn identity_report(&self) -> Option<IdentityReport> {
         self.evidence.as_ref().map(SenderEvidence::report)
     }
 
-    /// Returns the problems with resources that the sites share: the state directory, the registry,
-    /// the evidence and the rate store.
     pub(crate) fn problems(&self) -> Vec<String> {
         let directory = self.state.directory.iter().flat_map(StateDir::problems);
         let is_strict = self.iter().any(|site| site.settings.is_strict(SystemTime::now()));
@@ -279,12 +262,10 @@ impl Sites {
         directory.chain(self.registry_problems()).chain(evidence).chain(of_rates).collect()
     }
 
-    /// Returns messages about ignored files in directories.
     pub(crate) fn ignored_files(&self) -> impl Iterator<Item = String> {
         self.iter().filter_map(|site| Some(format!("site {:?}: {}", site.name, site.robots.ignored()?)))
     }
 
-    /// Returns the reasons why the registry in use does not match the sources in the config.
     pub(super) fn registry_problems(&self) -> impl Iterator<Item = String> {
         let of_url = |followed: FollowedRegistry| Some(format!("{}: {}", followed.report().url, followed.problem()?));
         self.registry_problem.lock().clone().into_iter().chain(self.opener().followed.and_then(of_url))
@@ -295,34 +276,31 @@ impl Sites {
         self.state.directory.as_ref().map(StateDir::is_writable)
     }
 
-    /// Returns the reason why the switch for all sites counts as off although nobody has switched
-    /// it off.
+    /// Returns the reason why enforcement is off for all sites although no operator has switched it
+    /// off.
     pub(crate) fn switch_problem(&self) -> Option<String> {
         let directory = self.state.directory.as_ref().filter(|_| self.enforcement() == Enforcement::Off);
         directory.and_then(StateDir::switch_problem)
     }
 
-    /// Returns the watcher for all files.
     pub(crate) fn watcher(&self) -> Watcher {
         self.opener().watcher
     }
 
-    /// Records for the board which of these sites have other hosts than in `before`. Must be called
-    /// when these sites replace `before`.
+    /// Must be called when these sites replace `before`, so that the board knows which sites have
+    /// other hosts.
     pub(crate) fn note_moved_hosts(&self, before: &Self) {
         let changed = changed(&before.hosts(), &self.hosts());
         self.iter().filter(|site| changed.contains(&*site.name)).for_each(ServedSite::has_other_hosts);
     }
 
-    /// Returns the `Notify` that is notified when a new version of the published registry is in
-    /// use.
     pub(crate) fn registry_changed(&self) -> Arc<Notify> {
         self.opener.lock().registry_changed.clone()
     }
 }
 
 /// Returns the webhooks of every site, with the site's name. The name is empty for the hooks of
-/// events.
+/// `[[notify]]`.
 pub(super) fn hooks_of(config: &Config) -> impl Iterator<Item = (String, SiteHooks)> {
     let notify = (String::new(), SiteHooks { hosts: Vec::new(), hooks: config.notify.clone() });
     let of_sites = config.sites.iter().map(|site| {
@@ -332,8 +310,6 @@ pub(super) fn hooks_of(config: &Config) -> impl Iterator<Item = (String, SiteHoo
     of_sites.chain([notify])
 }
 
-/// Returns the message about a site that is switched off in the state directory, but is not in the
-/// config.
 pub(super) fn switch_of_other(name: &str) -> String {
     format!(
         "the state directory contains an off switch for {name:?}, but no site has this name, so the switch has no \
@@ -342,8 +318,8 @@ pub(super) fn switch_of_other(name: &str) -> String {
 }
 
 impl Drop for Sites {
-    /// Drops the sites on a blocking thread, because dropping them writes state, and a file system
-    /// may hang.
+    /// A blocking thread drops the sites, because dropping them writes state, and a file system may
+    /// hang.
     fn drop(&mut self) {
         let sites = std::mem::take(&mut self.sites);
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
@@ -352,8 +328,8 @@ impl Drop for Sites {
     }
 }
 
-/// Returns the sites whose hosts have changed: their own patterns are different, or one of their
-/// patterns now matches a host that another site no longer has.
+/// Returns the sites with other host patterns than before, and the sites that now serve a host that
+/// belonged to another site.
 fn changed(were: &HostsBySite, are: &HostsBySite) -> HashSet<String> {
     let set = |hosts: &HostsOfSite| -> BTreeSet<String> { hosts.patterns().map(str::to_owned).collect() };
     let is_other = |(name, hosts): &(&String, &HostsOfSite)| were.get(*name).map(set) != Some(set(hosts));
@@ -362,8 +338,7 @@ fn changed(were: &HostsBySite, are: &HostsBySite) -> HashSet<String> {
     are.iter().filter(is_other).map(|(name, _)| name).chain(next).cloned().collect()
 }
 
-/// Starts to use the rate store of a config. If its settings are the same as before, keeps the
-/// connection.
+/// If the settings are the same as before, keeps the connection.
 pub(super) fn renewed_rate_store(
     before: Option<&SharedRate>,
     config: &Config,
@@ -384,8 +359,7 @@ pub(super) fn renewed_rate_store(
         .map_err(|error| format!("the rate store cannot be used, because a thread cannot be started: {error}"))
 }
 
-/// Describes whether the rate store is used, for the log and the status; `None` until the store has
-/// responded or failed.
+/// Returns `None` until the store has responded or failed.
 fn store_message(report: &StoreReport) -> Option<String> {
     let (place, why) = (&report.place, report.problem.as_ref().map(|(_, why)| why));
     Some(match report.usage {
@@ -407,10 +381,9 @@ mod tests {
             (&[("a", &["a.test", "b.test"])], &[("a", &["b.test", "a.test"])], ""),
             (&[("a", &["a.test"])], &[("a", &["a.test", "b.test"])], "a"),
             (&[("a", &["a.test", "b.test"])], &[("a", &["a.test"])], "a"),
-            // A host moves to a new site.
             (&[("a", &["a.test", "b.test"])], &[("a", &["a.test"]), ("b", &["b.test"])], "a b"),
-            // If another site loses a host, a site with a wildcard pattern or for all hosts may
-            // serve that host from now on.
+            // If another site loses a host, that host may now match the wildcard pattern of this
+            // site.
             (&[("a", &["a.test"]), ("b", &["*"])], &[("b", &["*"])], "b"),
             (&[("a", &["a.x.test"]), ("b", &["*.x.test"]), ("c", &["*"])], &[("b", &["*.x.test"]), ("c", &["*"])], "b"),
             (&[("a", &["*.x.test"]), ("b", &["*"])], &[("a", &["y.test"]), ("b", &["*"])], "a b"),

@@ -26,8 +26,7 @@ const STATES: [&str; 4] =
     [Condition::Live.as_str(), Condition::LastGood.as_str(), Condition::Gated.as_str(), Condition::None.as_str()];
 
 impl Sites {
-    /// Writes the metrics of every site, in the order of the config. `listeners` contains the
-    /// labels of the listeners, indexed by listener number.
+    /// `listeners` contains the labels of the listeners, indexed by listener number.
     pub(crate) fn write_metrics(&self, exposition: &mut Exposition, listeners: &[Arc<str>]) {
         if let Some(RateStoreReport { state, calls, requests, .. }) = self.rate_store_report() {
             exposition.holds(&family::RATE_STORE_UP, &[], state == "used");
@@ -63,7 +62,7 @@ impl Sites {
     }
 }
 
-/// Writes the counts of webhook requests. Hooks with the same target host are counted together.
+/// Hooks with the same target host are counted together.
 fn write_hooks(
     exposition: &mut Exposition,
     family: &Family,
@@ -81,7 +80,6 @@ fn write_hooks(
     }
 }
 
-/// Writes for each target host whether webhook requests are pending.
 fn write_pending(exposition: &mut Exposition, site: &str, hooks: &[HookStatus]) {
     let mut targets: BTreeMap<&str, bool> = BTreeMap::new();
     for HookStatus { report, .. } in hooks {
@@ -100,7 +98,6 @@ impl ServedSite {
         }
     }
 
-    /// Writes the counts of the site's requests by outcome.
     fn write_requests(&self, exposition: &mut Exposition, listeners: &[Arc<str>]) {
         let totals = self.outcomes.totals();
         let site = ("site", &*self.name);
@@ -148,7 +145,7 @@ impl ServedSite {
     }
 }
 
-/// Writes the counts of a site's responses. `site` is empty for responses that belong to no site.
+/// `site` is empty for responses that belong to no site.
 pub(crate) fn write_responses(
     exposition: &mut Exposition,
     site: &str,

@@ -18,16 +18,14 @@ use crate::config::{Backend, Config, RobotsSource, SiteConfig};
 use crate::log::{Log, LogEvent, LogPrivacy};
 use crate::upstream::{SharedResources, UpstreamLimits};
 
-/// The open backends of a site.
 #[derive(Debug)]
 pub(super) struct SiteBackends {
-    /// The backend for allowed requests; `None` if no listener forwards requests.
+    /// The backend is `None` if no listener forwards requests.
     own: Option<BackendSource>,
-    /// The servers for refused requests, indexed by refusal case.
+    /// The servers for refused requests are indexed by refusal case.
     refusals: Vec<Option<RefusalServer<BackendSource>>>,
 }
 
-/// Opens the sites of one config.
 pub(super) struct SiteOpener<'a> {
     config: &'a Config,
     resources: SharedResources,
@@ -46,8 +44,8 @@ impl<'a> SiteOpener<'a> {
         Self { config, resources: SharedResources::system(), evidence, log, privacy }
     }
 
-    /// Opens the backends of a site. This is done before any robots.txt is published, so that an
-    /// error changes nothing. If `before` has the same upstreams, their state is shared.
+    /// The backends are opened before any robots.txt is published, so that an error changes
+    /// nothing. If `before` has the same upstreams, their state is shared.
     pub(super) fn backends(&self, site: &SiteConfig, before: Option<&ServedSite>) -> Result<SiteBackends, String> {
         let name: SiteName = Arc::from(&*site.name);
         let open = |settings: &Backend, limits: &UpstreamLimits, before: Option<&BackendSource>| {
@@ -74,14 +72,14 @@ impl<'a> SiteOpener<'a> {
         Ok(SiteBackends { own, refusals })
     }
 
-    /// Checks that all sites can be opened. This is done before anything is logged or saved, so
-    /// that a failed start changes nothing. As a consequence, required sources are read twice, and
-    /// directories are listed twice.
+    /// Checks that all sites can be opened, before anything is logged or saved, so that a failed
+    /// start changes nothing. As a consequence, required sources are read twice, and directories
+    /// are listed twice.
     pub(super) fn rehearse(&self, opener: &RobotsOpener, strict: bool) -> Result<(), String> {
         let sites = &self.config.sites;
         let must_be_there = |site: &SiteConfig| strict || site.when_missing == WhenMissing::Fail;
-        // With a single site, nothing can be published before that site fails to open, so there is
-        // nothing to check.
+        // A single site needs no check: if it cannot be opened, no other site has been published
+        // before.
         if sites.len() < 2 {
             return Ok(());
         }
@@ -96,8 +94,7 @@ impl<'a> SiteOpener<'a> {
         })
     }
 
-    /// Creates a site from its open robots.txt and backends. Shares the counters of `before`. If
-    /// the site is new, logs its problems.
+    /// The site shares the counters of `before`. If the site is new, its problems are logged.
     pub(super) fn around(
         &self,
         site: &SiteConfig,
@@ -140,8 +137,6 @@ impl<'a> SiteOpener<'a> {
     }
 }
 
-/// Opens the robots.txt and the gate of a site when the process starts. If `strict` is set, an
-/// unusable robots.txt is an error.
 pub(super) fn robots_of(
     site: &SiteConfig,
     opener: &RobotsOpener,
@@ -152,8 +147,7 @@ pub(super) fn robots_of(
     let robots = opener.open(site, opener.site_settings(site, gate), when_missing);
     let robots = robots.map_err(|message| format!("site {:?}: {message}", site.name))?;
     if strict {
-        // Opening a directory succeeds even if its files are unusable, so the files are checked
-        // here.
+        // Opening a directory succeeds even if its files are unusable.
         let lives = robots.lives(&site.name, &[]);
         if let Some(live) = lives.iter().find(|live| live.robots.snapshot().content.is_none()) {
             return Err(format!("site {:?}: {}", live.name, live.robots.status().last_reload));
@@ -162,7 +156,6 @@ pub(super) fn robots_of(
     Ok((settings, robots))
 }
 
-/// Returns the gate of a site, and its settings.
 fn gate_of(site: &SiteConfig, opener: &RobotsOpener) -> Result<(GateSettings, Gate), String> {
     let settings = opener.gate_settings(site, None);
     let gate = settings.gate(&opener.registry).map_err(|message| format!("site {:?}: {message}", site.name))?;

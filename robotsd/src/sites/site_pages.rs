@@ -1,5 +1,5 @@
-//! Keeps the pages that the gate of a site protects, with notes about problems with their sources
-//! and a copy in the state directory. All sites share a memory limit for these pages.
+//! Keeps the pages that the gate of a site protects, with notes about problems with their sources,
+//! and with a copy in the state directory. All sites share a memory limit for these pages.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -29,31 +29,27 @@ const OF_SITEMAPS: &str = "of the sitemaps";
 /// "pages".
 const REQUESTED: &str = "that search engines request most";
 
-/// Delay between a start and the first read of the sitemaps. An earlier read would slow the start
-/// down.
+/// The first read of the sitemaps waits for this time, so that it does not slow the start down.
 const FIRST: Duration = Duration::from_secs(10);
 
-/// The pages of one site, and notes about sources that could not be read. A reload of the config
-/// does not discard them.
+/// A reload of the config does not discard these pages and notes.
 #[derive(Debug)]
 pub(super) struct SitePages {
     site: SiteName,
     pub(super) watched: WatchedPages,
-    /// Name of the operator's list of URLs; `None` if there is no list.
     urls: Mutex<Option<String>>,
     notes: Mutex<BTreeMap<NoteAbout, String>>,
-    /// For each list, by name: the number of pages when the list was last considered complete.
+    /// Previous number of pages of each list, by the name of the list; not updated while a list has
+    /// less than half of this number.
     whole: Mutex<BTreeMap<String, usize>>,
-    /// Memory that the pages of the sitemaps use, in bytes.
+    /// Memory for the pages of the sitemaps, in bytes.
     held: AtomicUsize,
-    /// Time of the next read of the sitemaps.
     due: Mutex<Instant>,
-    /// Lock that is held while the sitemaps are read.
+    /// The lock is held while the sitemaps are read.
     reading: Arc<tokio::sync::Mutex<()>>,
     log: Log,
 }
 
-/// The subject of a note.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum NoteAbout {
     Expectations,
@@ -67,7 +63,6 @@ pub(super) enum NoteAbout {
 }
 
 impl SitePages {
-    /// Creates an empty collection of pages. The sitemaps are first read after [`FIRST`].
     pub(super) fn new(site: &str, log: &Log) -> Self {
         Self {
             site: site.into(),
@@ -82,13 +77,12 @@ impl SitePages {
         }
     }
 
-    /// Returns a copy of the pages for a new site that inherits from this site.
     pub(super) fn of_heir(&self, site: &str) -> Self {
         let (watched, urls) = (self.watched.copied(), Mutex::new(self.urls.lock().clone()));
         Self { watched, urls, held: self.held_of_sitemaps().into(), ..Self::new(site, &self.log) }
     }
 
-    /// Sets the pages from the operator's list of URLs. `file` is the file name of the list.
+    /// `file` is the file name of the operator's list.
     pub(super) fn set_urls(&self, file: &str, pages: Vec<Page>) {
         let name = format!("of {file}");
         let before = self.urls.lock().replace(name.clone()).filter(|before| *before != name);
@@ -97,22 +91,20 @@ impl SitePages {
         self.set(&name, pages);
     }
 
-    /// Removes the operator's list.
     pub(super) fn drop_urls(&self) {
         let before = self.urls.lock().take();
         before.iter().for_each(|before| self.watched.set(before, []));
         self.forget([NoteAbout::Urls, NoteAbout::UrlsLost]);
     }
 
-    /// Sets the pages of the sitemaps. `listed` is the number of pages in the sitemaps. This number
-    /// is larger than the length of `pages` if the memory limit was reached.
+    /// `listed` is the number of pages in the sitemaps, which is larger than the length of `pages`
+    /// if the memory limit was reached.
     pub(super) fn set_sitemaps(&self, pages: Vec<Page>, listed: usize) {
         self.held.store(held_octets(&pages), Ordering::Relaxed);
         self.compare(NoteAbout::SitemapsLost, OF_SITEMAPS, listed);
         self.set(OF_SITEMAPS, pages);
     }
 
-    /// Removes the pages of the sitemaps.
     pub(super) fn drop_sitemaps(&self) {
         self.held.store(0, Ordering::Relaxed);
         self.watched.set(OF_SITEMAPS, []);
@@ -124,12 +116,10 @@ impl SitePages {
         self.held.load(Ordering::Relaxed)
     }
 
-    /// Returns the number of known pages from sitemaps.
     pub(super) fn of_sitemaps(&self) -> usize {
         self.count_of(OF_SITEMAPS)
     }
 
-    /// Returns the number of pages in all lists together.
     pub(super) fn count(&self) -> usize {
         self.counts().map(|(_, count)| count).sum()
     }
@@ -138,7 +128,6 @@ impl SitePages {
         self.set(REQUESTED, pages);
     }
 
-    /// Sets the pages of a list. If the list is new, logs a line.
     fn set(&self, of: &str, pages: Vec<Page>) {
         let is_new = !pages.is_empty() && !self.counts().any(|(known, _)| known == of);
         let count = pages.len();
@@ -149,8 +138,8 @@ impl SitePages {
     }
 
     /// Adds a note if a list has less than half of its previous pages, because a gate that protects
-    /// only few pages could let harmful versions pass. The note stays until the list has half of
-    /// the pages again, or until a reload is requested.
+    /// only few pages could let harmful versions pass. The note is removed when the list has half
+    /// of the previous pages again, or when a reload is requested.
     fn compare(&self, about: NoteAbout, of: &str, count: usize) {
         let mut whole = self.whole.lock();
         let had = whole.entry(of.to_owned()).or_insert_with(|| self.count_of(of));
@@ -181,7 +170,8 @@ impl SitePages {
         self.watched.counts().into_iter()
     }
 
-    /// Sets the note about a source that could not be read, or removes it. Changes are logged.
+    /// Sets the note about a source, or removes it if the source is usable again, and logs the
+    /// change.
     pub(super) fn note(&self, about: NoteAbout, note: Option<String>) {
         let mut notes = self.notes.lock();
         let before = match &note {
@@ -189,8 +179,8 @@ impl SitePages {
             None => notes.remove(&about),
         };
         drop(notes);
-        // Unusable expectations are logged as an error, because a gate without expectations may
-        // hold or publish the wrong versions.
+        // Unusable expectations are an error, because a gate without expectations may hold or
+        // publish the wrong versions.
         let level = if about == NoteAbout::Expectations { LogLevel::Error } else { LogLevel::Warn };
         match (note, before) {
             (Some(note), before) if before.as_ref() != Some(&note) => self.say(level, &note),
@@ -217,7 +207,8 @@ impl SitePages {
         self.counts().map(report).collect()
     }
 
-    /// Reports whether the sitemaps must be read now. If so, schedules the next read after `next`.
+    /// Reports whether the sitemaps must be read now, and if so, schedules the next read after
+    /// `next`.
     pub(super) fn take_due(&self, next: Duration) -> bool {
         let mut due = self.due.lock();
         let is_due = Instant::now() >= *due;
@@ -227,13 +218,13 @@ impl SitePages {
         is_due
     }
 
-    /// Returns a guard that the caller must hold while it reads the sitemaps; `None` if another
-    /// read is in progress.
+    /// The caller must hold the returned guard while it reads the sitemaps; `None` if another read
+    /// is in progress.
     pub(super) fn begin_reading(&self) -> Option<OwnedMutexGuard<()>> {
         Arc::clone(&self.reading).try_lock_owned().ok()
     }
 
-    /// Schedules a read of the sitemaps for now. Also forgets the previous number of pages in every
+    /// Schedules a read of the sitemaps for now, and forgets the previous number of pages in every
     /// list, so that shorter lists are accepted.
     pub(super) fn renew(&self) {
         self.whole.lock().clear();
@@ -242,10 +233,10 @@ impl SitePages {
     }
 }
 
-/// Maximum memory for the pages of all sites, in bytes. Reading sitemaps needs more memory: for the
-/// known pages of a site that is read again, for a part of a sitemap, and for freed memory that the
-/// allocator keeps. All of this together must not exceed 64 MiB. In a measurement with ten sites,
-/// 27 MiB were used in addition to the pages.
+/// Maximum memory for the pages of all sites, in bytes. Together with the memory for reading
+/// sitemaps, the total must not exceed 64 MiB. Reading uses memory for the previous pages of the
+/// site, for a part of a sitemap, and for freed memory that the allocator keeps: 27 MiB in a
+/// measurement with ten sites.
 const MAX_BYTES_OF_ALL: usize = 24 << 20;
 
 /// Maximum memory for the pages of one site, in bytes. During a new read, the known pages stay in
@@ -263,7 +254,6 @@ pub(super) fn room_for_pages(sites: usize, of_others: impl Iterator<Item = usize
     MAX_BYTES_OF_SITE.min(share + half.saturating_sub(taken))
 }
 
-/// Name of the folder in the state directory that contains saved pages.
 const FOLDER: &str = "pages";
 
 /// Maximum size of a file with saved pages, in bytes.
@@ -272,9 +262,8 @@ const MAX_FILE_BYTES: u64 = 128 << 20;
 /// Maximum length of a line, in bytes. A longer line is ignored.
 const MAX_LINE_LENGTH: u64 = 4096;
 
-/// The file with the sitemap pages of one site. With this file, the gate knows the pages after a
-/// restart even if the upstream cannot be reached. If there is no state directory, `path` is `None`
-/// and nothing is saved.
+/// A copy of the sitemap pages of one site, so that the gate knows them after a restart even if the
+/// upstream cannot be reached. Without a state directory, `path` is `None` and nothing is saved.
 #[derive(Clone, Debug)]
 pub(super) struct SavedPages {
     path: Option<PathBuf>,
@@ -282,15 +271,14 @@ pub(super) struct SavedPages {
 }
 
 impl SavedPages {
-    /// Returns the file of a site. The file name is a hash, because the name of the site may not be
-    /// a valid file name. The first line of the file contains the name of the site.
+    /// The file name is a hash, because the name of the site may not be a valid file name.
     pub(super) fn of(state_dir: Option<&Path>, site: &str) -> Self {
         let name = || format!("{}.txt", VersionHash::of(site.as_bytes()).short());
         Self { path: state_dir.map(|folder| folder.join(FOLDER).join(name())), site: site.to_owned() }
     }
 
-    /// Returns the saved pages. If the file cannot be read, returns no pages, because the sitemaps
-    /// are read soon anyway. Blocks.
+    /// Returns no pages if the file cannot be read, because the sitemaps are read soon anyway.
+    /// Blocks.
     pub(super) fn load(&self) -> Vec<Page> {
         let mut pages = PageSet::within(MAX_BYTES_OF_SITE);
         let read = |path| -> io::Result<()> {
@@ -311,7 +299,7 @@ impl SavedPages {
         }
     }
 
-    /// Saves pages. If this fails, the previous file remains. Blocks.
+    /// If saving fails, the previous file remains. Blocks.
     pub(super) fn save(&self, pages: &[Page]) -> io::Result<()> {
         let Some(path) = &self.path else { return Ok(()) };
         files::replace_by(path, |file| {

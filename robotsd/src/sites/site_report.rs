@@ -1,5 +1,4 @@
-//! Builds the reports about the status and the history of sites, for the admin interface. Also
-//! builds the message about search engines that are not refused.
+//! Reports the status and the history of sites, for the admin interface.
 
 use std::time::SystemTime;
 
@@ -25,21 +24,19 @@ use crate::report::{
 };
 use crate::upstream::{FailureKind, Origins, ServerStatus};
 
-/// A site or host that has no robots.txt.
 #[derive(Debug)]
 pub(crate) struct WithoutRobots {
     pub(crate) name: String,
-    /// Reason why there is no robots.txt, on one line.
+    /// The reason is a single line.
     pub(crate) why: String,
 }
 
 impl Sites {
-    /// Returns a report about every robots.txt, in the order of the config.
     pub(crate) fn report(&self) -> Vec<SiteReport> {
         let (hooks, flags) = (self.hooks(), self.fleet_flags());
         let of_site = |site: &ServedSite| {
             let (hooks, parts) = (hooks.clone(), site.robots.parts.clone());
-            // Unanswered requests are counted per site, not per host. So they are reported only
+            // Unanswered requests are counted per site, not per host, so they are reported only
             // with the first robots.txt of the site.
             let (name, mut unanswered) = (site.name.clone(), site.unanswered());
             site.lives().into_iter().map(move |live| {
@@ -58,7 +55,6 @@ impl Sites {
         self.iter().flat_map(of_site).collect()
     }
 
-    /// Returns the reports about the hooks of `[[notify]]`, and their problems.
     pub(crate) fn notify_report(&self) -> (Vec<PublishHookReport>, Vec<String>) {
         let status = self.hooks().map(|hooks| hooks.notifying()).unwrap_or_default();
         let reports: Vec<_> = status.into_iter().map(|status| status.report).collect();
@@ -70,20 +66,16 @@ impl Sites {
         (reports, problems)
     }
 
-    /// Returns the reports about the requests and upstreams of each site, in the order of the
-    /// config.
     pub(crate) fn traffic(&self) -> Vec<SiteTraffic> {
         self.iter().map(ServedSite::traffic).collect()
     }
 
-    /// Returns the past reloads of a site, with their outcomes.
     pub(crate) fn history(&self, name: &str) -> Result<HistoryReport, ChangeError> {
         let (_, live) = self.named(name)?;
         let entries = live.robots.history();
         Ok(HistoryReport { site: live.name, entries: entries.iter().map(recorded).collect() })
     }
 
-    /// Returns a message for each appended part that is missing.
     pub(crate) fn missing_parts(&self) -> Vec<String> {
         let missing = |site: &ServedSite| {
             let missing = site.robots.parts.as_ref().map(|parts| parts.appendix.missing()).unwrap_or_default();
@@ -95,8 +87,7 @@ impl Sites {
         self.iter().flat_map(missing).collect()
     }
 
-    /// Returns the sites without a robots.txt. For a site with a folder, returns the hosts without
-    /// a robots.txt.
+    /// Returns the sites without a robots.txt and, for a site with a folder, the hosts without one.
     pub(crate) fn without_robots(&self) -> Vec<WithoutRobots> {
         let has_none = |live: &LiveSite| live.robots.with(|snapshot| snapshot.content.is_none());
         let mut without = Vec::new();
@@ -111,8 +102,8 @@ impl Sites {
         without
     }
 
-    /// Returns a message about search engines that are only tagged, although the mode of their site
-    /// is `refuse`; `None` if there are none.
+    /// Returns a message about search engines that are only tagged although the mode of their site
+    /// is `refuse`.
     pub(crate) fn spared_engines(&self) -> Option<String> {
         let registry = self.opener().registry;
         let sites = self.iter().map(|site| (&*site.name, &site.settings.policy));
@@ -231,14 +222,13 @@ impl LiveSite {
     }
 }
 
-/// Returns the effect of a version on crawlers, as it was recorded when the version was published
-/// or held.
+/// Returns the effect that the history records for this version.
 fn effect_of(history: &[HistoryEntry], hash: VersionHash) -> Option<String> {
     history.iter().rev().filter(|entry| entry.hash == Some(hash)).find_map(|entry| entry.effect.clone())
 }
 
-/// Describes what the source contains now, if this is not the pending version (for example after a
-/// rollback), or if it is no longer a valid robots.txt.
+/// Describes what the source contains now; `None` if it still contains the pending version. The
+/// content may differ after a rollback, or may no longer be a valid robots.txt.
 fn held_instead(pending: &Pending, read: &Reload, history: &[HistoryEntry]) -> Option<String> {
     let Some(hash) = read.outcome.hash() else { return Some(read.to_string()) };
     let effect = effect_of(history, hash).map(|effect| format!(": {effect}")).unwrap_or_default();
@@ -252,7 +242,7 @@ fn held_instead(pending: &Pending, read: &Reload, history: &[HistoryEntry]) -> O
     (hash != pending.hash()).then(held)
 }
 
-/// Returns the start of the current series of failed reloads; `None` if the last reload worked.
+/// Returns the start of the current series of failed reloads.
 fn not_taken_since(history: &[HistoryEntry]) -> Option<SystemTime> {
     use ReloadOutcomeKind::{Kept, ModeChanged, SwitchedOff, SwitchedOn};
     let is_reload = |entry: &&HistoryEntry| !matches!(entry.outcome, SwitchedOn | SwitchedOff | ModeChanged);
@@ -260,9 +250,8 @@ fn not_taken_since(history: &[HistoryEntry]) -> Option<SystemTime> {
     reloads.take_while(|entry| entry.outcome == Kept).last().map(|entry| entry.when)
 }
 
-/// Returns the operator's decision that published the live version; `None` if the version was
-/// published without a decision. A version that was published again by a start or a new config does
-/// not count.
+/// Returns the operator's decision that published the live version. Entries of the history about a
+/// version that was only opened again, at a start or for a new config, do not count.
 pub(super) fn decided(history: &[HistoryEntry], live: Option<VersionHash>) -> Option<&HistoryEntry> {
     use ReloadOutcomeKind::{Absent, Published};
     let brought = |entry: &&HistoryEntry| matches!(entry.outcome, Published | Absent) && !entry.cause.is_opening();

@@ -1,4 +1,4 @@
-//! Holds the live robots.txt of a site, or its directory with one robots.txt per host. Also counts
+//! Holds the live robots.txt of a site, or its directory with one robots.txt per host, and counts
 //! reloads.
 
 use std::collections::{BTreeMap, HashMap};
@@ -17,21 +17,17 @@ use super::appended_parts::AppendedParts;
 use super::site_pages::SitePages;
 use crate::report::ReloadCount;
 
-/// The robots.txt of a site, or a directory with one robots.txt per host.
 #[derive(Debug)]
 pub(super) struct SiteRobots {
     kind: RobotsKind,
-    /// The parts that are appended to each robots.txt of the site.
     pub(super) parts: Option<AppendedParts>,
-    /// Lock that is held during a reload of the site, so that reloads of the same site run one
-    /// after another.
+    /// The lock is held during a reload, so that reloads of the same site run one after another.
     pub(super) order: Arc<tokio::sync::Mutex<()>>,
 }
 
 #[derive(Debug)]
 pub(super) enum RobotsKind {
     One(LiveRobots, ReloadCounts),
-    /// A directory with one robots.txt per host.
     Directory {
         directory: Directory,
         /// Settings for files that are added later.
@@ -40,20 +36,18 @@ pub(super) enum RobotsKind {
     },
 }
 
-/// Reload counts of the hosts of a directory.
 #[derive(Debug, Default)]
 pub(super) struct HostCounts(Mutex<HashMap<String, ReloadCounts>>);
 
-/// The live robots.txt of a site. A site with a directory has one `LiveSite` per host.
+/// A site with a directory has one `LiveSite` per host.
 #[derive(Clone, Debug)]
 pub(crate) struct LiveSite {
-    /// `SITE` (the name of the site), or `SITE/HOST` if the site has a directory.
+    /// Name of the robots.txt: `SITE`, or `SITE/HOST` if the site has a directory.
     pub(crate) name: String,
     /// Host patterns; empty for all hosts.
     pub(crate) hosts: Vec<String>,
     pub(crate) robots: LiveRobots,
     pub(super) counts: ReloadCounts,
-    /// The pages that the gate watches, if there is a gate.
     pub(super) pages: Option<Arc<SitePages>>,
 }
 
@@ -66,13 +60,12 @@ impl SiteRobots {
         Arc::new(Self { kind, parts, order: Arc::default() })
     }
 
-    /// Returns the lock for reading the robots.txt again; `None` for a directory, because its files
+    /// Returns the lock for reading the robots.txt again. `None` for a directory, because its files
     /// may be read concurrently.
     pub(super) fn reload_order(&self) -> Option<Arc<tokio::sync::Mutex<()>>> {
         self.only().map(|_| Arc::clone(&self.order))
     }
 
-    /// Returns every robots.txt of the site. `site` is the name of the site, and `hosts` its hosts.
     pub(super) fn lives(&self, site: &str, hosts: &[String]) -> Vec<LiveSite> {
         match &self.kind {
             RobotsKind::One(robots, counts) => {
@@ -89,7 +82,6 @@ impl SiteRobots {
         }
     }
 
-    /// Returns the robots.txt of the whole site; `None` for a directory.
     pub(super) fn only(&self) -> Option<&LiveRobots> {
         match &self.kind {
             RobotsKind::One(robots, _) => Some(robots),
@@ -97,7 +89,7 @@ impl SiteRobots {
         }
     }
 
-    /// Returns a layer for one worker. All layers of a site share their snapshots.
+    /// All layers of a site use the same snapshots of robots.txt.
     pub(super) fn layer(&self) -> RobotsLayer {
         match &self.kind {
             RobotsKind::One(live, _) => RobotsLayer::new(live.clone()),
@@ -105,14 +97,13 @@ impl SiteRobots {
         }
     }
 
-    /// Returns the state of each robots.txt, so that another site can inherit it.
     pub(super) fn former(&self) -> FormerSite {
         self.lives("", &[]).into_iter().map(|live| (live.name, live.robots.remembered())).collect()
     }
 
-    /// Adopts the switches and the ages of live versions from the robots.txt that this one
-    /// replaces. For a new host, enforcement is off if it is off for all previous hosts. Blocks
-    /// while it writes to the state directory.
+    /// Copies the kill switches, and the times when live versions were published, from the
+    /// robots.txt that this one replaces. For a new host, enforcement is switched off if it is off
+    /// for all previous hosts. Blocks while it writes to the state directory.
     pub(super) fn go_on_from(&self, before: &Self) {
         let before: HashMap<_, _> = before
             .lives("", &[])
@@ -138,8 +129,7 @@ impl SiteRobots {
         }
     }
 
-    /// Describes the ignored files of a directory: the first file with the reason, and the number
-    /// of all other files; `None` if no file is ignored.
+    /// Describes the ignored files of a directory: the first one, and the number of the others.
     pub(super) fn ignored(&self) -> Option<String> {
         let RobotsKind::Directory { directory, .. } = &self.kind else { return None };
         let ignored = directory.ignored();
@@ -150,8 +140,8 @@ impl SiteRobots {
         })
     }
 
-    /// Returns the reason why changes of the file or directory are found only by polling; `None` if
-    /// it is watched.
+    /// Returns the reason why changes are found only by polling. `None` if the system reports
+    /// changes.
     pub(super) fn watch_problem(&self) -> Option<String> {
         match &self.kind {
             RobotsKind::One(live, _) => live.status().watch_problem,
@@ -159,16 +149,15 @@ impl SiteRobots {
         }
     }
 
-    /// Looks for added and removed files in a directory. The listener of the directory logs errors.
-    /// Blocks.
+    /// Looks for added and removed files in a directory. Its listener logs errors. Blocks.
     pub(super) fn rescan(&self) {
         if let RobotsKind::Directory { directory, .. } = &self.kind {
             let _ = directory.rescan();
         }
     }
 
-    /// Applies new settings. If the registry or the check options have changed, blocks while the
-    /// live version is compiled or checked again.
+    /// If the registry or the check options have changed, blocks while the live version is compiled
+    /// or checked again.
     pub(super) fn apply(&self, settings: &SiteSettings) {
         self.change(
             |held| held.clone_from(settings),
@@ -181,8 +170,8 @@ impl SiteRobots {
         );
     }
 
-    /// Applies a registry. The check depends on the registry, because its options contain the
-    /// crawlers that the site refuses.
+    /// The options of the check contain the crawlers that the site refuses, so they depend on the
+    /// registry.
     pub(super) fn set_registry(&self, registry: &Arc<Registry>, check: &check::Options) {
         self.change(
             |held| {
@@ -200,8 +189,8 @@ impl SiteRobots {
         self.change(|held| held.gate.clone_from(gate), |live| live.set_gate(gate.clone()));
     }
 
-    /// Changes the settings. In a directory, the settings for files that are added later are
-    /// changed first, so that no file is missed. A file that is added meanwhile is changed twice.
+    /// In a directory, the settings for files that are added later are changed first, so that no
+    /// file is missed. A file that is added meanwhile is changed twice.
     fn change(&self, settings: impl FnOnce(&mut SiteSettings), live: impl Fn(&LiveRobots)) {
         match &self.kind {
             RobotsKind::One(robots, _) => live(robots),
@@ -214,25 +203,21 @@ impl SiteRobots {
 }
 
 impl HostCounts {
-    /// Returns the counts of a host. The counts are kept if the file of the host is removed and
-    /// added again.
+    /// The counts are kept if the file of the host is removed and added again.
     pub(super) fn of(&self, host: &str) -> ReloadCounts {
         self.0.lock().entry(host.to_owned()).or_default().clone()
     }
 }
 
-/// Returns the name of a host's robots.txt, for a site with a directory.
 pub(super) fn host_name(site: &str, host: &str) -> String {
     format!("{site}/{host}")
 }
 
-/// Number of reloads of a robots.txt since the process started, by cause and outcome. Clones are
-/// cheap and share the counts.
+/// Number of reloads of a robots.txt since the process started, by cause and outcome.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ReloadCounts(Arc<Mutex<BTreeMap<(&'static str, &'static str), u64>>>);
 
 impl ReloadCounts {
-    /// Returns a listener that counts every reload.
     pub(super) fn listener(&self) -> impl Fn(&Reload, &Snapshot) + Send + Sync + 'static {
         let this = self.clone();
         move |reload, _| {
@@ -252,7 +237,7 @@ impl ReloadCounts {
     }
 }
 
-/// Settings of a robots.txt that are independent of its source.
+/// Settings of a robots.txt that do not depend on its source.
 #[derive(Clone, Debug)]
 pub(super) struct SiteSettings {
     pub(super) policy: Policy,

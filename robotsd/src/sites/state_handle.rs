@@ -1,9 +1,10 @@
-//! Holds the state that survives a reload, when sites are replaced: the state directory and the
-//! kill switches.
+//! The state that survives a reload, when sites are replaced: the state directory and the kill
+//! switches.
 //!
 //! **A kill switch belongs to the name of a site**, not to an object in memory. If a new robots.txt
-//! replaces an old one, the new robots.txt joins the switch of the same site name. Until the old
-//! robots.txt is dropped, the switch affects both. Joining and switching use the same lock.
+//! replaces an old one, both are registered under the same site name, and the switch affects both
+//! until the old one is dropped. Registering a robots.txt and changing the switch use the same
+//! lock.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -20,18 +21,15 @@ use crate::fleet::Fleet;
 use crate::log::{Log, LogEvent};
 use crate::report::is_of;
 
-/// The state directory, if there is one, the switch for all sites, and the switches for single
-/// sites. Clones are cheap and share the state.
 #[derive(Clone, Debug)]
 pub(crate) struct StateHandle {
     pub(crate) directory: Option<StateDir>,
-    /// The switch for all sites if there is no state directory. Otherwise, the state directory
-    /// contains this switch, and `all` is unused.
+    /// Kill switch for all sites. The state directory, if there is one, contains the switch
+    /// instead.
     all: KillSwitch,
-    /// The fleet of this process, if there is one. The off switches of the fleet disable
-    /// enforcement, too.
+    /// The kill switches of the fleet also disable enforcement.
     pub(crate) fleet: Option<Arc<Fleet>>,
-    /// For each site name, every robots.txt that has joined the switch of that name.
+    /// For each site name, every robots.txt that the kill switch of that name affects.
     sites: Arc<Mutex<HashMap<String, Arc<Joined>>>>,
 }
 
@@ -46,7 +44,6 @@ impl StateHandle {
         Ok(Self { directory, ..Self::in_memory() })
     }
 
-    /// Logs the current and all later problems with the state directory.
     pub(super) fn log_problems(&self, log: &Log) {
         if let Some(directory) = &self.directory {
             directory.problems().into_iter().for_each(|problem| log.say(LogEvent::State, problem));
@@ -54,19 +51,16 @@ impl StateHandle {
         }
     }
 
-    /// Opens the state directory of a config for a dry run. The directory is opened read-only and
-    /// is not locked.
+    /// The state directory is not locked, because this handle is only for a dry run.
     pub(super) fn read_only(config: &Config) -> Self {
         Self { directory: config.state_dir.as_ref().map(StateDir::read_only), ..Self::in_memory() }
     }
 
-    /// Returns a handle without a state directory. Its switches are lost when the process ends.
+    /// The switches of this handle are lost when the process ends.
     pub(super) fn in_memory() -> Self {
         Self { directory: None, all: KillSwitch::default(), fleet: None, sites: Arc::default() }
     }
 
-    /// Adds to a builder the stored state of the robots.txt with this name, and the switch for all
-    /// sites.
     pub(super) fn attach<S>(&self, builder: LiveBuilder<S>, name: &str) -> LiveBuilder<S> {
         let builder = match &self.directory {
             Some(state) => builder.state(state, name),
@@ -75,9 +69,8 @@ impl StateHandle {
         self.fleet.iter().fold(builder, |builder, fleet| fleet.join(builder, name))
     }
 
-    /// Connects a robots.txt to the switch of its site. If the previous robots.txt still exists,
-    /// the new robots.txt adopts the switches and the ages of versions from the previous one.
-    /// Blocks.
+    /// Connects a robots.txt to the kill switch of its site. If the previous robots.txt of the site
+    /// still exists, copies its state with [`SiteRobots::go_on_from`]. Blocks.
     pub(super) fn join(&self, site: &str, robots: &Arc<SiteRobots>) {
         let joined = self.joined(site);
         let mut joined = joined.lock();
@@ -88,7 +81,6 @@ impl StateHandle {
         joined.push(Arc::downgrade(robots));
     }
 
-    /// Returns the state of the switch for all sites.
     pub(super) fn switch(&self) -> Enforcement {
         self.directory.as_ref().map_or_else(|| self.all.enforcement(), StateDir::enforcement)
     }
@@ -121,7 +113,7 @@ impl StateHandle {
         }
     }
 
-    /// Sets the switch of the robots.txt with this name (`SITE` or `SITE/HOST`). Blocks.
+    /// Sets the switch of the robots.txt `name` (`SITE` or `SITE/HOST`). Blocks.
     ///
     /// # Errors
     ///
@@ -141,9 +133,9 @@ impl StateHandle {
     }
 }
 
-/// Every robots.txt in memory that has joined the switch of one site name. The list is locked while
-/// another robots.txt joins, or while the switch changes.
+/// Every robots.txt in memory that the kill switch of one site name affects. The list stays locked
+/// while the switch changes.
 ///
 /// If a new config changes the source of a site, the list has two entries until the sites are
-/// swapped. A change of the switch affects both, so it is not lost during the swap.
+/// swapped, so that a change to the switch is not lost during the swap.
 type Joined = Mutex<Vec<Weak<SiteRobots>>>;

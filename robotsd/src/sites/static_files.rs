@@ -1,4 +1,4 @@
-//! Serves the static files of a site, and decides which files of a folder are served.
+//! Serves the static files of a site.
 //!
 //! Only regular files are served, because opening a pipe or device could block a thread. Paths are
 //! checked after decoding, when the file is opened, so that no encoding of a path can bypass the
@@ -23,57 +23,51 @@ use crate::files;
 /// The only folder whose files are public although its name has a leading dot (RFC 8615).
 const WELL_KNOWN: &str = ".well-known";
 
-/// Service that serves the files of a folder.
 pub(super) type ServeFiles = ServeDir<DefaultServeDirFallback, ServedFolder>;
 
-/// The files in a folder that may be served.
 #[derive(Clone, Debug)]
 pub(crate) struct ServedFolder {
-    /// Path of the folder, in the same form as in the paths that `ServeDir` builds.
+    /// The path begins with `./`, like the paths that `ServeDir` builds.
     base: PathBuf,
     dotfiles: Dotfiles,
 }
 
-/// An open regular file.
 #[derive(Debug)]
 pub(crate) struct OpenFile {
     file: tokio::fs::File,
     metadata: std::fs::Metadata,
 }
 
-/// Metadata of a file. If HTTP cannot express the modification time, it is left out, because
-/// `ServeDir` would panic.
+/// Metadata without a modification time that HTTP cannot express, because `ServeDir` would panic at
+/// such a time.
 #[derive(Debug)]
 pub(crate) struct Dated(std::fs::Metadata);
 
-/// Returns a service that serves the site's files.
 pub(super) fn serve(files: &StaticFiles) -> ServeFiles {
     let folder = ServedFolder { base: Path::new(".").join(&files.root), dotfiles: files.dotfiles };
     ServeDir::with_backend(&files.root, folder)
 }
 
 impl ServedFolder {
-    /// Reports whether a file with this path may be served.
     fn serves(&self, path: &Path) -> bool {
         let Ok(inside) = path.strip_prefix(&self.base) else { return false };
         self.dotfiles == Dotfiles::Serve || inside.components().enumerate().all(|(depth, part)| is_plain(part, depth))
     }
 }
 
-/// Reports whether a path with this component may be served. Components with a leading dot, such as
-/// `.git` and `.htpasswd`, are hidden, except a top-level `.well-known`.
+/// Components with a leading dot, such as `.git` and `.htpasswd`, are hidden, except a top-level
+/// `.well-known`.
 fn is_plain(part: Component<'_>, depth: usize) -> bool {
     let name = part.as_os_str();
     !name.as_encoded_bytes().starts_with(b".") || depth == 0 && name == WELL_KNOWN
 }
 
-/// Returns the error of a file that does not exist.
 fn hidden<T>() -> io::Result<T> {
     Err(io::ErrorKind::NotFound.into())
 }
 
-/// Converts an error to "not found" if no regular file can have this path, for example because the
-/// path is too long. Clients can send any path.
+/// Clients can send any path, so the error is "not found" if no regular file can have this path,
+/// for example because it is too long.
 fn or_hidden(error: io::Error) -> io::Error {
     let is_nowhere = matches!(error.raw_os_error(), Some(libc::ENAMETOOLONG | libc::ELOOP));
     if is_nowhere || error.kind() == io::ErrorKind::InvalidInput { io::ErrorKind::NotFound.into() } else { error }

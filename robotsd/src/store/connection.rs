@@ -1,9 +1,8 @@
-//! Connects to a store, which is one server or a cluster, and resolves its host name. Also explains
-//! errors to the operator: the cause, how to fix it, and the server's own message.
+//! Connects to a store, which is one server or a cluster, and explains its errors to the operator.
 //!
 //! **All addresses of a store's host name are tried at the same time, and the lowest usable address
 //! is chosen.** The client library would use the first address that accepts a connection, even if
-//! that server hangs or is a replica. Different processes could then choose different servers.
+//! that server hangs or is a replica, and different processes could choose different servers.
 //!
 //! **A lost connection to a cluster is opened again through any known node of the cluster.** The
 //! node in the URL may be down, and another node may have taken over its slots.
@@ -31,13 +30,12 @@ use crate::render::cut;
 /// Minimum time limit for connecting, including TLS and login.
 const CONNECT: Duration = Duration::from_millis(250);
 
-/// Returns the time limit for connecting: [`CONNECT`] or the limit for a reply, if longer.
 fn connect_time(settings: &StoreSettings) -> Duration {
     CONNECT.max(settings.deadline)
 }
 
-/// A connection that can be cloned. Clones share the connection, and commands are sent without
-/// waiting for the replies to earlier ones.
+/// Clones share the connection, and commands are sent without waiting for the replies to earlier
+/// ones.
 #[derive(Clone)]
 pub(crate) enum StoreConnection {
     One(MultiplexedConnection),
@@ -57,7 +55,8 @@ impl StoreConnection {
         let (host, port) = host(info.addr());
         let is_address = host.parse::<IpAddr>().is_ok();
         let found = addresses.find(host, port).await?;
-        // If a server has replied before, the scheme is right, so the message does not suggest TLS.
+        // A store that has replied before does not require TLS, so the message does not suggest
+        // TLS.
         let is_new = !addresses.has_answered && !settings.url.is_encrypted();
         let hint = if is_new { ": if the server requires TLS, write the URL with \"rediss://\"" } else { "" };
         let tries = found.into_iter().map(|address| {
@@ -87,7 +86,7 @@ impl StoreConnection {
         Err(problems.join("; "))
     }
 
-    /// Connects through the given servers. `address` is used for the host name in the URL.
+    /// `address` is an address of the host in the URL.
     async fn open(
         settings: &StoreSettings,
         servers: Vec<ConnectionInfo>,
@@ -135,8 +134,8 @@ impl StoreConnection {
                     .async_dns_resolver(resolver)
                     .connection_timeout(connect_time(settings))
                     .response_timeout(settings.deadline)
-                    // The library must not retry, because the bucket of the process decides after
-                    // the time limit.
+                    // The library must not retry: after the time limit, the bucket of the process
+                    // decides.
                     .retries(1);
                 let builder = match certificates {
                     Some(certificates) => builder.certs(certificates),
@@ -149,7 +148,6 @@ impl StoreConnection {
         }
     }
 
-    /// Records for the next connection that the store has replied, and which nodes its cluster has.
     async fn noted(mut self, settings: &StoreSettings, addresses: &mut StoreAddresses) -> Result<Self, String> {
         if matches!(self, Self::Cluster(_)) {
             let ranges = self.query(redis::cmd("CLUSTER").arg("SLOTS")).await;
@@ -159,12 +157,10 @@ impl StoreConnection {
         Ok(self)
     }
 
-    /// Reports whether the connection recovers by itself after nodes have failed.
     pub(crate) const fn mends_itself(&self) -> bool {
         matches!(self, Self::Cluster(_))
     }
 
-    /// Sends a command.
     pub(crate) async fn query<T: FromRedisValue>(&mut self, command: &Cmd) -> RedisResult<T> {
         match self {
             Self::One(connection) => command.query_async(connection).await,
@@ -172,7 +168,7 @@ impl StoreConnection {
         }
     }
 
-    /// Runs a script with one key. Loads the script into the store if necessary.
+    /// Runs a script with one key, and loads the script into the store if necessary.
     pub(crate) async fn run<T: FromRedisValue>(
         &mut self,
         script: &StoreScript,
@@ -185,7 +181,7 @@ impl StoreConnection {
             command
         };
         match self.query(&command("EVALSHA", script.known.get_hash())).await {
-            // The server has lost the script, for example after a restart. EVAL loads it again.
+            // After a restart, the server no longer knows the script; EVAL loads it again.
             Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
                 self.query(&command("EVAL", script.text)).await
             }
@@ -194,7 +190,6 @@ impl StoreConnection {
     }
 }
 
-/// A script, with the hash that identifies it in a store.
 pub(crate) struct StoreScript {
     text: &'static str,
     known: Script,
@@ -206,7 +201,6 @@ impl StoreScript {
     }
 }
 
-/// Returns the host and port of a store.
 fn host(address: &ConnectionAddr) -> (&str, u16) {
     match address {
         ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. } => (host, *port),
@@ -215,8 +209,8 @@ fn host(address: &ConnectionAddr) -> (&str, u16) {
     }
 }
 
-/// Returns the nodes in a reply to `CLUSTER SLOTS`: a list of slot ranges, each with its first
-/// slot, its last slot and its nodes.
+/// `ranges` is the reply to `CLUSTER SLOTS`: each range contains its first slot, its last slot, and
+/// its nodes.
 fn nodes(ranges: Vec<Vec<Value>>, info: &ConnectionInfo) -> Vec<ConnectionInfo> {
     let nodes = ranges.into_iter().flat_map(|range| range.into_iter().skip(2)).filter_map(|node| {
         let mut parts = from_redis_value::<Vec<Value>>(node).ok()?.into_iter();
@@ -224,7 +218,7 @@ fn nodes(ranges: Vec<Vec<Value>>, info: &ConnectionInfo) -> Vec<ConnectionInfo> 
         let port: i64 = from_redis_value(parts.next()?).ok()?;
         Some((host, u16::try_from(port).ok()?))
     });
-    // The strings "" and "?" stand for an unknown host of a node.
+    // "" and "?" mean that the host of a node is unknown.
     let known: BTreeSet<(String, u16)> = nodes.filter(|(host, _)| !["", "?"].contains(&host.as_str())).collect();
     let at = |(host, port)| match info.addr() {
         ConnectionAddr::TcpTls { insecure, tls_params, .. } => {
@@ -238,21 +232,18 @@ fn nodes(ranges: Vec<Vec<Value>>, info: &ConnectionInfo) -> Vec<ConnectionInfo> 
 /// Time limit for resolving a host name. After it, the last known addresses are tried.
 const RESOLVE: Duration = Duration::from_millis(250);
 
-/// Maximum number of addresses to try.
 const MAX_ADDRESSES: usize = 4;
 
-/// Resolves a host and port to addresses. May block.
+/// The function may block.
 pub(crate) type AddressLookup = Arc<dyn Fn(&str, u16) -> io::Result<Vec<SocketAddr>> + Send + Sync>;
 
-/// Resolves a host and port with the system's resolver.
 pub(crate) fn of_system(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
     (host, port).to_socket_addrs().map(Iterator::collect)
 }
 
-/// The addresses of a store's host name, and the nodes of the store's cluster.
 pub(crate) struct StoreAddresses {
     lookup: AddressLookup,
-    /// The lookup in progress, if any. No other lookup is started until it has finished.
+    /// No other lookup is started until this one has finished.
     under_way: Option<JoinHandle<io::Result<Vec<SocketAddr>>>>,
     /// The addresses from the last successful lookup.
     known: Vec<SocketAddr>,
@@ -328,10 +319,8 @@ impl AsyncDNSResolver for OneAddress {
 /// Maximum length of a server's message in output, in characters.
 const MAX_SHOWN_LENGTH: usize = 200;
 
-/// Reason why a command failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum StoreProblem {
-    /// No reply arrived in time.
     Late,
     /// The connection broke, or the server reported an error that makes it unusable.
     Broken(String),
@@ -347,7 +336,6 @@ impl StoreProblem {
         if error.is_timeout() { Self::Late } else { Self::Broken(describe(error, settings)) }
     }
 
-    /// Returns the message for the status and the log.
     pub(crate) fn message(self, settings: &StoreSettings) -> String {
         match self {
             Self::Late => format!("the server did not answer within {limit} ms", limit = settings.deadline.as_millis()),
@@ -358,9 +346,8 @@ impl StoreProblem {
 
 const NODE_OUT: &str = "the cluster does not serve these keys: one of its nodes is down";
 
-/// Strings that occur in errors of the server or the library, and explanations of these errors. The
-/// kind of an error cannot be used instead, because the cluster client wraps errors in other
-/// errors.
+/// Strings in errors of the server or the library, with explanations for the operator. The kind of
+/// an error cannot be used instead, because the cluster client wraps errors in other errors.
 const MEANINGS: &[(&[&str], &str)] = &[
     (
         &["WRONGPASS", "invalid password", "AuthenticationFailed"],
@@ -423,8 +410,8 @@ const MEANINGS: &[(&[&str], &str)] = &[
 /// server.
 fn describe(error: &RedisError, settings: &StoreSettings) -> String {
     let text = shown(&error.to_string(), settings);
-    // The cluster client follows MOVED replies itself. An error with MOVED therefore means that the
-    // new node is down.
+    // The cluster client follows MOVED replies itself, so an error with MOVED means that the new
+    // node is down.
     let is_stray = settings.nodes == StoreNodes::Cluster && text.contains("Moved");
     let known = || MEANINGS.iter().find(|(marks, _)| marks.iter().any(|mark| text.contains(mark)));
     let found = if is_stray { Some(NODE_OUT) } else { known().map(|(_, meaning)| *meaning) };
@@ -437,8 +424,7 @@ fn describe(error: &RedisError, settings: &StoreSettings) -> String {
     }
 }
 
-/// Removes secrets and control characters from a message, and limits its length. Servers may send
-/// secrets back.
+/// Secrets are removed, because a server may send a secret back that it has received.
 fn shown(text: &str, settings: &StoreSettings) -> String {
     let mut text: String = text.chars().map(|char| if char.is_control() { ' ' } else { char }).collect();
     for secret in settings.secrets() {

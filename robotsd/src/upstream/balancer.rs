@@ -26,24 +26,21 @@ use super::shares::ShareUse;
 use super::usage::ClientKey;
 use crate::metrics::Counter;
 
-/// Maximum time between a waiting request's checks for a free connection.
+/// Interval between checks for a free connection by a waiting request that is not notified.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
-/// One worker's view of a site's servers, with the worker's connections to them.
 #[derive(Debug)]
 pub(super) struct UpstreamState {
     pub(super) shared: Arc<OriginsState>,
-    /// Maximum number of idle connections to each server.
+    /// Maximum number of idle connections of this worker to each server.
     idle: usize,
     candidates: ArcSwap<Candidates>,
     demand: Arc<Demand>,
     turn: AtomicUsize,
-    /// Number of requests of this worker that were answered.
     pub(super) answered: Arc<Counter>,
     pub(super) is_swept: AtomicBool,
 }
 
-/// The connection for a request, or the reason why there is none.
 type Leased = Result<Lease, UpstreamFailure>;
 
 impl UpstreamState {
@@ -96,16 +93,15 @@ impl UpstreamState {
         }
     }
 
-    /// Closes one idle connection to each server.
     pub(super) fn give_up(&self) {
         for candidate in &self.candidates.load_full().list {
             candidate.give_up();
         }
     }
 
-    /// Reports whether connections are scarce: other requests wait (on this or another worker), or
-    /// a transfer was recently aborted for waiting requests. A request must then join the queue
-    /// before it may use any connection, even an idle one.
+    /// Reports whether other requests wait (on this or another worker), or a transfer was recently
+    /// aborted for waiting requests. A new request must then join the queue before it may use any
+    /// connection, even an idle one.
     fn is_scarce(&self) -> bool {
         self.demand.has_parked() || self.shared.connection_limit.are_owed() || self.shared.connection_limit.are_short()
     }
@@ -125,8 +121,8 @@ impl UpstreamState {
             .is_none_or(|waiting| waiting.share_use == ShareUse::Within && !self.demand.has_parked_within());
         loop {
             let share_use = waiting.as_ref().map_or(ShareUse::Within, |waiting| waiting.share_use);
-            // The request registers for notifications before it searches, so that a connection
-            // freed during the search is not missed.
+            // Registering before the search ensures that a connection freed during the search is
+            // not missed.
             let mut freed = pin!(connection_limit.freed.of(share_use).notified());
             let mut returned = pin!(self.demand.returned.of(share_use).notified());
             if waiting.is_some() {
@@ -151,8 +147,8 @@ impl UpstreamState {
             }
             let free = async {
                 tokio::select! {
-                    // If a connection is free and the deadline has passed too, the connection is
-                    // used. This can happen on a slow machine.
+                    // On a slow machine, a connection may become free at the same time as the
+                    // deadline passes. The connection is then used.
                     biased;
                     () = returned => true,
                     () = freed => true,

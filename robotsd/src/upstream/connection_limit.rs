@@ -1,10 +1,9 @@
 //! Limits the number of open connections to each server, and to all servers of a site together,
-//! over all workers. Also tracks the requests that wait for a connection.
+//! over all workers.
 //!
-//! A connection acquires a [`Permit`] before it is opened, and releases it when its socket is
-//! closed, because each open socket uses resources of the server. Idle connections and tunnels also
-//! hold permits. So the counters change only when a connection opens or closes, and not with each
-//! request.
+//! A connection holds a [`Permit`] from before it is opened until its socket is closed, because
+//! each open socket uses resources of the server. So idle connections and tunnels hold permits,
+//! too, and the counters do not change with each request.
 //!
 //! A request that gets no permit waits. Two kinds of connections must not keep it waiting:
 //! - Idle connections of other workers. Those workers are notified of waiting requests and close
@@ -12,9 +11,9 @@
 //! - Connections whose clients do not read. Such a stalled transfer is aborted if the waiting
 //!   request's client [is within its share](super::shares).
 //!
-//! Requests wait in two queues: one for clients within their share, and one for clients beyond
-//! their share. The first queue is served first. With a single queue, a client with a hundred
-//! waiting requests would get every connection that becomes free.
+//! Requests wait in two queues. The queue for clients within their share is served before the queue
+//! for clients beyond their share: with a single queue, a client with a hundred waiting requests
+//! would get every connection that becomes free.
 
 use std::future::Future;
 use std::num::NonZeroUsize;
@@ -29,7 +28,6 @@ use super::server::Server;
 use super::shares::{STALLED, ShareUse, Shares};
 use super::usage::{ClientKey, Usage, millis};
 
-/// The limits of a site's connections, and the number of open connections.
 #[derive(Debug)]
 pub(super) struct ConnectionLimit {
     pub(super) open: AtomicUsize,
@@ -39,24 +37,23 @@ pub(super) struct ConnectionLimit {
     pub(super) waiting: ByShareUse<AtomicUsize>,
     /// Notified when a permit becomes free. One notification wakes one waiting request.
     pub(super) freed: ByShareUse<Notify>,
-    /// Notified when a request begins to wait, and periodically while it waits. Other workers then
-    /// close idle connections.
+    /// Notified when a request begins to wait, and periodically while it waits, so that other
+    /// workers close idle connections.
     pub(super) wanted: Notify,
     pub(super) shares: Mutex<Shares>,
     pub(super) start: Instant,
     /// Until this time, in milliseconds since `start`, clients beyond their share get no new
-    /// connections. The period begins when a transfer is aborted. Zero if these clients may get
-    /// connections now.
+    /// connections, because a transfer was aborted. Zero if these clients may get connections now.
     short_until: AtomicU64,
-    /// Earliest time of the next search for stalled transfers after a search without a result, in
-    /// milliseconds since `start`.
+    /// Until this time, in milliseconds since `start`, stalled transfers are not searched for,
+    /// because the last search found none.
     fruitless_until: AtomicU64,
-    /// End of the suspension of shared HTTP/2 connections, in milliseconds since `start`; zero if
-    /// sharing was never suspended.
+    /// Until this time, in milliseconds since `start`, requests do not share HTTP/2 connections;
+    /// zero if they have always shared them.
     pub(super) separate_until: AtomicU64,
 }
 
-/// Permission to open a connection. The permit is held until the connection is closed.
+/// Permission to open a connection, held until the connection is closed.
 #[derive(Debug)]
 pub(super) struct Permit {
     limit: Arc<ConnectionLimit>,
@@ -64,24 +61,21 @@ pub(super) struct Permit {
     pub(super) usage: Arc<Usage>,
 }
 
-/// The limit that prevents a new connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LimitReached {
-    /// The limit of connections to one server.
     Server,
-    /// The limit of connections to all servers of the site.
     Site,
 }
 
 /// Pause after a search that found no stalled transfer, in milliseconds.
 const FRUITLESS: u64 = 20;
 
-/// Time without shared HTTP/2 connections after an invalid response has ended a connection, in
-/// milliseconds.
+/// After an invalid response has ended a connection, requests do not share HTTP/2 connections for
+/// this time, in milliseconds.
 pub(super) const SEPARATE: u64 = 60_000;
 
-/// Maximum number of stalled transfers that one search tries to abort. An attempt fails if the
-/// transfer resumes after it was chosen. If all attempts fail, the request waits.
+/// Maximum number of stalled transfers that one search tries to abort; an attempt fails if the
+/// transfer has just resumed.
 const CHOICES: usize = 8;
 
 impl ConnectionLimit {
@@ -104,15 +98,14 @@ impl ConnectionLimit {
         }
     }
 
-    /// Limits each HTTP/2 connection to one request at a time for [`SEPARATE`] milliseconds. This
-    /// is called after an invalid response has ended a connection with all its requests. The next
-    /// invalid response then ends only its own request. The limit applies to all servers and all
-    /// workers, because a request is repeated at another server, which may send the same response.
+    /// Limits each HTTP/2 connection to one request at a time for [`SEPARATE`] milliseconds, after
+    /// an invalid response has ended a connection with all its requests. The next invalid response
+    /// then ends only its own request. The limit applies to all servers and all workers, because a
+    /// request is repeated at another server, which may send the same response.
     pub(super) fn separate_requests(&self) {
         self.separate_until.store(millis(self.start) + SEPARATE, Ordering::Relaxed);
     }
 
-    /// Reports whether each HTTP/2 connection is currently limited to one request at a time.
     pub(super) fn are_requests_separate(&self) -> bool {
         let until = self.separate_until.load(Ordering::Relaxed);
         until != 0 && millis(self.start) <= until
@@ -127,8 +120,8 @@ impl ConnectionLimit {
         }
         let is_over = millis(self.start) > until;
         if is_over {
-            // `compare_exchange` fails if another transfer was aborted meanwhile. The period has
-            // then started again, so the value must not be reset.
+            // If another transfer was aborted meanwhile, the period has started again, and the
+            // value must not be reset.
             let _ = self.short_until.compare_exchange(until, 0, Ordering::Relaxed, Ordering::Relaxed);
         }
         !is_over
@@ -139,9 +132,9 @@ impl ConnectionLimit {
         self.waiting.within.load(Ordering::SeqCst) > 0
     }
 
-    /// Aborts a stalled transfer that requests of `client` take precedence over, if there is one.
-    /// Returns the length of the stall, and the server of the transfer. The permit becomes free
-    /// when the task of the transfer runs.
+    /// Aborts a stalled transfer, so that a request of `client` can use its connection. Returns the
+    /// length of the stall and the server of the transfer; `None` if no transfer may be aborted for
+    /// this client. The permit becomes free when the task of the transfer runs.
     pub(super) fn give_up_for(&self, client: ClientKey, servers: &[&Arc<Server>]) -> Option<(Duration, Arc<Server>)> {
         let now = millis(self.start);
         if now < self.fruitless_until.load(Ordering::Relaxed) {
@@ -155,8 +148,8 @@ impl ConnectionLimit {
         let mut shares = self.shares.lock();
         let mut take = || {
             let (usage, stall) = shares.victim(client, self.share_out(servers.len()), now, helps)?;
-            // The lock is held here, so that no other request chooses the same transfer. `give_up`
-            // fails if the transfer's client has just resumed.
+            // The lock prevents two requests from choosing the same transfer. `give_up` fails if
+            // the transfer's client has just resumed.
             Some(usage.give_up(stall).then_some((usage, stall)))
         };
         let taken = (0..CHOICES).map_while(|_| take()).flatten().next();
@@ -170,14 +163,12 @@ impl ConnectionLimit {
         Some((stall.lasts(now), Arc::clone(&usage.server)))
     }
 
-    /// Returns the maximum number of connections to `servers` servers together.
     pub(super) fn share_out(&self, servers: usize) -> usize {
         self.per_server.saturating_mul(servers.max(1)).min(self.capacity)
     }
 }
 
 impl Permit {
-    /// Acquires permission to open a connection to `server` for `client`.
     pub(super) fn take(
         limit: &Arc<ConnectionLimit>,
         server: &Arc<Server>,
@@ -201,8 +192,8 @@ impl Drop for Permit {
         self.limit.shares.lock().remove(&self.usage);
         self.server.open.fetch_sub(1, Ordering::SeqCst);
         self.limit.open.fetch_sub(1, Ordering::SeqCst);
-        // No wake-up is lost, because a request is counted as waiting before it looks for a permit.
-        // So either that request finds this free permit, or this function finds the request.
+        // No wake-up is lost, because a request is counted as waiting before it looks for a permit:
+        // either it finds this free permit, or this function finds the request.
         if let Some(first) = self.limit.waiting.first() {
             self.limit.freed.of(first).notify_one();
         }
@@ -213,7 +204,6 @@ fn take_one(count: &AtomicUsize, capacity: usize) -> bool {
     count.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |open| (open < capacity).then_some(open + 1)).is_ok()
 }
 
-/// Two values: one for clients within their share, and one for clients beyond their share.
 #[derive(Debug, Default)]
 pub(super) struct ByShareUse<T> {
     pub(super) within: T,
@@ -230,7 +220,6 @@ impl<T> ByShareUse<T> {
 }
 
 impl ByShareUse<AtomicUsize> {
-    /// Returns the queue that is served next, or `None` if both are empty.
     pub(super) fn first(&self) -> Option<ShareUse> {
         [ShareUse::Within, ShareUse::Beyond]
             .into_iter()
@@ -238,7 +227,6 @@ impl ByShareUse<AtomicUsize> {
     }
 }
 
-/// The requests of one worker that wait for a connection.
 #[derive(Debug)]
 pub(super) struct Demand {
     pub(super) limit: Arc<ConnectionLimit>,
@@ -246,14 +234,14 @@ pub(super) struct Demand {
     /// Number of requests in `waiting` that wait for a notification. All other requests in
     /// `waiting` are connecting.
     parked: ByShareUse<AtomicUsize>,
-    /// Notified when the pool of this worker has a free connection.
+    /// Notified when a connection of this worker becomes free.
     pub(super) returned: ByShareUse<Notify>,
     /// Number of connections that became free while requests waited on this worker and on other
     /// workers.
     turn: AtomicUsize,
 }
 
-/// A waiting request. Dropping this value removes the request from the queue.
+/// Dropping this value removes the request from the queue.
 #[derive(Debug)]
 pub(super) struct QueuedRequest<'d> {
     demand: &'d Demand,
@@ -277,12 +265,10 @@ impl Demand {
         self.has_parked_within() || self.parked.beyond.load(Ordering::Relaxed) > 0
     }
 
-    /// Reports whether a client within its share has a waiting request on this worker.
     pub(super) fn has_parked_within(&self) -> bool {
         self.parked.within.load(Ordering::Relaxed) > 0
     }
 
-    /// Adds a request to the queue. `servers` is the number of servers that it can choose from.
     pub(super) fn wait(&self, client: ClientKey, servers: usize) -> QueuedRequest<'_> {
         let mut shares = self.limit.shares.lock();
         let share_use = shares.share_use(client, self.limit.share_out(servers), millis(self.limit.start));
@@ -291,8 +277,6 @@ impl Demand {
         waiting
     }
 
-    /// Reports whether a free connection of this worker should be closed, so that another worker
-    /// gets its permit.
     pub(super) fn are_others_first(&self) -> bool {
         let Some(first) = self.limit.waiting.first() else { return false };
         let everywhere = self.limit.waiting.of(first).load(Ordering::SeqCst);
@@ -300,7 +284,6 @@ impl Demand {
         everywhere > here && (here == 0 || self.turn.fetch_add(1, Ordering::Relaxed) % FOR_OTHERS == FOR_OTHERS - 1)
     }
 
-    /// Notifies a waiting request that the pool has a free connection.
     pub(super) fn has_returned(&self) {
         if let Some(first) = self.waiting.first() {
             self.returned.of(first).notify_one();
@@ -319,21 +302,19 @@ impl QueuedRequest<'_> {
         self.enter(&mut shares);
     }
 
-    /// Reports whether the request may use the next free connection.
     pub(super) fn may_take(&self) -> bool {
         let limit = &self.demand.limit;
         self.share_use == ShareUse::Within || !(limit.are_owed() || limit.are_short())
     }
 
-    /// Waits for a connection or a permit.
     pub(super) async fn park<T>(&self, free: impl Future<Output = T>) -> T {
         let parked = self.demand.parked.of(self.share_use);
         parked.fetch_add(1, Ordering::Relaxed);
         let _parked = scopeguard::guard(parked, |parked| {
             parked.fetch_sub(1, Ordering::Relaxed);
         });
-        // Other workers close idle connections when notified. If this request may not use a
-        // connection yet, a closed connection would not help the request.
+        // Notified workers close idle connections. This helps only a request that may use a
+        // connection now.
         if self.may_take() {
             self.demand.limit.wanted.notify_waiters();
         }

@@ -11,29 +11,26 @@ use http::Uri;
 use http::uri::Scheme;
 use tower_robots::rules::{Authority, Port};
 
-/// An upstream of a site: `http://host:port`, `https://host:port` or `unix:/path`.
+/// An upstream, written `http://host:port`, `https://host:port` or `unix:/path`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Endpoint {
     pub(super) address: EndpointAddress,
     pub(super) scheme: Scheme,
 }
 
-/// The address of an endpoint.
 #[derive(Clone, Debug, PartialEq, Eq, derive_more::Display)]
 pub(super) enum EndpointAddress {
     Server(ServerAddress),
-    /// A host name and a port. Every address that the name resolves to is a server.
+    /// A host name and a port. Each address that the name resolves to is a server.
     #[display("{_0}:{_1}")]
     Name(String, u16),
 }
 
-/// The listening address of a server.
 #[derive(Clone, Debug, PartialEq, Eq, derive_more::Display)]
 pub(super) enum ServerAddress {
     Tcp(SocketAddr),
-    /// `localhost`, which is not resolved through DNS (RFC 6761, section 6.3). `localhost` counts
-    /// as one server, which may listen on the IPv4 loopback address, the IPv6 loopback address, or
-    /// both.
+    /// `localhost`, which is not resolved through DNS (RFC 6761, section 6.3). It counts as one
+    /// server, which may listen on the IPv4 loopback address, the IPv6 loopback address, or both.
     #[display("localhost:{_0}")]
     Loopback(u16),
     #[display("unix:{}", _0.display())]
@@ -44,8 +41,8 @@ impl Endpoint {
     /// Reports whether a connection to this endpoint would arrive at a listener with the given
     /// address.
     pub(crate) fn is_listener(&self, listener: SocketAddr) -> bool {
-        // A connection to an unspecified address arrives at the loopback address. A listener on an
-        // unspecified address accepts connections to every address.
+        // A connection to an unspecified address arrives at the loopback address, and a listener on
+        // an unspecified address accepts connections to every address.
         let (ip, port) = match &self.address {
             EndpointAddress::Server(ServerAddress::Tcp(address)) => (Some(address.ip().to_canonical()), address.port()),
             EndpointAddress::Server(ServerAddress::Loopback(port)) => (None, *port),
@@ -63,7 +60,7 @@ impl Endpoint {
         port == listener.port() && is_here
     }
 
-    /// Parses an endpoint. The path of a Unix socket is relative to `folder`.
+    /// The path of a Unix socket is relative to `folder`.
     pub(crate) fn parse(url: &str, folder: &Path) -> Result<Self, String> {
         let wrong = |why: &str| {
             let right = "write an address such as \"http://127.0.0.1:3000\", \"https://app.internal\" or \"unix:/run/app.sock\"";
@@ -114,7 +111,6 @@ impl Endpoint {
         Ok(Self { address, scheme })
     }
 
-    /// Reports whether connections to the endpoint use TLS.
     pub(crate) fn is_tls(&self) -> bool {
         self.scheme == Scheme::HTTPS
     }
@@ -137,7 +133,7 @@ impl Endpoint {
     }
 }
 
-/// Formats the endpoint in the syntax of the config.
+/// The output has the syntax of the config.
 impl fmt::Display for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.address {
@@ -147,14 +143,12 @@ impl fmt::Display for Endpoint {
     }
 }
 
-/// The HTTP versions to use with a site's servers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum HttpVersions {
-    /// HTTP/1.1 only.
     #[default]
     Http1,
-    /// HTTP/2 only. With TLS, the server must agree to HTTP/2 in the handshake. Without TLS, HTTP/2
-    /// is used from the first byte.
+    /// With TLS, the server must agree to HTTP/2 in the handshake. Without TLS, HTTP/2 is used from
+    /// the first byte.
     Http2,
     /// The version that the server prefers in the TLS handshake. Without TLS, no version can be
     /// negotiated, so HTTP/1.1 is used.
@@ -172,33 +166,31 @@ impl HttpVersions {
     }
 }
 
-/// The limits on connections, times and buffers of an upstream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct UpstreamLimits {
-    /// Maximum time to connect, including the TLS handshake. All servers that are tried for a
-    /// request share this time.
+    /// Maximum time to connect, including the TLS handshake, for all servers that are tried for a
+    /// request together.
     pub(crate) connect: Duration,
     /// Maximum time until the head of the response arrives, counted from the moment when the
     /// upstream last accepted a part of the request.
     pub(crate) response_header: Duration,
-    /// Maximum time without progress of a response body. The total time is not limited.
+    /// Maximum time without progress of a response body, whose total time is not limited.
     pub(crate) body_idle: Duration,
-    /// Size of the buffer for a response body, in bytes. This is also the limit for everything
-    /// before the body: the head and any interim responses. If the head is complete after a single
-    /// read, the head may be twice as large.
+    /// Size of the buffer for a response body, in bytes. Also limits the head and the interim
+    /// responses together; a head that is complete after a single read may be twice as large.
     pub(crate) buffer_bytes: usize,
     /// Maximum number of bytes to read ahead for one stalled client. A response is read ahead only
-    /// if all of its remaining bytes fit, because only then does the connection become free.
+    /// if all of its remaining bytes fit: otherwise, the connection would not become free.
     pub(crate) buffer: usize,
     /// Maximum total number of bytes read ahead in the process.
     pub(crate) buffer_total: usize,
-    /// Maximum number of open connections to all servers of a site, over all workers. Idle
-    /// connections count as well. At the limit, a request waits up to `connect` for a connection.
+    /// Maximum number of open connections to all servers of a site, over all workers, including
+    /// idle ones. At the limit, a request waits up to `connect` for a connection.
     pub(crate) connections: NonZeroUsize,
     /// Maximum number of open connections to one server.
     pub(crate) address_connections: NonZeroUsize,
-    /// Maximum number of idle connections to keep per server. The workers have equal parts of this
-    /// number, because a hash spreads clients about equally over them.
+    /// Maximum number of idle connections per server. Each worker may keep an equal part of them,
+    /// because a hash distributes clients about equally to the workers.
     pub(crate) idle_connections: usize,
     /// Maximum time that an idle connection is kept.
     pub(crate) idle_timeout: Duration,
@@ -212,16 +204,16 @@ impl Default for UpstreamLimits {
             connect: Duration::from_secs(3),
             response_header: Duration::from_secs(30),
             body_idle: Duration::from_secs(60),
-            // This is large enough to read a typical large response at once. With a quarter of this
-            // size, reading such a response needs 25 % more CPU.
+            // Large enough to read a typical large response at once: with a quarter of this size,
+            // such a response needs 25 % more CPU.
             buffer_bytes: 256 * 1024,
             buffer: 64 * 1024,
             buffer_total: 64 * 1024 * 1024,
             connections: CONNECTIONS,
             address_connections: CONNECTIONS,
             idle_connections: 128,
-            // This is shorter than the idle timeout of most servers, so that robotsd usually closes
-            // a connection before the server does.
+            // Shorter than the idle timeout of most servers, so that robotsd usually closes a
+            // connection before the server does.
             idle_timeout: Duration::from_secs(4),
         }
     }

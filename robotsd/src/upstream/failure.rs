@@ -1,8 +1,8 @@
 //! Failures of upstreams: what clients receive, and which events are logged.
 //!
-//! Some changes are rare, so each of them is reported: a server goes out of service or returns, or
-//! a host name can no longer be resolved. Failed requests and aborted transfers can be frequent, so
-//! each kind is reported at most once a second, with the number of occurrences since the last
+//! Changes of state are rare, so each of them is reported: a server goes out of service or returns,
+//! or a host name can no longer be resolved. Failed requests and aborted transfers can be frequent,
+//! so each kind is reported at most once a second, with the number of occurrences since the last
 //! report of this kind.
 
 use std::fmt;
@@ -17,16 +17,14 @@ use super::response_body::ResponseBody;
 use crate::http_common::plain_answer;
 use crate::metrics::EventCounter;
 
-/// The reason why a request got no response from its upstream. The reason is stored in the
-/// extensions of the response that the client gets instead, so that the reason can be logged.
-// The detail may quote bytes from an upstream. Escaping keeps an event on one line.
+/// The reason why a request got no response from its upstream, for the log. It is stored in the
+/// extensions of the response that the client gets instead.
+// The detail may quote bytes from an upstream, so it is escaped and stays on one line.
 #[derive(Clone, Debug, derive_more::Display)]
 #[display("{kind:?}: {}", self.detail.escape_debug())]
 pub(crate) struct UpstreamFailure {
-    /// The kind of failure.
     pub(crate) kind: FailureKind,
-    /// The underlying error message. The message is not shown to clients, because it may contain
-    /// addresses.
+    /// The detail is not shown to clients, because it may contain addresses.
     pub(crate) detail: String,
 }
 
@@ -35,7 +33,6 @@ impl UpstreamFailure {
         Self { kind, detail: detail.to_string() }
     }
 
-    /// Converts the failure to a response in the format of gRPC.
     pub(super) fn into_grpc_response(self) -> Response<ResponseBody> {
         let mut response = Response::new(ResponseBody::empty());
         *response.headers_mut() = self.kind.grpc_code().fields(self.kind.answer().1.trim_end());
@@ -43,7 +40,6 @@ impl UpstreamFailure {
         response
     }
 
-    /// Converts the failure to a response for clients other than gRPC clients.
     pub(super) fn into_response(self) -> Response<ResponseBody> {
         let (status, text) = self.kind.answer();
         let mut response = plain_answer(status, text).map(ResponseBody::own);
@@ -55,37 +51,30 @@ impl UpstreamFailure {
     }
 }
 
-/// An event of a site's upstreams to be logged: a change of state, or a failure.
 #[derive(Clone, Debug)]
 pub(crate) struct UpstreamEvent {
-    /// The kind of event.
     pub(crate) kind: UpstreamEventKind,
-    /// The upstream and the underlying error. May quote bytes from an upstream.
+    /// The detail may quote bytes from an upstream.
     pub(crate) detail: String,
     /// Number of occurrences since the last report of this kind, including this one.
     pub(crate) count: u64,
 }
 
-/// The kinds of [`UpstreamEvent`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum UpstreamEventKind {
-    /// A server failed too often in a row. For a while, other servers get its requests.
+    /// A server failed too often in a row, so other servers get its requests for a while.
     Ejected,
-    /// A server that was out of service has answered, so it is in service again.
+    /// A server that was out of service has answered.
     Returned,
-    /// A name could not be resolved.
     Unresolved,
-    /// A name that could not be resolved can be resolved again.
     Resolved,
     /// A transfer whose client had stalled was aborted, so that another request could use the
     /// connection.
     GaveUp,
-    /// A request got no response from its upstream.
     Failed(FailureKind),
 }
 
 impl UpstreamEventKind {
-    /// Returns the kind's name in kebab-case.
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::Ejected => "ejected",
@@ -123,7 +112,6 @@ impl UpstreamReporter {
         (self.tell)(&UpstreamEvent { kind, detail, count: 1 });
     }
 
-    /// Reports that a server is out of service for a while.
     pub(super) fn ejected(&self, server: &dyn fmt::Display, span: Duration, why: &dyn fmt::Display, are_all_out: bool) {
         let rest = if are_all_out { "; because no other server is left, this one still gets requests" } else { "" };
         let detail = format!(
@@ -133,7 +121,6 @@ impl UpstreamReporter {
         self.tell(UpstreamEventKind::Ejected, detail);
     }
 
-    /// Reports that a transfer was aborted.
     pub(super) fn gave_up(&self, server: &dyn fmt::Display, stalled: Duration) {
         if let Some(count) = self.given_up.count(self.start) {
             let stalled = humantime::format_duration(Duration::from_secs(stalled.as_secs()));
@@ -145,22 +132,18 @@ impl UpstreamReporter {
         }
     }
 
-    /// Returns the number of requests that got no response, by kind.
     pub(super) fn failures(&self) -> Vec<(FailureKind, u64)> {
         let total = |kind: FailureKind| (kind, self.failures[kind as usize].total());
         FailureKind::ALL.map(total).into_iter().filter(|(_, total)| *total > 0).collect()
     }
 
-    /// Returns how many requests in a row have failed, with the last failure. Returns `None` if a
-    /// request was answered after the last failure. `answered` is the current number of answered
-    /// requests.
+    /// Returns how many requests in a row have failed, with the last failure; `None` if a request
+    /// was answered since then. `answered` is the current number of answered requests.
     pub(super) fn unanswered(&self, answered: u64) -> Option<(u64, UpstreamFailure)> {
         let (before, count, last) = self.unanswered.lock().clone();
         last.filter(|_| before == answered).map(|last| (count, last))
     }
 
-    /// Counts and reports a request that got no response. `answered` is the current number of
-    /// answered requests.
     pub(super) fn failed(&self, failure: &UpstreamFailure, answered: u64) {
         let due = self.failures[failure.kind as usize].count(self.start);
         // A failure that the client caused is not counted as an unanswered request.

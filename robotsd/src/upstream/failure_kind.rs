@@ -1,5 +1,5 @@
-//! The kinds of upstream failures, each with its name and the client's response, and the errors
-//! that can break a connection.
+//! The kinds of upstream failures, the response that clients get for each kind, and the errors that
+//! can break a connection.
 
 use std::error::Error;
 use std::{fmt, io};
@@ -38,7 +38,6 @@ word_enum! {
 }
 
 impl FailureKind {
-    /// Returns the status and the text of the response to the client.
     pub(super) const fn answer(self) -> (StatusCode, &'static str) {
         match self {
             Self::Busy => (StatusCode::SERVICE_UNAVAILABLE, "503 the site is busy\n"),
@@ -54,32 +53,29 @@ impl FailureKind {
         }
     }
 
-    /// Returns the gRPC status, which gRPC clients get instead of an HTTP error.
     pub(super) const fn grpc_code(self) -> GrpcCode {
         match self {
             Self::ResponseTimeout => GrpcCode::DeadlineExceeded,
             Self::RequestBody | Self::RequestTimeout => GrpcCode::Cancelled,
-            // It is unknown whether the upstream has processed the request, so the caller must
-            // decide whether to retry.
+            // The upstream may have processed the request, so the caller must decide whether to
+            // retry.
             _ => GrpcCode::Unavailable,
         }
     }
 }
 
-/// The error that broke a connection or a stream, as reported by the fast path, hyper or h2.
 #[derive(Debug)]
 pub(crate) enum Cause {
     Socket(io::Error),
     Protocol(hyper::Error),
     Http2(h2::Error),
-    /// The server sent a response that is not valid HTTP.
     Invalid(&'static str),
 }
 
 impl Cause {
-    /// Reports whether the connection itself failed, and not only the HTTP exchange. A connection
-    /// to a server that does not speak HTTP/2 counts as failed, too: h2 parses the server's bytes
-    /// as the header of a frame that is too large. A client cannot cause that error.
+    /// Reports whether the connection itself failed, and not only the HTTP exchange. This includes
+    /// a server that does not speak HTTP/2: h2 parses its bytes as the header of a frame that is
+    /// too large. A client cannot cause that error.
     pub(super) fn is_of_transport(&self) -> bool {
         match self {
             Self::Socket(_) | Self::Protocol(_) => true,
@@ -90,13 +86,12 @@ impl Cause {
         }
     }
 
-    /// Reports whether h2 ended the whole connection because of something that an HTTP/2 server
-    /// sent (RFC 9113, section 5.4.1).
+    /// Reports whether h2 ended the whole connection because of something that the server sent (RFC
+    /// 9113, section 5.4.1).
     pub(super) fn ends_connection(&self) -> bool {
         matches!(self, Self::Http2(error) if error.is_go_away() && error.is_library())
     }
 
-    /// Reports whether the server sent something that is not valid HTTP.
     pub(super) fn is_parse(&self) -> bool {
         match self {
             Self::Socket(_) => false,
@@ -131,12 +126,10 @@ impl Error for Cause {}
 /// stream, so that the client notices that the body is incomplete.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ResponseBodyError {
-    /// No data arrived for too long.
     #[error("the upstream stopped sending its response body")]
     Idle,
     #[error("the client stopped sending its request, and other requests needed the connection")]
     GivenUp,
-    /// The connection broke, or the framing is invalid.
     #[error("the upstream's response body is broken")]
     Broken(#[source] Cause),
 }

@@ -1,8 +1,8 @@
 //! Forwards a request to its upstream and returns the upstream's response.
 //!
 //! **A request is boxed on its way to an upstream**, separately from the future that waits for the
-//! response. Without the box, the future would contain space for several copies of the request. The
-//! future would have 3,040 bytes, and allocations of that size are slow.
+//! response. Without the box, the future would contain space for several copies of the request. It
+//! would have 3,040 bytes, and allocations of that size are slow.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -25,7 +25,6 @@ use super::server_search::{ExchangeState, Lease, LeasedConnection, Pooled, Requi
 use super::usage::ClientKey;
 use crate::http_common::{ClientRequest, RequestBody, Transfer, Tunnel, yield_before_write};
 
-/// The response of a server, or the reason why there is none.
 type Forwarded = Result<Response<ResponseBody>, UpstreamFailure>;
 
 impl UpstreamState {
@@ -37,10 +36,10 @@ impl UpstreamState {
         prepare(&mut request, wants_websocket, forwarded.as_mut(), &self.shared.authority);
         let is_replayable = request.method().is_idempotent() && request.body().is_end_stream() && !wants_websocket;
 
-        // The yield lets other tasks read before this task writes. The yield comes before a
-        // connection is chosen, because the chosen connection could close unnoticed during a later
-        // yield. The task of an HTTP/2 stream is new and has run after the other ready tasks, so it
-        // needs no yield.
+        // The yield lets other tasks read before this task writes. It comes before a connection is
+        // chosen, because the chosen connection could close unnoticed during a later yield. The
+        // task of an HTTP/2 stream needs no yield: it is new and has run after the other ready
+        // tasks.
         if !is_stream {
             yield_before_write().await;
         }
@@ -52,8 +51,8 @@ impl UpstreamState {
             Ok(lease) => lease,
             Err(first) => {
                 self.start_sweeping();
-                // The future is boxed, because only few requests have to connect. Without the box,
-                // all requests would reserve space for it.
+                // Without the box, all requests would reserve space for this future, which only a
+                // few requests need.
                 Box::pin(self.find(first, Pooled::Allowed, requirement)).await?
             }
         };
@@ -100,14 +99,12 @@ impl UpstreamState {
             // The second attempt must not use a connection that was open when the first attempt
             // began. There is no third attempt.
             is_second = true;
-            // The failed connection is closed before the second attempt.
             let failed = lease.candidate;
             drop(lease.connection);
             lease = Box::pin(self.another(&failed, requirement)).await?;
         }
     }
 
-    /// Updates the state of the server after a failed exchange.
     fn note_failure(&self, lease: &Lease, state: ExchangeState, failed: &ExchangeError) {
         use ExchangeError::{Broken, Unanswered, Unsent};
         let (Unsent(_, error) | Unanswered(_, error) | Broken(error)) = failed else { return };
@@ -129,8 +126,7 @@ impl UpstreamState {
         if matches!(response.body(), UnreadBody::Hyper(_)) {
             unify_framing(response.headers_mut())
                 .map_err(|detail| UpstreamFailure::new(FailureKind::Invalid, format_args!("{lease}: {detail}")))?;
-            // The upstream's reason phrase is removed, because robotsd writes its own. hyper stores
-            // that phrase in the extensions.
+            // The upstream's reason phrase is removed, because robotsd writes its own.
             response.extensions_mut().remove::<ReasonPhrase>();
         }
         let (mut head, coming) = response.into_parts();
@@ -144,8 +140,8 @@ impl UpstreamState {
         Ok(Response::from_parts(head, body))
     }
 
-    /// Starts a task that closes idle connections that are too old, or whose permits other workers
-    /// need. The task ends with the upstream.
+    /// Starts a task that closes idle connections. The task ends after the upstream has been
+    /// dropped.
     fn start_sweeping(self: &Arc<Self>) {
         if self.is_swept.swap(true, Ordering::Relaxed) {
             return;
@@ -166,7 +162,6 @@ impl UpstreamState {
     }
 }
 
-/// An exchange that failed before the head of a response arrived.
 struct FailedExchange {
     failed: ExchangeError,
     /// Copy of the request, if one had to be made before the request was sent.
@@ -177,8 +172,8 @@ struct FailedExchange {
 }
 
 impl FailedExchange {
-    /// Returns the request if it may be sent again on another connection. Otherwise returns the
-    /// failure to report to the client.
+    /// Returns the request if it may be sent again on another connection, and otherwise the failure
+    /// to report to the client.
     fn request_to_repeat(self, lease: &Lease) -> Result<Box<Request<RequestBody>>, UpstreamFailure> {
         use ExchangeError::{Broken, GivenUp, Timeout, Unanswered, Unsent};
         let Self { failed, copy, state, is_second, is_replayable } = self;
@@ -223,16 +218,16 @@ async fn switch(response: Response<UnreadBody>, lease: Lease, wants_websocket: b
     Ok(response)
 }
 
-/// Reports whether an idempotent request that got no response may be sent again. This is allowed if
-/// the connection had served other requests before, because the server may have closed the idle
-/// connection. But if an invalid response has ended the connection, the server has probably
-/// processed all requests on the connection. Then only GET and HEAD requests are sent again.
+/// An idempotent request without a response may be sent again if the connection had served other
+/// requests before, because the server may have closed the idle connection. But if an invalid
+/// response has ended the connection, the server has probably processed all requests on it, so only
+/// GET and HEAD are sent again.
 fn may_repeat(request: &Request<RequestBody>, state: ExchangeState, error: &Cause) -> bool {
     if error.ends_connection() { matches!(*request.method(), Method::GET | Method::HEAD) } else { state.is_reused }
 }
 
-/// Returns the failure that describes why an exchange ended early. Its kind depends on whether the
-/// client or the upstream caused it.
+/// Returns the failure of an exchange. Its kind depends on whether the client or the upstream
+/// caused the failure.
 fn failure(lease: &Lease, state: ExchangeState, error: &Cause) -> UpstreamFailure {
     let is_invalid = error.is_parse() || state.is_flooded;
     let of_upstream = if is_invalid { FailureKind::Invalid } else { FailureKind::Broken };

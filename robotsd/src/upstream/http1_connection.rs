@@ -2,7 +2,7 @@
 //!
 //! No separate task drives a connection: the task that waits for a response polls the connection.
 //! This saves a wake-up per request, and a connection closes when its response is dropped. An idle
-//! connection is not polled. Before the connection is used again, [`Http1Pool`] checks its state.
+//! connection is not polled, so [`Http1Pool`] checks its state before it is used again.
 
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
@@ -31,50 +31,42 @@ use crate::http_common::fields::ForwardedValues;
 use crate::http_common::{InterimResponses, RequestBody, poll_due};
 use crate::socket::Socket;
 
-/// An HTTP/1.1 connection, which serves one exchange at a time.
 #[derive(Debug)]
 pub(super) struct UpstreamConnection {
     driver: Driver,
-    /// Timer for overdue responses. The timer is not reset for each request, so it may fire too
-    /// early.
+    /// The timer for overdue responses is not reset for each request, so it may fire too early.
     timer: Pin<Box<Sleep>>,
     pub(super) progress: Arc<ExchangeProgress>,
     exchanges: u64,
     /// Whether the last response must not have a body, such as a response to HEAD. If the upstream
-    /// sent a body nevertheless, the bytes of this body may arrive now.
+    /// sent a body nevertheless, its bytes may arrive now.
     is_doubtful: bool,
-    /// Time when the last exchange ended.
     idle_since: Instant,
 }
 
-/// The implementation that sends requests and reads responses on a connection.
 #[derive(Debug)]
 enum Driver {
-    /// The fast path. The fast path is used until an exchange needs a feature that the fast path
-    /// lacks.
+    /// The fast path is used until an exchange needs a feature that the fast path lacks.
     Fast(FastConnection),
-    /// hyper. A connection that was handed over to hyper stays with hyper.
+    /// A connection that was handed over to hyper stays with hyper.
     Hyper(SendRequest<OutgoingBody>, Box<HyperDriver>),
     Closed,
 }
 
-/// The reason why an exchange failed before the head of a response arrived.
 #[derive(Debug)]
 pub(super) enum ExchangeError {
-    /// No byte of the request was sent. Contains the request.
+    /// No byte of this request was sent.
     Unsent(Box<Request<RequestBody>>, Cause),
-    /// The connection broke before a byte of a response arrived. Contains the request.
+    /// The connection broke before a byte of a response to this request arrived.
     Unanswered(Box<Request<RequestBody>>, Cause),
     /// The connection broke, or the response was not HTTP.
     Broken(Cause),
-    /// No response arrived in time.
     Timeout,
     /// The client did not continue its request, and other requests needed the connection.
     GivenUp,
 }
 
 impl UpstreamConnection {
-    /// Creates an HTTP/1.1 connection on a new socket.
     pub(super) fn open(socket: Socket, permit: Permit, limits: &UpstreamLimits) -> Self {
         let progress = Arc::new(ExchangeProgress::new(Arc::clone(&permit.usage)));
         let driver = Driver::Fast(FastConnection::new(TrackedIo::new(socket, permit, Arc::clone(&progress))));
@@ -83,19 +75,15 @@ impl UpstreamConnection {
         Self { driver, timer, progress, exchanges: 0, is_doubtful: false, idle_since }
     }
 
-    /// Returns the implementation that must send this request.
     pub(super) fn engine(&self, request: &Request<RequestBody>) -> HttpEngine {
         let is_plain = matches!(self.driver, Driver::Fast(_)) && http1_fast::is_plain(request);
         if is_plain { HttpEngine::Fast } else { HttpEngine::Hyper }
     }
 
-    /// Reports whether the connection has already served an exchange. Must be called before the
-    /// next exchange begins.
     pub(super) fn has_served(&self) -> bool {
         self.exchanges > 0
     }
 
-    /// Reports whether the connection served an exchange before the current one.
     pub(super) fn is_reused(&self) -> bool {
         self.exchanges > 1
     }
@@ -104,8 +92,8 @@ impl UpstreamConnection {
         now.duration_since(self.idle_since) >= timeout
     }
 
-    /// Sends a request with the given engine and waits for the head of the response. For
-    /// [`HttpEngine::Hyper`], the request already contains the forwarded fields.
+    /// Sends a request and waits for the head of the response. For [`HttpEngine::Hyper`], the
+    /// request already contains the forwarded fields.
     pub(super) async fn exchange(
         &mut self,
         request: Box<Request<RequestBody>>,
@@ -131,7 +119,7 @@ impl UpstreamConnection {
                 Some(Err(error)) => return Err(ExchangeError::Unanswered(request, Cause::Socket(error))),
             },
         };
-        // The future is boxed, because most requests do not need it.
+        // Most requests do not need this future, so it is boxed.
         let response = Box::pin(self.exchange_by_hyper(request, early, InterimRelay::new(interim), limits)).await?;
         Ok(self.answered(is_head, response.map(UnreadBody::Hyper)))
     }
@@ -141,7 +129,7 @@ impl UpstreamConnection {
         response
     }
 
-    /// Performs an exchange on the fast path. Returns `None` if the response is overdue.
+    /// Returns `None` if the response is overdue.
     async fn exchange_plainly(
         &mut self,
         request: &Request<RequestBody>,
@@ -160,8 +148,7 @@ impl UpstreamConnection {
         .await
     }
 
-    /// Hands the connection over to hyper. `early` contains the bytes of the response that have
-    /// already been read.
+    /// `early` contains the bytes of the response that the fast path has read.
     async fn exchange_by_hyper(
         &mut self,
         request: Box<Request<RequestBody>>,
@@ -189,36 +176,35 @@ impl UpstreamConnection {
         let mut request = request.map(|body| OutgoingBody { body, progress: Arc::clone(&self.progress) });
         if relay.client.is_some() {
             hyper::ext::on_informational(&mut request, move |response| {
-                // The number of interim responses needs no check here, because the number of bytes
+                // The number of interim responses needs no check, because the number of bytes
                 // before a final response is limited.
                 relay.received(response.status(), response.headers());
             });
         }
         let mut answer = pin!(sender.try_send_request(request));
         let progress = &self.progress;
-        // The time limit starts when the request has been sent. Time that the fast path has already
-        // waited for the response counts as well.
+        // The time limit starts when the request has been sent, so time that the fast path has
+        // waited counts as well.
         let mut timer = pin!(sleep_until(progress.upload.last_taken() + limits.response_header));
         let answer = poll_fn(|cx| {
             let has_ended = connection.poll(cx).is_ready();
-            // No wake-up is needed for the response, because it arrives through the connection that
-            // was just polled.
+            // The response arrives through the connection that was just polled, so it needs no
+            // wake-up.
             let mut silent = Context::from_waker(Waker::noop());
             if let Poll::Ready(answer) = answer.as_mut().poll(&mut silent) {
                 return Poll::Ready(Some(answer.map_err(Some)));
             }
             if has_ended {
-                // If hyper has not begun to send the request, hyper returns the request when the
-                // connection is dropped.
+                // If hyper has not begun to send the request, dropping the connection returns the
+                // request.
                 **connection = HyperDriver::Gone;
                 return answer.as_mut().poll(&mut silent).map(|answer| Some(answer.map_err(Some)));
             }
             if progress.upload.awaits_client.is_set() && progress.usage.poll_given_up(cx).is_ready() {
                 return Poll::Ready(Some(Err(None)));
             }
-            // The time limit for the response does not apply during an upload. If the upload waits
-            // for the client, the deadline of the request body applies. If the upstream accepts
-            // bytes, it is not overdue.
+            // The time limit for the response does not apply during an upload. While the upload
+            // waits for the client, the deadline of the request body applies instead.
             let upload = &progress.upload;
             let last_taken = |now| if upload.awaits_client.is_set() { now } else { upload.last_taken() };
             poll_due(timer.as_mut(), cx, |now| last_taken(now) + limits.response_header).map(|()| None)
@@ -241,7 +227,7 @@ impl UpstreamConnection {
         }
     }
 
-    /// Moves bytes of the body in both directions. Completes when the connection has ended.
+    /// Moves bytes of the body in both directions, and completes when the connection has ended.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         match &mut self.driver {
             Driver::Hyper(_, connection) => connection.poll(cx),
@@ -249,7 +235,6 @@ impl UpstreamConnection {
         }
     }
 
-    /// Reads up to `most` bytes of a body that has `left` bytes left.
     pub(super) fn poll_body(&mut self, cx: &mut Context<'_>, left: u64, most: usize) -> Poll<io::Result<Bytes>> {
         match &mut self.driver {
             Driver::Fast(fast) => fast.poll_body(cx, left, most),
@@ -257,8 +242,7 @@ impl UpstreamConnection {
         }
     }
 
-    /// Reports whether the connection can be used for another request: whether both messages are
-    /// complete, and no more bytes have arrived.
+    /// Reports whether both messages are complete, and no more bytes have arrived.
     pub(super) fn is_reusable(&mut self) -> bool {
         // No task waits for this connection any more, so no waker is needed.
         let mut silent = Context::from_waker(Waker::noop());
@@ -270,7 +254,6 @@ impl UpstreamConnection {
         }
     }
 
-    /// Reports whether an idle connection still seems to be open.
     pub(super) fn is_alive(&mut self, certainty: Certainty) -> bool {
         if certainty == Certainty::AskKernel || self.is_doubtful {
             self.progress.look.set(true);
@@ -299,19 +282,19 @@ impl UpstreamConnection {
     }
 }
 
-/// hyper's driver of a connection. The driver must not be polled again after it has ended.
+/// The driver must not be polled again after it has ended.
 #[derive(Debug)]
 enum HyperDriver {
     Running(Http1Connection<TokioIo<TrackedIo>, OutgoingBody>),
-    /// The connection has been closed, or has switched to another protocol. In the second case, the
-    /// driver still contains the socket.
+    /// The connection has been closed, or has switched to another protocol: its socket is then
+    /// still in the driver.
     Ended(Http1Connection<TokioIo<TrackedIo>, OutgoingBody>),
     Gone,
 }
 
 impl HyperDriver {
-    /// Polls the connection. Completes when the connection has ended. An error is not returned
-    /// here, because the response or the body has already reported it.
+    /// Completes when the connection has ended. An error needs no handling here, because the
+    /// response or the body has already reported it.
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let Self::Running(connection) = self else { return Poll::Ready(()) };
         ready!(Pin::new(connection).poll(cx)).ok();
@@ -322,16 +305,14 @@ impl HyperDriver {
     }
 }
 
-/// The implementations that can perform an exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HttpEngine {
-    /// The fast path. The fast path does not consume the request, so a request without a response
-    /// can be sent again.
+    /// The fast path does not consume the request, so a request without a response can be sent
+    /// again.
     Fast,
     Hyper,
 }
 
-/// How thoroughly an idle connection is checked before use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Certainty {
     /// Checks the state that the event loop has recorded. This is enough for a request that may be
@@ -341,11 +322,10 @@ pub(super) enum Certainty {
     AskKernel,
 }
 
-/// The idle HTTP/1.1 connections of one worker to one server. The most recently used connection is
-/// last.
+/// The most recently used connection is last.
 ///
-/// The newest connection is used first, because it is the most likely to be still open. Connections
-/// that are not needed then expire.
+/// The last connection is used first, because it is the most likely to be still open. As a result,
+/// connections that are not needed expire.
 #[derive(Debug)]
 pub(super) struct Http1Pool {
     idle: Mutex<VecDeque<Box<UpstreamConnection>>>,
@@ -359,11 +339,9 @@ impl Http1Pool {
         Self { idle: Mutex::new(VecDeque::new()), capacity, timeout, demand }
     }
 
-    /// Takes an idle connection from the pool. Returns `None` if no idle connection seems to be
-    /// open.
+    /// Takes an idle connection from the pool. `None` if no idle connection seems to be open.
     pub(super) fn take(&self, certainty: Certainty) -> Option<Box<UpstreamConnection>> {
         loop {
-            // The lock is not held during the check, so that other tasks do not wait.
             let mut connection = self.idle.lock().pop_back()?;
             if !connection.is_expired(Instant::now(), self.timeout) && connection.is_alive(certainty) {
                 return Some(connection);
@@ -386,7 +364,6 @@ impl Http1Pool {
         self.demand.has_returned();
     }
 
-    /// Closes connections that have been idle for too long, or that the upstream has closed.
     pub(super) fn sweep(&self) {
         let now = Instant::now();
         let mut kept = std::mem::take(&mut *self.idle.lock());
@@ -394,20 +371,19 @@ impl Http1Pool {
             !connection.is_expired(now, self.timeout) && connection.is_alive(Certainty::AskKernel)
         });
         let mut idle = self.idle.lock();
-        // Connections returned to the pool during the check were used more recently, so they come
-        // last.
+        // Connections that were returned to the pool during the check were used more recently, so
+        // they come last.
         kept.append(&mut idle);
         *idle = kept;
     }
 
-    /// Closes the connection that has been idle longest. Returns `None` if no connection is idle.
+    /// Closes the connection that has been idle longest; `None` if no connection is idle.
     pub(super) fn give_up(&self) -> Option<()> {
         // The lock is released before the connection is closed.
         let oldest = self.idle.lock().pop_front();
         oldest.map(drop)
     }
 
-    /// Closes every idle connection.
     pub(super) fn clear(&self) {
         let all = std::mem::take(&mut *self.idle.lock());
         drop(all);

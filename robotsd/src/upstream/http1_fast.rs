@@ -1,12 +1,12 @@
 //! The fast path for simple exchanges: a GET or HEAD request, and a response that declares its
 //! length and whose head arrives in one read.
 //!
-//! Nearly all exchanges are of this kind. These exchanges need no state machine, so requests are
-//! written and responses are read here, with the parser that hyper uses. A connection is handed
-//! over to hyper if a response is chunked or malformed, ends with the connection, follows an
-//! interim response, or has a head that arrives in parts. In this case, hyper sends the request
-//! once more, but to a socket that discards the request and returns the bytes read so far. The
-//! connection stays with hyper, so there is at most one handover per connection.
+//! Nearly all exchanges are of this kind. They need no state machine, so this module writes the
+//! requests and reads the responses, with the parser that hyper uses. A connection is handed over
+//! to hyper if a response is chunked or malformed, is ended by the close of the connection, follows
+//! an interim response, or has a head that arrives in parts. hyper then sends the request once
+//! more, but to a socket that discards it and returns the bytes read so far. The connection stays
+//! with hyper, so there is at most one handover per connection.
 
 use std::future::Future;
 use std::io;
@@ -35,7 +35,6 @@ const FIELDS: usize = 64;
 /// Number of header fields that the edge adds to a response.
 const ADDED: usize = 1;
 
-/// A connection on the fast path.
 #[derive(Debug)]
 pub(super) struct FastConnection {
     pub(super) stream: TrackedIo,
@@ -47,14 +46,12 @@ pub(super) struct FastConnection {
     pub(super) is_spoiled: bool,
 }
 
-/// The outcome of a request on the fast path.
 pub(super) enum FastAnswer {
     Answer(Response<FastBody>),
-    /// The fast path cannot handle the response. Contains the bytes read so far.
+    /// The fast path cannot handle the response that begins with these bytes.
     Other(Bytes),
 }
 
-/// The body of a response whose head has been read.
 #[derive(Debug)]
 pub(super) struct FastBody {
     /// The body bytes that arrived together with the head.
@@ -65,7 +62,6 @@ pub(super) struct FastBody {
     pub(super) is_surplus: bool,
 }
 
-/// Reports whether the fast path can send a request.
 pub(super) fn is_plain(request: &Request<impl Body>) -> bool {
     let is_delicate = |name: &HeaderName| matches!(*name, CONTENT_LENGTH | TRANSFER_ENCODING | CONNECTION | UPGRADE);
     matches!(*request.method(), Method::GET | Method::HEAD)
@@ -78,7 +74,6 @@ impl FastConnection {
         Self { stream, out: Vec::new(), sent: 0, body: BytesMut::new(), is_spoiled: false }
     }
 
-    /// Writes the head of a request into the buffer.
     pub(super) fn begin<B>(&mut self, request: &Request<B>, forwarded: Option<&ForwardedValues>) {
         let out = &mut self.out;
         out.clear();
@@ -91,7 +86,6 @@ impl FastConnection {
         fields::write(out, request.headers(), forwarded);
     }
 
-    /// Sends the request and reads the first bytes of the response.
     pub(super) fn poll_answer(&mut self, cx: &mut Context<'_>, method: &Method) -> Poll<io::Result<FastAnswer>> {
         while self.sent < self.out.len() {
             match ready!(Pin::new(&mut self.stream).poll_write(cx, &self.out[self.sent..]))? {
@@ -114,10 +108,9 @@ impl FastConnection {
         Poll::Ready(Ok(FastAnswer::Answer(answer)))
     }
 
-    /// Reads up to `most` bytes of a body that has `left` bytes left.
     pub(super) fn poll_body(&mut self, cx: &mut Context<'_>, left: u64, most: usize) -> Poll<io::Result<Bytes>> {
-        // One extra byte is read, to detect a server that sends too much. The extra byte also saves
-        // a system call: if the buffer is not full after a read, no more data has arrived.
+        // One extra byte is read, to detect a server that sends too much. It also saves a system
+        // call: if the buffer is not full after a read, no more data has arrived.
         let room = usize::try_from(left.saturating_add(1)).unwrap_or(most).min(most);
         self.body.reserve(room);
         let mut limited = (&mut self.body).limit(room);
@@ -128,14 +121,13 @@ impl FastConnection {
         if octets.len() as u64 >= left {
             self.is_spoiled |= octets.len() as u64 > left;
             octets.truncate(usize::try_from(left).unwrap_or(usize::MAX));
-            // The buffer is freed, because the connection may now be idle.
+            // The connection may now be idle, so its buffer is freed.
             self.body = BytesMut::new();
         }
         Poll::Ready(Ok(octets))
     }
 
-    /// Reports whether nothing has arrived since the last response. The end of the stream also
-    /// counts as an arrival.
+    /// Reports whether nothing has arrived since the last response, not even the end of the stream.
     pub(super) fn is_silent(&mut self, cx: &mut Context<'_>) -> bool {
         let mut room = [MaybeUninit::uninit(); 1];
         let mut buffer = ReadBuf::uninit(&mut room);
@@ -143,8 +135,8 @@ impl FastConnection {
     }
 }
 
-/// Parses a response if `octets` begin with a complete head that the fast path can handle. In
-/// doubtful cases, returns `None`.
+/// Parses a response. Returns `None` if `octets` do not begin with a complete head, or if the fast
+/// path might not handle the response.
 pub(super) fn parse(octets: &[u8], method: &Method) -> Option<Response<FastBody>> {
     let mut fields = [const { MaybeUninit::uninit() }; FIELDS];
     let mut head = httparse::Response::new(&mut []);
@@ -167,8 +159,7 @@ pub(super) fn parse(octets: &[u8], method: &Method) -> Option<Response<FastBody>
         let name = HeaderName::from_bytes(field.name.as_bytes()).ok()?;
         match name {
             CONTENT_LENGTH if length.is_none() => length = Some(fields::length(field.value)?),
-            // `keep-alive` concerns only the connection to the upstream, so the field is not
-            // forwarded.
+            // `keep-alive` concerns only the connection to the upstream.
             CONNECTION if field.value.eq_ignore_ascii_case(b"keep-alive") => continue,
             CONTENT_LENGTH | CONNECTION | TRANSFER_ENCODING | TRAILER | UPGRADE => return None,
             _ => {}
@@ -188,15 +179,15 @@ pub(super) fn parse(octets: &[u8], method: &Method) -> Option<Response<FastBody>
     Some(response)
 }
 
-/// Corrects the `Content-Length` fields of a response from hyper. hyper ignores some of these
-/// fields, but does not always remove them. Returns an error if the framing is invalid.
+/// Corrects the `Content-Length` fields of a response from hyper, which ignores some of these
+/// fields but does not always remove them.
 pub(super) fn unify_framing(headers: &mut HeaderMap) -> Result<(), &'static str> {
     if fields::is_chunked(headers)? {
         headers.remove(CONTENT_LENGTH);
         return Ok(());
     }
-    // A repeated length is valid if all values are identical (RFC 9112, section 6.3). If there is a
-    // body, hyper has joined the values; otherwise hyper has kept all values.
+    // A repeated length is valid if all values are identical (RFC 9112, section 6.3). hyper has
+    // joined the values if there is a body, and has kept them separate otherwise.
     let length = {
         let mut said = fields::listed(headers, CONTENT_LENGTH);
         let Some(first) = said.next() else { return Ok(()) };
@@ -206,7 +197,6 @@ pub(super) fn unify_framing(headers: &mut HeaderMap) -> Result<(), &'static str>
     Ok(())
 }
 
-/// A response body that has not been completely read.
 #[derive(Debug)]
 pub(super) enum UnreadBody {
     Fast(FastBody),

@@ -1,11 +1,10 @@
-//! Connects to a site's servers and forwards requests to them. Keeps a pool of HTTP/1.1
-//! connections, or a few HTTP/2 connections, for each server.
+//! Connects to a site's servers and forwards requests to them.
 //!
 //! [`Origins`] is the process-wide state of the servers behind a site. An [`Upstream`] is one
-//! worker's client for these servers, with its own connections. The client sends requests that the
-//! edge has checked, without changing their targets. It always returns a response: the response of
-//! the server, or an error response for an [`UpstreamFailure`](failure::UpstreamFailure). Other
-//! modules select the site and decide whether a request is allowed.
+//! worker's client for these servers, with its own connections. It sends requests that the edge has
+//! checked, without changing their targets, and always returns a response: the server's, or an
+//! error response for an [`UpstreamFailure`](failure::UpstreamFailure). Other modules select the
+//! site and decide whether a request is allowed.
 //!
 //! Where to begin:
 //! - [`forward`] sends a request and returns its response.
@@ -70,23 +69,21 @@ pub(crate) use self::tls::{TlsSettings, check_server_name, secured};
 use self::balancer::UpstreamState;
 use crate::http_common::{EdgeService, RequestBody};
 
-/// One worker's client for the servers of a site.
 #[derive(Clone, Debug)]
 pub(crate) struct Upstream(Arc<UpstreamState>);
 
 impl Upstream {
-    /// Creates the client for one of `workers` workers. Does not connect.
+    /// Creates the client for one of `workers` workers, without connecting.
     pub(crate) fn new(origins: &Origins, workers: NonZeroUsize) -> Self {
         Self(Arc::new(UpstreamState::new(Arc::clone(&origins.0), workers)))
     }
 
-    /// Reports whether this client was created for the given servers.
     pub(crate) fn leads_to(&self, origins: &Origins) -> bool {
         Arc::ptr_eq(&self.0.shared, &origins.0)
     }
 
-    /// Forwards a request and returns the response. If robotsd itself has generated the response,
-    /// its extensions contain an [`UpstreamFailure`](failure::UpstreamFailure).
+    /// If robotsd itself has generated the response, its extensions contain an
+    /// [`UpstreamFailure`](failure::UpstreamFailure).
     async fn forward(&self, request: Box<Request<RequestBody>>) -> Response<ResponseBody> {
         let is_grpc_call = OriginalRequest::of(&request).is_grpc_call();
         match self.0.forward(request).await {

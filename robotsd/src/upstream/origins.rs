@@ -24,8 +24,6 @@ use super::server::{Health, HealthPolicy, Outage, Server, ServerStatus, Ticket};
 use super::tls::{SystemTrust, TlsClient, TlsSettings};
 use crate::metrics::Counter;
 
-/// Resources that all upstreams of the process share: the resolver, the system's certificate
-/// authorities, and the budget for reading ahead.
 #[derive(Clone, Debug)]
 pub(crate) struct SharedResources {
     resolver: Resolver,
@@ -33,7 +31,6 @@ pub(crate) struct SharedResources {
     buffers: Arc<BufferBudget>,
 }
 
-/// The upstream settings of a site.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct OriginsSettings {
     pub(crate) endpoints: Vec<Endpoint>,
@@ -42,7 +39,7 @@ pub(crate) struct OriginsSettings {
     pub(crate) tls: TlsSettings,
 }
 
-/// The servers behind a site. Cloning is cheap; all clones share the same servers.
+/// Clones share the servers.
 #[derive(Clone, Debug)]
 pub(crate) struct Origins(pub(super) Arc<OriginsState>);
 
@@ -50,17 +47,17 @@ pub(crate) struct Origins(pub(super) Arc<OriginsState>);
 pub(super) struct OriginsState {
     entries: Vec<OriginEntry>,
     pub(super) has_names: bool,
-    /// The current servers; empty if no name could be resolved.
+    /// The list is empty if no name could be resolved.
     pub(super) servers: ArcSwap<Vec<Arc<Server>>>,
     health: HealthPolicy,
     versions: HttpVersions,
     pub(super) connection_limit: Arc<ConnectionLimit>,
     resolver: Resolver,
-    /// Notified when a lookup has ended, whether or not it succeeded.
+    /// Notified when a lookup has ended, successfully or not.
     pub(super) answered: Notify,
     pub(super) reporter: UpstreamReporter,
-    /// Counters of answered requests. Each worker adds a counter, and no counter is removed, so the
-    /// total never decreases.
+    /// The counters of answered requests. Each worker adds a counter, and no counter is removed, so
+    /// the total never decreases.
     answered_requests: Mutex<Vec<Arc<Counter>>>,
     start: Instant,
     pub(super) authority: HeaderValue,
@@ -87,18 +84,15 @@ struct NamedOrigin {
 #[derive(Debug, Default)]
 struct ResolvedServers {
     servers: Vec<Arc<Server>>,
-    /// Time and error of the first failed lookup since the last successful one. Further failures
-    /// are not reported.
+    /// Time and error of the first failed lookup since the last successful one.
     failing: Option<(SystemTime, String)>,
 }
 
 impl SharedResources {
-    /// Returns the resources for normal operation, which use the system's resolver.
     pub(crate) fn system() -> Self {
         Self { buffers: BufferBudget::of_process(), ..Self::with(Resolver::system()) }
     }
 
-    /// Creates resources with another resolver and their own budget for reading ahead.
     pub(super) fn with(resolver: Resolver) -> Self {
         Self { resolver, trust: Arc::default(), buffers: Arc::default() }
     }
@@ -107,7 +101,7 @@ impl SharedResources {
 impl Origins {
     /// Creates the servers of a site. Does not connect or resolve names.
     ///
-    /// `on_event` is called for each [`UpstreamEvent`]. It must not block.
+    /// The function `on_event` must not block.
     ///
     /// # Errors
     ///
@@ -161,13 +155,12 @@ impl Origins {
         Ok(Self(Arc::new(shared)))
     }
 
-    /// Reports whether both values are clones of each other.
     pub(crate) fn are(&self, others: &Self) -> bool {
         Arc::ptr_eq(&self.0, &others.0)
     }
 
     /// Returns the status of every server, and of every name that cannot be resolved. If all
-    /// servers are out of service, the next request tries them anyway.
+    /// servers are out of service, the next request tries them anyway, so
     /// [`Outage::again`](super::server::Outage) is then zero.
     pub(crate) fn status(&self) -> Vec<ServerStatus> {
         let of_entries = self.0.entries.iter().flat_map(|entry| entry.status(&self.0.connection_limit));
@@ -178,25 +171,22 @@ impl Origins {
         all
     }
 
-    /// Returns the number of requests that got no response since the servers were configured, by
-    /// kind.
     pub(crate) fn failures(&self) -> Vec<(FailureKind, u64)> {
         self.0.reporter.failures()
     }
 
-    /// Returns the number of requests that were answered since the servers were configured.
     pub(crate) fn answered_requests(&self) -> u64 {
         self.0.answered_requests()
     }
 
-    /// Returns how many requests in a row have failed, with the last failure. Returns `None` if a
-    /// request was answered after the last failure.
+    /// Returns how many requests in a row have failed, with the last failure; `None` if a request
+    /// was answered since then.
     pub(crate) fn unanswered(&self) -> Option<(u64, UpstreamFailure)> {
         self.0.reporter.unanswered(self.answered_requests())
     }
 
     /// Starts to resolve the names, so that errors are reported at start-up and not at the first
-    /// request. Does not wait for the results. Must be called within a runtime.
+    /// request. Must be called within a runtime.
     pub(crate) fn look_up(&self) {
         self.0.refresh();
     }
@@ -224,14 +214,12 @@ impl OriginEntry {
 }
 
 impl OriginsState {
-    /// Creates a counter of answered requests for one worker.
     pub(super) fn count_answered(&self) -> Arc<Counter> {
         let counter = Arc::<Counter>::default();
         self.answered_requests.lock().push(Arc::clone(&counter));
         counter
     }
 
-    /// Returns the number of answered requests on all workers.
     pub(super) fn answered_requests(&self) -> u64 {
         self.answered_requests.lock().iter().map(|counter| counter.total()).sum()
     }
@@ -254,22 +242,20 @@ impl OriginsState {
         }
     }
 
-    /// Reports whether a lookup is in progress.
     pub(super) fn is_looking_up(&self) -> bool {
         let is_under_way =
             |entry: &OriginEntry| matches!(entry, OriginEntry::Named(named) if named.schedule.is_under_way());
         self.entries.iter().any(is_under_way)
     }
 
-    /// Records that a server has answered.
     pub(super) fn succeeded(&self, server: &Server, ticket: Ticket) {
         if server.health.succeeded(ticket, Instant::now) {
             self.reporter.tell(UpstreamEventKind::Returned, format!("{server}: answers again"));
         }
     }
 
-    /// Records that a server could not be reached, or that its connection broke before a response
-    /// arrived.
+    /// Records that a server could not be reached, or that a connection to it broke before a
+    /// response arrived.
     pub(super) fn failed(&self, server: &Server, ticket: Ticket, check: FailureKind, error: &dyn fmt::Display) {
         let change = server.health.failed(ticket, Instant::now());
         server.health.note(check, error);
@@ -326,7 +312,7 @@ impl OriginsState {
 
     /// Publishes one list of all servers, in the order of the configuration.
     fn list(&self) {
-        // The closure reads all lists again. So if several tasks publish at the same time, the last
+        // The closure reads all lists again, so if several tasks publish at the same time, the last
         // one includes the results of all.
         self.servers.rcu(|before| {
             let mut servers = Vec::new();
@@ -338,8 +324,8 @@ impl OriginsState {
                     }
                 }
             }
-            // An unchanged list is not replaced, because workers compare the pointers of lists to
-            // detect changes.
+            // Workers detect a change by the pointer of the list, so an unchanged list is not
+            // replaced.
             let is_same = before.len() == servers.len() && before.iter().zip(&servers).all(|(a, b)| Arc::ptr_eq(a, b));
             if is_same { Arc::clone(before) } else { Arc::new(servers) }
         });

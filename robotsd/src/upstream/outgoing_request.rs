@@ -1,8 +1,7 @@
 //! A request on its way to an upstream, and the interim responses (1xx) to it.
 //!
-//! A proxy must forward interim responses (RFC 9110, section 15.2). But a server could send any
-//! number of interim responses. So only the first few are forwarded, and interim responses do not
-//! extend any deadline.
+//! A proxy must forward interim responses (RFC 9110, section 15.2), but a server could send any
+//! number of them. So only the first few are forwarded, and they do not extend any deadline.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -18,11 +17,9 @@ use super::tracked_io::ExchangeProgress;
 use crate::http_common::fields::ForwardedValues;
 use crate::http_common::{InterimResponses, RequestBody, RequestBodyError};
 
-/// A request body on its way to an upstream. This type records whether the upstream waits for the
-/// client.
 #[derive(Debug)]
 pub(super) struct OutgoingBody {
-    /// The client's body. The body can be sent again only if nothing has been read from it.
+    /// The body can be sent again only if nothing has been read from it.
     pub(super) body: RequestBody,
     pub(super) progress: Arc<ExchangeProgress>,
 }
@@ -93,7 +90,6 @@ pub(super) fn prepare(
     }
 }
 
-/// Copies a request that has no body.
 pub(super) fn without_body(request: &Request<RequestBody>) -> Box<Request<RequestBody>> {
     let mut copy = Box::new(Request::new(RequestBody::empty()));
     *copy.method_mut() = request.method().clone();
@@ -102,14 +98,14 @@ pub(super) fn without_body(request: &Request<RequestBody>) -> Box<Request<Reques
     copy
 }
 
-/// Maximum number of interim responses to forward to the client. Servers usually send one or two,
-/// or one from time to time while they work.
+/// Maximum number of interim responses to forward. Servers usually send one or two, or one from
+/// time to time while they work.
 const RESPONSES: usize = 32;
 
 /// Maximum number of interim responses to accept from the server.
 const MAX_RESPONSES: usize = 1000;
 
-/// Forwards interim responses to the client of a request, if the client accepts them.
+/// `client` is `None` if the client does not accept interim responses.
 #[derive(Debug)]
 pub(super) struct InterimRelay {
     pub(super) client: Option<InterimResponses>,
@@ -121,8 +117,8 @@ impl InterimRelay {
         Self { client: client.cloned(), received: AtomicUsize::new(0) }
     }
 
-    /// Processes an interim response. Forwards it, unless the maximum has been forwarded. Returns
-    /// false if the server has sent too many interim responses.
+    /// Forwards an interim response, unless the maximum has been forwarded. Returns false if the
+    /// server has sent too many.
     pub(super) fn received(&self, status: StatusCode, fields: &HeaderMap) -> bool {
         let before = self.received.fetch_add(1, Ordering::Relaxed);
         if before >= MAX_RESPONSES {

@@ -1,9 +1,9 @@
-//! Reads responses faster than their clients do, to free upstream connections.
+//! Reads responses faster than their clients do, to free upstream connections. Otherwise, a client
+//! that does not read would occupy a connection.
 //!
-//! Without reading ahead, a client that does not read would occupy a connection to the upstream. A
-//! response is read ahead only if its client has stalled. All responses that are read ahead share
-//! one budget. When the budget is used up, other responses stay at their upstreams until their
-//! clients read.
+//! A response is read ahead only if its client has stalled. All responses that are read ahead share
+//! one budget; when it is used up, other responses stay at their upstreams until their clients
+//! read.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock};
@@ -12,13 +12,11 @@ use bytes::{Bytes, BytesMut};
 
 use super::endpoint::UpstreamLimits;
 
-/// The budget for bytes that are read ahead, shared by all responses.
 #[derive(Debug, Default)]
 pub(super) struct BufferBudget {
     pub(super) used: AtomicUsize,
 }
 
-/// Bytes of one response that have been read ahead of its client.
 #[derive(Debug)]
 pub(super) struct ReadAhead {
     pub(super) octets: BytesMut,
@@ -34,8 +32,7 @@ pub(super) struct ReadAhead {
 const PIECE: usize = 16 * 1024;
 
 impl BufferBudget {
-    /// Returns the budget of the process. The budget is static, so that it also limits responses
-    /// from before a configuration reload.
+    /// The budget is static, so that it also limits responses from before a configuration reload.
     pub(super) fn of_process() -> Arc<Self> {
         static BUFFERS: LazyLock<Arc<BufferBudget>> = LazyLock::new(Arc::default);
         Arc::clone(&BUFFERS)
@@ -49,7 +46,7 @@ impl ReadAhead {
     }
 
     /// Reports whether more bytes may be read. If the number of remaining bytes is known, takes
-    /// this number from the budget at once. Otherwise the budget may be exceeded slightly.
+    /// this number from the budget at once; otherwise, the budget may be exceeded slightly.
     pub(super) fn has_room(&mut self, left: Option<u64>) -> bool {
         let Some(left) = left else {
             return self.octets.len() < self.most && self.buffers.used.load(Ordering::Relaxed) < self.total;
@@ -72,17 +69,14 @@ impl ReadAhead {
         true
     }
 
-    /// Adds bytes that were read from the upstream.
     pub(super) fn push(&mut self, octets: &[u8]) {
         self.octets.extend_from_slice(octets);
-        // A response of unknown length is read in steps. The step that exceeds the budget is the
-        // last.
+        // A response of unknown length is read in steps, and the last step may exceed the budget.
         let more = self.octets.len().saturating_sub(self.taken);
         self.buffers.used.fetch_add(more, Ordering::Relaxed);
         self.taken += more;
     }
 
-    /// Returns the next piece for the client.
     pub(super) fn take(&mut self) -> Bytes {
         let piece = self.octets.split_to(self.octets.len().min(PIECE)).freeze();
         if self.octets.is_empty() {
@@ -127,7 +121,7 @@ mod tests {
         assert!(b.has_room(Some(50)));
         assert_eq!(used(&buffers), 150);
         a.push(&[0; 40]);
-        // The budget has already been charged for the remaining bytes.
+        // The budget already includes the remaining bytes.
         assert!(a.has_room(Some(60)));
         a.push(&[0; 60]);
         assert_eq!((a.take().len(), used(&buffers)), (100, 50));
@@ -144,7 +138,6 @@ mod tests {
         assert!(!a.has_room(None));
         assert!(b.has_room(None));
         b.push(&[0; 70]);
-        // The budget is exceeded.
         assert!(!b.has_room(None));
         assert!(!ahead(&buffers).has_room(None));
         assert!(!ahead(&buffers).has_room(Some(1)));

@@ -1,9 +1,9 @@
 //! Resolves host names on separate threads.
 //!
-//! The system's resolver blocks its thread, possibly for a long time. So it runs on a small, fixed
-//! number of threads. Neither requests nor the end of the process wait for these threads. The
-//! blocking pool of tokio is unsuitable for two reasons: stuck lookups would delay the reads of
-//! files, which use the same pool, and a runtime waits for the pool when it shuts down.
+//! The system's resolver blocks its thread, possibly for a long time. So each lookup runs on its
+//! own thread, and their number is limited. Neither requests nor the end of the process wait for
+//! them. The blocking pool of tokio is unsuitable for two reasons: stuck lookups would delay the
+//! reads of files, which use the same pool, and a runtime waits for the pool when it shuts down.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -26,7 +26,6 @@ const FRESH: Duration = Duration::from_secs(30);
 /// Delay before a failed lookup is repeated.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// Resolves names. Cloning is cheap. The process has one resolver.
 #[derive(Clone)]
 pub(super) struct Resolver(Arc<LookupThreads>);
 
@@ -39,13 +38,12 @@ struct LookupThreads {
 type LookUp = dyn Fn(&str) -> io::Result<Vec<IpAddr>> + Send + Sync;
 
 impl Resolver {
-    /// Creates a resolver that uses the system's configuration: its hosts file and name servers.
+    /// Uses the system's hosts file and name servers.
     pub(super) fn system() -> Self {
-        // The lookup function requires a port. The port is then removed from the results.
+        // The lookup function requires a port, which is then removed from the results.
         Self::new(FRESH, |name| Ok((name, 0).to_socket_addrs()?.map(|address| address.ip()).collect()))
     }
 
-    /// Creates a resolver with another lookup function. Names are resolved again after `fresh`.
     pub(super) fn new(
         fresh: Duration,
         look_up: impl Fn(&str) -> io::Result<Vec<IpAddr>> + Send + Sync + 'static,
@@ -53,18 +51,17 @@ impl Resolver {
         Self(Arc::new(LookupThreads { threads: Arc::new(Semaphore::new(THREADS)), fresh, look_up: Box::new(look_up) }))
     }
 
-    /// Returns the time until a name is resolved again.
     pub(super) fn fresh(&self) -> Duration {
         self.0.fresh
     }
 
-    /// Resolves a name. Returns at least one address or an error.
+    /// Returns at least one address or an error.
     pub(super) async fn resolve(&self, name: &str) -> io::Result<BTreeSet<IpAddr>> {
         let thread = Arc::clone(&self.0.threads).acquire_owned().await.map_err(io::Error::other)?;
         let (sender, answer) = oneshot::channel();
         let (inner, name) = (Arc::clone(&self.0), name.to_owned());
         std::thread::Builder::new().name("robotsd-names".to_owned()).spawn(move || {
-            // Sending fails if the task that waits for the result has ended.
+            // Fails if the task that waits for the result has ended.
             let _ = sender.send((inner.look_up)(&name));
             drop(thread);
         })?;
@@ -89,7 +86,7 @@ pub(super) struct LookupSchedule {
 /// Value of `due` while a lookup is in progress.
 const UNDER_WAY: u64 = u64::MAX;
 
-/// Permission to resolve a name now. Dropping the permit schedules the next lookup.
+/// Dropping the permit schedules the next lookup.
 #[derive(Debug)]
 pub(super) struct LookupPermit {
     schedule: Arc<LookupSchedule>,
@@ -121,7 +118,6 @@ impl LookupSchedule {
 }
 
 impl LookupPermit {
-    /// Records that the lookup succeeded. The next lookup follows after `fresh`.
     pub(super) fn succeeded(&mut self, fresh: Duration) {
         self.next = fresh;
     }

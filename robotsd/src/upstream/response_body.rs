@@ -1,10 +1,10 @@
 //! The body of a response, which owns the connection that it is read from.
 //!
-//! Polling the body drives the connection. At the end of the body, the connection returns to the
-//! pool. If the body is dropped before its end, the connection is closed, so that the upstream
-//! notices that the client has left.
+//! Polling the body drives the connection, which returns to the pool at the end of the body. If the
+//! body is dropped before its end, the connection is closed, so that the upstream notices that the
+//! client has left.
 //!
-//! While the client does not read, nobody polls the body. Instead, the code that writes to the
+//! While the client does not read, nobody polls the body; instead, the code that writes to the
 //! client drives the connection through the [`Transfer`]. If the rest of the body is small, it is
 //! [read ahead](super::read_ahead), which frees the connection.
 //!
@@ -41,7 +41,7 @@ enum Content {
     Http2(Box<Http2Body>),
 }
 
-/// A body that is passed from the upstream to the client. One task polls both connections.
+/// One task polls the connections to the upstream and to the client.
 #[derive(Debug)]
 struct StreamingBody {
     flow: Mutex<StreamState>,
@@ -51,7 +51,7 @@ struct StreamingBody {
 #[derive(Debug)]
 struct StreamState {
     incoming: UnreadBody,
-    /// The connection; `None` after it has ended or returned to the pool.
+    /// The connection is `None` after it has ended or returned to the pool.
     connection: Option<Box<UpstreamConnection>>,
     pool: Arc<Http1Pool>,
     idle: IdleTimeout,
@@ -115,7 +115,6 @@ impl ResponseBody {
         }
     }
 
-    /// Creates the body of an HTTP/2 response, which occupies its slot on the connection.
     pub(super) fn http2(mut body: Http2Body, slot: Option<Box<Http2Slot>>) -> Self {
         if body.is_end_stream() {
             return Self::empty();
@@ -178,8 +177,7 @@ impl StreamingBody {
         if flow.awaits_upload != sent {
             // The upload has made progress, or a part of the response has arrived.
             flow.awaits_upload = sent;
-            // The check is necessary, because a connection that has returned to the pool may
-            // already serve another request.
+            // A connection that has returned to the pool may already serve another request.
             if flow.connection.is_some() {
                 self.usage.moved();
             }
@@ -245,8 +243,8 @@ impl StreamState {
         left.map_or_else(SizeHint::default, |left| SizeHint::with_exact(ahead + left))
     }
 
-    /// Reads ahead while the client does not read. Stops when it is certain that the rest of the
-    /// body does not fit into the budget. Returns the side that must act next.
+    /// Reads ahead while the client does not read, until it is certain that the rest of the body
+    /// does not fit into the budget. Returns the side that must act next.
     fn read_ahead(&mut self, cx: &mut Context<'_>) -> WaitsFor {
         while self.connection.is_some() && self.failed.is_none() && !self.has_ended {
             let left = self.incoming.size_hint().exact();
@@ -257,7 +255,7 @@ impl StreamState {
                 Poll::Ready(Some(Ok(octets))) => self.ahead.push(&octets),
                 Poll::Ready(Some(Err(error))) => self.failed = Some(error),
                 Poll::Ready(None) => {}
-                // A body of unknown length may be endless. So the code waits for the client, not
+                // A body of unknown length may be endless, so the code waits for the client, not
                 // for the end of the body.
                 Poll::Pending if left.is_some() => return WaitsFor::Upstream,
                 Poll::Pending => break,
@@ -276,7 +274,7 @@ impl StreamState {
                 }
                 match frame.into_data() {
                     Ok(octets) => Poll::Ready(Some(Ok(octets))),
-                    // The frame contains trailers, which end the body.
+                    // Trailers end the body.
                     Err(_) => self.poll_next(cx),
                 }
             }
@@ -312,8 +310,8 @@ impl StreamState {
                 }));
             }
         };
-        // The connection has already been polled with the task's waker, and frames arrive only
-        // through it. So the body needs no waker.
+        // The body needs no waker: the connection has already been polled with the task's waker,
+        // and frames arrive only through the connection.
         let mut silent = Context::from_waker(Waker::noop());
         let mut frame = Pin::new(&mut *incoming).poll_frame(&mut silent);
         if let (Poll::Pending, Some(connection)) = (&frame, &mut self.connection) {
@@ -325,15 +323,14 @@ impl StreamState {
         frame.map_err(Cause::Protocol)
     }
 
-    /// Returns the connection to the pool.
     fn release(&mut self) {
         if let Some(connection) = self.connection.take() {
             self.pool.put(connection);
         }
     }
 
-    /// Ends the body with an error, but only at the next poll. hyper drops unwritten data when a
-    /// body fails, but the client should receive everything that the upstream has sent.
+    /// The error is returned only at the next poll: hyper drops unwritten data when a body fails,
+    /// but the client should receive everything that the upstream has sent.
     fn fail<T>(&mut self, error: ResponseBodyError, cx: &mut Context<'_>) -> Poll<T> {
         self.connection = None;
         self.failed = Some(error);

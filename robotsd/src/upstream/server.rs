@@ -2,15 +2,14 @@
 //!
 //! robotsd learns the health from requests and sends no probes. Two failures count against a
 //! server: a connection that could not be opened, and a new connection that broke before any byte
-//! of a response arrived. Statuses such as 503 and slow responses do not count, because a client
-//! may be able to provoke them. That client could otherwise take the server out of service for
-//! everybody else.
+//! of a response arrived. Statuses such as 503 and slow responses do not count: a client that can
+//! provoke them could otherwise take the server out of service for everybody else.
 //!
 //! A server that fails too often in a row is out of service for a while. After that time, one
-//! request tries it. If the request is answered, the server is in service again. If not, the server
+//! request tries it: if the request is answered, the server is in service again, and otherwise it
 //! is out of service for twice the time.
 //!
-//! All workers share this state. Requests to a healthy server only read it.
+//! All workers share this state, and requests to a healthy server only read it.
 
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
@@ -28,7 +27,6 @@ use super::tls::{TlsClient, Unreachable};
 use crate::socket::Socket;
 use crate::word_enum::word_enum;
 
-/// A server, whose state all workers share.
 #[derive(Debug, derive_more::Display)]
 #[display("{address}")]
 pub(super) struct Server {
@@ -42,8 +40,7 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// Creates a server that is used with `versions`. Without TLS, no version can be negotiated, so
-    /// `Negotiated` is replaced by HTTP/1.1.
+    /// Without TLS, no version can be negotiated, so `Negotiated` is replaced by HTTP/1.1.
     pub(super) fn new(address: ServerAddress, tls: Option<TlsClient>, versions: HttpVersions, health: Health) -> Self {
         let versions = match versions {
             HttpVersions::Negotiated if tls.is_none() => HttpVersions::Http1,
@@ -56,14 +53,14 @@ impl Server {
         if self.tls.is_some() { Scheme::HTTPS } else { Scheme::HTTP }
     }
 
-    /// Opens a connection. If TLS is configured, performs a handshake that offers `versions`.
+    /// If TLS is configured, the handshake offers `versions`.
     pub(super) async fn connect(&self, versions: HttpVersions) -> Result<Socket, Unreachable> {
         let socket = match &self.address {
             ServerAddress::Tcp(address) => TcpStream::connect(address).await,
             ServerAddress::Loopback(port) => match TcpStream::connect((Ipv4Addr::LOCALHOST, *port)).await {
                 Ok(socket) => Ok(socket),
-                // If neither address works, the first error is returned, because operators expect
-                // `localhost` to be the IPv4 address.
+                // Operators expect `localhost` to be the IPv4 address, so they get the error of
+                // that address.
                 Err(error) => TcpStream::connect((Ipv6Addr::LOCALHOST, *port)).await.map_err(|_| error),
             },
             ServerAddress::Unix(path) => {
@@ -81,7 +78,6 @@ impl Server {
     }
 }
 
-/// Rules for taking a server out of service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct HealthPolicy {
     /// Number of consecutive failures that take a server out of service. Zero means never.
@@ -105,14 +101,12 @@ impl Default for HealthPolicy {
     }
 }
 
-/// The health of a server.
 #[derive(Debug)]
 pub(super) struct Health {
     policy: HealthPolicy,
     start: Instant,
     /// Time of the next trial, in milliseconds since `start`. Zero while the server is in service.
     until: AtomicU64,
-    /// Number of times that the server has been taken out of service.
     ejections: AtomicU32,
     /// Whether `record` contains anything that a successful request must clear.
     is_marked: AtomicBool,
@@ -142,7 +136,8 @@ pub(super) struct Ticket {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TicketKind {
     InService,
-    /// Permission for the only request that tries a server that is out of service.
+    /// Permission to try whether the server is in service again. Only one request at a time gets
+    /// this ticket.
     Trial,
     /// Permission to use a server that is out of service, because all servers are out of service.
     Anyway,
@@ -164,13 +159,12 @@ impl Health {
         self.ejections.load(Ordering::Relaxed)
     }
 
-    /// Returns a ticket if the server is in service.
     pub(super) fn admit(&self) -> Option<Ticket> {
         self.is_in_service().then(|| self.ticket(TicketKind::InService))
     }
 
-    /// Returns a ticket if it is time for a trial. Returns `None` if another request already has
-    /// the ticket for this trial.
+    /// Returns a ticket if it is time for a trial and no other request has the ticket for this
+    /// trial.
     pub(super) fn admit_trial(&self, now: Instant) -> Option<Ticket> {
         let until = self.until.load(Ordering::Relaxed);
         if until == 0 || self.millis(now) < until {
@@ -182,7 +176,6 @@ impl Health {
         Some(self.ticket(TicketKind::Trial))
     }
 
-    /// Returns a ticket whether or not the server is in service.
     pub(super) fn admit_anyway(&self) -> Ticket {
         self.ticket(TicketKind::Anyway)
     }
@@ -190,7 +183,7 @@ impl Health {
     /// Records that the server has answered. Returns true if the server was out of service, and is
     /// in service again now.
     pub(super) fn succeeded(&self, ticket: Ticket, now: impl FnOnce() -> Instant) -> bool {
-        // For nearly every request, this flag is all that is read; the clock is not needed.
+        // Nearly every request reads only this flag, and not the clock.
         self.is_marked.load(Ordering::Relaxed) && self.clear(ticket, now())
     }
 
@@ -201,8 +194,8 @@ impl Health {
             return None;
         }
         let mut record = self.record.lock();
-        // When a server goes out of service, many connections to it may break at once. So a failure
-        // does not count if its request was sent before the server went out of service.
+        // When a server goes out of service, many connections to it may break at once, so failures
+        // of requests that were sent before do not count.
         if ticket.ejections != self.ejections() {
             return None;
         }
@@ -222,9 +215,8 @@ impl Health {
                 if record.fails < self.policy.max_fails {
                     return None;
                 }
-                // Each outage lasts twice as long as the previous one. If the server was in service
-                // for at least as long as its last outage lasted, the next outage has the initial
-                // length `eject` again.
+                // Each outage lasts twice as long as the previous one, unless the server was in
+                // service for at least as long as its last outage lasted.
                 if record.returned.is_none_or(|returned| now.saturating_duration_since(returned) >= record.span) {
                     record.span = Duration::ZERO;
                 }
@@ -237,7 +229,7 @@ impl Health {
     /// Records the latest failure for the status, if the server is out of service.
     pub(super) fn note(&self, check: FailureKind, why: &dyn fmt::Display) {
         let mut record = self.record.lock();
-        // This check needs the lock that is also held when a server returns to service.
+        // This check needs the lock, which is also held when a server returns to service.
         if self.is_in_service() {
             return;
         }
@@ -245,7 +237,6 @@ impl Health {
         record.outage = Some((since, check, why.to_string()));
     }
 
-    /// Returns the current outage of the server; `None` if the server is in service.
     pub(super) fn outage(&self, now: Instant) -> Option<Outage> {
         let record = self.record.lock();
         let (since, check, why) = record.outage.clone()?;
@@ -260,8 +251,8 @@ impl Health {
     fn eject(&self, record: &mut FailureRecord, now: Instant) {
         let longest = self.policy.eject_max.max(self.policy.eject);
         record.span = if record.span.is_zero() { self.policy.eject } else { (record.span * 2).min(longest) };
-        // The length is random. Otherwise all proxies in front of a server would try it at the same
-        // moment.
+        // The length is random: otherwise, all proxies in front of a server would try it at the
+        // same moment.
         let share = 0.8 + 0.4 * (RandomState::new().hash_one(self.start) as f64 / u64::MAX as f64);
         self.until.store(self.millis(now + record.span.mul_f64(share)), Ordering::Relaxed);
         self.ejections.fetch_add(1, Ordering::Relaxed);
@@ -283,21 +274,18 @@ impl Health {
         true
     }
 
-    /// Returns the milliseconds since `start`, plus one, because zero means that the server is in
-    /// service.
+    /// Zero means that the server is in service, so one is added to the milliseconds since `start`.
     fn millis(&self, at: Instant) -> u64 {
         at.saturating_duration_since(self.start).as_millis() as u64 + 1
     }
 }
 
-/// Reason and start of the outage of a server, or of the failure to resolve a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Outage {
     pub(crate) since: SystemTime,
     /// The last failure. For a server: connecting or the TLS handshake failed, or a connection
     /// broke before a response. For a name: it has no address.
     pub(crate) check: FailureKind,
-    /// The underlying error.
     pub(crate) why: String,
     /// Time until a request tries the server again. Zero if the next request tries the server.
     pub(crate) again: Duration,
@@ -309,7 +297,6 @@ pub(crate) struct ServerStatus {
     pub(crate) server: String,
     /// Number of open connections to the server, by use; empty for a name.
     pub(crate) connections: Vec<(ConnectionUse, usize)>,
-    /// The current outage; `None` if the server is in service.
     pub(crate) outage: Option<Outage>,
 }
 

@@ -1,8 +1,8 @@
 //! The search for a reachable server: tries each server of a site once, in turn.
 //!
-//! The servers take turns. If the server in turn is out of service or cannot be reached, the next
-//! server gets the request. Servers that are out of service are tried last. So if all servers were
-//! out of service, the site works again as soon as one server answers.
+//! If a server is out of service or cannot be reached, the next server gets the request. Servers
+//! that are out of service are tried last, so if all are out of service, the site works again as
+//! soon as one server answers.
 //!
 //! **The result is a [`Lease`]: an HTTP/1.1 connection or a slot on an HTTP/2 connection.** Each
 //! kind has its own types and its own pool. The balancer, health, permits and the second attempt
@@ -26,7 +26,7 @@ use super::server::{Server, Ticket};
 use super::tls::Unreachable;
 use super::usage::ClientKey;
 
-/// The servers that one worker can choose from, built from the site's list of servers.
+/// The servers that one worker can choose from.
 #[derive(Debug, Default)]
 pub(super) struct Candidates {
     /// The list that the candidates were built from.
@@ -34,15 +34,15 @@ pub(super) struct Candidates {
     pub(super) list: Vec<Arc<CandidateServer>>,
 }
 
-/// A server, with the worker's idle connections to it.
+/// A server, with this worker's idle connections to it.
 #[derive(Debug)]
 pub(super) struct CandidateServer {
     pub(super) server: Arc<Server>,
     pub(super) pool: Arc<Http1Pool>,
     /// The HTTP/2 connections; `None` if only HTTP/1.1 is used with the server.
     pub(super) http2: Option<Arc<Http2Pool>>,
-    /// Value of `Health::ejections` when a connection was last taken. If the number has changed
-    /// since then, the pooled connections are closed.
+    /// Value of `Health::ejections` when a connection was last taken. If the number has changed,
+    /// the server was out of service, and the pooled connections are closed.
     ejections: AtomicU32,
 }
 
@@ -56,17 +56,14 @@ pub(super) struct Lease {
     pub(super) ticket: Ticket,
 }
 
-/// An HTTP/1.1 connection, or a slot on an HTTP/2 connection.
 #[derive(Debug)]
 pub(super) enum LeasedConnection {
     Http1(Box<UpstreamConnection>),
     Http2(Box<Http2Slot>),
 }
 
-/// The state of an exchange that failed before a response arrived.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ExchangeState {
-    /// Whether the connection had served another exchange before this one.
     pub(super) is_reused: bool,
     pub(super) nothing_received: bool,
     /// The reason why the request body is incomplete; `None` if it is complete.
@@ -75,14 +72,10 @@ pub(super) struct ExchangeState {
     pub(super) is_flooded: bool,
 }
 
-/// Requirements of a request for its connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Requirement {
-    /// How thoroughly an idle connection must be checked before use.
     pub(super) certainty: Certainty,
-    /// The HTTP versions that can be used for the request.
     pub(super) versions: HttpVersions,
-    /// The client that uses the connection.
     pub(super) client: ClientKey,
 }
 
@@ -93,16 +86,16 @@ impl CandidateServer {
         Self { server, pool: Arc::new(pool), http2, ejections }
     }
 
-    /// Returns the pool of HTTP/2 connections, if it can be used for a request with these
-    /// `versions`.
+    /// Returns the pool of HTTP/2 connections. `None` if the server or the request cannot use
+    /// HTTP/2.
     pub(super) fn shared(&self, versions: HttpVersions) -> Option<&Arc<Http2Pool>> {
         // If a server is configured for HTTP/2 only, every request to it uses HTTP/2.
         let is_possible = versions != HttpVersions::Http1 || self.server.versions == HttpVersions::Http2;
         self.http2.as_ref().filter(|_| is_possible)
     }
 
-    /// Returns the HTTP versions to offer on a new connection, if the request can use the `wanted`
-    /// versions.
+    /// Returns the HTTP versions to offer on a new connection. `wanted` contains the versions that
+    /// the request can use.
     pub(super) fn versions(&self, wanted: HttpVersions) -> HttpVersions {
         match (self.server.versions, wanted) {
             (HttpVersions::Negotiated, HttpVersions::Http1) => HttpVersions::Http1,
@@ -110,8 +103,8 @@ impl CandidateServer {
         }
     }
 
-    /// Removes an idle connection from the pool and returns it. Connections from before the
-    /// server's last outage are closed instead.
+    /// Takes an idle connection from the pool. Connections from before the server's last outage are
+    /// closed instead.
     pub(super) fn take(&self, requirement: Requirement) -> Option<LeasedConnection> {
         let ejections = self.server.health.ejections();
         if self.ejections.swap(ejections, Ordering::Relaxed) != ejections {
@@ -128,7 +121,6 @@ impl CandidateServer {
         Some(Lease { connection: self.take(requirement)?, candidate: Arc::clone(self), ticket })
     }
 
-    /// Closes idle connections that are too old.
     pub(super) fn sweep(&self) {
         self.pool.sweep();
         if let Some(http2) = &self.http2 {
@@ -136,12 +128,12 @@ impl CandidateServer {
         }
     }
 
-    /// Closes one idle connection. Returns `None` if no connection is idle.
+    /// Closes one idle connection. `None` if no connection is idle.
     pub(super) fn give_up(&self) -> Option<()> {
         self.pool.give_up().or_else(|| self.http2.as_ref()?.give_up())
     }
 
-    /// Stops using all current connections for new requests.
+    /// Removes all connections from the pools, so that new requests use new connections.
     pub(super) fn clear(&self) {
         self.pool.clear();
         if let Some(http2) = &self.http2 {
@@ -151,7 +143,6 @@ impl CandidateServer {
 }
 
 impl LeasedConnection {
-    /// Returns the state of the current exchange.
     pub(super) fn exchange_state(&self) -> ExchangeState {
         match self {
             Self::Http1(connection) => ExchangeState {
@@ -181,7 +172,6 @@ impl LeasedConnection {
 }
 
 impl Lease {
-    /// Returns the HTTP/1.1 connection with its pool, or `None` for HTTP/2.
     pub(super) fn into_http1(self) -> Option<(Box<UpstreamConnection>, Arc<Http1Pool>)> {
         match self.connection {
             LeasedConnection::Http1(connection) => Some((connection, Arc::clone(&self.candidate.pool))),
@@ -189,7 +179,6 @@ impl Lease {
         }
     }
 
-    /// Returns the slot on an HTTP/2 connection; `None` for HTTP/1.1.
     pub(super) fn into_slot(self) -> Option<Box<Http2Slot>> {
         match self.connection {
             LeasedConnection::Http1(_) => None,
@@ -201,7 +190,6 @@ impl Lease {
 /// Minimum time for one connection attempt before the next server is tried.
 const MIN_ATTEMPT: Duration = Duration::from_secs(1);
 
-/// A search for a connection, for one request.
 pub(super) struct ServerSearch<'a> {
     pub(super) shared: &'a OriginsState,
     pub(super) candidates: &'a Candidates,
@@ -211,15 +199,14 @@ pub(super) struct ServerSearch<'a> {
     pub(super) deadline: Instant,
 }
 
-/// Whether an existing connection may be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pooled {
     Allowed,
     Excluded,
 }
 
-/// The result of a search: the connection that was found. `None` if a server could be tried, but
-/// the limits allow no new connection. An error if no server could be reached.
+/// The connection that was found. `None` if a server could be tried, but the limits allow no new
+/// connection; an error if no server could be reached.
 type Found = Result<Option<Lease>, UpstreamFailure>;
 
 /// The result of one attempt: a new connection, or a slot on a shared one. `None` if the limits
@@ -264,8 +251,8 @@ impl ServerSearch<'_> {
             }
             left -= 1;
         }
-        // If all connections of the servers in service are in use, the request waits for a
-        // connection. Servers that are out of service are tried only if no server is in service.
+        // If all connections of the servers in service are in use, the request waits for one of
+        // them: servers that are out of service are tried only if no server is in service.
         if is_full {
             return Ok(None);
         }
@@ -281,8 +268,8 @@ impl ServerSearch<'_> {
         failure.filter(|_| !is_full).map_or(Ok(None), Err)
     }
 
-    /// Opens a connection, or reserves a slot on a shared connection. Returns `None` if the limits
-    /// allow no new connection.
+    /// Opens a connection, or reserves a slot on a shared connection. `None` if the limits allow no
+    /// new connection.
     async fn open(&self, candidate: &Arc<CandidateServer>, ticket: Ticket, left: usize) -> Found {
         let opened = match candidate.shared(self.requirement.versions) {
             None => self.connect(candidate, left).await,
@@ -302,8 +289,8 @@ impl ServerSearch<'_> {
     /// servers share.
     async fn connect(&self, candidate: &CandidateServer, left: usize) -> Opened {
         let permit = match self.pooled {
-            // Freeing a permit would close an idle connection to another server. Using that
-            // connection is better.
+            // Freeing a permit would close an idle connection to another server, which this request
+            // can use instead.
             Pooled::Allowed => {
                 Permit::take(&self.shared.connection_limit, &candidate.server, self.requirement.client).ok()
             }
@@ -330,7 +317,7 @@ impl ServerSearch<'_> {
             Ok(Err(Unreachable::Connect(error))) => (FailureKind::Connect, error.to_string(), true),
             Ok(Err(Unreachable::Tls(error))) => (FailureKind::Tls, error.to_string(), true),
             // If only some of the configured versions were offered, the server may support the
-            // other versions. Then the failure does not count against the server.
+            // others, so the failure does not count against it.
             Ok(Err(Unreachable::Versions(error))) => {
                 (FailureKind::Tls, error.to_string(), versions == candidate.server.versions)
             }
@@ -339,9 +326,8 @@ impl ServerSearch<'_> {
         Err(ConnectFailure { kind, why, is_of_server })
     }
 
-    /// Reserves a slot on a shared connection. If no slot is free, opens a connection. Requests
-    /// that arrive meanwhile wait for the new connection, so that a burst of requests opens only
-    /// one connection.
+    /// Reserves a slot on a shared connection, or opens a connection. Requests that arrive
+    /// meanwhile wait for the new connection, so that a burst of requests opens only one.
     async fn join(&self, candidate: &CandidateServer, http2: &Arc<Http2Pool>, left: usize) -> Opened {
         let is_shared = || !http2.has_refused.is_set() && !self.shared.connection_limit.are_requests_separate();
         if !is_shared() {
@@ -349,13 +335,13 @@ impl ServerSearch<'_> {
         }
         let arrived = tokio::time::Instant::now();
         let Ok(mut turn) = timeout(self.share(left)?, http2.connecting.lock()).await else {
-            // If the connection attempt is too slow, only the request that makes it counts this
+            // Another request is connecting too slowly, and only that request counts this failure
             // against the server.
             return Err(ConnectFailure::late("no connection could be opened in time"));
         };
         if !is_shared() {
-            // Another request has just found that the server does not support HTTP/2. So
-            // connections cannot be shared, and the waiting requests connect in parallel.
+            // Another request has just found that the server does not support HTTP/2, so the
+            // waiting requests connect in parallel.
             drop(turn);
             return self.connect(candidate, left).await;
         }

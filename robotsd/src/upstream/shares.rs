@@ -1,8 +1,6 @@
 //! Decides which client gets a connection, and which client loses one, when all connections are in
 //! use.
 //!
-//! Rules for the time while no connection is free:
-//!
 //! 1. An equal share is the maximum number of connections divided by the number of clients. A
 //!    client counts if it uses a connection, waits for a connection within its share, or asks for a
 //!    connection now. Waiting clients must count: otherwise a new client would immediately get a
@@ -34,13 +32,13 @@ use std::time::Duration;
 use super::server::{ConnectionUse, Server};
 use super::usage::{ClientKey, Stall, Usage};
 
-/// Time without reading until a client beyond its share counts as stalled. A client that reads 32
-/// KB per second shows progress in time, because progress is visible every 64 KiB (see
+/// After this time without reading, a client beyond its share counts as stalled. A client that
+/// reads 32 KB per second is not stalled, because progress is visible every 64 KiB (see
 /// `edge::connection::watched_socket`). By default, a waiting request fails after three seconds, so
 /// this time must be shorter.
 pub(super) const STALLED: Duration = Duration::from_secs(2);
 
-/// Time without reading until a client within its share counts as stalled.
+/// After this time without reading, a client within its share counts as stalled.
 pub(super) const LONG: Duration = Duration::from_secs(5);
 
 /// Minimum time between two counts of the connections, in milliseconds.
@@ -49,13 +47,10 @@ const FRESH: u64 = 10;
 /// Whether the client of a request is within its share. Requests within it are served first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ShareUse {
-    /// The client does not exceed its share with this request.
     Within,
-    /// The client exceeds its share with this request.
     Beyond,
 }
 
-/// The connections of a site, counted per client.
 #[derive(Debug, Default)]
 pub(super) struct Shares {
     usages: Vec<Arc<Usage>>,
@@ -66,7 +61,7 @@ pub(super) struct Shares {
     waiting: ClientCounts,
 }
 
-/// Rank of a transfer that may be aborted. The transfer with the highest rank is aborted first.
+/// The transfer with the highest rank is aborted first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct VictimRank {
     /// 4 if the client exceeds its share by both counts, 2 if by one count, 1 for a tunnel, 0 if
@@ -86,22 +81,21 @@ impl Shares {
         }
     }
 
-    /// Returns the number of connections to this server, by use.
     pub(super) fn uses(&self, server: &Arc<Server>) -> Vec<(ConnectionUse, usize)> {
         let of_server = || self.usages.iter().filter(|usage| Arc::ptr_eq(&usage.server, server));
         let count = |what| (what, of_server().filter(|usage| usage.what() == what).count());
         ConnectionUse::ALL.map(count).into()
     }
 
-    /// Determines whether a client is within its share with one more connection. `capacity` is the
-    /// maximum number of connections.
+    /// Determines whether a client is within its share with one more connection, if there are at
+    /// most `capacity` connections.
     pub(super) fn share_use(&mut self, client: ClientKey, capacity: usize, now: u64) -> ShareUse {
         self.count(now);
         let is_beyond = |side| {
             let wanted = self.in_use.of(side, client) + self.waiting.of(side, client) + 1;
             let clients = self.clients(side, client);
-            // One connection is always within the share. If there is only one client, all
-            // connections are within its share.
+            // The first connection of a client is always within its share, and so are all
+            // connections of the only client.
             wanted > 1 && clients > 1 && wanted * clients > capacity
         };
         if ClientCounts::SIDES.into_iter().any(is_beyond) { ShareUse::Beyond } else { ShareUse::Within }
@@ -115,9 +109,9 @@ impl Shares {
         self.waiting.remove(client);
     }
 
-    /// Chooses the transfer to abort for a request of `client`. Only considers transfers on servers
-    /// that `helps` accepts. Returns `None` if no transfer qualifies, or if a connection is idle
-    /// and can be used. Also returns the stall that was observed.
+    /// Chooses the transfer to abort for a request of `client`, on a server that `helps` accepts,
+    /// and returns it with the stall that was observed. `None` if no transfer qualifies, or if a
+    /// connection is idle and can be used.
     pub(super) fn victim(
         &mut self,
         client: ClientKey,
@@ -157,8 +151,8 @@ impl Shares {
             }
         }
         let (rank, stall, usage) = first?;
-        // If a client beyond its share has stalled, clients within their share keep their
-        // connections, because the stalled client will soon lose a connection.
+        // A client beyond its share has stalled and will soon lose a connection, so clients within
+        // their share keep theirs.
         if rank.excess == 0 && has_stalled_beyond {
             return None;
         }
@@ -186,7 +180,6 @@ impl Shares {
     }
 }
 
-/// Number of connections per client.
 #[derive(Debug, Default)]
 pub(super) struct ClientCounts {
     addresses: HashMap<u64, usize>,
@@ -200,8 +193,8 @@ pub(super) enum CountedBy {
     Connection,
 }
 
-/// The key for client connections that carry requests of several clients of a trusted proxy. For
-/// these connections, only the addresses of the clients are counted.
+/// Key of a client connection over which a trusted proxy sends requests of several clients. For
+/// this connection, only the addresses of the clients are counted.
 const SHARED: u64 = 0;
 
 impl CountedBy {
@@ -220,7 +213,6 @@ impl ClientCounts {
         self.keys(side).get(&side.key(client)).copied().unwrap_or(0)
     }
 
-    /// Returns the counts of one kind: by address or by connection.
     pub(super) fn keys(&self, side: CountedBy) -> &HashMap<u64, usize> {
         match side {
             CountedBy::Address => &self.addresses,

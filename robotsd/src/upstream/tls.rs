@@ -16,7 +16,6 @@ use tower_robots::internals::{certificate_fault, client_config, system_roots};
 use super::endpoint::HttpVersions;
 use crate::authorities::Authorities;
 
-/// The TLS configuration for a site's upstreams.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct TlsSettings {
     /// The trusted authorities; `None` for the authorities that the system trusts.
@@ -26,16 +25,12 @@ pub(crate) struct TlsSettings {
     pub(crate) server_name: Option<String>,
 }
 
-/// The TLS configuration that trusts the system's authorities. The configuration is created on
-/// first use, and all sites share it.
 #[derive(Debug, Default)]
 pub(super) struct SystemTrust(OnceLock<Result<Arc<ClientConfig>, String>>);
 
-/// Opens TLS connections to one upstream.
 #[derive(Clone)]
 pub(super) struct TlsClient {
-    /// The connector for connections that must use HTTP/1.1. `connector` offers all configured
-    /// versions.
+    /// The connector for connections that must use HTTP/1.1.
     http1: TlsConnector,
     connector: TlsConnector,
     versions: HttpVersions,
@@ -52,7 +47,6 @@ pub(super) enum Unreachable {
 }
 
 impl TlsSettings {
-    /// Builds the rustls configuration. Errors are worded for operators.
     pub(super) fn client(&self, system: &SystemTrust) -> Result<Arc<ClientConfig>, String> {
         let roots =
             || system_roots().map_err(|why| format!("{why}, or name a file with certificate authorities as \"ca\""));
@@ -63,14 +57,12 @@ impl TlsSettings {
     }
 }
 
-/// Checks that a certificate can contain this name.
 pub(crate) fn check_server_name(name: &str) -> Result<(), String> {
     let wrong = |_| format!("{name:?} is not a valid server name: write a host name or an IP address");
     ServerName::try_from(name).map(drop).map_err(wrong)
 }
 
-/// Performs a TLS handshake for HTTP/1.1 with servers other than upstreams. Errors are worded for
-/// operators.
+/// Performs a TLS handshake with a server that is not an upstream. Errors are worded for operators.
 pub(crate) async fn secured(
     trust: Option<&Authorities>,
     name: &str,
@@ -86,7 +78,7 @@ pub(crate) async fn secured(
 }
 
 impl TlsClient {
-    /// Creates a client that offers `versions`, except on connections that must use HTTP/1.1.
+    /// Offers `versions`, except on connections that must use HTTP/1.1.
     pub(super) fn new(client: Arc<ClientConfig>, name: &str, versions: HttpVersions) -> Result<Self, String> {
         check_server_name(name)?;
         let name = ServerName::try_from(name.to_owned()).map_err(|error| format!("{name:?}: {error}"))?;
@@ -101,7 +93,6 @@ impl TlsClient {
         Ok(Self { http1, connector, versions, name })
     }
 
-    /// Performs a TLS handshake that offers `versions`.
     pub(super) async fn connect(
         &self,
         socket: TcpStream,
@@ -110,7 +101,7 @@ impl TlsClient {
         let connector = if versions == HttpVersions::Http1 { &self.http1 } else { &self.connector };
         let stream =
             connector.connect(self.name.clone(), socket).await.map_err(|error| self.explain(error, versions))?;
-        // A server without ALPN support selects no protocol. HTTP/1.1 is then used.
+        // A server without ALPN support selects no protocol, and HTTP/1.1 is then used.
         if versions == HttpVersions::Http2 && stream.get_ref().1.alpn_protocol() != Some(b"h2") {
             return Err(self.no_agreement(versions));
         }
@@ -135,7 +126,6 @@ impl TlsClient {
         Unreachable::Tls(io::Error::new(io::ErrorKind::InvalidData, message))
     }
 
-    /// Returns the error for a server that supports none of the offered versions.
     fn no_agreement(&self, offered: HttpVersions) -> Unreachable {
         let message = match (offered, self.versions) {
             (HttpVersions::Http2, _) => {

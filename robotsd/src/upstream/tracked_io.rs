@@ -1,9 +1,9 @@
 //! The socket of an HTTP/1.1 connection to an upstream. It records progress, stops reading an
 //! endless response head, and can check whether an idle connection is still open.
 //!
-//! Three facts are needed that hyper does not report: whether any byte of a response has arrived,
-//! how many bytes were received before the final response, and when the upstream last accepted
-//! data. The [`TrackedIo`] and the request body record them in an [`ExchangeProgress`].
+//! hyper does not report three facts that are needed here: whether any byte of a response has
+//! arrived, how many bytes were received before the final response, and when the upstream last
+//! accepted data. The [`TrackedIo`] and the request body record them in an [`ExchangeProgress`].
 
 use std::io;
 use std::pin::Pin;
@@ -22,14 +22,14 @@ use super::usage::Usage;
 use crate::http_common::{Flag, RequestBodyError};
 use crate::socket::{Socket, poll_write_slices};
 
-/// A socket that records its progress in an [`ExchangeProgress`]. The socket holds a permit until
-/// it is closed.
+/// A socket that records its progress in an [`ExchangeProgress`], and holds a permit until it is
+/// closed.
 #[derive(Debug)]
 pub(super) struct TrackedIo {
     socket: Socket,
     pub(super) progress: Arc<ExchangeProgress>,
-    /// Bytes of a response that were read before hyper took over the connection. hyper may read
-    /// these bytes when it has written its request (`has_asked`).
+    /// Bytes of a response that were read before hyper took over the connection. hyper gets these
+    /// bytes only when it has written its request (`has_asked`).
     early: Bytes,
     has_asked: bool,
     /// Whether the connection is a tunnel. Each read and write is then recorded as progress.
@@ -43,13 +43,11 @@ impl TrackedIo {
         Self { socket, progress, early: Bytes::new(), has_asked: false, is_tunnel: false, _permit: permit }
     }
 
-    /// Turns the connection into a tunnel.
     pub(super) fn tunnel(&mut self) {
         self.is_tunnel = true;
         self.progress.usage.tunnel();
     }
 
-    /// Records a read or a write of a tunnel as progress.
     fn note_passed(&self) {
         if self.is_tunnel {
             self.progress.usage.passed();
@@ -64,11 +62,11 @@ impl TrackedIo {
         self.has_asked = false;
     }
 
-    /// Checks an idle connection. Returns `Pending` if nothing has arrived, so that the connection
-    /// can be used. Returns `Ok` at the end of the stream, and an error if bytes have arrived.
+    /// Checks an idle connection, which can be used if this returns `Pending`: nothing has arrived.
+    /// Returns `Ok` at the end of the stream, and an error if bytes have arrived.
     ///
-    /// Asks the kernel, because the event loop notices that a connection was closed only when it
-    /// next polls.
+    /// The event loop notices that a connection was closed only when it next polls, so this asks
+    /// the kernel.
     fn peek(&self) -> Poll<io::Result<()>> {
         match self.socket.peek() {
             Ok(0) => Poll::Ready(Ok(())),
@@ -85,7 +83,7 @@ impl AsyncRead for TrackedIo {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         if !this.early.is_empty() {
-            // hyper rejects a response that arrives before hyper has written its request.
+            // hyper would reject a response that arrives before it has written its request.
             if !this.has_asked {
                 return Poll::Pending;
             }
@@ -123,7 +121,7 @@ impl AsyncWrite for TrackedIo {
         let this = self.get_mut();
         if this.progress.replays.is_set() {
             this.has_asked = true;
-            // The wake-up replaces a socket event: the response has already been read.
+            // The response has already been read, so no event of the socket would wake the task.
             cx.waker().wake_by_ref();
             return Poll::Ready(Ok(slices.iter().map(|slice| slice.len()).sum()));
         }
@@ -146,11 +144,10 @@ impl AsyncWrite for TrackedIo {
     }
 }
 
-/// Progress of the current exchange on a connection. Only the task of the exchange uses it. The
-/// fields are atomic, because the task may move between threads.
+/// Progress of the current exchange. The fields are atomic, because the futures of the exchange
+/// must be `Send`.
 #[derive(Debug)]
 pub(super) struct ExchangeProgress {
-    /// The current use of the connection and its client.
     pub(super) usage: Arc<Usage>,
     pub(super) upload: UploadProgress,
     /// Number of bytes received since the request began.
@@ -178,7 +175,6 @@ impl ExchangeProgress {
         }
     }
 
-    /// Records that a request begins.
     pub(super) fn begin(&self, before_head: usize, now: Instant) {
         self.received.store(0, Ordering::Relaxed);
         self.before_head.store(before_head, Ordering::Relaxed);
@@ -193,7 +189,6 @@ impl ExchangeProgress {
         self.before_head.load(Ordering::Relaxed) != usize::MAX
     }
 
-    /// Records that the head of the final response has arrived.
     pub(super) fn has_head(&self) {
         self.usage.moved();
         self.before_head.store(usize::MAX, Ordering::Relaxed);
@@ -208,8 +203,8 @@ impl ExchangeProgress {
     }
 }
 
-/// Progress of a request body. The task that sends the body and the task that waits for the
-/// response share it.
+/// Progress of a request body, shared by the task that sends the body and the task that waits for
+/// the response.
 #[derive(Debug)]
 pub(super) struct UploadProgress {
     opened: Instant,
@@ -234,7 +229,6 @@ impl UploadProgress {
         self.opened + Duration::from_millis(self.taken.load(Ordering::Relaxed))
     }
 
-    /// Returns the failure if the client aborted its request body.
     pub(super) fn failure(&self) -> Option<FailureKind> {
         FailureKind::ALL.get(usize::from(self.failure.load(Ordering::Relaxed))).copied()
     }

@@ -1,9 +1,8 @@
 //! Records which client uses a connection, and whether this client has stalled.
 //!
-//! Every connection has a [`Usage`]. The task that uses the connection writes to it. These writes
-//! are cheap, because other tasks rarely read the value. Other tasks read it if no connection is
-//! free, to find out [which client has the most connections](super::shares) and which clients have
-//! stalled.
+//! Every connection has a [`Usage`]. The task that uses the connection writes to it. If no
+//! connection is free, other tasks read it to find out [which client has the most
+//! connections](super::shares) and which clients have stalled.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -22,7 +21,7 @@ pub(super) struct ClientKey {
     /// The IPv4 address, or the /64 prefix of an IPv6 address, because an IPv6 client usually has a
     /// whole /64.
     pub(super) address: u64,
-    /// The number of the client's connection to robotsd. Zero if several clients share the
+    /// The number of the client's connection to robotsd, or zero if several clients share the
     /// connection.
     pub(super) connection: u64,
 }
@@ -31,15 +30,14 @@ impl ClientKey {
     pub(super) fn new(peer: &Peer) -> Self {
         let address = match peer.address.ip().to_canonical() {
             IpAddr::V4(address) => u64::from(u32::from(address)),
-            // IPv4 addresses and /64 prefixes are different numbers, because IPv6 prefixes below
-            // 2^32 are reserved.
+            // The number of a /64 prefix is never the number of an IPv4 address, because IPv6
+            // prefixes below 2^32 are reserved.
             IpAddr::V6(address) => (u128::from(address) >> 64) as u64,
         };
         Self { address, connection: peer.connection.map_or(0, u64::from) }
     }
 }
 
-/// The current use of one connection.
 #[derive(Debug)]
 pub(super) struct Usage {
     pub(super) server: Arc<Server>,
@@ -50,9 +48,10 @@ pub(super) struct Usage {
     what: AtomicU8,
     address: AtomicU64,
     connection: AtomicU64,
-    /// Time since which the client has neither read nor sent data, in milliseconds since `start`,
-    /// plus 1. Zero while the client makes progress; [`GIVEN_UP`] once its transfer is aborted. All
-    /// of this is in one atomic, so that a transfer whose stall has just ended cannot be aborted.
+    /// Time when the client stopped reading and sending data, in milliseconds since `start`, plus
+    /// one. Zero while the client makes progress; [`GIVEN_UP`] once its transfer is aborted. One
+    /// atomic holds all of these states, so that a transfer whose stall has just ended cannot be
+    /// aborted.
     pub(super) stalled: AtomicU64,
     waker: AtomicWaker,
 }
@@ -73,7 +72,6 @@ impl Stall {
 }
 
 impl Usage {
-    /// Creates the usage of a connection that is about to be opened for a client.
     pub(super) fn new(server: Arc<Server>, start: Instant, client: ClientKey) -> Self {
         Self {
             server,
@@ -102,7 +100,6 @@ impl Usage {
         (since != 0 && since != GIVEN_UP).then_some(Stall { since })
     }
 
-    /// Records that a request begins.
     pub(super) fn begin(&self, client: ClientKey) {
         self.address.store(client.address, Ordering::Relaxed);
         self.connection.store(client.connection, Ordering::Relaxed);
@@ -110,13 +107,11 @@ impl Usage {
         self.moved();
     }
 
-    /// Records that the exchange has ended and the connection is idle.
     pub(super) fn rest(&self) {
         self.what.store(ConnectionUse::Idle as u8, Ordering::Relaxed);
         self.moved();
     }
 
-    /// Records that the connection has become a tunnel.
     pub(super) fn tunnel(&self) {
         self.what.store(ConnectionUse::Tunnel as u8, Ordering::Relaxed);
         self.passed();
@@ -130,15 +125,13 @@ impl Usage {
         }
     }
 
-    /// Records that the client has made progress.
     pub(super) fn moved(&self) {
         if self.stalled.load(Ordering::Relaxed) != 0 {
             self.end_stall();
         }
     }
 
-    /// Ends the stall. This is a separate function that is not inlined, because clients rarely
-    /// stall.
+    /// The function is not inlined, because clients rarely stall.
     #[cold]
     fn end_stall(&self) {
         // This may overwrite `GIVEN_UP`, so a client that resumes late keeps its transfer.
@@ -160,15 +153,13 @@ impl Usage {
         self.stalled.compare_exchange(stall.since, GIVEN_UP, Ordering::SeqCst, Ordering::Relaxed).is_ok()
     }
 
-    /// Wakes the task of a transfer that was aborted.
     pub(super) fn wake(&self) {
         self.waker.wake();
     }
 
-    /// Completes when the transfer has been aborted for another request.
     pub(super) fn poll_given_up(&self, cx: &mut Context<'_>) -> Poll<()> {
         self.waker.register(cx.waker());
-        // The waker is registered before the value is loaded. So if the transfer is aborted in
+        // The waker is registered before the value is loaded: if the transfer is aborted in
         // between, either this load sees it, or the waker is called.
         if self.stalled.load(Ordering::SeqCst) == GIVEN_UP { Poll::Ready(()) } else { Poll::Pending }
     }

@@ -1,5 +1,4 @@
-//! Makes one attempt to send a notice: connects, sends a request and reads the status of the
-//! response. Also defines the delays between attempts.
+//! Makes one attempt to send a notice, and defines the delays between attempts.
 
 use std::io;
 use std::net::SocketAddr;
@@ -29,8 +28,8 @@ use crate::upstream::secured;
 
 const AGENT: &str = concat!("robotsd/", env!("CARGO_PKG_VERSION"));
 
-/// Sends the request once, within the hook's timeout. `admin` contains the addresses of this
-/// process's admin interface; the request is never sent to these addresses.
+/// The request is never sent to the addresses in `admin`, which are those of this process's admin
+/// interface.
 pub(super) async fn attempt(
     hook: &Arc<HookSettings>,
     notice: &Notice,
@@ -72,7 +71,6 @@ async fn send(
     } else {
         Socket::Tcp(socket)
     };
-    // Only the status of the response is used.
     let status = internals::send(socket, request, |head, _| async move { Ok(head.status) }).await;
     status.map_err(|error| Attempt::Unanswered(error.to_string()))
 }
@@ -107,7 +105,6 @@ async fn request(hook: &HookSettings, notice: &Notice, permits: &Permits) -> Res
     request.body(Full::new(Bytes::from(body))).map_err(|error| error.to_string())
 }
 
-/// Reads a file on a blocking thread.
 async fn read<T: Send + 'static>(
     permits: &Permits,
     path: PathBuf,
@@ -116,8 +113,8 @@ async fn read<T: Send + 'static>(
     blocking(permits, move || read(&path)).await?
 }
 
-/// Does work that may hang (reading files, resolving names) on a blocking thread. The caller may
-/// stop waiting; the thread keeps the permits until the work ends.
+/// `work` may hang (reading files, resolving names). The caller may stop waiting; the thread keeps
+/// the permits until the work ends.
 async fn blocking<T: Send + 'static>(
     permits: &Permits,
     work: impl FnOnce() -> T + Send + 'static,
@@ -136,8 +133,8 @@ fn signature(key: &[u8], id: &str, time: &str, body: &str) -> String {
     format!("v1,{}", STANDARD.encode(HMAC::mac(format!("{id}.{time}.{body}"), key)))
 }
 
-/// Reads a secret for signatures from its file: `whsec_`, followed by 24 to 64 bytes in Base64.
-/// Error messages do not quote the content of the file.
+/// Reads a secret for signatures from its file. Error messages do not quote the content of the
+/// file.
 pub(crate) fn signing_key(path: &Path) -> Result<Vec<u8>, String> {
     let secret = secret(path)?;
     let key = secret.as_bytes().strip_prefix(b"whsec_").and_then(|text| STANDARD.decode(text).ok());
@@ -150,7 +147,6 @@ pub(crate) fn signing_key(path: &Path) -> Result<Vec<u8>, String> {
     })
 }
 
-/// Reads a header value from its file. Error messages do not quote the content of the file.
 fn secret(path: &Path) -> Result<HeaderValue, String> {
     let line = files::read_line(path)?;
     let mut value = HeaderValue::from_bytes(line.trim_ascii_start()).map_err(|_| {
@@ -160,14 +156,12 @@ fn secret(path: &Path) -> Result<HeaderValue, String> {
     Ok(value)
 }
 
-/// Number of attempts per notice, and the delays between them.
 #[derive(Clone, Debug)]
 pub(crate) struct RetryPlan {
     /// Delays between attempts. There is one delay fewer than there are attempts.
     pub(super) pauses: Vec<Duration>,
 }
 
-/// Outcome of one attempt.
 #[derive(Debug)]
 pub(super) enum Attempt {
     Delivered(StatusCode),
@@ -180,15 +174,15 @@ pub(super) enum Attempt {
 }
 
 impl Default for RetryPlan {
-    /// Returns a plan with five attempts. With timeouts, they take at most ten minutes.
+    /// The five attempts take at most ten minutes, including their timeouts.
     fn default() -> Self {
         Self { pauses: [2, 15, 60, 180].map(Duration::from_secs).to_vec() }
     }
 }
 
 impl RetryPlan {
-    /// Returns the delay after attempt number `attempt` (counted from 1); `None` after the last
-    /// attempt. The delay is reduced by up to 50 %, depending on `roll`.
+    /// Returns the delay after attempt number `attempt` (counted from 1), reduced by up to 50 %,
+    /// depending on `roll`. `None` after the last attempt.
     pub(super) fn pause(&self, attempt: usize, roll: u32) -> Option<Duration> {
         let whole = *self.pauses.get(attempt.checked_sub(1)?)?;
         Some(whole.mul_f64(1.0 - f64::from(roll) / f64::from(u32::MAX) / 2.0))

@@ -1,7 +1,7 @@
 //! Restricts where hooks may send requests.
 //!
-//! The author of a hook's config file makes this machine send requests. The author must not be able
-//! to reach services that only this machine can reach. Therefore:
+//! The author of a hook's config file makes this machine send requests, but must not be able to
+//! reach services that only this machine can reach. Therefore:
 //!
 //! 1. No hook may send requests to an admin interface, of this process or of a replica.
 //! 2. Hooks in an included file may send requests only to public addresses and to the hosts that
@@ -22,11 +22,10 @@ use tower_robots::policy::Network;
 /// The destinations that the hooks of one config file may use.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct HookScope {
-    /// The config file that defines the hooks. Paths in the file are relative to its folder. Each
-    /// file has its own limit of concurrent requests.
+    /// Each config file has its own limit of concurrent requests.
     pub(crate) file: PathBuf,
-    /// The hosts that the operator lists for the hooks of an included file; `None` for the
-    /// operator's own file, whose hooks may use any address.
+    /// The operator's list of hosts for the hooks of an included file; `None` for the operator's
+    /// own file, whose hooks may use any address.
     pub(crate) listed: Option<Vec<HookHost>>,
     /// Hosts and ports of the admin interfaces of this process and its replicas, according to the
     /// config.
@@ -42,8 +41,7 @@ pub(crate) struct HookHost {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum ListedHost {
-    /// A host name in lower case. This host is allowed regardless of the addresses that the name
-    /// resolves to.
+    /// A host name in lower case. It is allowed regardless of the addresses that it resolves to.
     Name(String),
     Network(Network),
 }
@@ -92,19 +90,19 @@ fn plain(host: &str) -> String {
     host.trim_end_matches('.').to_ascii_lowercase()
 }
 
-/// Reports whether the system would treat a host as an address instead of looking up its name. An
-/// address may have any notation, for example `127.1` or `0x7f000001`.
+/// Reports whether the system would treat a host as an address, in any notation (such as `127.1` or
+/// `0x7f000001`), instead of looking up its name.
 fn is_numeric(host: &str) -> bool {
     let last = host.trim_end_matches('.').rsplit('.').next().unwrap_or_default();
     host.contains(':') || last.starts_with(|first: char| first.is_ascii_digit())
 }
 
-/// Resolves a host with the system's resolver, which may block.
+/// Resolves a host, which may block.
 pub(super) fn look_up(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
     (host, port).to_socket_addrs().map(Iterator::collect)
 }
 
-/// Resolves a host if this needs no name lookup. Fails otherwise.
+/// Fails if a name lookup is needed to resolve the host.
 fn look_up_numbers(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
     match plain(host) {
         host if host == "localhost" => Ok(vec![(Ipv4Addr::LOCALHOST, port).into()]),
@@ -113,7 +111,6 @@ fn look_up_numbers(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
     }
 }
 
-/// Reason why a request cannot be sent.
 #[derive(Debug)]
 pub(super) enum NoDestination {
     /// No address of the host is allowed.
@@ -127,8 +124,8 @@ impl HookScope {
         self.file.parent().unwrap_or(Path::new(""))
     }
 
-    /// Returns the reason why requests to a host are never allowed. Returns `None` if they may be
-    /// allowed, or if this depends on a name lookup.
+    /// Returns the reason why requests to a host are never allowed. `None` if they may be allowed,
+    /// or if this depends on a name lookup.
     pub(super) fn objection(&self, host: &str, port: u16) -> Option<String> {
         match self.destinations((host, port), &[], look_up_numbers) {
             Err(NoDestination::Refused(why)) => Some(why),
@@ -136,8 +133,7 @@ impl HookScope {
         }
     }
 
-    /// Returns the allowed addresses of a host. `own` contains the addresses of this process's
-    /// admin interface.
+    /// `own` contains the addresses of this process's admin interface.
     pub(super) fn destinations(
         &self,
         (host, port): (&str, u16),
@@ -153,8 +149,8 @@ impl HookScope {
         let found = look_up(host, port).map_err(unknown)?;
         let mut places = own.to_vec();
         for of in of_admin() {
-            // If the address of an admin interface cannot be resolved, this destination may be that
-            // interface.
+            // If the address of an admin interface cannot be resolved, the destination of the hook
+            // may be that interface.
             let unknown = |error: io::Error| {
                 NoDestination::Unknown(format!(
                     "{host} port {port} may be the admin interface {of}: robotsd cannot check this, because it cannot \
@@ -176,7 +172,6 @@ impl HookScope {
         }
     }
 
-    /// Returns the reason why requests to an address are not allowed; `None` if they are allowed.
     fn refusal(&self, host: &str, address: SocketAddr, places: &[SocketAddr]) -> Option<String> {
         if places.iter().any(|place| arrives_at(address, *place)) {
             return Some(is_admin(&address.to_string()));
@@ -198,7 +193,6 @@ fn is_admin(place: &str) -> String {
     format!("{place} is an admin interface of robotsd, and hooks must not send requests to it: write another url")
 }
 
-/// Reports whether a connection to the address `to` may be accepted by the listener.
 fn arrives_at(to: SocketAddr, listener: SocketAddr) -> bool {
     let (ip, own) = (to.ip().to_canonical(), listener.ip().to_canonical());
     let is_there = match (ip.is_unspecified(), own.is_unspecified()) {
@@ -210,7 +204,6 @@ fn arrives_at(to: SocketAddr, listener: SocketAddr) -> bool {
     to.port() == listener.port() && is_there
 }
 
-/// Reports whether an address belongs to this machine.
 fn is_of_this_machine(ip: IpAddr) -> bool {
     ip.is_loopback() || UdpSocket::bind((ip, 0)).is_ok()
 }
@@ -221,9 +214,8 @@ mod tests {
 
     const OWN: &str = "127.0.0.1:9145";
 
-    /// Returns what happens to a request to `place`. `listed` are the hosts that the config allows
-    /// for hooks of the file `team.toml`. A test name contains the addresses that it resolves to,
-    /// for example `10.0.0.5-10.0.0.6.test`.
+    /// `listed` are the hosts that the config allows for hooks of the file `team.toml`. A test name
+    /// contains the addresses that it resolves to, for example `10.0.0.5-10.0.0.6.test`.
     fn outcome(place: &str, listed: Option<&[&str]>) -> String {
         let listed = listed.map(|listed| listed.iter().map(|host| host.parse().expect(host)).collect());
         let admin = [("10.9.9.9", 9145), ("10.8.8.8.test", 9145), ("none.test", 9999)];
@@ -254,7 +246,8 @@ mod tests {
                 assert_eq!(outcome(&format!("{host}:9145"), listed), "admin", "{host}");
             }
         }
-        // Another port is another server. If a name has an allowed address, it is used.
+        // Another port is another server. If any address of a name is allowed, that address is
+        // used.
         assert_eq!(outcome("127.0.0.1:9146", None), "127.0.0.1");
         assert_eq!(outcome("127.0.0.1-10.0.0.5.test:9145", None), "10.0.0.5");
         // An unresolved admin address could be any address, so no request is sent.

@@ -1,5 +1,5 @@
-//! Defines a lane: a thread that sends the requests of hooks, limits on concurrent requests, and
-//! circuit breakers for receivers that do not respond.
+//! A lane is a thread that sends the requests of hooks, with limits on concurrent requests, and
+//! with circuit breakers for receivers that do not respond.
 //!
 //! There are limits per config file, per receiver, and per file and receiver, so that a hanging
 //! request delays only related requests. A request holds its permits until its threads have ended,
@@ -22,21 +22,18 @@ const AT_ONCE: usize = 64;
 const AT_ONCE_OF_FILE: usize = 8;
 const AT_ONCE_TO_ONE: usize = 2;
 
-/// After `UNANSWERED` consecutive requests without an answer, a pause begins, and the receiver gets
-/// no requests until its end. `ALONE` is the length of the first pause, and `MAX_TIME_ALONE` the
-/// maximum length. After the longest pause, there is still time for several attempts to send a
-/// notice.
+/// A receiver gets no requests for a pause after `UNANSWERED` unanswered requests in a row. The
+/// first pause lasts `ALONE`, and a pause lasts at most `MAX_TIME_ALONE`. This is shorter than the
+/// delay before the last attempt to send a notice.
 const UNANSWERED: u32 = 3;
 const ALONE: Duration = Duration::from_secs(10);
 const MAX_TIME_ALONE: Duration = Duration::from_secs(60);
 
-/// A thread that sends requests, with its limits. Requests on different lanes do not delay each
-/// other.
+/// Requests on different lanes do not delay each other.
 pub(super) struct Lane {
     thread: &'static str,
     of_file: usize,
-    /// The runtime of the thread; `None` before the first request, and if the thread could not be
-    /// started.
+    /// The runtime is `None` before the first request, and if the thread could not be started.
     runtime: Mutex<Option<Handle>>,
     permits: Arc<Semaphore>,
     shares: Mutex<HashMap<Share, Arc<Semaphore>>>,
@@ -50,20 +47,18 @@ type Share = (Option<PathBuf>, Option<String>);
 pub(super) type Permits = Arc<[OwnedSemaphorePermit]>;
 
 struct Breaker {
-    /// Number of consecutive unanswered requests.
     unanswered: u32,
     /// The receiver gets no request before this time.
     until: Instant,
 }
 
 impl Lane {
-    /// Creates the lane for the hooks of all config files.
     pub(super) fn of_files() -> Self {
         Self::new("publish-hooks", AT_ONCE_OF_FILE)
     }
 
-    /// Creates the lane for urgent notices. Only the operator's own config can contain hooks for
-    /// urgent notices, so there are few receivers.
+    /// Only the operator's own config can contain hooks for urgent notices, so there are few
+    /// receivers.
     pub(super) fn urgent() -> Self {
         Self::new("urgent-notices", AT_ONCE)
     }
@@ -73,8 +68,7 @@ impl Lane {
         Self { thread, of_file, runtime, permits: Arc::new(Semaphore::new(AT_ONCE)), shares, breakers }
     }
 
-    /// Returns the runtime of the lane's thread. The thread starts with the first request, and ends
-    /// with the process.
+    /// The thread starts with the first request, and ends with the process.
     pub(super) fn runtime(&self) -> io::Result<Handle> {
         let mut runtime = self.runtime.lock();
         if let Some(handle) = &*runtime {
@@ -87,8 +81,8 @@ impl Lane {
         Ok(runtime.insert(handle).clone())
     }
 
-    /// Waits for the permits of a request. The permit for file and receiver comes first. Therefore,
-    /// requests that wait for a slow receiver hold at most two permits of their file.
+    /// The permit for file and receiver comes first, so that requests that wait for a slow receiver
+    /// hold at most two permits of their file.
     pub(super) async fn permits(&self, hook: &HookSettings) -> Option<Permits> {
         let (file, receiver) = share(hook);
         let shares = [
@@ -106,15 +100,14 @@ impl Lane {
         Some(permits.into())
     }
 
-    /// Removes entries that no request uses.
     pub(super) fn tidy(&self) {
         self.shares.lock().retain(|_, semaphore| Arc::strong_count(semaphore) > 1);
         let now = Instant::now();
         self.breakers.lock().retain(|_, breaker| breaker.until > now);
     }
 
-    /// Returns the reason why the receiver of a hook gets no request now; `None` if a request may
-    /// be sent. After a pause, one request is sent as a trial; other requests wait for its outcome.
+    /// Returns the reason why the receiver of a hook gets no request now. After a pause, one
+    /// request is sent as a trial; other requests wait for its outcome.
     pub(super) fn left_alone(&self, hook: &HookSettings) -> Option<String> {
         let mut breakers = self.breakers.lock();
         let breaker = breakers.get_mut(&share(hook)).filter(|breaker| breaker.unanswered >= UNANSWERED)?;
@@ -132,7 +125,6 @@ impl Lane {
         ))
     }
 
-    /// Records whether the receiver of a hook has answered.
     pub(super) fn note(&self, hook: &HookSettings, has_answered: bool) {
         let (mut breakers, share) = (self.breakers.lock(), share(hook));
         if has_answered {
@@ -146,9 +138,9 @@ impl Lane {
     }
 }
 
-/// Returns the key for requests of one config file to one receiver. The key includes the file,
-/// because the URLs of another file may have a different path. All hooks for events have the same
-/// empty file name in their keys.
+/// Hooks with the same config file and receiver share their limits. The URLs of another file may
+/// have a different path, so the file is part of the key. For hooks about events, the file name is
+/// empty.
 fn share(hook: &HookSettings) -> Share {
     let file = if hook.on.is_empty() { hook.scope.file.clone() } else { PathBuf::new() };
     (Some(file), Some(hook.target.to_string()))
@@ -181,11 +173,10 @@ mod tests {
         assert!(granted(&lane, "b", "x").is_none() && granted(&lane, "c", "r0").is_none());
         drop(all);
         assert!(granted(&lane, "c", "r0").is_some());
-        // Entries that no request uses are removed.
         drop(other);
         lane.tidy();
         assert!(lane.shares.lock().is_empty());
-        // There are sixteen receivers, and two requests hang at each receiver.
+        // Two requests hang at each of sixteen receivers.
         let urgent = Lane::urgent();
         let all: Vec<_> = (0..32).filter_map(|number| granted(&urgent, "", &format!("r{}", number % 16))).collect();
         assert_eq!(all.len(), 32);
@@ -206,8 +197,8 @@ mod tests {
         is_over();
         assert_eq!(lane.left_alone(&dead), None);
         assert!(lane.left_alone(&dead).is_some(), "one request tries it");
-        // While the receiver does not answer, the pauses become longer, but each pause is shorter
-        // than the total time of all attempts to send a notice.
+        // The pauses become longer, but each is shorter than the total time of all attempts to send
+        // a notice.
         lane.note(&dead, false);
         for seconds in [20, 40, 60, 60] {
             let left = lane.breakers.lock()[&share(&dead)].until - Instant::now();

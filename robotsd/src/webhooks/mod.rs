@@ -1,11 +1,11 @@
 //! Sends requests when a version of a robots.txt goes live, so that caches drop their copies, and
 //! notifies people of events.
 //!
-//! The requests are sent on [separate threads](lane). Reloads and clients' requests do not wait for
-//! these threads, and urgent notices do not wait for other hooks. For one robots.txt, a hook sends
-//! one request after another. A newer notice replaces a waiting notice. A failed request is retried
-//! a limited number of times. Secrets are read from their files for each attempt and never appear
-//! in messages. Destinations are [checked by address](destination).
+//! The requests are sent on [separate threads](lane), so reloads and clients' requests do not wait
+//! for them, and urgent notices do not wait for other hooks. For one robots.txt, a hook sends one
+//! request after another, and a newer notice replaces a waiting one. A failed request is retried a
+//! limited number of times. Secrets are read from their files for each attempt and never appear in
+//! messages. Destinations are [checked by address](destination).
 
 mod attempt;
 mod destination;

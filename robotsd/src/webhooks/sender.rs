@@ -1,5 +1,4 @@
-//! Sends the requests of hooks on separate threads, and records the last version that each hook has
-//! announced.
+//! Sends the requests of hooks, and records the last version that each hook has announced.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -24,24 +23,22 @@ use crate::date::rfc3339;
 use crate::files;
 use crate::report::PublishHookReport;
 
-/// Delay before a failed notification is sent again, if its event still lasts.
+/// If the event of a failed notification still lasts after this time, the notification is sent
+/// again.
 const AFTER_FAILING: Duration = Duration::from_secs(3600);
 
 /// Maximum time that shutdown waits for requests in progress.
 const FINISH: Duration = Duration::from_secs(2);
 
-/// The hooks of all sites, and the notices that they send.
 pub(crate) struct PublishHooks {
-    /// The name of this process.
     pub(crate) replica: String,
-    /// Hooks of each site, by the name of the site. The hooks of `[[notify]]` have an empty name.
+    /// The hooks of `[[notify]]` have an empty site name.
     settings: Mutex<HashMap<String, SiteHooks>>,
     jobs: Mutex<HashMap<JobKey, Job>>,
     lane: Lane,
-    /// The lane for urgent notices.
     urgent: Lane,
-    /// Listening addresses of this process's admin interface. Hooks must send no requests to these
-    /// addresses.
+    /// Listening addresses of this process's admin interface, which must get no requests from
+    /// hooks.
     admin: Mutex<Vec<SocketAddr>>,
     record: Option<DeliveryRecord>,
     retry: RetryPlan,
@@ -58,7 +55,6 @@ pub(crate) struct PublishHooks {
 /// Key of a job: the subject of the notices, and the fingerprint of the hook.
 pub(super) type JobKey = (String, String);
 
-/// The hooks of a site, and the hosts that they announce. Host patterns are left out.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SiteHooks {
     pub(crate) hosts: Vec<String>,
@@ -67,7 +63,6 @@ pub(crate) struct SiteHooks {
 
 /// The requests of one hook about one subject, such as a robots.txt.
 pub(super) struct Job {
-    /// The notice to send next.
     waiting: Option<(Arc<HookSettings>, Notice)>,
     is_running: bool,
     /// Notified when a newer notice waits, when the reported event is over, or when the process
@@ -75,21 +70,18 @@ pub(super) struct Job {
     woken: Arc<Notify>,
     /// The last announcement that was requested from this job, even if it was not sent.
     asked: Option<String>,
-    /// ID of the notification that all coordinating processes use.
+    /// ID of the notification, which is the same in all coordinating processes.
     pub(super) turn_id: Option<String>,
     pub(super) status: HookStatus,
 }
 
-/// A notice that a hook is trying to deliver.
 pub(super) struct Delivery {
     pub(super) key: JobKey,
     pub(super) hook: Arc<HookSettings>,
     pub(super) notice: Notice,
-    /// The `woken` of the job.
     pub(super) woken: Arc<Notify>,
 }
 
-/// The state of a hook, for the status.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct HookStatus {
     pub(crate) report: PublishHookReport,
@@ -99,30 +91,26 @@ pub(crate) struct HookStatus {
     pub(crate) counts: (u64, u64),
 }
 
-/// Outcome of a request, for the log.
 #[derive(Debug)]
 pub(crate) struct HookEvent<'a> {
     pub(crate) notice: &'a Notice,
     pub(crate) kind: HookEventKind,
     /// Status of the response, if the request was successful.
     pub(crate) status: Option<u16>,
-    /// Message for operators. The message never contains the path of the URL.
+    /// The message never contains the path of the URL, because the path may contain a secret.
     pub(crate) message: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HookEventKind {
     Delivered,
-    /// The request failed and will be sent again soon. This is also used if the request was
-    /// delivered but the delivery could not be recorded; the request is then sent again after a
-    /// restart.
+    /// The request failed and will be sent again soon. If it was delivered but the delivery could
+    /// not be recorded, it is sent again after a restart.
     Repeated,
     GivenUp,
 }
 
 impl PublishHooks {
-    /// Creates a sender without hooks. Delivered versions are recorded in `folder`, if there is
-    /// one.
     pub(crate) fn new(
         replica: String,
         folder: Option<PathBuf>,
@@ -146,41 +134,37 @@ impl PublishHooks {
         })
     }
 
-    /// Replaces the hooks of every site. The requests of removed hooks are not retried.
+    /// The requests of removed hooks are not retried.
     pub(crate) fn set(&self, settings: impl IntoIterator<Item = (String, SiteHooks)>) {
         *self.settings.lock() = settings.into_iter().filter(|(_, site)| !site.hooks.is_empty()).collect();
         self.jobs.lock().values().for_each(|job| job.woken.notify_one());
         [&self.lane, &self.urgent].iter().for_each(|lane| lane.tidy());
     }
 
-    /// Sets the listening addresses of this process's admin interface.
     pub(crate) fn keep_from(&self, admin: Vec<SocketAddr>) {
         *self.admin.lock() = admin;
     }
 
-    /// Returns the hosts that hooks announce for a site.
     pub(crate) fn hosts(&self, site: &str) -> Vec<String> {
         self.settings.lock().get(site).map(|site| site.hosts.clone()).unwrap_or_default()
     }
 
-    /// Starts one request for each hook of the site, because a version has gone live. Does not wait
-    /// for the requests.
+    /// Starts one request for each hook of the site, and does not wait for the requests.
     pub(crate) fn published(self: &Arc<Self>, notice: &Notice) {
         for hook in self.hooks(&notice.site) {
             self.send(hook, notice);
         }
     }
 
-    /// Starts one request for each hook of the site, for the version that is now served. Skips
-    /// hooks whose last announcement was the same version, even if it came from the previous
-    /// process. Reads the state directory.
+    /// Starts one request for each hook of the site, except hooks that announced the same version
+    /// last, even if this was before a restart. Blocks while it reads the state directory.
     pub(crate) fn serves(self: &Arc<Self>, notice: &Notice) {
         self.hooks(&notice.site).into_iter().for_each(|hook| self.send_once(hook, notice));
     }
 
-    /// Sends the current events that `[[notify]]` selects, except events that were already sent. An
-    /// event is sent again if it ends and then occurs again, or if the `mark` of its notice
-    /// changes. If an event ends before it was sent, it is dropped. Reads the state directory.
+    /// Sends the current events that `[[notify]]` selects and that were not already sent. An event
+    /// is sent again if it ends and then occurs again, or if the `mark` of its notice changes. If
+    /// an event ends before it was sent, it is dropped.
     pub(crate) fn notify(self: &Arc<Self>, notices: &[Notice]) {
         for hook in self.hooks("") {
             let wanted = notices.iter().filter(|notice| notice.event.is_some_and(|event| hook.on.contains(&event)));
@@ -314,7 +298,6 @@ impl PublishHooks {
         self.jobs.lock().get(key).and_then(|job| job.turn_id.clone())
     }
 
-    /// Records that a notice was sent.
     pub(super) fn record(&self, Delivery { key, hook, notice, .. }: &Delivery) -> io::Result<()> {
         self.record.as_ref().map_or(Ok(()), |record| record.write(key, &hook.announcement(notice)))
     }
@@ -326,8 +309,8 @@ impl PublishHooks {
         let is_gone = !self.settings.lock().get(&notice.site).is_some_and(|site| site.hooks.iter().any(is_own));
         if is_gone {
             self.update(key, |job| {
-                // The last announcement is forgotten, so that it is sent if the hook is configured
-                // again.
+                // The last announcement is forgotten: if the hook is configured again, it must be
+                // sent.
                 (job.waiting, job.asked) = (None, None);
                 job.status = Job::new(hook).status;
             });
@@ -338,8 +321,8 @@ impl PublishHooks {
 
     fn report(&self, hook: &HookSettings, notice: &Notice, kind: HookEventKind, status: Option<u16>, what: &str) {
         if notice.event.is_some() {
-            // Jobs of events are removed with their counts. The totals are therefore kept in an
-            // additional job.
+            // Jobs of events are removed with their counts, so the totals are kept in an additional
+            // job.
             let mut jobs = self.jobs.lock();
             let all = jobs.entry((String::new(), hook.fingerprint())).or_insert_with(|| Job::new(hook));
             all.status.counts.0 += u64::from(status.is_some());
@@ -350,7 +333,6 @@ impl PublishHooks {
     }
 }
 
-/// Delivers the waiting notices of a job, one after another.
 async fn run(shared: Arc<PublishHooks>, key: JobKey) {
     let dice = RandomState::new();
     loop {
@@ -482,23 +464,20 @@ impl HookStatus {
 
 tower_robots::internals::debug_as!(|it| PublishHooks { sites: it.settings.lock().len() });
 
-/// Maximum size of a record file, in bytes.
 const MAX_RECORD_BYTES: u64 = 200;
 
 /// A folder with one file for each hook of a robots.txt. The file contains the version that the
-/// hook announced last, so that a restart does not announce the same version again.
+/// hook announced last, so that a restart does not announce it again.
 #[derive(Clone, Debug)]
 struct DeliveryRecord(PathBuf);
 
 impl DeliveryRecord {
-    /// Returns the version that was announced last; `None` if no version was announced, or if the
-    /// file cannot be read.
     fn read(&self, key: &JobKey) -> Option<String> {
         let (bytes, _) = files::read_at_most(&self.path(key), MAX_RECORD_BYTES).ok()?;
         Some(String::from_utf8(bytes).ok()?.trim_end().to_owned())
     }
 
-    /// Writes a record. If the process ends meanwhile, the previous record remains.
+    /// If the process ends while it writes a record, the previous record remains.
     fn write(&self, key: &JobKey, version: &str) -> io::Result<()> {
         files::replace(&self.path(key), format!("{version}\n").as_bytes())
     }

@@ -19,7 +19,6 @@ use crate::word_enum::word_enum;
 /// Default timeout of one attempt.
 pub(crate) const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Settings of a hook: its requests, their destination, and the events that trigger them.
 #[derive(Debug, PartialEq)]
 pub(crate) struct HookSettings {
     pub(crate) target: HookTarget,
@@ -31,9 +30,8 @@ pub(crate) struct HookSettings {
     /// Events that a `[[notify]]` hook reports. Empty for a site's hook, which reports every
     /// version that goes live.
     pub(crate) on: Vec<NotifyEvent>,
-    /// File with the secret for signatures. The file is read for each attempt.
+    /// File with the secret for signatures, which is read for each attempt.
     pub(crate) secret: Option<PathBuf>,
-    /// The config file that defines the hook, with the destinations that its hooks may use.
     pub(crate) scope: Arc<HookScope>,
 }
 
@@ -56,24 +54,22 @@ word_enum! {
     }
 }
 
-/// Where the value of a header comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum HookHeader {
     Text(HeaderValue),
-    /// A file that contains the value. The file is read for each attempt.
+    /// File with the value, which is read for each attempt.
     File(PathBuf),
 }
 
-/// Absolute URL of a hook. The URL is displayed without its path, because the path may contain a
-/// secret.
+/// The URL is displayed without its path, because the path may contain a secret.
 #[derive(Clone, PartialEq, Eq, derive_more::Debug, derive_more::Display)]
 #[debug("{}", self.to_string())]
 #[display("{}://{}", _0.scheme_str().unwrap_or_default(), self.authority())]
 pub(crate) struct HookTarget(Uri);
 
 impl HookSettings {
-    /// Returns a fingerprint that identifies the hook within its site and stays the same across
-    /// restarts. Hooks with the same fingerprint send the same request.
+    /// Returns a fingerprint that identifies the hook within its site, even across restarts. Hooks
+    /// with the same fingerprint send the same request.
     pub(crate) fn fingerprint(&self) -> String {
         let mut text = format!("{} {}{}\n", self.method, self.target, self.target.path());
         for (name, value) in &self.headers {
@@ -83,8 +79,8 @@ impl HookSettings {
         VersionHash::of(text.as_bytes()).to_string()
     }
 
-    /// Returns an ID of the request that this hook sends for a notice. The ID consists of the
-    /// `mark` of the notice and, if the body contains hosts, a hash of the hosts.
+    /// Returns an ID of the request that this hook sends for a notice: the `mark` of the notice
+    /// and, if the body contains hosts, a hash of the hosts.
     pub(super) fn announcement(&self, notice: &Notice) -> String {
         match self.needs_host() {
             true => format!("{} {}", notice.mark, VersionHash::of(notice.hosts.join(" ").as_bytes()).short()),
@@ -92,8 +88,7 @@ impl HookSettings {
         }
     }
 
-    /// Returns the reason why the hook can never send a request, according to its URL alone; `None`
-    /// if the URL shows no such reason.
+    /// Returns the reason why the hook can never send a request to its URL.
     pub(crate) fn objection(&self) -> Option<String> {
         self.scope.objection(self.target.host(), self.target.port())
     }
@@ -104,8 +99,6 @@ impl HookSettings {
 }
 
 impl HookTarget {
-    /// Creates a target from an absolute URL. Returns a description of the problem if the URL is
-    /// not valid.
     pub(crate) fn new(uri: Uri) -> Result<Self, &'static str> {
         if !matches!(uri.scheme_str(), Some("http" | "https")) {
             return Err("the URL must begin with \"https://\" or \"http://\"");
@@ -136,7 +129,7 @@ impl HookTarget {
         !self.is_secure() && self.host() != "localhost" && !self.host().parse().is_ok_and(is_loopback)
     }
 
-    /// Returns the host to connect to. An IPv6 address has no brackets, as in certificates.
+    /// Returns the host to connect to, without the brackets of an IPv6 address, as in certificates.
     pub(super) fn host(&self) -> &str {
         self.0.host().unwrap_or_default().trim_start_matches('[').trim_end_matches(']')
     }
@@ -162,8 +155,8 @@ pub(crate) struct Notice {
     pub(crate) event: Option<NotifyEvent>,
     /// Name of the site whose hooks send the notice; empty for `[[notify]]`.
     pub(crate) site: String,
-    /// What the notice is about: a robots.txt (`SITE` or `SITE/HOST`), a config file, or a replica.
-    /// Empty for all sites.
+    /// What the notice is about: a robots.txt (`SITE` or `SITE/HOST`), a config file, or a replica;
+    /// empty for all sites.
     pub(crate) name: String,
     /// The hosts of the robots.txt, without host patterns.
     pub(crate) hosts: Vec<String>,
@@ -172,10 +165,9 @@ pub(crate) struct Notice {
     pub(crate) version: String,
     /// String that distinguishes the notice from the previous notice with the same subject.
     pub(crate) mark: String,
-    /// String that distinguishes notices from different times or replicas that otherwise have the
-    /// same ID. Empty if only one of these notices should be sent.
+    /// Additional part of the ID, if a notice must be sent although the same notice was sent
+    /// earlier or by another replica. Otherwise empty.
     pub(crate) occasion: String,
-    /// Whether the notice concerns the whole fleet.
     pub(crate) is_of_fleet: bool,
     /// Whether the notice must be sent even if there is no record of an earlier notice with the
     /// same subject.
@@ -183,9 +175,7 @@ pub(crate) struct Notice {
     /// The event in one sentence. `next` is the command that the operator should run next.
     pub(crate) message: String,
     pub(crate) next: String,
-    /// Name of the process that sends the notice.
     pub(crate) replica: String,
-    /// Time when the event was detected.
     pub(crate) time: String,
 }
 
@@ -208,7 +198,7 @@ impl Notice {
         hash.get(..16).unwrap_or(hash)
     }
 
-    /// Returns the name of the robots.txt that the notice is about, if it is about one.
+    /// Returns the name of the robots.txt that the notice is about, if any.
     pub(crate) fn robots(&self) -> Option<&str> {
         let is_of_another = matches!(self.event, Some(NotifyEvent::ConfigRejected | NotifyEvent::ReplicaMissing));
         Some(&*self.name).filter(|name| !name.is_empty() && !is_of_another)
@@ -242,7 +232,6 @@ impl Notice {
         }
     }
 
-    /// Describes the notice briefly, for people.
     pub(super) fn label(&self) -> String {
         match self.event {
             None => format!("version {}", self.short()),
@@ -256,7 +245,6 @@ impl Notice {
 pub(crate) const NOTICE: &str = "{\"type\":\"{{event}}\",\"timestamp\":\"{{time}}\",\"data\":{\"site\":\"{{site}}\",\
     \"version\":\"{{version}}\",\"replica\":\"{{replica}}\",\"message\":\"{{message}}\",\"next\":\"{{next}}\"}}";
 
-/// Maximum size of a body template, in bytes.
 const MAX_TEMPLATE_BYTES: usize = 64 * 1024;
 
 word_enum! {
@@ -282,13 +270,12 @@ const SLACK: [&str; 3] = ["text", "blocks", "attachments"];
 pub(crate) struct BodyTemplate {
     pub(super) text: String,
     format: BodyFormat,
-    /// Whether the body contains a placeholder for the host or a URL.
     needs_host: bool,
 }
 
-/// The names of the placeholders. `urls` is a JSON array, or in text one URL per line. `replica` is
-/// the replica's name in the fleet, or the name of the machine. `next` is the command that the
-/// operator should run next.
+/// The value of `urls` is a JSON array, or one URL per line if the body has the format `text`. The
+/// value of `replica` is the replica's name in the fleet, or the name of the machine. The value of
+/// `next` is the command that the operator should run next.
 const PLACEHOLDERS: [&str; 11] =
     ["site", "host", "version", "url", "urls", "event", "id", "time", "replica", "message", "next"];
 
@@ -344,7 +331,6 @@ impl BodyTemplate {
         filled(&self.text, |name| self.value(name, notice)).unwrap_or_default()
     }
 
-    /// Returns the value of a placeholder; `None` if the placeholder is unknown.
     fn value(&self, name: &str, notice: &Notice) -> Option<String> {
         let host = notice.hosts.first().map_or("", String::as_str);
         let urls = notice.hosts.iter().map(|host| url(host));

@@ -1,4 +1,4 @@
-//! Decides which of several processes sends a notification that concerns all processes: the first
+//! Decides which of several processes sends a notification that concerns all of them: the first
 //! process that asks. If that process ends or its attempts fail, another process sends the
 //! notification.
 
@@ -7,7 +7,6 @@ use tower_robots::live::VersionHash;
 
 use super::settings::Notice;
 
-/// Coordinates the processes: decides which one sends a notification.
 pub(crate) trait Turns: Send + Sync {
     /// Sends a report about the notification `id` to the coordinator. Does not block; the
     /// coordinator's decision arrives on the returned channel. A process that receives no decision
@@ -15,7 +14,6 @@ pub(crate) trait Turns: Send + Sync {
     fn ask(&self, id: String, of: TurnOf) -> oneshot::Receiver<Turn>;
 }
 
-/// What a process reports to the coordinator about a notification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TurnOf {
     /// The process wants to send the notification.

@@ -226,7 +226,7 @@ fn settings_and_expectations_have_a_size() {
     let folder = folder(&[("robots.txt", "User-agent: *\nDisallow: /x\n")]);
     let comment = "#".repeat((64 << 10) + 1);
     folder.write("robots-check.toml", &comment);
-    let wanted = "robots-check.toml: the input is larger than 64 KiB, the limit for such a file";
+    let wanted = "robots-check.toml: the input is larger than 64 KiB, the limit for this kind of file";
     assert_has(folder.run(["check", "robots.txt"]).failed(2), &[wanted]);
     folder.write("robots-check.toml", &comment[1..]);
     folder.run(["check", "robots.txt"]).succeeded();

@@ -80,7 +80,7 @@ fn an_impostor_is_refused_once_the_crawler_itself_has_been_seen() {
     // The impostor is refused although the file allows the request. The response names no rule.
     let refused = from(&running, IMPOSTOR, "/page.html", BOT);
     assert_eq!(refused.status, 403);
-    assert_has(&refused.body, &["The request is not from ExampleBot, which it claims to be."]);
+    assert_has(&refused.body, &["The request is not from ExampleBot, although it claims to be."]);
     let line = running.wait_for_event("refused", |line| line["reason"] == "impostor");
     let part = json!({
         "agent": "ExampleBot", "identity": "refuted", "identity_method": "rdns", "identity_reason": "other-name",

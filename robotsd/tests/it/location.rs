@@ -147,10 +147,22 @@ fn without_a_runtime_folder_the_state_directory_says_where_the_admin_interface_i
     assert_has(run(&mut of_user(&["status"])).failed(2), &["no running robotsd uses this config"]);
     // Without a state directory, only a person can know the address.
     folder.write("robotsd.toml", config.replace("state_dir = \"state\"\n", ""));
-    let running = Running::spawn(&mut of_user(&["serve"]));
+    let mut running = Running::spawn(&mut of_user(&["serve"]));
     let warning = running.wait_for_event("admin-listening", |line| line["level"] == "warn");
     let named = format!("commands find this process only with --admin {} or ROBOTSD_ADMIN", running.admin());
     assert_has(message(&warning), &["the runtime folder is writable by other users", &named]);
+    running.kill();
+    // A socket that the config sets is found without a place file.
+    folder.write(
+        "robotsd.toml",
+        format!("{}[admin]\nsocket = \"admin.sock\"\n", CONFIG.replace("state_dir = \"state\"\n", "")),
+    );
+    let mut running = Running::spawn(&mut of_user(&["serve"]));
+    let warning = running.wait_for_event("admin-listening", |line| line["level"] == "warn");
+    assert_has(message(&warning), &["commands find this process only with --config, --admin "]);
+    run(&mut of_user(&["enforce", "off"])).succeeded();
+    running.kill();
+    assert_has(run(&mut of_user(&["status"])).failed(2), &["no running robotsd uses this config"]);
 }
 
 #[test]

@@ -113,8 +113,22 @@ fn the_config_is_checked_and_commands_show_the_fields() {
     let changed = folder.run(["diff", "robots.txt", "new.txt"]).said();
     assert_has(
         changed,
-        &["use of /: train-ai=n; was train-ai=y", "licences that are named now: https://a.test/new.xml"],
+        &["Content-Usage of /: train-ai=n; was train-ai=y", "licences that are named now: https://a.test/new.xml"],
     );
+    // No server sends content signals from a robots.txt, but commands show them.
+    let signals = |ai_train: &str| {
+        format!("User-agent: *\nContent-Signal: search=yes, ai-train={ai_train}\nAllow: /\n\nUser-agent: a\nAllow: /\n")
+    };
+    let file = |name: &str, ai_train: &str| folder.write(name, signals(ai_train));
+    (file("no.txt", "no"), file("yes.txt", "yes"));
+    let checked = folder.run(["check", "no.txt"]).said();
+    assert_has(checked, &["no.txt: content signals: search=yes, ai-train=no"]);
+    let changed = folder.run(["diff", "no.txt", "yes.txt"]).said();
+    let change = "any crawler that neither file names: Content-Signal of /: search=yes, ai-train=yes; was search=yes, \
+                  ai-train=no";
+    assert_has(changed, &[change, "no rule changed; usage preferences changed for "]);
+    let row = "| Content-Signal of `/`: `search=yes, ai-train=yes` | | `search=yes, ai-train=no` |";
+    assert_has(folder.run(["diff", "--format", "markdown", "no.txt", "yes.txt"]).said(), &[row]);
     for (old, new, problem) in [
         ("X-Robots-Tag", "Set-Cookie", "is not the name of a field that can be added"),
         ("X-Robots-Tag", "Content_Length", "is not the name of a field that can be added"),

@@ -75,23 +75,21 @@ pub struct Gate {
     first: Option<(Vec<VersionHashPrefix>, String)>,
 }
 
-/// The suggestion for a name that cannot be the name of one crawler.
 const A_NAME: &str = "the name of one crawler, such as \"Googlebot\"";
 
 /// Reports whether a name is empty, or selects several crawlers as in a config of robotsd:
-/// `category:search`. A `User-Agent` may also contain a colon, but not before a space.
+/// `category:search`. A `User-Agent` may contain a colon, too, but only after its first space.
 fn is_selection(name: &str) -> bool {
     name.split_whitespace().next().is_none_or(|first| first.contains(':'))
 }
 
-/// Returns the same gate as [`Gate::new`].
 impl Default for Gate {
     fn default() -> Self {
         Self::new()
     }
 }
 
-/// A version that is used instead of the last accepted version.
+/// The version that new versions are compared with, instead of the last accepted version.
 #[derive(Clone, Debug)]
 struct Baseline {
     hash: VersionHash,
@@ -143,7 +141,6 @@ impl Gate {
         self.examine_version(VersionHash::of(robots.bytes()), robots, report, accepted, places, registry)
     }
 
-    /// Examines a version like [`Gate::examine`], for callers that already know its hash.
     pub(super) fn examine_version(
         &self,
         hash: VersionHash,
@@ -169,9 +166,8 @@ impl Gate {
         if self.compares_effects {
             let mut drastic_changes = DrasticChange::between(accepted, robots, registry);
             if let (Some(accepted), Some(places)) = (accepted, places) {
-                // The site's own part is compared separately. Otherwise, if the own part loses all
-                // its rules, the comparison would not notice this, because the appended parts still
-                // have rules.
+                // The site's own part is compared separately. Otherwise, the loss of all its rules
+                // would go unnoticed, because the appended parts still have rules.
                 let own = places.own_part(robots);
                 let before = RobotsTxt::parse(Fragment::without_parts(accepted.bytes(), own.bytes()));
                 let losses = DrasticChange::losses(&before, &own);
@@ -208,7 +204,6 @@ impl Gate {
         objections
     }
 
-    /// Returns the crawler names in the gate's conditions, with the kind of each condition.
     fn names(&self) -> impl Iterator<Item = (ObjectionKind, &str)> {
         let must_allow = self.must_allow.iter().flat_map(|must| &must.agents);
         let expected = self.expectations.iter().flat_map(Expectations::agents);
@@ -227,7 +222,6 @@ impl Gate {
         has_reason && self.baseline.is_none()
     }
 
-    /// Returns the baseline, which takes the place of the version that was accepted last.
     pub(super) fn compared_with(&self) -> Option<&RobotsTxt> {
         self.baseline.as_ref().map(|baseline| &baseline.robots)
     }
@@ -278,14 +272,14 @@ impl Gate {
     }
 
     /// Refuses a version that disallows too many pages of a list for a search engine with its own
-    /// index ([`Crawler::is_index_engine`](crate::agent::Crawler::is_index_engine)). The front page
-    /// alone is too much. Otherwise, too many means at least two pages that are more than 100 or
-    /// more than 1 % of the list. Pages that the previous version already disallowed are not
-    /// counted. Default: no pages. A second call adds pages.
+    /// index ([`Crawler::is_index_engine`](crate::agent::Crawler::is_index_engine)). Pages that the
+    /// previous version already disallowed are not counted. The limit is 100 pages, or 1 % of the
+    /// pages in the list that were allowed before, whichever is less. The front page must never
+    /// become disallowed. Default: no pages. A second call adds pages.
     ///
     /// The gate never refuses a version because of a single page other than the front page. A rule
     /// that matches only one page was probably written for this page, while an accidental rule
-    /// usually matches a folder or every query.
+    /// usually matches a folder or every URL with a query.
     pub fn pages(mut self, pages: &WatchedPages) -> Self {
         self.pages.push(pages.clone());
         self
@@ -305,11 +299,11 @@ impl Gate {
         self
     }
 
-    /// Compares versions with this one instead of the version that was accepted last, for example
-    /// with the version in version control. A version with exactly these bytes passes. When the
-    /// site is opened without an earlier accepted version, the baseline goes live if the gate
-    /// refuses the source's version, or if the source has no usable version. Default: no baseline.
-    /// A second call replaces the first.
+    /// Compares new versions with `robots`, for example the file in version control, instead of the
+    /// version that was accepted last. A version with exactly these bytes passes. When the site is
+    /// opened without an earlier accepted version, the baseline goes live if the gate refuses the
+    /// source's version, or if the source has no usable version. Default: no baseline. A second
+    /// call replaces the first.
     pub fn baseline(self, robots: RobotsTxt) -> Self {
         Self { baseline: Some(Baseline { hash: VersionHash::of(robots.bytes()), robots }), ..self }
     }

@@ -16,8 +16,7 @@ use crate::check::{Breach, DrasticChange, Finding, Page, PageLoss, Report, Sever
 use crate::live::versions::{Version, VersionHash};
 use crate::rules::{Access, RobotsTxt};
 
-/// Maximum number of objections of the same kind that are listed. Further objections of this kind
-/// are only counted.
+/// Maximum number of objections of the same kind that are listed.
 const SHOWN: usize = 3;
 
 /// One reason why a version does not go live without an operator. `Display` prints it as a clause,
@@ -30,8 +29,8 @@ pub struct Objection {
     pub kind: ObjectionKind,
     /// The objection as a clause, for use in messages.
     pub text: String,
-    /// All check findings that caused this objection. The list is empty if the objection has
-    /// another kind than `Finding`, or if an earlier process saved it.
+    /// All check findings that caused this objection. Empty if the kind is not `Finding`, or if the
+    /// objection was loaded from a state directory.
     #[cfg_attr(feature = "serde", serde(skip))]
     pub findings: Vec<Finding>,
 }
@@ -160,20 +159,15 @@ const MIN_LOST_PAGES: usize = 2;
 /// Maximum number of pages that one objection lists.
 const LISTED: usize = 10;
 
-/// Returns the objections to a version that newly disallows too many pages of a list. The
-/// objections contain the number of these pages and, for some of the pages, the rule that disallows
-/// the page.
+/// Returns the objections to a version that newly disallows too many pages of a list.
 ///
-/// There is an objection if the version newly disallows the front page. There is also an objection
-/// if it newly disallows at least two pages, and these are more than a hundred or more than 1 % of
-/// the pages in the list that were allowed before. Each list is examined separately. Otherwise, the
-/// few pages that an operator lists would be a negligible share of the thousands of pages in a
-/// sitemap.
+/// Each list is examined separately. Otherwise, the few pages that an operator lists would be a
+/// negligible share of the thousands of pages in a sitemap.
 ///
-/// A single page other than the front page causes no objection, even in a list of less than a
-/// hundred pages. A rule that matches exactly one page was probably written on purpose. An
-/// accidental rule is usually a prefix or a wildcard and matches several pages. Only the front page
-/// is never excluded on purpose.
+/// A single page other than the front page causes no objection, even if it is more than 1 % of the
+/// list. A rule that matches exactly one page was probably written on purpose. An accidental rule
+/// is usually a prefix or a wildcard and matches several pages. The front page is an exception,
+/// because nobody disallows it on purpose.
 pub(super) fn objections(
     list: &PageList,
     accepted: &RobotsTxt,
@@ -199,7 +193,6 @@ fn is_too_much(loss: &PageLoss) -> bool {
     is_many && lost >= MIN_LOST_PAGES || loss.lost.iter().any(|lost| lost.page.is_front())
 }
 
-/// Formats a share in percent, rounded to a whole number.
 fn percent(part: usize, of: usize) -> String {
     let of = of.max(1);
     match part.saturating_mul(100).saturating_add(of / 2) / of {
@@ -231,8 +224,6 @@ fn percent(part: usize, of: usize) -> String {
 #[derive(Clone, Default)]
 pub struct WatchedPages(Arc<Mutex<Vec<PageList>>>);
 
-/// A list of important pages. Each list is examined separately. Otherwise, disallowed pages of a
-/// short list would be a negligible share of all pages.
 #[derive(Clone)]
 pub(super) struct PageList {
     /// The name of the list as messages print it after "pages", for example "of the sitemaps".
@@ -278,8 +269,8 @@ impl fmt::Debug for WatchedPages {
     }
 }
 
-/// A version that does not go live until an operator accepts it, and the reasons. Either the gate
-/// refused the version, or it was rolled back. Cloning is cheap.
+/// A version that does not go live until an operator accepts it, because the gate refused it or
+/// because it was rolled back. Cloning is cheap.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Pending {

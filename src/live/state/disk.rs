@@ -1,5 +1,5 @@
-//! Access to the files of a state directory. A file is always replaced as a whole, so it is either
-//! complete or missing.
+//! Access to the files of a state directory. A file is replaced as a whole, unless lines are
+//! appended to it or it is overwritten in place.
 
 use std::fs::{self, DirEntry, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -16,19 +16,16 @@ use crate::live::{Clock, Durability, Rejection, RejectionKind};
 
 const PROBE: &str = ".probe";
 
-/// The name of a kill switch's file.
 pub(super) const SWITCH: &str = "enforcement";
 
-/// The names of files in a state directory. Files whose name contains a hash are not in this list.
+/// The files in a state directory, except the files of versions, which are named after their hash.
 const OURS: [&str; 5] = ["state.json", "history.jsonl", "live", SWITCH, PROBE];
 
-/// The file system of the state directory. All access to the files goes through this type. Cloning
-/// is cheap.
+/// All access to the files of a state directory goes through this type.
 #[derive(Clone, Default)]
 pub(in crate::live) struct Disk {
-    /// Whether this is a read-only view. If so, every write is skipped and reported as successful.
+    /// If this is set, every write is skipped and reported as successful.
     pub(in crate::live) is_read_only: bool,
-    /// The clock for the times that are written to files.
     pub(in crate::live) clock: Clock,
     /// How long to wait for the lock of a folder that another handle has locked.
     pub(in crate::live) lock_patience: Duration,
@@ -38,7 +35,6 @@ pub(in crate::live) struct Disk {
     pub(in crate::live) before: Option<BeforeEach>,
 }
 
-/// The kind of a file operation. On a full disk, some kinds fail and others do not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::live) enum Access {
     Look,
@@ -49,18 +45,16 @@ pub(in crate::live) enum Access {
     Remove,
 }
 
-/// A callback that is called before each operation, with the path of the file.
 #[cfg(test)]
 pub(in crate::live) type BeforeEach = Arc<dyn Fn(Access, &Path) -> io::Result<()> + Send + Sync>;
 
 impl Disk {
-    /// Creates a read-only view of the file system.
     pub(super) fn read_only() -> Self {
         Self { is_read_only: true, ..Self::default() }
     }
 
-    /// Must be called before every file operation. In tests, calls the callback, which can block
-    /// the operation or let it fail.
+    /// Must be called before every file operation, so that tests can block the operation or let it
+    /// fail.
     pub(super) fn reach(&self, access: Access, path: &Path) -> io::Result<()> {
         #[cfg(test)]
         if let Some(before) = &self.before {
@@ -70,7 +64,7 @@ impl Disk {
         Ok(())
     }
 
-    /// Returns the names of the files and folders in a folder; empty if the folder cannot be read.
+    /// The list is empty if the folder cannot be read.
     pub(super) fn names(&self, folder: &Path) -> Vec<String> {
         self.entries(folder).filter_map(|entry| entry.file_name().into_string().ok()).collect()
     }
@@ -80,7 +74,6 @@ impl Disk {
         entries.into_iter().flatten().flatten()
     }
 
-    /// Replaces the whole content of a file.
     pub(super) fn write(&self, path: &Path, bytes: &[u8], durability: Durability) -> Result<(), StateError> {
         if self.is_read_only {
             return Ok(());
@@ -118,8 +111,7 @@ impl Disk {
         Ok(())
     }
 
-    /// Removes temporary files of killed processes. `began` is when this process opened the
-    /// directory; older temporary files are from other processes.
+    /// Removes temporary files of killed processes.
     pub(super) fn clean(&self, folder: &Path, began: SystemTime) {
         if self.is_read_only {
             return;
@@ -141,7 +133,8 @@ impl Disk {
         let origin: Arc<str> = path.to_string_lossy().into();
         let rejected = |kind| Err(Rejection::new(kind, &origin).to_string());
         let failed = |error| Rejection::io(error, &origin).to_string();
-        // A path below a regular file does not exist, but the system returns another kind of error.
+        // For a path below a regular file, the system returns `NotADirectory` instead of
+        // `NotFound`.
         let is_absent =
             |error: io::Error| matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory);
         if fs::symlink_metadata(path).is_err_and(is_absent) {
@@ -163,14 +156,13 @@ impl Disk {
     }
 
     /// Tests whether the folder can be written to, so that a problem is reported before there is
-    /// something to write. Returns the problem, if any.
+    /// something to write.
     pub(super) fn probe(&self, folder: &Path) -> Option<String> {
         if self.is_read_only {
             return None;
         }
         let aside = aside(&folder.join(PROBE));
         let written = self.write_probe(&aside);
-        // Errors are ignored, because the file may not exist.
         let _ = fs::remove_file(&aside);
         let cause = written.err()?;
         let folder = folder.display();
@@ -181,7 +173,7 @@ impl Disk {
     }
 
     /// Writes a test file. It is about as long as a site's state, because an empty file can be
-    /// created even on a full disk. A removed folder is not created again, so that the removal is
+    /// created even on a full disk. Fails if the folder does not exist, so that a removed folder is
     /// reported.
     fn write_probe(&self, path: &Path) -> io::Result<()> {
         self.reach(Access::Write, path)?;
@@ -190,9 +182,9 @@ impl Disk {
         file.sync_all()
     }
 
-    /// Opens the lock file for reading. Creates the file and its folder if they do not exist. The
-    /// file is not opened for writing, because this would fail on a read-only file system, and
-    /// because an open file would prevent an operator from remounting the file system read-only.
+    /// Opens the lock file for reading. The file is not opened for writing, because this would fail
+    /// on a read-only file system, and because an open file would prevent an operator from
+    /// remounting the file system read-only.
     pub(super) fn open_lock(&self, path: &Path) -> io::Result<File> {
         self.reach(Access::Look, path)?;
         let open = || at_once(OpenOptions::new()).read(true).open(path);
@@ -207,26 +199,22 @@ impl Disk {
         }
     }
 
-    /// Opens the lock file for writing.
     pub(super) fn open_lock_for_writing(&self, path: &Path) -> io::Result<File> {
         self.reach(Access::Write, path)?;
         at_once(for_owner()).write(true).create(true).truncate(false).open(path)
     }
 
-    /// Removes a file that is no longer needed. Errors are ignored, because a file that cannot be
-    /// removed only wastes space.
+    /// Errors are ignored, because a file that cannot be removed only wastes space.
     pub(super) fn remove(&self, path: &Path) {
         if !self.is_read_only {
             let _ = self.reach(Access::Remove, path).and_then(|()| fs::remove_file(path));
         }
     }
 
-    /// Returns the length of a file in bytes, if it exists.
     pub(super) fn length(&self, path: &Path) -> Option<u64> {
         self.reach(Access::Look, path).and_then(|()| fs::symlink_metadata(path)).ok().map(|metadata| metadata.len())
     }
 
-    /// Returns when a file was last changed; `None` if the time is unknown.
     pub(super) fn modified(&self, path: &Path) -> Option<SystemTime> {
         self.reach(Access::Look, path).and_then(|()| fs::metadata(path)?.modified()).ok()
     }
@@ -244,8 +232,7 @@ pub fn is_cut(file: &mut File) -> io::Result<bool> {
     Ok(last != *b"\n")
 }
 
-/// Parses the name of a temporary file, `.NAME.PROCESS.ThreadId(THREAD).tmp`. Returns the ID of the
-/// process that wrote it, or `None` if NAME is not the name of a file in a state directory.
+/// Parses the name of a temporary file, `.NAME.PROCESS.ThreadId(THREAD).tmp`.
 fn writer_of(name: &str) -> Option<u32> {
     let (rest, thread) = name.strip_prefix('.')?.strip_suffix(").tmp")?.rsplit_once(".ThreadId(")?;
     let (name, process) = rest.rsplit_once('.')?;
@@ -261,9 +248,8 @@ fn is_ours(name: &str) -> bool {
     OURS.contains(&name) || name.strip_suffix(".txt").is_some_and(is_hash)
 }
 
-/// Reports whether the process that wrote a temporary file has ended. Process IDs are reused, for
-/// example at every start of a container. So if the ID is the ID of this process, the time of the
-/// file is compared with the start of this process.
+/// Reports whether the process that wrote a temporary file has ended. The process ID alone is not
+/// enough, because IDs are reused, for example at every start of a container.
 fn is_left(process: u32, modified: SystemTime, began: SystemTime) -> bool {
     if process == std::process::id() {
         // File times may be a few milliseconds behind the clock.
@@ -276,7 +262,7 @@ fn is_left(process: u32, modified: SystemTime, began: SystemTime) -> bool {
     began.duration_since(modified).is_ok_and(|age| age >= Duration::from_secs(60))
 }
 
-/// Opens a file for reading without blocking. Normally, opening a FIFO would wait for a writer.
+/// Opens a file for reading. Unlike `File::open`, does not wait for a writer if the file is a FIFO.
 pub(crate) fn open(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true);
@@ -285,8 +271,7 @@ pub(crate) fn open(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
-/// Returns the temporary path of a file, which contains the IDs of the process and the thread. The
-/// path is unique, because a thread writes only one file at a time.
+/// The path is unique, because a thread writes only one file at a time.
 fn aside(path: &Path) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     path.with_file_name(format!(".{name}.{}.{:?}.tmp", std::process::id(), std::thread::current().id()))
@@ -334,7 +319,7 @@ mod tests {
     fn what_is_left_by_processes_that_were_killed_is_removed_and_nothing_else() {
         let folder = tempfile::tempdir().expect("a folder");
         let hash = "4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d17e2393";
-        // No process has this ID, because the system assigns no IDs above 2^22.
+        // The system assigns no process IDs above 2^22.
         let gone = 1 << 30;
         let left = [
             format!(".state.json.{gone}.ThreadId(7).tmp"),
@@ -354,7 +339,7 @@ mod tests {
             ".state.json.tmp".to_owned(),
             "state.json".to_owned(),
             format!("{hash}.txt"),
-            // The parent process of the test is alive.
+            // Process 1 is always running.
             ".state.json.1.ThreadId(7).tmp".to_owned(),
         ];
         for name in left.iter().chain(&others) {

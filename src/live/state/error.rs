@@ -19,7 +19,6 @@ pub struct StateError {
     holder: Option<LockHolder>,
 }
 
-/// The process that has locked a state directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LockHolder {
     ThisProcess,
@@ -32,12 +31,10 @@ impl StateError {
         Self { path: path.to_owned(), cause, holder: None }
     }
 
-    /// Creates the error for a directory that is already open in another handle.
     pub(super) fn in_use(path: &Path, holder: LockHolder) -> Self {
         Self { holder: Some(holder), ..Self::new(path, io::ErrorKind::ResourceBusy.into()) }
     }
 
-    /// Creates the error for a directory that was handed over to another process.
     pub(super) fn handed_over(path: &Path) -> Self {
         Self::new(path, io::Error::other("another process has taken over the state directory of this process"))
     }
@@ -82,16 +79,16 @@ impl Error for StateError {
     }
 }
 
-/// An event when a problem with a [`StateDir`](crate::live::StateDir), or with the evidence of a
-/// `Verifier`, begins or ends. `Display` prints the event in one line.
+/// The beginning or the end of a problem with a [`StateDir`](crate::live::StateDir), or with the
+/// lists, keys and DNS names that a `Verifier` uses. `Display` prints the event in one line.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct ProblemEvent<'a> {
-    /// The site that has the problem. `None` for a problem with the directory itself or with
-    /// evidence.
+    /// The site that has the problem. `None` for a problem of the directory itself or of a
+    /// `Verifier`.
     pub site: Option<&'a str>,
     /// The problem, in the same words as in [`Status`](crate::live::Status) or `VerifierStatus`. If
-    /// the problem is over, a message that it is over.
+    /// `is_over` is set, a message that the problem has ended.
     pub text: &'a str,
     /// Whether the problem is over.
     pub is_over: bool,
@@ -103,8 +100,8 @@ pub(crate) type ProblemListener = Box<dyn Fn(&ProblemEvent<'_>) + Send + Sync>;
 pub(super) struct StateListeners(Mutex<Vec<ProblemListener>>);
 
 impl ProblemEvent<'_> {
-    /// Notifies listeners of the event. If a listener panics, the panic hook reports the panic, and
-    /// the other listeners are still notified.
+    /// If a listener panics, the panic hook reports the panic, and the other listeners are still
+    /// notified.
     pub(crate) fn notify(&self, listeners: &[ProblemListener]) {
         for listener in listeners {
             let _ = catch_unwind(AssertUnwindSafe(|| listener(self)));
@@ -151,9 +148,9 @@ pub struct Problem {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum ProblemKind {
-    /// The live or the pending version cannot be saved, so a restart would forget it. This is also
-    /// the kind if only the record of the live version cannot be written. A restart needs that
-    /// record if a later version cannot be saved. The write is retried.
+    /// The live or the pending version cannot be saved, so a restart would forget it; or only the
+    /// record of the live version cannot be written. A restart needs this record if a later version
+    /// cannot be saved. The write is retried.
     Save,
     /// The position of the kill switch cannot be saved, so a restart would forget it. The write is
     /// retried.
@@ -176,7 +173,6 @@ pub enum ProblemKind {
 }
 
 impl ProblemKind {
-    /// Returns the message that listeners get when the problem has ended.
     const fn over(self) -> &'static str {
         match self {
             Self::Save => "the live version is now saved in the state directory",
@@ -186,12 +182,11 @@ impl ProblemKind {
             Self::UnreadSwitch => "the file of the kill switch is valid again",
             Self::Damaged => "",
             Self::Unwritable => "the state directory can be written again",
-            Self::Unlocked => "the state directory is locked",
+            Self::Unlocked => "the state directory can be locked again",
         }
     }
 }
 
-/// The problems of a state directory or of one site in it, and the listeners to notify of them.
 /// There is at most one problem of each kind.
 pub(super) struct Problems {
     site: Option<String>,
@@ -222,14 +217,12 @@ impl Problems {
         ![Save, Switch, History, Unwritable].iter().any(|kind| current.contains_key(kind))
     }
 
-    /// Returns all problems, the most urgent first.
     pub(super) fn all(&self) -> Vec<Problem> {
         let problem = |(kind, text): (&ProblemKind, &String)| Problem { kind: *kind, text: text.clone() };
         self.current.lock().iter().map(problem).collect()
     }
 
-    /// Stores the current problem of this kind. If `problem` is `None`, removes it. Notifies the
-    /// listeners if the problem has changed.
+    /// Notifies the listeners if the problem has changed.
     pub(super) fn set(&self, kind: ProblemKind, problem: Option<String>) {
         self.set_shown(kind, problem, str::to_owned);
     }
@@ -254,7 +247,6 @@ impl Problems {
     }
 }
 
-/// Formats the message for a kill switch that cannot be saved.
 pub(super) fn switch_problem(error: &StateError) -> String {
     let StateError { path, cause, .. } = error;
     format!(

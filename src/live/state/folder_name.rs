@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use crate::live::VersionHash;
 
-/// Maximum length of a folder name that is not cut, in bytes. A longer name is cut to this length,
-/// and `%` and 16 hex digits of its hash are appended.
+/// Maximum length of a folder name, in bytes. A longer name is cut to this length, and `%` and 16 hex
+/// digits of its hash are appended.
 const CUT: usize = 60;
 
 /// Returns the folder name of a site. Lower-case letters, digits, `-`, `_` and inner dots are
@@ -27,8 +27,7 @@ pub fn folder_name(site: &str) -> String {
     }
 }
 
-/// Returns the site with this folder name; `None` if the name was cut, or does not belong to a
-/// site.
+/// `None` if the name was cut, or does not belong to a site.
 pub(super) fn site_of_folder(name: &str) -> Option<String> {
     // Cut names are recognised first, because the first digits of the hash could also be decoded as
     // an escaped byte.

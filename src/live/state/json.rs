@@ -9,14 +9,12 @@ use crate::live::{
 };
 use serde_json::{Value, json};
 
-/// Version of the format. Increase it when the format changes so much that older releases would
-/// misread it.
+/// Increase this number when the format changes so much that older releases would misread it.
 const FORMAT: u64 = 1;
 
-/// The contents of `state.json`.
 pub(super) struct ListedState {
-    /// A number that increases with each write. It is compared with the number in the record of the
-    /// live version, to find out which of the two is newer.
+    /// A number that increases with each write. It is compared with the stamp in the record of the
+    /// live version, to find out which of the two files is newer.
     pub(super) stamp: u64,
     pub(super) versions: Vec<Listed<AcceptedState>>,
     pub(super) pending: Option<Listed<Vec<Objection>>>,
@@ -55,9 +53,8 @@ pub(super) fn write(stamp: u64, versions: &AcceptedVersions, pending: Option<&Pe
     format!("{document:#}\n").into_bytes()
 }
 
-/// Parses `state.json`; `None` if the bytes are not in the format of [`write()`]. `modified` is
-/// when the file was written. If a version's `modified` is after `now`, it is changed to `now`. The
-/// publisher later corrects a `since` after `now`.
+/// `modified` is when `state.json` was written. The modification time of a version is changed to
+/// `now` if it is in the future. The callers must correct `since` in the same way.
 pub(super) fn read(bytes: &[u8], modified: Option<SystemTime>, now: SystemTime) -> Option<ListedState> {
     let document: Value = serde_json::from_slice(bytes).ok()?;
     if document["format"].as_u64()? != FORMAT {
@@ -75,9 +72,9 @@ pub(super) fn read(bytes: &[u8], modified: Option<SystemTime>, now: SystemTime) 
         }
     };
     let versions: Vec<Listed<AcceptedState>> = versions.collect::<Option<_>>()?;
-    // Older releases write no stamp. After a downgrade and another upgrade, such a file may be
-    // newer than the record. The dates of the versions do not show this, because a rollback changes
-    // no date. So the modification time of the file is used as the stamp.
+    // Older releases write no stamp. If an operator has downgraded and upgraded again, a
+    // `state.json` without a stamp may be newer than the record. So the modification time of the
+    // file is used as the stamp.
     let newest = || versions.iter().map(|version| millis(version.since)).max().unwrap_or_default();
     let written = || modified.map_or_else(newest, |modified| millis(modified.min(SystemTime::now())));
     let stamp = document["stamp"].as_u64().unwrap_or_else(|| written().try_into().unwrap_or_default());
@@ -94,7 +91,6 @@ fn listed<T>(value: &Value, now: SystemTime, state: T) -> Option<Listed<T>> {
     })
 }
 
-/// Formats a history entry as one line.
 pub(super) fn write_entry(entry: &HistoryEntry) -> Vec<u8> {
     let value = json!({
         "when": millis(entry.when),
@@ -111,8 +107,6 @@ pub(super) fn write_entry(entry: &HistoryEntry) -> Vec<u8> {
     format!("{value}\n").into_bytes()
 }
 
-/// Parses a line that [`write_entry`] wrote. Returns `None` if the line has another format or is
-/// truncated.
 pub(super) fn read_entry(line: &[u8]) -> Option<HistoryEntry> {
     let value: Value = serde_json::from_slice(line).ok()?;
     let text = |key: &str| value[key].as_str().map(str::to_owned);

@@ -1,5 +1,5 @@
-//! The lock of a state directory. The lock ensures that only one handle at a time writes to a
-//! folder, across all processes.
+//! The lock of a state directory. It ensures that only one handle (a `StateDir` and its clones)
+//! writes to the folder, across all processes.
 //!
 //! The lock belongs to an open file (`flock`), not to a process. So a second handle in the same
 //! process is refused, too, and a child process that inherits the file descriptor shares the lock.
@@ -20,22 +20,18 @@ use super::disk::Disk;
 use super::error::{LockHolder, StateError};
 use super::writer::StateWriter;
 
-/// The name of the lock file.
 const LOCK: &str = "lock";
 
 /// Interval between attempts to lock a folder that another handle has locked.
 const TRY_AGAIN: Duration = Duration::from_millis(10);
 
-/// The lock of a folder. Files in the folder may only be written while a guard from
-/// [`FolderLock::writing`] is held.
+/// Files in the folder may only be written while a guard from [`FolderLock::writing`] is held.
 pub(super) struct FolderLock {
     path: PathBuf,
     held: RwLock<LockState>,
 }
 
-/// Whether this process may write to the folder.
 pub(super) enum LockState {
-    /// The folder is locked. The lock belongs to this open file.
     Locked(#[expect(dead_code, reason = "kept open for its lock")] File),
     /// The folder could not be locked, or this handle needs no lock. Writing is allowed.
     Unlocked,
@@ -44,8 +40,8 @@ pub(super) enum LockState {
     Released,
 }
 
-/// Holds the lock. A [`StateDir`](crate::live::StateDir), its clones and their sites share this
-/// value, and the lock is released when the last of them is dropped.
+/// A [`StateDir`](crate::live::StateDir), its clones and their sites share this value, and the lock
+/// is released when the last of them is dropped.
 pub(super) struct LockHold {
     pub(super) lock: Arc<FolderLock>,
     pub(super) writer: Arc<StateWriter>,
@@ -70,8 +66,6 @@ impl FolderLock {
         Self { path: folder.join(LOCK), held: RwLock::new(LockState::Unlocked) }
     }
 
-    /// Tries again to lock a folder that could not be locked before. Returns the problem if the
-    /// folder still cannot be locked.
     pub(super) fn retry(&self, disk: &Disk, folder: &Path) -> Option<String> {
         if !matches!(*self.read(), LockState::Unlocked) {
             return None;
@@ -112,16 +106,15 @@ impl FolderLock {
     }
 
     /// Returns a guard that must be held while writing. `None` if the lock was handed over, or if
-    /// every handle was dropped. Without a guard, nothing may be written, and failed writes are not
-    /// retried.
+    /// every handle was dropped.
     pub(super) fn writing(&self) -> Option<RwLockReadGuard<'_, LockState>> {
         let held = self.read();
         (!matches!(*held, LockState::Released)).then_some(held)
     }
 
     /// Waits until running writes end, and then releases the lock. If `is_stuck` is set, does not
-    /// wait, because a running write may never end. If a write is still running, the lock is then
-    /// kept until the process ends.
+    /// wait, because a running write may never end. If a write is still running at this time, the
+    /// lock is kept until the process ends.
     fn release(&self, is_stuck: bool) {
         let held = if is_stuck {
             match self.held.try_write() {
@@ -149,8 +142,7 @@ impl Drop for LockHold {
     }
 }
 
-/// Locks the folder. If another handle has locked it, waits for up to `Disk::lock_patience`.
-/// Returns the problem if the folder cannot be locked.
+/// Waits for up to `Disk::lock_patience` if another handle has locked the folder.
 fn acquire(disk: &Disk, folder: &Path, path: &Path) -> Result<(LockState, Option<String>), StateError> {
     let start = Instant::now();
     loop {
@@ -179,8 +171,8 @@ fn lock(disk: &Disk, path: &Path) -> Result<File, fs::TryLockError> {
         }
         locked => locked,
     }?;
-    // Errors are ignored, for example if the disk is full. In this case, the error message for a
-    // refused handle lacks the process ID.
+    // Errors are ignored. Without the process ID in the file, only the error message for a refused
+    // handle is less precise.
     let _ = disk.open_lock_for_writing(path).and_then(|mut file| {
         file.set_len(0)?;
         file.write_all(format!("{}\n", this_process()).as_bytes())
@@ -188,7 +180,6 @@ fn lock(disk: &Disk, path: &Path) -> Result<File, fs::TryLockError> {
     Ok(file)
 }
 
-/// Returns the process that has locked the folder, according to the lock file.
 fn holder(path: &Path) -> LockHolder {
     let mut text = String::new();
     let read = File::open(path).and_then(|file| file.take(100).read_to_string(&mut text));
@@ -241,7 +232,6 @@ mod tests {
         receiver.recv_timeout(Duration::from_secs(60)).expect("nothing is being written");
         dropping.join().expect("no panic");
         assert!(lock.writing().is_none() && lock.retry(&disk, folder.path()).is_none());
-        // Another handle has locked the folder, so the first one cannot write any more.
         let (other, _) = FolderLock::take(&disk, folder.path()).expect("it is released");
         assert!(lock.writing().is_none() && other.writing().is_some());
     }

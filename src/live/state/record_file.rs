@@ -1,16 +1,15 @@
 //! The record of the live version: a file that is overwritten in place.
 //!
 //! On a full file system, no new file can be written, but an existing file can usually be
-//! overwritten in place. This is not possible if the file system is read-only, or if it always
-//! writes to new blocks (copy-on-write). A process that starts afterwards does not know that a
-//! later version was live.
+//! overwritten in place. If the file system is read-only, or full and copy-on-write, this fails,
+//! too. The next process then does not know that a later version was live.
 //!
 //! The record does not replace `state.json`. Both files contain a stamp, a number that increases
 //! with each write. If the stamp of the record is smaller than that of `state.json`, the record is
 //! outdated and is ignored.
 //!
-//! For the same reason, the file of the kill switch of all sites is already created at the first
-//! start.
+//! For the same reason, the file of the shared kill switch is created at the first start, even if
+//! nobody has used the switch.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -24,15 +23,14 @@ use super::error::StateError;
 use super::json::{millis, time};
 use crate::live::{AcceptedState, AcceptedVersions, Durability, VersionHash};
 
-/// Returns the newest undamaged record and its stamp, if any. A date after `now` is changed to
-/// `now`.
+/// A date after `now` is changed to `now`.
 pub(super) fn read(disk: &Disk, path: &Path, now: SystemTime) -> Result<Option<(u64, LiveRecord)>, String> {
     let bytes = disk.read(path)?.unwrap_or_default();
     Ok(newest(&bytes, now))
 }
 
-/// Overwrites the older slot in place. Needs free disk space only if the file is missing, or if it
-/// must be replaced because it is not a record.
+/// Overwrites the older of the file's two slots in place. Needs free disk space only if the file is
+/// missing, or if it must be replaced because it is not a record.
 pub(super) fn write(
     disk: &Disk,
     path: &Path,
@@ -71,7 +69,6 @@ fn overwrite(path: &Path, slot: &[u8; SLOT], durability: Durability) -> io::Resu
     Ok(())
 }
 
-/// Opens a file so that it can be overwritten in place.
 pub(super) fn open(path: &Path) -> io::Result<File> {
     at_once(OpenOptions::new()).read(true).write(true).open(path).map_err(|error| match error.raw_os_error() {
         // A symbolic link at this path is replaced. The file that it points to does not change.
@@ -88,11 +85,9 @@ const SLOT: usize = 1024;
 /// Number of hex digits in the digest that each slot begins with.
 const DIGEST: usize = 16;
 
-/// The record of the live version and of the versions that were rolled back. It has a fixed size.
-///
 /// The file has two slots, which are written alternately, each with its own digest. If one slot is
-/// truncated, it is ignored, and the other one remains valid. Each slot has a stamp. If it is
-/// greater than the stamp of `state.json`, the slot was written, but the following write of
+/// truncated, it is ignored, and the other one remains valid. Each slot has a stamp. A stamp
+/// greater than that of `state.json` means that the slot was written, but the following write of
 /// `state.json` failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct LiveRecord {
@@ -116,8 +111,8 @@ impl LiveRecord {
         }
     }
 
-    /// Returns the content of a slot for this record; `None` if the record is too long. A record is
-    /// too long only if it has more than the maximum number of rolled-back versions.
+    /// Returns the content of a slot. `None` if the record has more than the maximum number of
+    /// rolled-back versions.
     pub(super) fn slot(&self, stamp: u64) -> Option<[u8; SLOT]> {
         let Self { live, since, held } = self;
         let text = json!({
@@ -136,12 +131,10 @@ impl LiveRecord {
     }
 }
 
-/// Returns the newest undamaged slot, with its stamp. A date after `now` is changed to `now`.
 pub(super) fn newest(bytes: &[u8], now: SystemTime) -> Option<(u64, LiveRecord)> {
     slots(bytes, now).into_iter().flatten().max_by_key(|(stamp, _)| *stamp)
 }
 
-/// Returns the offset of the older slot in the file, in bytes.
 pub(super) fn older(bytes: &[u8], now: SystemTime) -> u64 {
     let [first, second] = slots(bytes, now).map(|slot| slot.map(|(stamp, _)| stamp));
     if first <= second { 0 } else { SLOT as u64 }

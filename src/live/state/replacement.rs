@@ -21,8 +21,6 @@ pub fn replace(path: &Path, aside: &Path, write: impl FnOnce(&mut File) -> io::R
     written.map(|()| file)
 }
 
-/// Replaces the content of a file. With [`Durability::Machine`], the new content survives a crash
-/// of the machine.
 pub(crate) fn put(path: &Path, aside: &Path, bytes: &[u8], durability: Durability) -> io::Result<()> {
     let is_durable = durability == Durability::Machine;
     replace(path, aside, |file| {
@@ -37,8 +35,8 @@ pub(crate) fn put(path: &Path, aside: &Path, bytes: &[u8], durability: Durabilit
     if is_durable { sync_folder(folder_of(path)) } else { Ok(()) }
 }
 
-/// Creates a new file. If there is a file or symbolic link at the path, for example from a killed
-/// process with the same ID, it is removed first. The target of the link does not change.
+/// If there is a file or symbolic link at the path, for example from a killed process with the same
+/// ID, it is removed first. The target of the link does not change.
 pub(super) fn create_or_replace(path: &Path) -> io::Result<File> {
     let create = || for_owner().write(true).create_new(true).open(path);
     match create() {
@@ -47,7 +45,6 @@ pub(super) fn create_or_replace(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Creates or opens a file. If the folder is missing, creates the folder and calls `open` again.
 pub(super) fn with_folder(path: &Path, open: impl Fn() -> io::Result<File>) -> io::Result<File> {
     match open() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => make_folder(folder_of(path)).and_then(|()| open()),

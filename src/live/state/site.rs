@@ -25,8 +25,8 @@ const RECORD: &str = "live";
 /// entries.
 const MAX_HISTORY_BYTES: u64 = 128 << 10;
 
-/// Reads and writes the state of one site. One thread writes for all sites. When this value is
-/// dropped, it writes all changes that are not written yet.
+/// All sites share one writer. When this value is dropped, it writes all changes that are not
+/// written yet.
 pub(in crate::live) struct SiteState {
     pub(super) store: Arc<SiteStore>,
     pub(super) writer: Arc<StateWriter>,
@@ -36,19 +36,18 @@ pub(in crate::live) struct SiteState {
     pub(super) hold: Arc<LockHold>,
 }
 
-/// The state of a site on disk, and the changes that are not written yet.
 pub(super) struct SiteStore {
     disk: Disk,
     lock: Arc<FolderLock>,
     folder: PathBuf,
     /// When the directory was opened. Temporary files that are older are from another process.
     began: SystemTime,
-    /// The problems of the site. The problem with the history contains only the cause of the error,
-    /// because the number of unwritten entries changes often. [`SiteStore::waiting`] adds this
-    /// number to the message.
+    /// If the history cannot be written, the stored message is only the cause of the error, because
+    /// the number of unwritten entries changes often. [`SiteStore::waiting`] adds this number to
+    /// the message.
     pub(super) problems: Problems,
     place: Mutex<QueuePlace>,
-    /// The changes that are not written yet. The lock is never held while the disk is accessed.
+    /// The lock is never held while the disk is accessed.
     unwritten: Mutex<Unwritten>,
     /// What this process has read from the files in the folder or written to them. The lock is held
     /// while files of the site are written.
@@ -61,15 +60,13 @@ pub(super) struct SiteStore {
 
 #[derive(Default)]
 struct Written {
-    /// The versions whose bytes are in the folder, and how durably they were written. This avoids
-    /// writing the same bytes twice. A value is `None` if the file may have been removed.
+    /// The versions whose bytes are in the folder, and how durably they were written. A value is
+    /// `None` if the file may have been removed.
     bytes: HashMap<VersionHash, Option<Durability>>,
     record: Option<LiveRecord>,
     stamp: u64,
 }
 
-/// The changes that are not written yet or could not be written: at most one state, and at most the
-/// maximum number of history entries.
 #[derive(Default)]
 struct Unwritten {
     state: Option<Arc<SavedState>>,
@@ -91,14 +88,13 @@ struct SavedState {
 }
 
 impl SiteState {
-    /// Loads the state of the site from every undamaged file.
     pub(in crate::live) fn load(&self, now: SystemTime) -> Remembered {
         let remembered = self.store.load(now);
         self.write_soon();
         remembered
     }
 
-    /// Keeps the versions as a change that must still be written. Does not block.
+    /// Does not block: the writer's thread writes the versions later.
     pub(in crate::live) fn save(&self, versions: AcceptedVersions, pending: Option<Pending>, durability: Durability) {
         let before = {
             let mut unwritten = self.store.unwritten.lock();
@@ -112,7 +108,7 @@ impl SiteState {
         drop(before);
     }
 
-    /// Keeps a history entry as a change that must still be written. Does not block.
+    /// Does not block: the writer's thread writes the entry later.
     pub(in crate::live) fn append(&self, entry: HistoryEntry) {
         let mut unwritten = self.store.unwritten.lock();
         unwritten.entries.push_back(entry);
@@ -133,7 +129,7 @@ impl SiteState {
         }
     }
 
-    /// Writes the kill switch. If this fails, the write is retried later.
+    /// If the write fails, it is retried later.
     pub(in crate::live) fn set_enforcement(&self, enforcement: Enforcement) -> Result<(), StateError> {
         let written = self.store.switch.set(enforcement, &self.store.lock, &self.store.problems);
         if written.is_err() {
@@ -142,20 +138,17 @@ impl SiteState {
         written
     }
 
-    /// Returns the problem if the file of the kill switch is damaged or could not be read, and
-    /// `None` otherwise. With this problem, enforcement is off although no operator has switched it
-    /// off.
     pub(in crate::live) fn unread_switch(&self) -> Option<String> {
         self.store.problems.get(ProblemKind::UnreadSwitch)
     }
 
-    /// Records the problem that the live version is, or may be, older than the version that was
-    /// live before the restart. If `problem` is `None`, the problem has ended.
+    /// Records a problem: the live version may be older than the version that was live before the
+    /// restart. `None` records that the problem has ended.
     pub(in crate::live) fn is_behind(&self, problem: Option<String>) {
         self.store.problems.set(ProblemKind::Behind, problem);
     }
 
-    /// Returns the problems. Does not wait for the disk.
+    /// Does not wait for the disk.
     pub(in crate::live) fn problems(&self) -> Vec<Problem> {
         let mut problems = self.store.problems.all();
         for problem in problems.iter_mut().filter(|problem| problem.kind == ProblemKind::History) {
@@ -183,7 +176,7 @@ impl StateJob for SiteStore {
         &self.place
     }
 
-    /// Writes all changes that are not written yet. Changes that could not be written are kept.
+    /// Changes that could not be written are kept.
     fn write(&self) -> bool {
         let Some(_writing) = self.lock.writing() else { return true };
         // `written` is locked before the changes are copied. Otherwise, if two writes run
@@ -227,7 +220,6 @@ impl Unwritten {
         state.is_none() && record.is_none() && entries.is_empty()
     }
 
-    /// Drops the oldest entries if there are more than the history may contain.
     fn bound(&mut self) {
         while self.entries.len() > MAX_HISTORY {
             self.entries.pop_front();
@@ -270,15 +262,13 @@ impl SiteStore {
         }
     }
 
-    /// Reports whether all changes are written.
     fn is_written(&self) -> bool {
         self.unwritten.lock().is_empty() && self.switch.unwritten().is_none()
     }
 
-    /// Saves the versions of the site. First writes the record of the live version, because this
-    /// usually needs no free disk space. Then writes the bytes of all versions, and the list of
-    /// versions. Finally removes files that are no longer needed. Returns two results: whether the
-    /// list was written, and whether the record was written.
+    /// Writes the record of the live version first, because this usually needs no free disk space.
+    /// Returns two results: whether the list of versions was written, and whether the record was
+    /// written.
     fn save(&self, written: &mut Written, state: &SavedState) -> (Result<(), StateError>, Result<(), StateError>) {
         let SavedState { versions, pending, durability } = state;
         let kept = versions.iter().map(|accepted| &accepted.version);
@@ -312,7 +302,7 @@ impl SiteStore {
         let problem = match (saved, recorded) {
             (Ok(()), Ok(())) => None,
             // The message contains the path of the folder, not of the file. Each attempt may fail
-            // at another file, and listeners would be notified again of each changed message.
+            // at another file, and listeners are notified whenever the message changes.
             (Err(StateError { cause, .. }), _) => {
                 let folder = self.folder.display();
                 Some(format!(
@@ -329,7 +319,6 @@ impl SiteStore {
         self.problems.set(ProblemKind::Save, problem);
     }
 
-    /// Writes the record of the live version, unless it is already written.
     fn record(&self, written: &mut Written, record: &LiveRecord, durability: Durability) -> Result<(), StateError> {
         if written.record.as_ref() == Some(record) {
             return Ok(());
@@ -340,8 +329,8 @@ impl SiteStore {
         Ok(())
     }
 
-    /// Appends entries to the history on disk, and returns the number of added entries. If the file
-    /// is too large, rewrites it with only its last entries.
+    /// Returns the number of added entries. A file that is too large is rewritten with only its
+    /// last entries.
     fn append(&self, entries: &VecDeque<HistoryEntry>) -> (usize, Result<(), StateError>) {
         let path = self.folder.join(HISTORY);
         let is_grown = self.disk.length(&path).is_some_and(|length| length >= MAX_HISTORY_BYTES);
@@ -357,7 +346,6 @@ impl SiteStore {
         }
     }
 
-    /// Formats the message that the history cannot be written.
     fn waiting(&self, cause: &str) -> String {
         let path = self.folder.join(HISTORY);
         let (count, lost) = {

@@ -14,19 +14,19 @@ use super::switch_file::SwitchFile;
 use super::writer::{QueuePlace, StateJob, StateWriter};
 use crate::live::{Enforcement, KillSwitch, Mutex, Remembered, clock};
 
-/// How long to wait for another handle to release its lock. The thread of a file watcher may keep a
-/// site, and so its handle, alive for a moment after its owner has dropped the site.
+/// How long to wait for another handle to release its lock. The thread of a file watcher may still
+/// use a site for a moment after the application has dropped the site.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// A folder for the sites' accepted and pending versions, their reloads, and the kill switch.
-/// Cloning is cheap.
+/// A folder that stores the accepted and pending versions of sites, the history of their reloads,
+/// and the kill switches. Cloning is cheap.
 ///
 /// A folder can be open only once at a time, because two independent handles would overwrite each
 /// other's files. Clone the `StateDir` to use it in several places. The folder is locked until the
 /// last clone and all sites that were opened with it are dropped. The system also releases the lock
-/// when the process ends. The next handle finds everything that was written to the folder. If a
-/// site is opened again with the same `StateDir`, for example to replace the site's settings, it
-/// also finds the changes that are not written yet.
+/// when the process ends. A `StateDir` that is opened later finds everything that was written to
+/// the folder. A site that is opened again with the same `StateDir`, for example with other
+/// settings, also finds the changes that are not written yet.
 ///
 /// ```no_run
 /// use tower_robots::live::{Enforcement, LiveRobots, StateDir};
@@ -45,14 +45,12 @@ struct StateRoot {
     folder: Arc<StateFolder>,
     switch: KillSwitch,
     writer: Arc<StateWriter>,
-    /// When the directory was opened. Temporary files that are older are from another process.
     began: SystemTime,
     hold: Arc<LockHold>,
     /// The open sites, by folder. A site that is opened again finds its unwritten changes here.
     sites: Mutex<HashMap<PathBuf, Weak<SiteStore>>>,
 }
 
-/// The files directly in the folder. The files of sites are in subfolders.
 struct StateFolder {
     path: PathBuf,
     disk: Disk,
@@ -65,7 +63,7 @@ struct StateFolder {
 
 impl StateDir {
     /// Opens a folder, and creates it if it does not exist. If the folder cannot be created, a file
-    /// is damaged, or the file system does not support locks, the result is not an error, but
+    /// is damaged, or the file system does not support locks, `open` still succeeds, and
     /// [`StateDir::problems`] returns the problem.
     ///
     /// # Errors
@@ -77,9 +75,9 @@ impl StateDir {
         Self::open_on(disk, StateWriter::default(), path.into())
     }
 
-    /// Opens a folder for reading the state that the next start would find. Never writes to the
-    /// folder. Sites that are opened with this handle have the versions and switches from the
-    /// folder. The folder is not locked, so another process may have it open.
+    /// Opens a folder without ever writing to it. Sites that are opened with this handle start with
+    /// the versions and switches in the folder, but do not save their changes. The folder is not
+    /// locked, so another process may have it open.
     pub fn read_only(path: impl Into<PathBuf>) -> Self {
         let path = path.into();
         let lock = FolderLock::none(&path);
@@ -215,8 +213,8 @@ impl StateDir {
         is_written
     }
 
-    /// Opens the folder again after [`StateDir::hand_over`], if no other process has replaced this
-    /// one after all. Writes the changes that were made since `hand_over`.
+    /// Opens the folder again after [`StateDir::hand_over`]. Use this if the other process could
+    /// not take over. Writes the changes that were made since `hand_over`.
     ///
     /// # Errors
     ///
@@ -305,9 +303,8 @@ impl StateDir {
         let mut sites = sites.lock();
         let store = sites.get(&path).and_then(Weak::upgrade).unwrap_or_else(|| {
             if sites.len() == sites.capacity() {
-                // Dropped sites are removed only before the map grows. If they were removed
-                // whenever one of ten thousand sites is opened, each removal would visit ten
-                // thousand entries.
+                // Dropped sites are removed only before the map grows, because the removal visits
+                // all entries.
                 sites.retain(|_, store| store.strong_count() > 0);
             }
             let store = Arc::new(SiteStore::new(
@@ -328,7 +325,6 @@ impl StateDir {
         self.path().join("sites").join(folder_name(site))
     }
 
-    /// Returns the kill switch of all sites.
     pub(in crate::live) fn switch(&self) -> &KillSwitch {
         &self.root.switch
     }

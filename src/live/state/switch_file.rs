@@ -10,7 +10,6 @@ use super::lock::FolderLock;
 use super::record_file;
 use crate::live::{Durability, Enforcement, Mutex};
 
-/// The file of a kill switch, and the change that is not written to it yet, if any.
 pub(super) struct SwitchFile {
     disk: Disk,
     folder: PathBuf,
@@ -18,8 +17,7 @@ pub(super) struct SwitchFile {
     /// is full. The lock is held while the file is written, so that concurrent changes are written
     /// in order.
     is_made: Mutex<bool>,
-    /// The new position of the switch, if it is not written yet. The lock is never held while the
-    /// disk is accessed.
+    /// The lock is never held while the disk is accessed.
     unwritten: Mutex<Option<Enforcement>>,
 }
 
@@ -28,13 +26,11 @@ impl SwitchFile {
         Self { disk: disk.clone(), folder: folder.to_owned(), is_made: Mutex::new(false), unwritten: Mutex::new(None) }
     }
 
-    /// Returns the new position of the switch, if it is not written yet.
     pub(super) fn unwritten(&self) -> Option<Enforcement> {
         *self.unwritten.lock()
     }
 
-    /// Writes a new position of the switch. A position that cannot be written now is kept and
-    /// written later.
+    /// A position that cannot be written now is kept and written later.
     pub(super) fn set(
         &self,
         enforcement: Enforcement,
@@ -53,7 +49,7 @@ impl SwitchFile {
     }
 
     /// Writes the position that could not be written before, if any. Otherwise creates the file if
-    /// it does not exist yet. Returns whether everything is written.
+    /// it does not exist yet.
     pub(super) fn write(&self, problems: &Problems) -> bool {
         let mut is_made = self.is_made.lock();
         let Some(enforcement) = self.unwritten() else {
@@ -77,11 +73,10 @@ impl SwitchFile {
 }
 
 impl Disk {
-    /// Reads the kill switch in a folder. Returns a problem if the file is unreadable or invalid. A
-    /// file that contains neither `on` nor `off` was probably edited by an operator. It counts as
-    /// `off`, because no client is refused then. An empty file counts as `on`. Every change of the
-    /// switch is synced to the disk, so a file can be empty only after a power failure before the
-    /// first change.
+    /// A file that contains neither `on` nor `off` was probably edited by an operator. It counts as
+    /// `off`, so that no client is refused by mistake. An empty file counts as `on`. Every change
+    /// of the switch is synced to the disk, so a file can be empty only after a power failure
+    /// before the first change.
     pub(super) fn read_switch(&self, folder: &Path) -> (Enforcement, Option<String>) {
         let path = folder.join(SWITCH);
         match self.read(&path) {
@@ -104,8 +99,6 @@ impl Disk {
         }
     }
 
-    /// Writes the file of a kill switch: `on` or `off`.
-    ///
     /// The file is written under a temporary name and renamed. If this fails, for example on a full
     /// disk, the existing file is overwritten in place. If the machine crashes while the file is
     /// overwritten, the file may contain an invalid value, which counts as `off`.
@@ -116,9 +109,8 @@ impl Disk {
         written.or_else(|error| overwrite().map_err(|_| error))
     }
 
-    /// Creates the file of a switch that was never used, so that it can be overwritten if the disk
-    /// is full later. The file contains `on`, which a missing file means, too. Returns whether the
-    /// file now exists and is not empty.
+    /// Creates the file of a switch that was never used, so that it can later be overwritten even
+    /// on a full disk. The file contains `on`, which is equivalent to a missing file.
     pub(super) fn make_switch(&self, folder: &Path) -> bool {
         let path = folder.join(SWITCH);
         match self.read(&path) {
@@ -138,8 +130,7 @@ fn is_blank(octets: &[u8]) -> bool {
     octets.iter().all(|octet| *octet == 0)
 }
 
-/// Returns the content of the file. The length is the same for `on` and `off`, so that the file can
-/// be overwritten in place.
+/// The length is the same for `on` and `off`, so that the file can be overwritten in place.
 fn in_place(enforcement: Enforcement) -> [u8; 4] {
     match enforcement {
         Enforcement::On => *b"on \n",

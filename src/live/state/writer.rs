@@ -24,25 +24,22 @@ const TRIED_AT_ONCE: usize = 8;
 /// The files that the writer writes together: the files directly in the folder, or the files of one
 /// site.
 pub(super) trait StateJob: Send + Sync {
-    /// Returns which of the writer's queues contain this job.
     fn place(&self) -> &Mutex<QueuePlace>;
 
-    /// Writes all unwritten changes. Returns whether all writes succeeded.
+    /// Returns whether all writes succeeded.
     fn write(&self) -> bool;
 }
 
-/// Whether a job is in the queues `jobs` and `later`. Each queue contains a job at most once.
+/// Each of the queues `jobs` and `later` contains a job at most once.
 #[derive(Debug, Default)]
 pub(super) struct QueuePlace {
     is_called: bool,
     is_later: bool,
 }
 
-/// Writes the files of one state directory. The writer's thread ends when everything is written, or
-/// when all sites are dropped.
+/// The writer's thread ends when everything is written, or when all sites are dropped.
 #[derive(Default)]
 pub(in crate::live) struct StateWriter {
-    /// Whether jobs run only during a flush, and not on a separate thread.
     #[cfg(test)]
     is_stepped: bool,
     queue: Mutex<Queue>,
@@ -53,27 +50,23 @@ pub(in crate::live) struct StateWriter {
 #[derive(Default)]
 struct Queue {
     jobs: VecDeque<Arc<dyn StateJob>>,
-    /// Jobs that failed and must be retried.
     later: VecDeque<Arc<dyn StateJob>>,
     is_running: bool,
     is_writing: bool,
     /// Whether a flush has timed out. The file system may no longer respond, so later flushes do
     /// not wait for a write.
     is_stuck: bool,
-    /// When the failed jobs must be retried.
     due: Option<Instant>,
     wait: Duration,
 }
 
 impl StateWriter {
-    /// Creates a writer without a thread, for tests that decide when it writes.
     #[cfg(test)]
     pub(in crate::live) fn stepped() -> Self {
         let queue = Mutex::new(Queue { is_running: true, ..Queue::default() });
         Self { is_stepped: true, queue, ..Self::default() }
     }
 
-    /// Adds a job to the queue of jobs that run soon.
     pub(super) fn call(self: &Arc<Self>, job: Arc<dyn StateJob>) {
         // The queue is locked before `is_called` is set. Otherwise, a flush could run after the job
         // is marked as queued, but before it is in the queue.
@@ -85,7 +78,6 @@ impl StateWriter {
         self.wake(queue);
     }
 
-    /// Adds a failed job to the queue of jobs that are retried later.
     pub(super) fn call_later(self: &Arc<Self>, job: Arc<dyn StateJob>) {
         let mut queue = self.queue.lock();
         queue.put_later(job);
@@ -96,8 +88,8 @@ impl StateWriter {
     /// everything is written within `limit`.
     pub(super) fn flush(self: &Arc<Self>, limit: Option<Duration>) -> bool {
         let end = limit.and_then(|limit| Instant::now().checked_add(limit));
-        // Failed jobs are retried, because the reason for the failure, such as a full disk, may
-        // have gone.
+        // Failed jobs are retried, because the reason for the failure, such as a full disk, may be
+        // gone.
         let Some(mut queue) = self.wait(end) else { return false };
         let later = std::mem::take(&mut queue.later);
         if later.is_empty() {
@@ -122,7 +114,6 @@ impl StateWriter {
         (!waited.timed_out()).then_some(queue)
     }
 
-    /// Reports whether a flush timed out.
     pub(super) fn is_stuck(&self) -> bool {
         self.queue.lock().is_stuck
     }
@@ -136,8 +127,7 @@ impl StateWriter {
         let spawned = thread::Builder::new().name("robots-state".into()).spawn(move || writer.work());
         queue.is_running = spawned.is_ok();
         if !queue.is_running {
-            // If the system cannot start a thread, the jobs run on this thread. Failed jobs are
-            // retried when the next job is queued.
+            // If the system cannot start a thread, the jobs run on this thread.
             drop(self.drain(queue));
         }
     }
@@ -154,8 +144,8 @@ impl StateWriter {
             if due <= now {
                 queue = self.retry_some(queue);
             } else if Arc::strong_count(&self) == 1 {
-                // All sites and directories are dropped. Each has tried to write its changes
-                // before.
+                // All sites and directories are dropped, and have already tried to write their
+                // changes.
                 break;
             } else {
                 queue = self.called.wait_timeout(queue, due - now).unwrap_or_else(PoisonError::into_inner).0;
@@ -164,8 +154,7 @@ impl StateWriter {
         queue.is_running = false;
     }
 
-    /// Retries the first few failed jobs. If one of them succeeds, retries all others immediately,
-    /// because they may succeed, too.
+    /// If one of them succeeds, retries all others immediately, because they may succeed, too.
     fn retry_some<'q>(&'q self, mut queue: MutexGuard<'q, Queue>) -> MutexGuard<'q, Queue> {
         let (few, wait) = (TRIED_AT_ONCE.min(queue.later.len()), queue.wait.max(RETRY_FIRST));
         let tried: Vec<_> = queue.later.drain(..few).collect();
@@ -177,7 +166,6 @@ impl StateWriter {
         queue
     }
 
-    /// Runs the queued jobs.
     fn drain<'q>(&'q self, mut queue: MutexGuard<'q, Queue>) -> MutexGuard<'q, Queue> {
         while let Some(job) = queue.jobs.pop_front() {
             queue.is_writing = true;
@@ -234,7 +222,6 @@ mod tests {
 
     use super::*;
 
-    /// A job that fails until the test lets it succeed.
     #[derive(Default)]
     struct Played {
         place: Mutex<QueuePlace>,
@@ -304,14 +291,12 @@ mod tests {
         writer.call(job.clone());
         let is_over = AtomicBool::new(false);
         let counts = thread::scope(|scope| {
-            // One thread retries failed jobs all the time.
             scope.spawn(|| {
                 while !is_over.load(Ordering::Relaxed) {
                     writer.queue.lock().due = Some(Instant::now());
                     writer.called.notify_one();
                 }
             });
-            // Another thread queues the job, as when a version goes live.
             scope.spawn(|| {
                 while !is_over.load(Ordering::Relaxed) {
                     writer.call(job.clone());

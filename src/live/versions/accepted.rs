@@ -13,7 +13,6 @@ pub(in crate::live) const MAX_VERSIONS: usize = 8;
 /// Maximum total size, in bytes, of all versions except the last two.
 const MAX_BYTES: usize = 4 << 20;
 
-/// A version that was accepted at least once.
 #[derive(Clone, Debug)]
 pub(in crate::live) struct AcceptedVersion {
     pub(in crate::live) version: Version,
@@ -22,7 +21,6 @@ pub(in crate::live) struct AcceptedVersion {
     pub(in crate::live) standing: AcceptedState,
 }
 
-/// The state of an accepted version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::live) enum AcceptedState {
     /// The version is live, or was replaced by a later version.
@@ -40,7 +38,6 @@ keywords!(AcceptedState, "the state of an accepted version", {
     Superseded = "left",
 });
 
-/// The accepted versions of a site, at most [`MAX_VERSIONS`].
 #[derive(Clone, Debug, Default)]
 pub(in crate::live) struct AcceptedVersions(pub(in crate::live) Vec<AcceptedVersion>);
 
@@ -55,24 +52,19 @@ impl AcceptedVersions {
         self.0.iter()
     }
 
-    /// Returns the version that was accepted last.
     pub(in crate::live) fn current(&self) -> Option<&AcceptedVersion> {
         self.accepted().next()
     }
 
-    /// Returns the version that was accepted before the current version.
     pub(in crate::live) fn before(&self) -> Option<&AcceptedVersion> {
         self.accepted().nth(1)
     }
 
-    /// Reports whether this version was rolled back and the content of the source has not changed
-    /// since then.
     pub(in crate::live) fn is_rolled_back(&self, hash: VersionHash) -> bool {
         self.0.iter().any(|version| version.hash() == hash && version.standing == AcceptedState::RolledBack)
     }
 
-    /// Adds a version, or makes an earlier version current again. An earlier version keeps the date
-    /// of its first acceptance.
+    /// An earlier version keeps the date of its first acceptance.
     pub(in crate::live) fn accept(&mut self, mut version: AcceptedVersion, grace: Duration, now: SystemTime) {
         if let Some(at) = self.0.iter().position(|known| known.hash() == version.hash()) {
             version.since = self.0.remove(at).since.min(version.since);
@@ -82,8 +74,6 @@ impl AcceptedVersions {
         self.thin(grace, now);
     }
 
-    /// Rolls back the current version, so that the version before it becomes current. Returns the
-    /// version that was rolled back.
     pub(in crate::live) fn roll_back(&mut self) -> Option<AcceptedVersion> {
         self.before()?;
         let current = self.0.iter_mut().rfind(|version| version.standing == AcceptedState::Accepted)?;
@@ -92,7 +82,6 @@ impl AcceptedVersions {
     }
 
     /// Allows rolled-back versions to go live again, because the content of the source has changed.
-    /// Returns whether there were any rolled-back versions.
     pub(in crate::live) fn supersede(&mut self) -> bool {
         let held = self.0.iter_mut().filter(|version| version.standing == AcceptedState::RolledBack);
         held.fold(false, |_, version| {
@@ -101,7 +90,6 @@ impl AcceptedVersions {
         })
     }
 
-    /// Marks the versions with these hashes as rolled back, and all others as not rolled back.
     pub(in crate::live) fn set_rolled_back(&mut self, hashes: &[VersionHash]) {
         for version in &mut self.0 {
             match (hashes.contains(&version.hash()), version.standing) {
@@ -112,7 +100,6 @@ impl AcceptedVersions {
         }
     }
 
-    /// Makes an earlier version the current one. Returns whether the version was found.
     pub(in crate::live) fn bring_back(&mut self, hash: VersionHash) -> bool {
         let Some(at) = self.0.iter().position(|version| version.hash() == hash) else { return false };
         if self.current().is_none_or(|current| current.hash() != hash) {
@@ -123,7 +110,7 @@ impl AcceptedVersions {
     }
 
     /// Changes dates in the future to `now`. Versions have such dates if the clock was set back,
-    /// and the dates would prolong the grace period. Returns whether any date was changed.
+    /// and the dates would prolong the grace period.
     pub(in crate::live) fn date_until(&mut self, now: SystemTime) -> bool {
         let mut ahead = self.0.iter_mut().filter(|version| version.since > now).peekable();
         let are_there = ahead.peek().is_some();

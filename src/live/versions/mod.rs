@@ -12,7 +12,6 @@ use std::time::SystemTime;
 pub(super) use self::accepted::{AcceptedState, AcceptedVersion, AcceptedVersions};
 use crate::rules::LinePlaces;
 
-/// The bytes of a robots.txt and their hash. Cloning is cheap.
 #[derive(Clone, Debug)]
 pub(crate) struct Version {
     hash: VersionHash,
@@ -25,8 +24,7 @@ pub(crate) struct Version {
 }
 
 impl Version {
-    /// Creates a version from bytes. `modified` is the time when the bytes were last changed at the
-    /// source, if known.
+    /// `modified` is the time when the bytes were last changed at the source, if known.
     pub(crate) fn new(bytes: impl Into<Arc<[u8]>>, origin: &Arc<str>, modified: Option<SystemTime>) -> Self {
         let bytes = bytes.into();
         Self { hash: VersionHash::of(&bytes), bytes, origin: origin.clone(), modified, places: None }

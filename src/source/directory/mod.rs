@@ -1,5 +1,4 @@
-//! The handle and the builder of a folder that contains a robots.txt file for each host. The module
-//! `scan` lists the files in the folder.
+//! A folder with a robots.txt file for each host. The module `scan` lists the files in the folder.
 //!
 //! **In robotsd, a directory is one site with many robots.txt files.** The status, the log and the
 //! state directory call each file `SITE/HOST`.
@@ -36,20 +35,19 @@ use crate::source::watch::Watcher;
 /// A file `robots.txt` in the folder applies only to a host called `robots`. Use `default.txt` for
 /// all hosts that have no other file.
 ///
-/// A name that begins with a dot or does not end in `.txt`, such as `example.com`, is ignored
-/// without an event. Any other name that does not contain a valid host is reported once and
-/// ignored. If several names contain the same host, the first one in byte order is used, and the
-/// others are ignored.
+/// A file is ignored without an event if its name begins with a dot or does not end in `.txt`. Any
+/// other file is reported once and ignored if its name does not contain a valid host. If the names
+/// of several files contain the same host, the first name in byte order is used, and the other
+/// files are ignored.
 ///
-/// An unusable file does not affect other sites. Its own site keeps the last good version, like any
-/// [`LiveRobots`]. If there never was a good version, the site has no rules. If a file is removed,
-/// its site also keeps the last good version. Otherwise, the accidental removal of a file would
-/// allow everything on the site. The site of a removed file is closed when the folder is opened
-/// again, or immediately if it never had a good version.
+/// If a file becomes unusable, its site keeps the last good version, like any [`LiveRobots`]. If
+/// there never was a good version, the site has no rules. Other sites are not affected. If a file
+/// is removed, its site also keeps the last good version. Otherwise, the accidental removal of a
+/// file would allow everything on the site. The site of a removed file is closed when the folder is
+/// opened again, or immediately if it never had a good version.
 ///
-/// An override of a policy that matches no rule or crawler in one file may be written for another
-/// file. With the feature `tracing`, an override without effect on any file is logged as a warning
-/// when the folder is opened.
+/// An override of the policy may be meant for some of the files only. With the feature `tracing`,
+/// an override without effect on any file is logged as a warning when the folder is opened.
 ///
 /// ```
 /// use tower_robots::source::Directory;
@@ -147,11 +145,11 @@ impl DirectoryBuilder {
     }
 
     /// Sets a callback that configures each site by its host (`*` for `default.txt`): policy,
-    /// registry, check, gate and so on. The callback is also called when a file is added later, so
-    /// it should read settings that change at run time when it is called. The compile cache,
-    /// watcher and polling interval of the directory replace the ones that the callback sets.
-    /// [`WhenMissing::Fail`] is treated as [`WhenMissing::Unavailable`], so that all other sites
-    /// open even if one file is unusable. If there are many files, several threads call the
+    /// registry, check, gate and so on. The callback is also called when a file is added later. If
+    /// your settings can change at run time, read the current ones in the callback. The compile
+    /// cache, watcher and polling interval of the directory replace the ones that the callback
+    /// sets. [`WhenMissing::Fail`] is treated as [`WhenMissing::Unavailable`], so that all other
+    /// sites open even if one file is unusable. If there are many files, several threads call the
     /// callback at the same time. Default: no callback. A second call replaces the first.
     ///
     /// [`WhenMissing::Fail`]: crate::live::WhenMissing::Fail

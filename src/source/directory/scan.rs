@@ -18,7 +18,7 @@ use crate::source::hosts::HostMap;
 use crate::source::sites::SiteMap;
 use crate::source::watch::{Watched, Watcher};
 
-/// An event that a scan of the folder has found. It concerns one of the files or the whole folder.
+/// An event that a scan of the folder reports, about one of the files or about the whole folder.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum DirectoryEvent<'a> {
@@ -53,7 +53,6 @@ pub enum DirectoryEvent<'a> {
     },
 }
 
-/// A callback for [`DirectoryEvent`]s.
 type DirectoryListener = Box<dyn Fn(&DirectoryEvent<'_>) + Send + Sync>;
 
 impl fmt::Display for DirectoryEvent<'_> {
@@ -75,7 +74,6 @@ const MAX_THREADS: usize = 8;
 /// Minimum number of new files for each thread that opens them.
 const MIN_SITES_PER_THREAD: usize = 64;
 
-/// Default name of the file for all hosts that have no other file.
 pub(super) const DEFAULT_FALLBACK: &str = "default.txt";
 
 pub(super) struct DirectorySettings {
@@ -88,27 +86,24 @@ pub(super) struct DirectorySettings {
     pub(super) watcher: Watcher,
 }
 
-/// The callback that configures each site, given its host.
 type EachSite = Box<dyn Fn(&str, LiveBuilder<FileSource>) -> LiveBuilder<FileSource> + Send + Sync>;
 
 pub(super) struct DirectoryState {
     pub(super) settings: DirectorySettings,
     pub(super) sites: SiteMap,
-    /// The open sites, by host. Only scans change them. The lock is held only briefly.
+    /// Only scans change this map. The lock is held only briefly.
     pub(super) open: Mutex<BTreeMap<String, DirectorySite>>,
     /// The file names that the last listing ignored, with the reasons. The lock is held only
     /// briefly.
     pub(super) ignored: Mutex<BTreeMap<String, String>>,
-    /// State of the scans. The lock is held while the folder is listed and sites are opened, so
-    /// that only one scan runs at a time.
+    /// The lock is held while the folder is listed and sites are opened, so that only one scan runs
+    /// at a time.
     scan: Mutex<ScanRecord>,
     pub(super) watched: std::sync::OnceLock<Watched>,
 }
 
-/// State that is kept between scans.
 #[derive(Default)]
 struct ScanRecord {
-    /// Whether listeners were already notified that the folder cannot be read.
     is_unreadable: bool,
     /// Whether sites were added or removed since the last update of the map of sites. At the start
     /// of a scan, this is true only if a listener panicked during the previous scan.
@@ -155,8 +150,8 @@ impl DirectoryState {
         }
     }
 
-    /// Starts to watch the folder. Must be called before the folder is listed. Otherwise, a file
-    /// that is created in between could be missed.
+    /// Must be called before the folder is listed. Otherwise, a file that is created in between
+    /// could be missed.
     pub(super) fn watch(self: &Arc<Self>) {
         let directory = Arc::downgrade(self);
         let look = move || {
@@ -262,7 +257,7 @@ impl DirectoryState {
         Some(DirectorySite { name, live })
     }
 
-    /// Closes the sites whose file was removed and was never usable. Returns these sites.
+    /// Closes the sites whose file was removed and was never usable.
     fn close_sites_without_file(&self, listed: &BTreeMap<String, String>) -> Vec<(String, DirectorySite)> {
         let mut open = self.open.lock();
         let without = |(host, site): (&String, &DirectorySite)| {
@@ -310,29 +305,24 @@ impl DirectoryState {
     }
 }
 
-/// Returns the time until a recently modified file may be read; `None` if it may be read now.
 fn rest(path: &Path) -> Option<Duration> {
     file::unrest(fs::metadata(reach(path)).ok()?.modified().ok()?)
 }
 
-/// Required extension of file names.
 const ENDING: &str = ".txt";
 
-/// The files that a listing of the folder has found.
 #[derive(Default)]
 pub(super) struct FolderListing {
     /// The name of the file for each host.
     pub(super) hosts: BTreeMap<String, String>,
-    /// Ignored file names, with the reasons.
     pub(super) ignored: BTreeMap<String, String>,
 }
 
-/// Reports whether a file with this name is the robots.txt of a site.
 fn is_site_file(name: &str) -> bool {
     name.ends_with(ENDING) && !name.starts_with('.')
 }
 
-/// Lists the files in the folder. Blocks until the file system responds.
+/// Blocks until the file system responds.
 pub(super) fn list(path: &Path, fallback: &str) -> io::Result<FolderListing> {
     let mut names = BTreeSet::new();
     let mut listing = FolderListing::default();

@@ -1,5 +1,7 @@
-//! A circuit breaker for each way that requests take to this process, and the file that saves when
-//! crawlers were last verified on each of these ways.
+//! Requests reach this process on different paths, for example through a CDN or directly. For each
+//! path and each crawler, this module has a circuit breaker: while a proxy on the path probably
+//! makes the checks of addresses or signatures fail, failed checks do not refute claims to be the
+//! crawler. A file stores when the crawler was last verified on the path.
 
 use std::collections::HashMap;
 use std::fs;
@@ -23,12 +25,13 @@ use crate::identity::PublicAddress;
 use crate::live::{Clock, Mutex};
 use crate::source::follow::{read_json, write_json};
 
-/// Maximum number of paths with a breaker. If crawlers were recently verified on this number of
-/// paths, no breaker can be added, and claims of requests on other paths are not refuted.
+/// Maximum number of breakers. If the limit is reached, a breaker without a recently verified
+/// crawler is replaced. If there is no such breaker, a claim that needs a new breaker is not
+/// refuted.
 const MAX_PATHS: usize = 4_096;
 
-/// The way that a request took to this process, identified by site and listener. It is not the path
-/// of a URL. On one such path, the server sees either the crawlers' own addresses, or the same
+/// The way that a request took to this process (not the path of a URL), identified by site and
+/// listener. On one claim path, the server sees either the crawlers' own addresses, or the same
 /// proxy's address for all requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ClaimPath<'a> {
@@ -38,30 +41,26 @@ pub struct ClaimPath<'a> {
     pub listener: &'a str,
 }
 
-/// A crawler, and the path of a request that claims to be from this crawler.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CrawlerPath<'a> {
     path: ClaimPath<'a>,
     crawler: &'a str,
-    /// Hash of the path and the crawler's name.
     pub(super) key: u64,
 }
 
-/// The methods of identification with separate counts. `Range` stands for all checks of addresses.
+/// The methods of identification that are counted separately. `Range` stands for all checks of
+/// addresses: by lists, and by reverse DNS names.
 const METHODS: [IdentityMethod; 2] = [IdentityMethod::Range, IdentityMethod::Signature];
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Number of shards of the table of breakers. Each shard has its own lock.
 const SHARDS: usize = 16;
 
-/// The breakers of all paths in this process. They count clients, not requests. A verified client
-/// is counted only once per minute, so most of its requests need no lock.
+/// Breakers count clients, not requests. A verified client is counted only once per minute, so most
+/// of its requests need no lock.
 #[derive(Debug, Default)]
 pub(super) struct ClaimPaths {
-    /// The key is the hash of the path and the crawler, so a lookup allocates no strings.
     shards: [Mutex<PathTable>; SHARDS],
-    /// Number of breakers in all shards.
     known: AtomicUsize,
     verified: RecentMarks,
     hasher: RandomState,
@@ -78,12 +77,11 @@ struct Counted {
     listener: Box<str>,
     crawler: Box<str>,
     breaker: PathBreaker,
-    /// When a claim on this path was last counted.
     used: SystemTime,
 }
 
-/// A path with so many failing checks that the path itself is probably their cause. Claims of
-/// requests on it are currently not refuted.
+/// A claim path and a crawler. Failed checks on this path do not refute claims to be this crawler,
+/// because a proxy may have caused the failures.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SuspectPath {
@@ -106,13 +104,12 @@ pub struct SuspectPath {
 }
 
 impl ClaimPaths {
-    /// Returns the path and the crawler together with the key of their breaker.
     pub(super) fn of_crawler<'a>(&self, path: ClaimPath<'a>, crawler: &'a str) -> CrawlerPath<'a> {
         CrawlerPath { path, crawler, key: self.hasher.hash_one((path, crawler)) }
     }
 
-    /// Counts the result of checking a claim, and returns the identity to use. On a suspect path, a
-    /// refuted claim becomes undecided.
+    /// Counts the result of checking a claim. If failed checks on this path are unreliable
+    /// ([`SuspectPath`]), a refuted claim becomes undecided.
     pub(super) fn judge(
         &self,
         claims: CrawlerPath<'_>,
@@ -148,7 +145,6 @@ impl ClaimPaths {
         counted.breaker.applied_to(identity, now)
     }
 
-    /// Returns the suspect paths. On these paths, failing checks do not refute claims.
     pub(super) fn suspects(&self, now: SystemTime) -> Vec<SuspectPath> {
         let mut suspects: Vec<SuspectPath> = Vec::new();
         for paths in self.shards.iter().map(Mutex::lock) {
@@ -160,7 +156,6 @@ impl ClaimPaths {
         suspects
     }
 
-    /// Returns each path where a crawler was verified within the last day.
     pub(super) fn verified_paths(&self, now: SystemTime) -> Vec<VerifiedPath> {
         let lately = |time: Option<SystemTime>| {
             let seconds = second(time.filter(|at| is_of_last_day(*at, now))?);
@@ -183,8 +178,8 @@ impl ClaimPaths {
         verified
     }
 
-    /// Loads the results of an earlier process. Ignores times that are more than a day old, and
-    /// times in the future, which come from a wrong clock.
+    /// Ignores times that are more than a day old, and times in the future, which come from a wrong
+    /// clock.
     pub(super) fn restore(&self, verified: Vec<VerifiedPath>, now: SystemTime) {
         let time = |seconds: Option<u64>| SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(seconds?));
         for VerifiedPath { site, listener, crawler, verified, signed } in verified.into_iter().take(MAX_PATHS) {
@@ -200,17 +195,17 @@ impl ClaimPaths {
         }
     }
 
-    /// Returns a hash of the path, the client, the method and the current minute. The hash shows
-    /// whether a verified claim was already counted in this minute. Only a few integers are hashed,
-    /// because this function runs for every request of a crawler.
+    /// Returns the hash that identifies a verified client in [`RecentMarks`] for one minute, so
+    /// that the client is counted only once in this minute. Only a few integers are hashed, because
+    /// this function runs for every request of a crawler.
     fn mark(&self, path: u64, method: IdentityMethod, address: Option<PublicAddress>, now: SystemTime) -> u64 {
         let client = address.map_or(0, |address| bits(address.get()));
         self.hasher.hash_one((path, client, minute(now) << 2 | method as u64))
     }
 
-    /// Reports whether a path can be added. If the table is full, first removes the least recently
-    /// used path without a verified crawler in the last day. So clients with invented claims cannot
-    /// displace paths with verified crawlers.
+    /// Reports whether a breaker can be added. If there are too many breakers, first removes the
+    /// least recently used one in `paths` whose crawler was not verified within the last day.
+    /// Clients with invented claims therefore cannot displace the breakers of verified crawlers.
     fn has_room(&self, paths: &mut PathTable, now: SystemTime) -> bool {
         if self.known.fetch_add(1, Ordering::Relaxed) < MAX_PATHS {
             return true;
@@ -229,7 +224,6 @@ impl ClaimPaths {
 }
 
 impl Counted {
-    /// Reports whether the crawler was verified on this path within the last day.
     fn is_verified(&self, now: SystemTime) -> bool {
         METHODS.iter().filter_map(|method| self.breaker.last_verified(*method)).any(|at| is_of_last_day(at, now))
     }
@@ -264,16 +258,14 @@ const STEP: u64 = 10 * 60;
 /// How far the clock may be set back before saved times become invalid.
 const CLOCK_STEP: Duration = Duration::from_secs(60);
 
-/// An entry of the file: the times when a crawler was last verified on a path, in Unix time. The
-/// fields are written to the file in this order.
+/// An entry of the file: the times when a crawler was last verified on a claim path, by a signature
+/// (`signed`) and by its address (`verified`), in seconds since 1970.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(super) struct VerifiedPath {
     crawler: Box<str>,
     listener: Box<str>,
-    /// When the crawler was last verified by a signature.
     signed: Option<u64>,
     site: Box<str>,
-    /// When the crawler was last verified by its address.
     verified: Option<u64>,
 }
 
@@ -281,14 +273,13 @@ pub(super) struct VerifiedPath {
 const PAUSE: Duration = if cfg!(test) { Duration::from_millis(10) } else { Duration::from_secs(60) };
 
 /// The file that keeps results for the next start. For each claim path, it contains the time when
-/// the crawler was last verified. For each operator, it contains an address that was verified by
-/// its reverse DNS name.
+/// the crawler was last verified. For each operator of crawlers, it contains an address that was
+/// verified by its reverse DNS name.
 ///
 /// Without this file, a new process could not refute claims until a genuine crawler is verified.
 #[derive(Clone, Debug)]
 pub(super) struct SavedPaths(PathBuf);
 
-/// The results in the file.
 #[derive(Debug, Default, Serialize)]
 struct Learned {
     paths: Vec<VerifiedPath>,
@@ -300,7 +291,6 @@ impl SavedPaths {
         Self(folder.join("claim-paths.json"))
     }
 
-    /// Loads the results of an earlier process.
     pub(super) fn restore(&self, now: SystemTime) -> (Arc<ClaimPaths>, Arc<OperatorTable>) {
         let paths = Arc::new(ClaimPaths::default());
         let learned = self.load(now).unwrap_or_else(|problem| {
@@ -311,8 +301,8 @@ impl SavedPaths {
         (paths, Arc::new(OperatorTable::new(learned.proofs)))
     }
 
-    /// Returns the saved results, without results from the future. Such results were saved with a
-    /// wrong clock. If there are any, the file is removed, because they would seem valid later.
+    /// Returns the saved results, except for times in the future, which were saved with a wrong
+    /// clock. If there are any, the file is removed, because these times would seem valid later.
     fn load(&self, now: SystemTime) -> Result<Learned, String> {
         let mut learned = self.read()?;
         let known = learned.paths.len();
@@ -323,7 +313,7 @@ impl SavedPaths {
         Ok(learned)
     }
 
-    /// Reads the file. The result is empty if the file does not exist.
+    /// The result is empty if the file does not exist.
     fn read(&self) -> Result<Learned, String> {
         let Some(value) = read_json(&self.0)? else { return Ok(Learned::default()) };
         let paths = value.get("paths").and_then(Value::as_array);
@@ -357,15 +347,14 @@ impl SavedPaths {
 }
 
 impl Learned {
-    /// Returns the JSON to write, or an empty string if there are no results. An existing file then
-    /// stays unchanged.
+    /// The string is empty if there are no results. An existing file then stays unchanged.
     fn written(&self) -> String {
         let is_empty = self.paths.is_empty() && self.proofs.is_empty();
         if is_empty { String::new() } else { serde_json::to_string(self).unwrap_or_default() }
     }
 }
 
-/// Parses the values. Skips invalid ones.
+/// Skips invalid values.
 fn each<'v, T: Deserialize<'v>>(values: impl IntoIterator<Item = &'v Value>) -> Vec<T> {
     values.into_iter().filter_map(|value| T::deserialize(value).ok()).collect()
 }
@@ -402,7 +391,6 @@ mod tests {
         assert_eq!(judge("a", "Googlebot", VERIFIED), VERIFIED);
         assert_eq!(judge("a", "Googlebot", REFUTED), REFUTED);
         assert_eq!(paths.suspects(now), []);
-        // Each site and each crawler is counted separately.
         assert_eq!(judge("b", "Googlebot", REFUTED), SUSPECT);
         assert_eq!(judge("a", "bingbot", REFUTED), SUSPECT);
         assert_eq!(paths.suspects(now).len(), 2);

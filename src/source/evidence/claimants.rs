@@ -17,7 +17,6 @@ use crate::identity::PublicAddress;
 /// Maximum number of addresses whose first claims are stored.
 const MAX_ADDRESSES: usize = 65_536;
 
-/// Number of shards of the address map, each with its own lock.
 const PARTS: usize = 256;
 
 /// When each address first claimed to be a crawler whose lists do not contain the address.
@@ -40,8 +39,6 @@ impl Default for FirstSeen {
 }
 
 impl FirstSeen {
-    /// Returns when an address was first seen. If the address is new, stores `now` and returns
-    /// `None`.
     pub(super) fn time(&self, address: PublicAddress, now: SystemTime) -> Option<SystemTime> {
         let known = self.times.get(&address);
         if known.is_none() {
@@ -59,7 +56,6 @@ impl FirstSeen {
     }
 }
 
-/// Default number of shards, each with its own lock.
 const SHARDS: usize = 16;
 
 /// A map of limited size with two generations of entries. A new entry is added to the younger
@@ -85,12 +81,10 @@ struct Shard<K, V> {
 }
 
 impl<K: Hash + Eq + Clone, V: Clone> Generations<K, V> {
-    /// Creates a map with at most `most` entries.
     pub(super) fn new(most: usize) -> Self {
         Self::in_parts(most, SHARDS, |hasher, key| hasher.hash_one(key))
     }
 
-    /// Creates a map with `parts` shards of equal size. `place` must select the shard of a key.
     pub(super) fn in_parts(most: usize, parts: usize, place: PlaceOf<K>) -> Self {
         let shard = || Mutex::new(Shard { younger: HashMap::default(), older: HashMap::default() });
         Self {
@@ -101,7 +95,6 @@ impl<K: Hash + Eq + Clone, V: Clone> Generations<K, V> {
         }
     }
 
-    /// Returns the value of a key.
     pub(super) fn get(&self, key: &K) -> Option<V> {
         let mut shard = self.shard(key);
         if let Some(value) = shard.younger.get(key) {
@@ -124,7 +117,6 @@ impl<K: Hash + Eq + Clone, V: Clone> Generations<K, V> {
         shard.older.remove(key);
     }
 
-    /// Returns the number of entries.
     pub(super) fn len(&self) -> usize {
         self.shards.iter().map(Mutex::lock).map(|shard| shard.younger.len() + shard.older.len()).sum()
     }

@@ -29,10 +29,10 @@ pub(super) const TIMEOUT: Duration = Duration::from_secs(1);
 /// requests claim to be from crawlers.
 pub(super) const PACE: Duration = Duration::from_millis(20);
 
-/// Number of times that a query is sent before it fails without a response.
+/// Maximum number of times that a query is sent if no response arrives.
 const ATTEMPTS: u32 = 2;
 
-/// A resolver for absolute names. The resolver uses neither search domains nor a hosts file.
+/// This resolver uses neither search domains nor a hosts file.
 #[derive(Debug)]
 pub(super) struct DnsResolver {
     resolver: TokioResolver,
@@ -41,8 +41,7 @@ pub(super) struct DnsResolver {
 }
 
 impl DnsResolver {
-    /// Creates a resolver that queries these servers. If the list is empty, it queries the servers
-    /// of the system.
+    /// Queries the servers of the system if `servers` is empty.
     pub(super) fn new(servers: &[SocketAddr], pace: Duration, timeout: Duration) -> io::Result<Self> {
         let mut builder = if servers.is_empty() {
             TokioResolver::builder_tokio().map_err(io::Error::other)?
@@ -55,8 +54,8 @@ impl DnsResolver {
         Ok(Self { resolver, gate: question_gate(pace), timeout })
     }
 
-    /// Sends the queries that a check needs. Returns the result, and how long the DNS records that
-    /// it depends on are valid. Calls `note` for every response.
+    /// Returns the result, and how long the DNS records that it depends on are valid. Calls `note`
+    /// for every response.
     pub(super) async fn check(
         &self,
         mut check: RdnsCheck,
@@ -75,7 +74,6 @@ impl DnsResolver {
         }
     }
 
-    /// Sends a query. Sends it again if no response arrives.
     async fn ask(&self, question: &RdnsQuestion<'_>) -> (DnsAnswer, Duration) {
         let mut answer = (DnsAnswer::Timeout, Duration::ZERO);
         for _ in 0..ATTEMPTS {

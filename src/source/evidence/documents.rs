@@ -1,6 +1,7 @@
 //! The kinds of documents that contain evidence: lists of addresses, key directories, and
 //! registries. A registry contains the URLs of the other documents, so a fetched registry must pass
-//! additional checks. Also contains the type for copies of a list that need not be fetched.
+//! additional checks. Also contains [`ListCopy`], a list of addresses that is available without a
+//! fetch.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -86,8 +87,8 @@ impl FollowedDocument<Registry> {
     /// the registry. Its error should contain the line and column of the problem.
     ///
     /// A fetched registry is untrusted. It is rejected if it is not UTF-8, has more than 10,000
-    /// crawlers, contains control characters, contains other URLs than `https` URLs, or would
-    /// identify a common browser as a crawler.
+    /// crawlers, contains control characters or URLs without TLS, or would identify common browsers
+    /// as crawlers.
     pub fn builder(
         url: FetchUrl,
         read: impl Fn(&str) -> Result<Registry, String> + Send + Sync + 'static,
@@ -103,7 +104,6 @@ impl Document for Registry {
     const GAP: Duration = HOUR;
     type Reading = Box<dyn Fn(&str) -> Result<Self, String> + Send + Sync>;
 
-    /// Returns the schedule of lists of addresses.
     fn schedule() -> Schedule {
         RangeList::schedule()
     }
@@ -151,13 +151,13 @@ impl ListCopy {
     /// [`Verifier`](super::Verifier) saved in the folder `saved`, the operator's file `own`, and
     /// the embedded copy. Until a `Verifier` has fetched the list, it uses the same order.
     ///
-    /// If a copy cannot be read, its element is the error. The next copy should then be used.
+    /// If a copy cannot be read, the result contains the error in its place. The next copy should
+    /// then be used.
     pub fn all(url: &str, saved: Option<&Path>, own: Option<&Path>) -> Vec<Result<Self, FollowError>> {
         let saved = saved.and_then(|folder| Self::saved(folder, url).transpose());
         [saved, own.map(Self::of_file), Self::embedded(url).map(Ok)].into_iter().flatten().collect()
     }
 
-    /// Reads the copy of the list at a URL that a [`Verifier`](super::Verifier) saved in a folder.
     /// Returns `None` if no copy was saved or if the folder does not exist.
     fn saved(folder: &Path, url: &str) -> Result<Option<Self>, FollowError> {
         let url: FetchUrl = url.parse().map_err(|error| FollowError::new(format!("list {url:?}: {error}")))?;
@@ -168,7 +168,6 @@ impl ListCopy {
         Ok(Some(Self { list, origin: SAVED, confirmed, fetched: None }))
     }
 
-    /// Reads the operator's own copy from a file.
     pub(super) fn of_file(path: &Path) -> Result<Self, FollowError> {
         let wrong = |why: &dyn std::fmt::Display| FollowError::new(format!("{}: {why}", path.display()));
         let octets = file::read(path).map_err(|error| wrong(&error))?;
@@ -209,8 +208,8 @@ const BROWSERS: &[&str] = &[
     "Mozilla/5.0 (Android 15; Mobile; rv:145.0) Gecko/145.0 Firefox/145.0",
 ];
 
-/// Converts a fetched registry to a string. Rejects a registry that is not UTF-8, or that is an
-/// HTML or XML page. An operator's own file is not checked in this way.
+/// Rejects a registry that is not UTF-8, or that is an HTML or XML page. An operator's own file is
+/// not checked in this way.
 fn check_text(octets: &[u8]) -> Result<&str, String> {
     let text = std::str::from_utf8(octets).map_err(|error| {
         let before = &octets[..error.valid_up_to()];
@@ -223,8 +222,6 @@ fn check_text(octets: &[u8]) -> Result<&str, String> {
     Ok(text)
 }
 
-/// Checks whether a fetched registry may be used. Its size is limited, it must not contain control
-/// characters, its URLs must be `https` URLs, and it must not identify common browsers as crawlers.
 fn check_use(registry: &Registry) -> Result<(), String> {
     let rows = registry.crawlers().len();
     if rows > MAX_CRAWLERS {
@@ -270,7 +267,6 @@ fn row(crawler: &Crawler) -> Result<(), String> {
     Ok(())
 }
 
-/// Reports whether a character changes the direction of the text around it.
 const fn is_bidirectional(character: char) -> bool {
     matches!(character, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
@@ -291,7 +287,6 @@ mod tests {
     use crate::source::fetch::Validators;
     use crate::source::fetch::freshness::Freshness;
 
-    /// Returns the time until the next fetch after a response with this `Cache-Control`.
     fn interval<D: Document>(cache_control: &'static str) -> Duration {
         let mut headers = HeaderMap::new();
         headers.insert(CACHE_CONTROL, HeaderValue::from_static(cache_control));

@@ -1,12 +1,13 @@
 //! The queue of addresses to look up. It decides which address is looked up next, and which address
 //! is dropped if the queue is full. Each network gets a fair share of the lookups. Also contains
-//! `RecentMarks`, a lock-free filter for repeated notes.
+//! `RecentMarks`, which lets callers skip an update that they have made recently.
 //!
-//! Each lookup has two counts: how many lookups for the same narrow network (/24 for IPv4, /64 for
-//! IPv6), and for the same wide network (/48 for IPv6), were already waiting or in progress when
-//! the lookup arrived. The next lookup is the one with the lowest count for its narrow network.
-//! Among these, it is the one with the lowest count for its wide network, because one customer may
-//! have many /64 networks. Among lookups with equal counts, the first that arrived is next.
+//! Each lookup has two counts. They are taken when the lookup arrives: the number of other lookups
+//! for the same narrow network (/24 for IPv4, /64 for IPv6), and the number for the same wide
+//! network (/48 for IPv6). Waiting lookups and lookups in progress are counted. The next lookup is
+//! the one with the lowest count for its narrow network. Among these, it is the one with the lowest
+//! count for its wide network, because one customer may have many /64 networks. Among lookups with
+//! equal counts, the first that arrived is next.
 //!
 //! So if many addresses of one network claim to be crawlers, they mainly delay lookups for their
 //! own network. Only their lookups in progress delay lookups for other networks.
@@ -29,7 +30,6 @@ const QUEUE: usize = 256;
 const MAX_NARROW_LOOKUPS: usize = 4;
 const MAX_WIDE_LOOKUPS: usize = 8;
 
-/// The waiting lookups, and the lookups in progress.
 #[derive(Debug)]
 pub(super) struct LookupQueue<T> {
     places: Mutex<Places<T>>,
@@ -56,7 +56,7 @@ struct Waiting<T> {
 #[derive(Clone, Copy, Debug)]
 struct Networks([Network; 2]);
 
-/// A guard for a lookup in progress. When it is dropped, the lookup counts as finished.
+/// When this guard is dropped, the lookup counts as finished.
 #[derive(Debug)]
 pub(super) struct InFlight<T> {
     queue: Arc<LookupQueue<T>>,
@@ -68,8 +68,8 @@ impl Networks {
         Self([64, 48].map(|length| Network::around(address.get(), 24, length)))
     }
 
-    /// Returns two counts: how many of `others` have the same narrow network as `self`, and how
-    /// many have the same wide network.
+    /// Counts the elements of `others` with the same narrow network as `self`, and the elements
+    /// with the same wide network.
     fn count<'a>(self, others: impl Iterator<Item = &'a Self>) -> [usize; 2] {
         others.fold([0, 0], |[narrow, wide], other| {
             [narrow + usize::from(other.0[0] == self.0[0]), wide + usize::from(other.0[1] == self.0[1])]
@@ -102,7 +102,6 @@ impl<T> LookupQueue<T> {
         left_out
     }
 
-    /// Waits until a lookup may start, and returns it.
     pub(super) async fn next(self: &Arc<Self>) -> (T, InFlight<T>) {
         loop {
             if let Some((networks, lookup)) = self.places.lock().next() {
@@ -112,7 +111,6 @@ impl<T> LookupQueue<T> {
         }
     }
 
-    /// Returns the number of waiting lookups.
     pub(super) fn waiting(&self) -> usize {
         self.places.lock().waiting.len()
     }
@@ -146,15 +144,15 @@ impl<T> Drop for InFlight<T> {
     }
 }
 
-/// Number of slots, a power of two. Each slot remembers one mark.
+/// Number of slots, a power of two. Each slot stores one hash.
 const SLOTS: usize = 8_192;
 
-/// Remembers the hashes of recent notes. A note is an update that need not be repeated within a
-/// short time, so the caller can skip a note whose hash is remembered.
+/// Remembers the hashes of recent updates, so that a caller can skip an update that it has made a
+/// moment ago.
 ///
-/// The hash of a note is called its mark. When another mark is stored in the same slot, the first
-/// mark is forgotten, and its note is repeated. If two different notes have the same mark, one of
-/// them is wrongly skipped. So use this only for notes that may be lost.
+/// If another hash is stored in the same slot, the first one is forgotten, and its update is made
+/// again. If two different updates have the same hash, one of them is wrongly skipped. So use this
+/// only for updates that may be lost.
 #[derive(Debug)]
 pub(super) struct RecentMarks(Box<[AtomicU64]>);
 
@@ -165,7 +163,7 @@ impl Default for RecentMarks {
 }
 
 impl RecentMarks {
-    /// Stores a mark, and reports whether it was new.
+    /// Stores the hash of an update, and reports whether it was new.
     pub(super) fn is_new(&self, mark: u64) -> bool {
         // The upper bits select the slot. The lowest bit is always set, because 0 means an empty
         // slot.
@@ -208,7 +206,6 @@ mod tests {
         }
     }
 
-    /// Starts lookups until no more may start, and returns them all.
     fn all(queue: &Queue) -> (Vec<IpAddr>, Vec<InFlight<IpAddr>>) {
         std::iter::from_fn(|| next(queue)).unzip()
     }
@@ -233,7 +230,6 @@ mod tests {
             let left_out = push(&queue, v6(2, 1, 1)).expect("one of the flood");
             assert!(flood.contains(&left_out), "{left_out}");
             assert_eq!(next(&queue).map(|(address, _)| address), Some(v6(2, 1, 1)));
-            // When a lookup ends, another one for the same network may start.
             drop(under_way.into_iter().next());
         }
     }
@@ -255,7 +251,6 @@ mod tests {
         assert_eq!(push(&queue, v4(1, 1)), Some(v4(1, 1)));
         let (taken, mut under_way) = all(&queue);
         assert_eq!(taken.len(), IN_FLIGHT);
-        // After a lookup has ended, another address is looked up.
         under_way.pop();
         assert_eq!(push(&queue, v4(1, 1)), None);
         let rest = std::iter::from_fn(|| next(&queue).map(|(address, _)| address));

@@ -16,20 +16,20 @@ use crate::identity::{DnsAnswer, MethodOutcome, NamePattern, PublicAddress, Rdns
 use crate::live::{Clock, Mutex};
 
 /// How long results are stored. The result for a verified address is stored as long as its DNS
-/// records are valid, but not shorter or longer than these limits.
+/// records are valid, within the limits [`VERIFIED_LEAST`] and [`VERIFIED_MOST`].
 const VERIFIED_LEAST: Duration = Duration::from_secs(60 * 60);
 const VERIFIED_MOST: Duration = Duration::from_secs(24 * 60 * 60);
 const FAILED: Duration = Duration::from_secs(60 * 60);
 const UNDECIDED: Duration = Duration::from_secs(60);
 
-/// Maximum duration of a lookup. A longer lookup counts as lost.
+/// Maximum duration of a lookup. After this time, the address can be looked up again.
 const PENDING_MOST: Duration = Duration::from_secs(60);
 
 /// How long the resolver counts as reachable after its last response, even if later queries fail.
 const ANSWERS: Duration = Duration::from_secs(60 * 60);
 
-/// Minimum time, in seconds, between two lookups of the same verified address. They only test
-/// whether the resolver answers.
+/// Minimum time, in seconds, between two lookups of the same verified address. Such a lookup is
+/// repeated only to test whether the resolver answers.
 const PROOF_PAUSE: u64 = 60;
 
 /// Patterns for the reverse DNS names of one operator's addresses. Also records whether the
@@ -41,18 +41,15 @@ pub(super) struct OperatorNames {
     pub(super) patterns: Arc<[NamePattern]>,
     /// When an address was last verified by these names, in seconds since 1970; 0 if never.
     last_verified: AtomicU64,
-    /// The address that was last verified by these names.
     proof: Mutex<Option<PublicAddress>>,
     /// When the address in `proof` was last added to the lookup queue, in seconds since 1970.
     proof_asked: AtomicU64,
 }
 
-/// The lookups of a process and their results.
 #[derive(Debug)]
 pub(super) struct Lookups {
     pub(super) known: KnownNames,
     pub(super) queue: Arc<LookupQueue<Lookup>>,
-    /// Wakes the tasks that wait until any lookup has ended.
     pub(super) ended: Notify,
     /// When the resolver last answered a query, in seconds since 1970; 0 if never.
     answered: AtomicU64,
@@ -62,7 +59,6 @@ pub(super) struct Lookups {
     version: EvidenceVersion,
 }
 
-/// An address to look up, and the operator whose reverse DNS names are expected.
 #[derive(Debug)]
 pub(super) struct Lookup {
     address: PublicAddress,
@@ -70,13 +66,12 @@ pub(super) struct Lookup {
 }
 
 impl OperatorNames {
-    /// Creates an entry for an operator. `proof` is an address that an earlier process verified by
-    /// these names and that this process has not looked up yet.
+    /// `proof` is an address that an earlier process verified by the operator's names, and that
+    /// this process has not looked up yet.
     pub(super) fn new(number: u32, patterns: Arc<[NamePattern]>, proof: Option<PublicAddress>) -> Self {
         Self { number, patterns, proof: Mutex::new(proof), ..Self::default() }
     }
 
-    /// Returns an address that these names have verified, if any.
     pub(super) fn proof(&self) -> Option<PublicAddress> {
         *self.proof.lock()
     }
@@ -93,7 +88,6 @@ impl OperatorNames {
         *self.proof.lock() = Some(address);
     }
 
-    /// Returns the address in `proof` if it must be looked up again now.
     fn proof_due(&self, now: SystemTime) -> Option<PublicAddress> {
         let (now, asked) = (second(now), self.proof_asked.load(Ordering::Relaxed));
         if asked <= now && now - asked < PROOF_PAUSE {
@@ -112,8 +106,7 @@ impl Lookups {
         Arc::new(Self { known, queue, ended, answered, failed, clock, version })
     }
 
-    /// Returns whether the reverse DNS names of an address belong to this operator. If this is not
-    /// known yet, adds the address to the queue, unless it is already in the queue.
+    /// Returns whether the reverse DNS names of an address belong to this operator.
     pub(super) fn outcome(&self, address: PublicAddress, names: &Arc<OperatorNames>, now: SystemTime) -> MethodOutcome {
         let key = (address, names.number);
         let known = self.known.get(&key).filter(|known| holds(known.until, now));
@@ -144,8 +137,8 @@ impl Lookups {
         MethodOutcome::Undecided(if has_room { UndecidedReason::Pending } else { UndecidedReason::Busy })
     }
 
-    /// Adds an address to the queue. If the queue is full, this address or another one is dropped.
-    /// Reports whether this address is in the queue.
+    /// If the queue is full, this address or another one is dropped. Reports whether this address
+    /// is in the queue.
     fn enqueue(&self, address: PublicAddress, names: &Arc<OperatorNames>) -> bool {
         let Some(left_out) = self.queue.push(address, Lookup { address, names: names.clone() }) else { return true };
         let key = (left_out.address, left_out.names.number);
@@ -161,8 +154,7 @@ impl Lookups {
         key != (address, names.number)
     }
 
-    /// Runs the queued lookups. Never returns. If the future is dropped, the waiting addresses are
-    /// not looked up.
+    /// Never returns. If the future is dropped, the waiting addresses are not looked up.
     pub(super) async fn run(self: Arc<Self>, resolver: DnsResolver) {
         let resolver = Arc::new(resolver);
         loop {
@@ -183,9 +175,8 @@ impl Lookups {
         last.store(second(self.clock.now()), Ordering::Relaxed);
     }
 
-    /// Reports whether the resolver answers queries. Returns `None` if no query was sent, and false
-    /// if no query was ever answered or the last failure was more than [`ANSWERS`] after the last
-    /// answer. A failure soon after an answer is ignored, because a single response may be lost.
+    /// `None` if no query was sent. A failure soon after an answer is ignored, because a single
+    /// response may be lost.
     pub(super) fn is_answered(&self) -> Option<bool> {
         let [answered, failed] = [&self.answered, &self.failed].map(|at| at.load(Ordering::Relaxed));
         let answers = || answered > 0 && failed.saturating_sub(answered) <= ANSWERS.as_secs();
@@ -213,7 +204,7 @@ impl Lookups {
     }
 }
 
-/// Reports whether a result is still valid. A result is invalid if the clock was set back.
+/// A result is not valid any more if the clock was set back.
 fn holds(until: SystemTime, now: SystemTime) -> bool {
     until.duration_since(now).is_ok_and(|rest| rest <= VERIFIED_MOST)
 }
@@ -222,14 +213,10 @@ fn holds(until: SystemTime, now: SystemTime) -> bool {
 const MAX_VERIFIED: usize = 32_768;
 const MAX_UNVERIFIED: usize = 32_768;
 
-/// Number of shards of the map for addresses that were not verified.
 const PARTS: usize = 256;
 
-/// An address, and the number of the claimed operator.
 type NameKey = (PublicAddress, u32);
 
-/// The results of checks by reverse DNS names. The key is the address and the operator.
-///
 /// Verified addresses are stored separately. Only operators can assign the reverse DNS names that
 /// verify an address, so other clients cannot displace verified addresses. All other addresses are
 /// divided into 256 shards by their network (/24 or /48). So many addresses of one network displace
@@ -240,7 +227,6 @@ pub(super) struct KnownNames {
     others: Generations<NameKey, Known>,
 }
 
-/// The result for an address, or a lookup in progress.
 #[derive(Clone, Copy, Debug)]
 struct Known {
     /// The result of the lookup; `None` until the lookup has finished.
@@ -277,7 +263,6 @@ impl KnownNames {
         self.others.remove(key);
     }
 
-    /// Returns the number of stored results.
     pub(super) fn len(&self) -> usize {
         self.verified.len() + self.others.len()
     }

@@ -1,4 +1,4 @@
-//! A circuit breaker for checks of who sent a request. If very many checks fail, the cause is
+//! A circuit breaker for identity checks. If very many checks fail, the cause is
 //! probably not impostors, but a proxy between the crawlers and this process.
 
 use std::collections::HashMap;
@@ -16,23 +16,23 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// How far the clock may be set back before the counts are discarded.
 const CLOCK_STEP: Duration = Duration::from_secs(10 * 60);
 
-/// Minimum number of refuted requests per hour for a path to become suspect.
+/// Minimum number of refuted requests per hour for a claim path to become suspect.
 const FEW: u32 = 10;
 
-/// Counts the results of checks for one crawler at one listener of one site. Decides whether this
-/// path is suspect.
+/// Counts the results of checks for one crawler on one claim path (a site and a listener). Decides
+/// whether this path is suspect. On a suspect path, claims are not refuted.
 ///
 /// Behind a CDN that is missing in `trusted_proxies`, every genuine crawler seems to have an
 /// address of the CDN, so all checks of addresses fail. Behind a proxy that changes `Host`, or with
-/// a wrong clock, all checks of signatures fail. The path is suspect in the two following cases.
-/// Claims are then not refuted:
+/// a wrong clock, all checks of signatures fail. The path is suspect in two cases:
 ///
-/// - No claim was verified within 24 hours. So there is no proof that the crawler's address or
+/// - No claim was verified within 24 hours. So nothing shows that the crawler's address or
 ///   signature arrives unchanged on this path.
-/// - More clients were refuted than verified in the last hour, although this was not so in the day
-///   before. This ends when the refuted clients are no longer in the majority. It also ends if the
-///   crawler was verified after it began and a day has passed: the path then works, and the refuted
-///   clients are real impostors.
+/// - In the last hour, but not in the day before, more clients were refuted than verified. The path
+///   remains suspect until a client was verified in the last hour and the refuted clients are no
+///   longer in the majority. A day after it became suspect, it also stops being suspect if the
+///   crawler was verified in the meantime: the path then works, and the refuted clients are real
+///   impostors.
 ///
 /// The breaker counts each client at most once in the last hour and once in the day before,
 /// regardless of the number of its requests. Refuted clients in the same network (`/24`, `/48`) are
@@ -44,13 +44,11 @@ const FEW: u32 = 10;
 /// proves nothing about the address, and vice versa.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PathBreaker {
-    /// The counts for checks of addresses, and the counts for checks of signatures.
     methods: [MethodBreaker; 2],
     /// Number of the current slot, counted from 1970.
     current: u64,
 }
 
-/// The counts for one method of identification: addresses or signatures.
 #[derive(Clone, Debug, Default)]
 struct MethodBreaker {
     verified: RecentAddresses,
@@ -62,15 +60,14 @@ struct MethodBreaker {
 }
 
 impl PathBreaker {
-    /// Creates a breaker without counts. The parameters are the times when an earlier process last
-    /// verified the crawler on this path by its address and by a signature.
+    /// The parameters are the times when an earlier process last verified the crawler on this path
+    /// by its address and by a signature.
     pub(super) fn new(last_verified: Option<SystemTime>, last_signed: Option<SystemTime>) -> Self {
         let of_time = |last_verified| MethodBreaker { last_verified, ..MethodBreaker::default() };
         Self { methods: [last_verified, last_signed].map(of_time), current: 0 }
     }
 
-    /// Counts the result of checking the sender of a request from this address. Call this function
-    /// before [`applied_to`](Self::applied_to).
+    /// Call this function before [`applied_to`](Self::applied_to).
     pub(super) fn record(&mut self, identity: Identity, address: Option<PublicAddress>, now: SystemTime) {
         let Some(method) = identity.method() else { return };
         self.turn_to(now);
@@ -98,7 +95,7 @@ impl PathBreaker {
         !is_verified || counts.open_since.is_some()
     }
 
-    /// Returns the identity to use. A refuted identity becomes undecided while the path is suspect.
+    /// A refuted identity becomes undecided while the path is suspect.
     pub(super) fn applied_to(&self, identity: Identity, now: SystemTime) -> Identity {
         match identity {
             Identity::Refuted(refutation) if self.is_suspect(refutation.method(), now) => {
@@ -108,14 +105,12 @@ impl PathBreaker {
         }
     }
 
-    /// Returns when the crawler was last verified on this path by this method.
     pub(super) fn last_verified(&self, method: IdentityMethod) -> Option<SystemTime> {
         self.methods[place(method)].last_verified
     }
 
     /// Returns up to three networks of clients whose claims failed with this method in the last
-    /// day. If checks of addresses fail on a suspect path, one of these networks probably belongs
-    /// to a proxy that is missing in `trusted_proxies`.
+    /// day.
     pub(super) fn refuted_networks(&self, method: IdentityMethod) -> Vec<Network> {
         let mut networks: Vec<Network> =
             self.methods[place(method)].refuted.iter().map(|address| Network::around(address, 24, 48)).collect();
@@ -124,7 +119,6 @@ impl PathBreaker {
         networks
     }
 
-    /// Makes the slot that contains `now` the current slot.
     fn turn_to(&mut self, now: SystemTime) {
         let slot = now.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs() / SLOT.as_secs());
         // If the clock is set back a little, the current slot does not change.
@@ -141,8 +135,7 @@ impl PathBreaker {
     }
 }
 
-/// Returns the index of a method's counts. Lists and reverse DNS names have the same counts,
-/// because both check addresses.
+/// Lists and reverse DNS names have the same counts, because both check addresses.
 fn place(method: IdentityMethod) -> usize {
     usize::from(method == IdentityMethod::Signature)
 }
@@ -178,7 +171,6 @@ impl MethodBreaker {
         self.refuted.in_the_hour() > self.verified.in_the_hour()
     }
 
-    /// Reports whether a path that became suspect at the time `since` is no longer suspect.
     fn is_over(&self, since: SystemTime, now: SystemTime) -> bool {
         let is_calm = !self.is_above_half() && self.verified.in_the_hour() > 0;
         let is_old = now.duration_since(since).is_ok_and(|open| open >= DAY);
@@ -202,11 +194,9 @@ const SLOTS_OF_AN_HOUR: u32 = 5;
 /// that hour. Further addresses are ignored.
 const MAX_ADDRESSES: usize = 64;
 
-/// The addresses of the last day, with the time slots of their requests.
 #[derive(Clone, Debug, Default)]
 struct RecentAddresses {
     seen: HashMap<IpAddr, SeenSlots>,
-    /// Number of addresses that were seen within the last hour.
     in_hour: usize,
 }
 
@@ -217,8 +207,8 @@ struct SeenSlots(u128);
 const HOUR: u128 = (1 << SLOTS_OF_AN_HOUR) - 1;
 
 impl RecentAddresses {
-    /// Records that an address was seen in the current slot. A new address is ignored if the
-    /// maximum number of addresses were already seen in the last hour.
+    /// A new address is ignored if the maximum number of addresses were already seen in the last
+    /// hour.
     fn see(&mut self, address: IpAddr) {
         if let Some(slots) = self.seen.get_mut(&address) {
             self.in_hour += usize::from(!slots.is_in_hour());
@@ -238,13 +228,11 @@ impl RecentAddresses {
         self.in_hour += 1;
     }
 
-    /// Moves all addresses to older slots, because this number of slots has passed.
     fn advance(&mut self, slots: u32) {
         self.seen.retain(|_, seen| seen.advance(slots));
         self.in_hour = self.seen.values().filter(|seen| seen.is_in_hour()).count();
     }
 
-    /// Returns how many addresses were seen in the last hour, at most [`MAX_ADDRESSES`].
     fn in_the_hour(&self) -> usize {
         self.in_hour.min(MAX_ADDRESSES)
     }
@@ -255,7 +243,6 @@ impl RecentAddresses {
         self.seen.values().filter(|seen| seen.0 & !HOUR != 0).count().min(MAX_ADDRESSES)
     }
 
-    /// Returns the addresses of the last day.
     fn iter(&self) -> impl Iterator<Item = IpAddr> {
         self.seen.keys().copied()
     }
@@ -271,8 +258,7 @@ impl SeenSlots {
         self.0.trailing_zeros()
     }
 
-    /// Moves the bits to older slots, because this number of slots has passed. Reports whether the
-    /// address was seen within the last day.
+    /// Reports whether the address was seen within the last day.
     fn advance(&mut self, slots: u32) -> bool {
         const MASK: u128 = (1 << SLOTS_OF_A_DAY) - 1;
         self.0 = self.0.checked_shl(slots).unwrap_or_default() & MASK;
@@ -293,7 +279,7 @@ mod tests {
         SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000 / SLOT.as_secs() * SLOT.as_secs() + minutes * 60)
     }
 
-    /// Returns the address with this number. Each number is in another network.
+    /// Each number is in another network.
     fn address(number: u32) -> Option<PublicAddress> {
         let address = IpAddr::from((0x0808_0000 + (number << 8)).to_be_bytes());
         Some(PublicAddress::of(Some(address), |_| false).expect("public"))
@@ -306,7 +292,6 @@ mod tests {
             Self(PathBreaker::default())
         }
 
-        /// Records requests from `count` addresses in one minute. Returns the last identity.
         fn requests(&mut self, identity: Identity, count: u32, minute: u64) -> Identity {
             for number in 0..count {
                 self.0.record(identity, address(number), at(minute));

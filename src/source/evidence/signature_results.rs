@@ -17,15 +17,15 @@ use crate::identity::{
     DirectoryUrl, KeySet, MessageHead, MethodOutcome, PublicAddress, RequiredComponent, SignatureCheck,
 };
 
-/// Maximum number of stored results for valid signatures. Their key consists of the signature
-/// fields of a request. A stored result usually takes about 1 KiB, and at most about 10 KiB.
+/// Maximum number of stored results for valid signatures. Such a result is looked up by the
+/// signature fields of a request. A stored result usually takes about 1 KiB, and at most about 10 KiB.
 const MAX_VALID: usize = 4_096;
 
-/// Maximum number of stored results for failed signatures. Their key consists of the signature
-/// fields and the target of a request.
+/// Maximum number of stored results for failed signatures. Such a result is looked up by the
+/// signature fields and the target of a request.
 const MAX_FAILED: usize = 1_024;
 
-/// Maximum number of failing signature checks per client and second. These checks take half a
+/// Maximum number of failing signature checks per client and second. Ten checks take half a
 /// millisecond of CPU time. Further checks are skipped.
 const MAX_PER_SECOND: u32 = 10;
 
@@ -52,7 +52,6 @@ pub(super) struct SignatureResults {
 }
 
 impl SignatureResults {
-    /// Creates a store without results. Signatures must cover the components in `required`.
     pub(super) fn requiring(required: Vec<RequiredComponent>) -> Self {
         Self {
             required,
@@ -63,7 +62,6 @@ impl SignatureResults {
         }
     }
 
-    /// Checks the signatures of a request from this address, or returns the stored results.
     pub(super) fn check(
         &self,
         message: &MessageHead<'_>,
@@ -102,13 +100,11 @@ impl SignatureResults {
         checks
     }
 
-    /// Returns how many checks of a client have failed in this second.
     fn failed(&self, client: IpAddr, now: SystemTime) -> u32 {
         let counted = self.failing.get(&client).filter(|(counted, _)| *counted == second(now));
         counted.map_or(0, |(_, failed)| failed)
     }
 
-    /// Returns the number of stored results.
     pub(super) fn known(&self) -> usize {
         self.valid.len() + self.failed.len()
     }

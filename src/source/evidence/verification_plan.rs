@@ -14,16 +14,13 @@ use crate::live::Mutex;
 use crate::source::fetch::FetchUrl;
 use crate::source::follow::{FollowError, FollowedDocument};
 
-/// How the crawlers of a registry are verified, with parsed URLs and patterns.
 #[derive(Debug)]
 pub(super) struct VerificationPlan {
     pub(super) rows: Vec<CrawlerPlan>,
-    /// All lists of addresses, by URL.
     pub(super) lists: BTreeMap<String, FetchUrl>,
     pub(super) directories: HashMap<DirectoryUrl, FetchUrl>,
 }
 
-/// How one crawler can be verified.
 #[derive(Debug)]
 pub(super) struct CrawlerPlan {
     pub(super) name: Box<str>,
@@ -32,8 +29,6 @@ pub(super) struct CrawlerPlan {
 }
 
 impl VerificationPlan {
-    /// Parses the URLs and patterns of a registry, and adds the key directories that are configured
-    /// separately.
     pub(super) fn of(registry: &Registry, directories: &[DirectoryUrl]) -> Result<Self, FollowError> {
         let mut plan = Self { rows: Vec::new(), lists: BTreeMap::new(), directories: HashMap::new() };
         for directory in directories {
@@ -79,7 +74,6 @@ impl VerificationPlan {
 /// Maximum number of [`ResolverProof`]s that are read from a file. There are fewer operators.
 const MAX_PROOFS: usize = 1_024;
 
-/// The reverse DNS names of all operators, without duplicates.
 #[derive(Debug, Default)]
 pub(super) struct OperatorTable(Mutex<Operators>);
 
@@ -97,18 +91,16 @@ struct Operators {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(super) struct ResolverProof {
     address: IpAddr,
-    /// The operator's patterns for reverse DNS names.
+    /// The operator's patterns for reverse DNS names, separated by spaces.
     patterns: String,
 }
 
 impl OperatorTable {
-    /// Creates a table with the verified addresses of an earlier process.
     pub(super) fn new(mut proofs: Vec<ResolverProof>) -> Self {
         proofs.truncate(MAX_PROOFS);
         Self(Mutex::new(Operators { names: Vec::new(), proofs }))
     }
 
-    /// Returns the names with these patterns. If there is no such entry, adds one.
     pub(super) fn names_of(&self, patterns: Vec<NamePattern>) -> Arc<OperatorNames> {
         let mut operators = self.0.lock();
         if let Some(names) = operators.names.iter().find(|names| *names.patterns == patterns[..]) {
@@ -123,7 +115,6 @@ impl OperatorTable {
         names
     }
 
-    /// Returns a verified address for each operator that has one.
     pub(super) fn proofs(&self) -> Vec<ResolverProof> {
         let proof = |names: &Arc<OperatorNames>| {
             Some(ResolverProof { address: names.proof()?.get(), patterns: written(&names.patterns) })
@@ -137,12 +128,10 @@ fn written(patterns: &[NamePattern]) -> String {
     patterns.join(" ")
 }
 
-/// The evidence that can verify or refute one crawler.
 #[derive(Debug)]
 pub(super) struct CrawlerMethods {
     pub(super) lists: Box<[FollowedDocument<RangeList>]>,
     pub(super) names: Option<Arc<OperatorNames>>,
 }
 
-/// The evidence for each crawler that can be verified, by its name in the registry.
 pub(super) type MethodTable = HashMap<Box<str>, CrawlerMethods, foldhash::fast::RandomState>;

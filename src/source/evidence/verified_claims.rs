@@ -23,10 +23,10 @@ pub struct EvidenceVersion(Arc<AtomicU64>);
 /// again.
 ///
 /// Address, minute and evidence version are compared in full, so a client is never verified because
-/// of another client's address. Path and crawler are compared by a 64-bit hash, because clients
-/// cannot choose them freely. An entry expires at the end of the minute, so that breakers count
-/// each client in each minute, and DNS records that have expired are looked up again. A change of
-/// the evidence makes all entries invalid.
+/// of another client's address. Claim path and crawler are compared by a 64-bit hash, because
+/// clients cannot choose them freely. An entry expires at the end of the minute, so that the
+/// circuit breakers count each client in each minute, and DNS records that have expired are looked
+/// up again. A change of the evidence makes all entries invalid.
 #[derive(Debug)]
 pub(super) struct VerifiedClaims {
     slots: Box<[Slot]>,
@@ -34,10 +34,10 @@ pub(super) struct VerifiedClaims {
     hasher: RandomState,
 }
 
-/// The key of a verified claim.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ClaimKey {
-    /// Hash of the path and the crawler. Both are configured, so clients cannot choose them freely.
+    /// Hash of the claim path (site and listener) and the crawler. They are configured, so clients
+    /// cannot choose them freely.
     path: u64,
     client: u128,
     minute: u64,
@@ -55,12 +55,12 @@ struct Slot {
 }
 
 impl EvidenceVersion {
-    /// Returns the current version number. Call this function before you read the evidence.
+    /// Call this function before you read the evidence.
     pub(super) fn current(&self) -> u64 {
         self.0.load(Ordering::Acquire)
     }
 
-    /// Changes the version number. Call this function after you change the evidence.
+    /// Call this function after you change the evidence.
     pub(super) fn change(&self) {
         self.0.fetch_add(1, Ordering::AcqRel);
     }
@@ -83,14 +83,13 @@ impl Default for VerifiedClaims {
 }
 
 impl VerifiedClaims {
-    /// Returns the method that verified this claim in this minute, if any.
     pub(super) fn find(&self, key: &ClaimKey) -> Option<IdentityMethod> {
         let found = self.slot(key)?.read()?;
         [IdentityMethod::Range, IdentityMethod::Rdns].into_iter().find(|method| found == key.words(*method))
     }
 
-    /// Stores a claim that was verified by its address. A claim that was verified by a signature is
-    /// not stored, because a signature applies only to one request.
+    /// A claim that was verified by a signature is not stored, because a signature applies only to
+    /// one request.
     pub(super) fn note(&self, key: &ClaimKey, method: IdentityMethod) {
         if method != IdentityMethod::Signature
             && let Some(slot) = self.slot(key)

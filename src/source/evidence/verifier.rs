@@ -42,10 +42,10 @@ pub struct Verifier {
 /// fetches have not finished.
 pub(super) const FIRST_FETCHES: Duration = Duration::from_secs(60);
 
-/// The key in [`VerifierStatus::by_cause`] for the problem that no evidence can refute any claim.
+/// Key in [`VerifierStatus::by_cause`]: neither lists nor host names can refute claims.
 pub(super) const NOTHING: &str = "nothing";
 
-/// The cause of the problem that no list can refute claims, although host names may.
+/// Key in [`VerifierStatus::by_cause`]: lists cannot refute claims, but host names may.
 pub(super) const NO_LIST: &str = "no list";
 
 pub(super) struct Evidence {
@@ -70,16 +70,13 @@ pub(super) struct Evidence {
     pub(super) _tasks: Vec<FetcherTask>,
 }
 
-/// Lists and directories that are configured, in addition to those in the registry.
 #[derive(Debug, Default)]
 pub(super) struct Configured {
-    /// The configured copies of lists, by URL.
     pub(super) copies: HashMap<String, ListCopy>,
     pub(super) directories: Vec<DirectoryUrl>,
 }
 
 impl Configured {
-    /// Returns a message for each configured copy of a list that the registry does not contain.
     fn unnamed<'u>(&self, urls: impl Iterator<Item = &'u String> + Clone) -> Vec<String> {
         let mut unnamed: Vec<_> = self.copies.keys().filter(|url| !urls.clone().any(|known| known == *url)).collect();
         unnamed.sort();
@@ -161,12 +158,13 @@ impl Verifier {
     /// Identifies the sender of a request with the current evidence. `path` is the site and the
     /// listener that received the request.
     ///
-    /// Missing evidence is fetched or looked up for later requests. If many checks fail on a path,
-    /// the path itself is probably the cause, so claims of requests on this path are not refuted.
+    /// Missing evidence is fetched or looked up for later requests. If `path` is suspect (see
+    /// [`SuspectPath`]), failed checks do not refute a claim.
     pub fn identify<'a>(&self, request: &IdentityRequest<'a>, path: ClaimPath<'_>, now: SystemTime) -> Identified<'a> {
         let mut identified = request.identify(self, now);
-        // All signed requests that do not name a registered crawler have one breaker. Otherwise,
-        // clients could add breakers by inventing names.
+        // Signed requests that do not name a registered crawler are counted together, under an
+        // empty name. Otherwise, clients could create any number of circuit breakers by inventing
+        // names.
         let crawler = identified.registered.unwrap_or_default();
         let paths = &self.inner.paths;
         let claims = paths.of_crawler(path, crawler);
@@ -266,7 +264,7 @@ impl Verifier {
         }
     }
 
-    /// Reports whether at least one fetch of every list was tried.
+    /// Reports whether every list was requested at least once, successfully or not.
     pub(super) fn has_asked(&self) -> bool {
         self.inner.lists.lock().values().all(|list| list.was_asked())
     }
@@ -314,8 +312,8 @@ impl ClaimEvidence for Verifier {
 impl Evidence {
     fn follow_list(&self, url: FetchUrl) -> FollowedDocument<RangeList> {
         let text = url.to_string();
-        // `FollowedDocument::start` uses a saved copy rather than `copy`. `ListCopy::all` must
-        // return the copies in the same order.
+        // `FollowedDocument::start` prefers a saved copy to `copy`. `ListCopy::all` must return the
+        // copies in the same order of preference.
         let copy = self.configured.copies.get(&text).cloned().or_else(|| ListCopy::embedded(&text));
         let copy = copy.map(|copy| Held::new(copy.list, copy.origin, copy.confirmed));
         FollowedDocument::start(FollowBuilder::of(url, self.version.clone()).followed, copy, &self.following).0
@@ -368,11 +366,12 @@ pub struct VerifierStatus {
     /// have no effect. Each message suggests the URL that was probably meant.
     pub unnamed_lists: Vec<String>,
     /// Whether claims can be refuted: by a list that its server has confirmed within a day, or by a
-    /// resolver that answers. `None` before all lists were fetched, but for at most a minute after
-    /// the start.
+    /// resolver that answers. During the first minute after the start, this is `None` instead of
+    /// `false` until every list was requested.
     pub can_refute: Option<bool>,
     /// Whether at least one list was confirmed by its server within a day. `None` if there are no
-    /// lists. Also `None` before all lists were fetched, but for at most a minute after the start.
+    /// lists. During the first minute after the start, it is also `None` instead of `false` until
+    /// every list was requested.
     pub is_list_fresh: Option<bool>,
     /// Whether the DNS resolver answers. This becomes true when the resolver answers a query, and
     /// false when a query fails more than an hour after the last response. `None` if no query was
@@ -384,12 +383,12 @@ pub struct VerifierStatus {
     pub waiting_names: usize,
     /// Number of stored results of checking signatures, at most 5,120.
     pub known_signatures: usize,
-    /// Paths with a proxy that may change addresses or signatures. Failed checks on these paths do
-    /// not refute claims.
+    /// Claim paths where a proxy may change addresses or signatures. Failed checks on these paths
+    /// do not refute claims.
     pub suspects: Vec<SuspectPath>,
-    /// The reason why the times when crawlers were last verified on each path cannot be saved or
-    /// could not be loaded. Without these times, a new process does not refute claims on a path
-    /// before it has verified a crawler there.
+    /// The reason why the times when crawlers were last verified on each claim path cannot be saved
+    /// or could not be loaded. Without these times, a new process refutes claims on a path only
+    /// after it has verified a crawler there.
     pub paths_problem: Option<Arc<str>>,
 }
 
@@ -403,15 +402,14 @@ impl VerifierStatus {
 
     /// Returns the reason why impostors pass, regardless of the policy: either no evidence can
     /// refute claims, or only reverse DNS names can, and most crawlers have no such names. `None`
-    /// if claims can be refuted. Also `None` before all lists were fetched, but for at most a
-    /// minute after the start.
+    /// if claims can be refuted, or if this is not known yet.
     pub fn ineffective_reason(&self) -> Option<String> {
         let mut problems = self.by_cause();
         problems.remove(NOTHING).or_else(|| problems.remove(NO_LIST))
     }
 
-    /// Returns the problems by cause. The cause is the beginning of a message, up to the first
-    /// colon. So if the network is down, there is only one problem for all lists.
+    /// The cause is the beginning of a message, up to the first colon. So if the network is down,
+    /// there is only one problem for all lists.
     pub(super) fn by_cause(&self) -> BTreeMap<String, String> {
         let lists = self.lists.iter().filter_map(|list| Some((&list.url, list.problem.as_deref()?, true)));
         let directories = self.directories.iter().filter_map(|one| Some((&one.url, one.problem.as_deref()?, false)));

@@ -84,8 +84,9 @@ impl FollowBuilder<VerifierSettings> {
 
     /// Sets the components that a signature must cover in addition to the authority. A signature
     /// that lacks one of these components neither verifies nor refutes a claim. By default, only
-    /// the authority is required. Until such a signature expires, it is valid for every path of the
-    /// site, so anyone who intercepts it can use it. A second call adds components.
+    /// the authority is required. A signature that covers only the authority is valid for every
+    /// path of the site, so anyone who intercepts it can use it until it expires. A second call
+    /// adds components.
     pub fn require_components(mut self, components: impl IntoIterator<Item = RequiredComponent>) -> Self {
         self.followed.required.extend(components);
         self
@@ -104,7 +105,6 @@ impl FollowBuilder<VerifierSettings> {
         self
     }
 
-    /// Sets the minimum time between two DNS queries, and the time limit for a response.
     #[cfg(test)]
     pub(crate) const fn question_times(mut self, pace: Duration, timeout: Duration) -> Self {
         self.followed.question_times = (pace, timeout);

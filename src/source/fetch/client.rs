@@ -33,11 +33,9 @@ pub(in crate::source) struct Client {
     pub(super) network: Resolver,
     #[cfg(feature = "tls")]
     pub(super) tls: super::tls::Tls,
-    /// The permits that limit the number of concurrent fetches.
     pub(in crate::source) permits: Semaphore,
 }
 
-/// What to fetch: the URL, the kind of client that fetches it, and the servers to connect to.
 #[derive(Clone, Debug)]
 pub(in crate::source) struct FetchTarget {
     pub(super) url: FetchUrl,
@@ -50,8 +48,7 @@ pub(in crate::source) struct FetchTarget {
     pub(super) mode: FetchMode,
     /// Maximum size of the body, in bytes.
     pub(super) most: u64,
-    /// Validators of the copy that the caller already has. With them, the server can respond with
-    /// 304.
+    /// Validators of the copy that the caller already has, so that the server can respond with 304.
     pub(in crate::source) known: Validators,
     /// Number of consecutive failures. It selects the upstream to try first, so each retry starts
     /// with another upstream.
@@ -59,7 +56,6 @@ pub(in crate::source) struct FetchTarget {
 }
 
 impl FetchTarget {
-    /// Creates a target for the document at a URL, with a limit of `most` bytes.
     pub(in crate::source) fn new(url: FetchUrl, mode: FetchMode, most: u64) -> Self {
         Self { url, via: Arc::default(), server_name: None, mode, most, known: Validators::default(), turn: 0 }
     }
@@ -79,7 +75,6 @@ pub enum FetchMode {
 }
 
 impl Client {
-    /// Fetches a document. Follows redirects to the final response.
     pub(super) async fn fetch(&self, target: &FetchTarget) -> FetchOutcome {
         self.in_time(self.follow(target)).await.unwrap_or_else(FetchOutcome::Failed)
     }
@@ -97,7 +92,7 @@ impl Client {
         }
     }
 
-    /// Sends one request and returns the response. Does not follow redirects.
+    /// Does not follow redirects.
     pub(super) async fn exchange(&self, request: &FetchRequest) -> Result<FetchAnswer, FetchError> {
         let mut address = None;
         let answering = async {
@@ -110,8 +105,8 @@ impl Client {
         self.in_time(answering).await.map_err(|error| FetchError { address, ..error })
     }
 
-    /// Sends one request. Sends the head of the response to `answered`, and then the parts of the
-    /// body to `parts` as they arrive.
+    /// Sends the head of the response to `answered`, and then the parts of the body to `parts` as
+    /// they arrive.
     pub(super) async fn stream(
         &self,
         request: &FetchRequest,
@@ -138,7 +133,6 @@ impl Client {
         }
     }
 
-    /// Limits the time of a whole fetch. If the fetch takes longer, returns an error.
     async fn in_time<T>(&self, fetch: impl Future<Output = Result<T, FetchError>>) -> Result<T, FetchError> {
         let late = |_| Err(FetchError::with_cause(FetchErrorKind::Timeout, format!("not within {:?}", self.total)));
         timeout(self.total, fetch).await.unwrap_or_else(late)
@@ -203,7 +197,7 @@ impl Client {
         request.head(&self.user_agent)
     }
 
-    /// Connects to the first reachable upstream. First tries the upstream that `turn` selects.
+    /// First tries the upstream that `turn` selects.
     async fn connect_upstream(&self, target: &FetchTarget) -> Result<Box<dyn Stream>, FetchError> {
         let FetchTarget { via, server_name, turn, .. } = target;
         let mut last = FetchError::new(FetchErrorKind::Connect);
@@ -221,8 +215,8 @@ impl Client {
         Err(last)
     }
 
-    /// Connects to a server, with TLS for an `https` URL. Stores the server's address as soon as
-    /// the connection is established, so that the address is known even if the TLS handshake fails.
+    /// Stores the server's address as soon as the connection is established, so that the address is
+    /// known even if the TLS handshake fails.
     async fn connect_to(
         &self,
         server: &FetchUrl,
@@ -281,8 +275,8 @@ pub struct FetchRequest {
     pub headers: HeaderMap,
     /// Maximum size of the body, in bytes. Default: [`LiveRobots::MAX_FILE`].
     pub most: u64,
-    /// Address of the server whose response contained this URL, if any. If it is public, the URL's
-    /// host must not have a loopback or private address. Default: none.
+    /// Address of the server whose response contained this URL, if any. If this address is public,
+    /// the URL's host must not have a loopback or private address. Default: none.
     pub led_from: Option<IpAddr>,
 }
 
@@ -325,8 +319,7 @@ impl FetchRequest {
 }
 
 impl FetchAnswer {
-    /// Creates the answer. The body was read up to one byte beyond the limit. If that byte exists,
-    /// truncates the body.
+    /// `response` may contain one byte more than the limit, which shows that the body is too long.
     fn new(response: Response<Vec<u8>>, most: u64, address: Option<SocketAddr>) -> Self {
         let (head, mut body) = response.into_parts();
         let most = usize::try_from(most).unwrap_or(usize::MAX);

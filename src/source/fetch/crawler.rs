@@ -27,8 +27,9 @@ const GIVE_UP: Duration = DAY.saturating_mul(30);
 const RETRY_FIRST: Duration = Duration::from_secs(60);
 const RETRY_MOST: Duration = Duration::from_secs(3600);
 
-/// The cached robots.txt of one site, and what it allows a crawler to do. A site is a scheme, a host
-/// and a port (RFC 9309, section 2.3), so a crawler needs one cache for each of them.
+/// The cached robots.txt of one site, and what it allows a crawler to do. A site is a scheme, a
+/// host and a port (RFC 9309, section 2.3), so `http` and `https` URLs of a host need different
+/// caches.
 ///
 /// The cache has no clock and does not fetch. The crawler fetches the file when
 /// [`CrawlerCache::is_due`] returns true, records the outcome with [`CrawlerCache::record`], and
@@ -42,8 +43,8 @@ const RETRY_MOST: Duration = Duration::from_secs(3600);
 /// | a redirect that nobody followed | as 5xx |
 /// | 4xx, 401 and 403 included | everything is allowed |
 /// | 429, 5xx | everything is disallowed, and the file is fetched again |
-/// | no address, no connection, or an incomplete response | as 5xx |
-/// | the same for over 30 days | the last copy's rules; without a copy, everything is allowed |
+/// | unknown host, no connection, or an incomplete response | as 5xx |
+/// | 429, 5xx or failures for over 30 days | the last copy's rules; without one, everything is allowed |
 ///
 /// A response is used for 24 hours, or for the time in `Cache-Control: max-age`. With `no-cache` or
 /// `no-store`, the file must be fetched again before each use. While the previous response is
@@ -80,7 +81,6 @@ pub struct CrawlerCache {
     pub goes_by_last_copy: bool,
 }
 
-/// The result of the last successful fetch.
 #[derive(Clone, Debug, Default)]
 enum CachedAnswer {
     #[default]
@@ -205,8 +205,6 @@ impl CrawlerCache {
         }
     }
 
-    /// Reports whether the last response became stale more than [`MAX_STALE`] ago and the crawler
-    /// has not tried to fetch the file since then.
     fn is_forgotten(&self, now: SystemTime) -> bool {
         let stale_since = self.fresh_until.filter(|_| self.failing.is_none());
         stale_since.is_some_and(|since| now.duration_since(since).is_ok_and(|time| time > MAX_STALE))
@@ -253,8 +251,7 @@ impl CrawlerCache {
     }
 }
 
-/// Reports whether `status` is a client error. Returns `false` for 429, which asks clients to retry
-/// later.
+/// Reports whether `status` is a client error other than 429, which asks clients to retry later.
 fn is_client_error(status: StatusCode) -> bool {
     status.is_client_error() && status != StatusCode::TOO_MANY_REQUESTS
 }

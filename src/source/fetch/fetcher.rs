@@ -135,8 +135,8 @@ impl Fetcher {
         (exchanged(answer), FetchBody(body))
     }
 
-    /// Runs a task with the client on the fetcher's thread. The task starts as soon as fewer than
-    /// the maximum number of fetches are running, and continues even if its result is not awaited.
+    /// The task starts as soon as fewer than the maximum number of fetches are running, and
+    /// continues even if its result is not awaited.
     fn spawn<T, W>(&self, work: impl FnOnce(Arc<Client>) -> W + Send + 'static) -> oneshot::Receiver<T>
     where
         T: Send + 'static,
@@ -152,8 +152,7 @@ impl Fetcher {
     }
 }
 
-/// A task on a fetcher's thread. While the task runs, the thread does not end. If this value is
-/// dropped, the task stops.
+/// While the task runs, the thread does not end. If this value is dropped, the task stops.
 #[derive(Debug)]
 pub(in crate::source) struct FetcherTask {
     task: AbortHandle,

@@ -53,7 +53,7 @@ impl Freshness {
     }
 
     /// Returns how long a private cache, such as a crawler's, may use the response from now on;
-    /// `None` if the header fields do not contain it.
+    /// `None` if the header fields set no such limit.
     pub fn private(&self) -> Option<Duration> {
         self.rest(self.max_age)
     }
@@ -64,7 +64,6 @@ impl Freshness {
         self.rest(self.shared_max_age.or(self.max_age))
     }
 
-    /// Reports whether the response may be stored. Returns `false` for `no-store`.
     pub(super) const fn is_storable(&self) -> bool {
         !self.is_unstorable
     }
@@ -101,7 +100,6 @@ impl Freshness {
     }
 }
 
-/// Parses whole seconds; `None` if the value is not a number.
 pub(super) fn seconds(text: &[u8]) -> Option<Duration> {
     if text.is_empty() || !text.iter().all(u8::is_ascii_digit) {
         return None;
@@ -110,7 +108,7 @@ pub(super) fn seconds(text: &[u8]) -> Option<Duration> {
     Some(Duration::from_secs(text.parse().map_or(MAX_SECONDS, |seconds: u64| seconds.min(MAX_SECONDS))))
 }
 
-/// Splits a comma-separated list. Commas in quotes are not separators.
+/// Commas in quotes are not separators.
 fn directives(list: &[u8]) -> impl Iterator<Item = &[u8]> {
     let (mut is_quoted, mut is_escaped) = (false, false);
     let parts = move |octet: &u8| {
@@ -139,7 +137,7 @@ fn jittered(pause: Duration, roll: u32) -> Duration {
     half.saturating_add(half.mul_f64(f64::from(roll) / f64::from(u32::MAX))).min(pause)
 }
 
-/// Returns `now` plus a pause. The pause is limited to a hundred years, to avoid an overflow.
+/// The pause is limited to a hundred years, to avoid an overflow.
 pub(in crate::source) fn later(now: SystemTime, pause: Duration) -> SystemTime {
     let century = Duration::from_secs(100 * 365 * 24 * 3600);
     now.checked_add(pause.min(century)).unwrap_or(now)
@@ -173,19 +171,17 @@ pub struct Schedule {
     /// Maximum pause after failures. With `Retry-After`, the pause may be up to four times as long.
     /// Default: 15 minutes.
     pub retry_most: Duration,
-    /// How long a robots.txt is still enforced after the server began to respond with 404 or
+    /// How long a robots.txt is still enforced after the server begins to respond with 404 or
     /// another 4xx. Default: 24 hours.
     pub hold: Duration,
 }
 
 impl Schedule {
-    /// Returns the time until the next fetch after an accepted response.
     pub(in crate::source) fn interval(&self, freshness: Freshness) -> Duration {
         let wanted = freshness.shared().unwrap_or(self.every);
         wanted.clamp(self.least.min(self.most), self.most).max(FLOOR)
     }
 
-    /// Returns the time until the next fetch after this number of consecutive failures.
     pub(in crate::source) fn pause(&self, failures: u32, retry_after: Option<Duration>, roll: u32) -> Duration {
         let pause = jittered(after(failures, self.retry_first, self.retry_most), roll);
         let asked_for = retry_after.unwrap_or_default().min(self.retry_most.saturating_mul(4));

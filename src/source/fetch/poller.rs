@@ -17,11 +17,11 @@ use crate::live::{
 /// Maximum time between two fetches of the same site, even if its schedule has a longer interval.
 const MAX_SLEEP: Duration = Duration::from_secs(30 * 24 * 3600);
 
-/// The task that polls a site. If this value is dropped, the task stops.
+/// If this value is dropped, the task stops.
 #[derive(Debug)]
 pub(super) struct SitePoller {
-    /// Sends requests for an immediate fetch to the task. The task reports the outcome to the
-    /// completion in the request.
+    /// Sends requests for an immediate fetch to the task. A request is the [`Completion`] that
+    /// receives the outcome.
     requests: UnboundedSender<Arc<Completion>>,
     status: Arc<Mutex<FetchStatus>>,
     _task: FetcherTask,
@@ -70,7 +70,6 @@ impl SitePoller {
         (Self { requests, status, _task: FetcherTask::start(fetcher, run) }, first)
     }
 
-    /// Requests an immediate fetch. `completion` receives the outcome.
     pub(super) fn reload(&self, completion: Arc<Completion>) {
         // Sending fails if the task has ended. The completion is then dropped, so the caller gets a
         // rejection of the kind `Interrupted`.
@@ -116,14 +115,13 @@ impl PollTask {
         }
     }
 
-    /// Applies the response to the site. Returns `None` if the site was dropped.
+    /// `None` if the site was dropped.
     async fn conclude(&mut self, answer: FetchOutcome, cause: Cause) -> Option<Reload> {
         let live = self.site.upgrade()?.live();
         self.state.observe(live);
         let now = self.clock.now();
         let roll = self.dice.hash_one(now) as u32;
         let step = self.state.take(answer, now, roll);
-        // After each failure, the next fetch starts with another upstream.
         self.target.turn = self.state.status().failures as usize;
         let (candidate, found) = match step {
             Step::Offer { bytes, validators, interval } => {

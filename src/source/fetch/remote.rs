@@ -21,7 +21,6 @@ pub struct RemoteSource {
     fetcher: Option<Fetcher>,
 }
 
-/// The source of an open site whose robots.txt is fetched.
 #[derive(Debug)]
 struct Polled {
     origin: Arc<str>,
@@ -62,10 +61,10 @@ impl LiveRobots {
         Ok(LiveBuilder::new(RemoteSource::at(target)).when_missing(WhenMissing::Unavailable))
     }
 
-    /// Prepares a site behind a proxy, whose robots.txt is provided by the application. The file is
-    /// fetched from the path `/robots.txt` of an upstream when the site is opened, and then again
-    /// at times that depend on its `Cache-Control`. The proxy then enforces the rules and serves
-    /// the file.
+    /// Prepares a site for use in a proxy. The application behind the proxy provides the
+    /// robots.txt. The file is fetched from the path `/robots.txt` of an upstream when the site is
+    /// opened, and then again at times that depend on its `Cache-Control`. The proxy then enforces
+    /// the rules and serves the file.
     ///
     /// An upstream is written as `127.0.0.1:3000`, `http://127.0.0.1:3000`, `https://app.internal`
     /// or `unix:/run/app.sock`. If there are several upstreams, the next one is used after a

@@ -18,11 +18,10 @@ use crate::source::hosts::Scheme;
 #[cfg(unix)]
 use std::path::PathBuf;
 
-/// The system's resolver. Tests can use only loopback addresses, so they replace it with a resolver
-/// of their own.
+/// The system's resolver. Tests can use only loopback addresses, so they replace it with their own
+/// resolver.
 #[derive(Clone, Default)]
 pub(super) struct Resolver {
-    /// The callback of [`FetcherBuilder::connect_to`](super::FetcherBuilder::connect_to).
     elsewhere: Option<Arc<PlaceOf>>,
     #[cfg(test)]
     pub(super) played: Option<Arc<super::tests::PlayedNetwork>>,
@@ -36,8 +35,6 @@ impl Resolver {
         self.elsewhere = Some(Arc::new(place));
     }
 
-    /// Returns the host and port to connect to instead of the given ones, if the callback returns
-    /// any.
     pub(super) fn place_of(&self, host: &str, port: u16) -> Option<(String, u16)> {
         self.elsewhere.as_ref().and_then(|place| place(host, port))
     }
@@ -61,7 +58,6 @@ impl Resolver {
 
 robots_core::debug_as!(|_it| Resolver {});
 
-/// One upstream of a site.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Peer {
     /// A server. The path of its URL is `/`.
@@ -70,7 +66,7 @@ pub(super) enum Peer {
     Unix(PathBuf),
 }
 
-// Problems with an upstream. An error message consists of the upstream and one of these strings.
+// An error message consists of the upstream and one of these strings.
 const SOCKET: &str = "is not a valid socket on this system: write it as \"unix:/run/app.sock\"";
 const PATH: &str = "has a path: write the upstream without it, because the file is always at /robots.txt";
 
@@ -99,7 +95,6 @@ impl Peer {
         }
     }
 
-    /// Reports whether a URL has the host and port of this upstream.
     pub(super) fn is_at(&self, url: &FetchUrl) -> bool {
         match self {
             Self::Server(server) => server.authority() == url.authority(),
@@ -134,21 +129,19 @@ pub(super) fn of_site(url: &FetchUrl, via: &[Peer], from: &FetchUrl, to: FetchUr
             "{to} is another site; if the file is kept there, configure its URL instead of the upstream"
         ));
     }
-    // The URLs differ only in scheme or port. An upstream receives neither of them, so it would
-    // send the same redirect again.
+    // The URLs differ only in scheme, host or port. The request to the upstream would be the same
+    // as before, so the upstream would send the same redirect again.
     if to.target() == from.target() {
         return refused(format!("{to} differs only in scheme or port, so the upstream would redirect again"));
     }
     Ok(from.with_target(to.target().clone()))
 }
 
-/// Returns the error for too many redirects, or for a redirect without a valid target.
 pub(super) fn leads_nowhere() -> FetchError {
     FetchError::with_cause(FetchErrorKind::Redirect, "it has no target, or there are too many redirects")
 }
 
-/// Returns the error for a redirect to `url`, whose `address` has a forbidden class. `from` is the
-/// class of the redirecting server's address.
+/// `from` is the class of the redirecting server's address.
 pub(super) fn wrong_class(url: &FetchUrl, from: AddressClass, address: IpAddr, class: AddressClass) -> FetchError {
     let cause = format!(
         "{url} has the {class} address {address}, but the redirecting server has a {from} address; if the file is kept \

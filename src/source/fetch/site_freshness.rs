@@ -1,6 +1,6 @@
-//! Decides what a site that fetches its own robots.txt does with each response. The decision
-//! determines which rules the site enforces. So a failed fetch never changes the live version, and
-//! a missing file ends the enforcement of the live version only after a while.
+//! Decides what a site that fetches its own robots.txt does with each response. A failed fetch
+//! never changes the live version, and a missing file ends the enforcement of the live version only
+//! after a while.
 //!
 //! This module contains a state machine without a clock. For each response, it returns what to do
 //! next, and when to fetch the file again.
@@ -36,7 +36,6 @@ enum LastKnown {
     Absent,
 }
 
-/// What the caller must do after a response.
 #[derive(Debug)]
 pub(super) enum Step {
     /// Pass the file to the site. The caller must then call [`SiteFreshness::taken`] or
@@ -46,8 +45,8 @@ pub(super) enum Step {
     Confirm,
     /// The server has no robots.txt, so nothing is enforced.
     Open(StatusCode),
-    /// Keep the live version until this time, although the server responds with this status that
-    /// there is no robots.txt.
+    /// Keep the live version until this time. The server responded with this status, which means
+    /// that there is no robots.txt.
     Hold(StatusCode, SystemTime),
     /// Keep the live version, because the fetch failed for this reason.
     Keep(RejectionKind, String),
@@ -61,13 +60,10 @@ impl SiteFreshness {
         Self { schedule, known: LastKnown::Nothing, missed_since: None, validators, status }
     }
 
-    /// Returns the status of the fetches.
     pub(super) fn status(&self) -> FetchStatus {
         FetchStatus { held_until: self.held_until(), ..self.status }
     }
 
-    /// Returns when the site stops enforcing the live version, if the robots.txt is still missing
-    /// then. `None` if the robots.txt is not missing.
     fn held_until(&self) -> Option<SystemTime> {
         match self.known {
             LastKnown::Good => self.missed_since.map(|since| later(since, self.schedule.hold)),
@@ -85,8 +81,7 @@ impl SiteFreshness {
         };
     }
 
-    /// Returns what to do after a response. `roll` is a random number that varies the times of
-    /// retries.
+    /// `roll` is a random number that varies the times of retries.
     pub(super) fn take(&mut self, answer: FetchOutcome, now: SystemTime, roll: u32) -> Step {
         match answer {
             FetchOutcome::Found { status: StatusCode::PARTIAL_CONTENT, .. } => self.fail(
@@ -119,16 +114,14 @@ impl SiteFreshness {
         }
     }
 
-    /// Records that the fetched version is live. Stores the validators of its response, and the
-    /// interval until the next fetch.
     pub(super) fn taken(&mut self, validators: Validators, interval: Duration, now: SystemTime) {
         self.known = LastKnown::Good;
         self.validators = validators;
         self.succeed(interval, now);
     }
 
-    /// Records that the fetched version is not live. Removes the validators, so the next response
-    /// contains the whole file. Otherwise, a 304 would confirm the wrong version.
+    /// Removes the validators, so the next response contains the whole file. Otherwise, a 304 would
+    /// confirm the wrong version.
     pub(super) fn refused(&mut self) {
         self.validators = Validators::default();
     }
@@ -139,7 +132,6 @@ impl SiteFreshness {
         self.status = FetchStatus { confirmed, failing_since: None, failures: 0, held_until: None, next_fetch };
     }
 
-    /// Counts a failure, and postpones the next fetch.
     fn wait(&mut self, retry_after: Option<Duration>, now: SystemTime, roll: u32) {
         self.status.failures = self.status.failures.saturating_add(1);
         self.status.failing_since.get_or_insert(now);
@@ -158,8 +150,8 @@ impl SiteFreshness {
         match self.held_until() {
             Some(until) if now < until => {
                 self.wait(None, now, roll);
-                // Enforcement may end at `until`. The next fetch must not be later than this,
-                // because it shows whether the file is still missing.
+                // Enforcement may end at `until`. The file must be fetched again by then, to find
+                // out whether it is still missing.
                 self.status.next_fetch = self.status.next_fetch.min(until);
                 Step::Hold(status, until)
             }

@@ -30,7 +30,6 @@ impl Tls {
         self.ignores_system = true;
     }
 
-    /// Adds every certificate in a PEM file.
     pub(super) fn trust(&mut self, pem: &[u8]) -> Result<(), String> {
         let roots = roots_of(pem).map_err(|why| format!("the text {why}"))?;
         self.added.extend(roots.roots);
@@ -163,8 +162,8 @@ pub fn certificate_fault(fault: &CertificateError) -> String {
                 .to_owned()
         }
         fault => {
-            // The message contains the words of the variant's name. The names are English, in camel
-            // case.
+            // The words of the variant's name are used as the message. Variants have English names
+            // in camel case.
             let text = match fault {
                 CertificateError::Other(error) => error.to_string(),
                 fault => format!("{fault:?}"),

@@ -30,7 +30,6 @@ use crate::source::hosts::{Scheme, to_ascii};
 /// ```
 #[derive(Clone, PartialEq, Eq)]
 pub struct FetchUrl {
-    /// The scheme: `http` or `https`.
     scheme: Scheme,
     /// Host in lower case; an IPv6 address is in brackets.
     host: String,
@@ -162,7 +161,7 @@ impl fmt::Debug for FetchUrl {
     }
 }
 
-// Problems with a URL. An error message consists of the URL and one of these strings.
+// An error message consists of the URL and one of these strings.
 const NO_SCHEME: &str = "has no scheme: write it as \"https://example.com/robots.txt\"";
 const FTP: &str = "cannot be fetched: ftp is not supported; use http or https";
 const OTHER_SCHEME: &str = "cannot be fetched: use http or https";
@@ -179,12 +178,11 @@ pub(super) fn fault(url: &str, what: &'static str) -> ValueError {
     ValueError::new(without_secrets(url).chars().take(256).collect::<String>(), what)
 }
 
-/// Returns an invalid URL with `…` instead of its user information and its query.
 fn without_secrets(url: &str) -> String {
     let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
     let authority = rest.split(['/', '?', '#', '\\']).next().unwrap_or_default();
     // If a password contains a delimiter such as `/`, the text between `:` and the delimiter looks
-    // like an invalid port. The `@` is then behind the delimiter, so the rest of the URL is
+    // like an invalid port. The `@` then follows after the delimiter, so the rest of the URL is
     // searched, too.
     let port = authority.rsplit_once(':').map_or("", |(_, port)| port);
     let is_cut = !port.bytes().all(|octet| octet.is_ascii_digit());
@@ -258,7 +256,6 @@ mod tests {
         text.parse().expect(text)
     }
 
-    /// Returns the message without the quoted URL.
     fn said(error: &ValueError) -> String {
         let quoted = format!("{:?} ", error.text());
         error.to_string().strip_prefix(&quoted).expect("a text that is quoted").to_owned()

@@ -41,7 +41,6 @@ const MAX_HEAD: usize = 64 << 10;
 /// Maximum number of addresses of a host that are tried.
 const MAX_ADDRESSES: usize = 4;
 
-/// A connection, with TLS or without.
 pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
@@ -55,7 +54,6 @@ pub enum Excess {
     Refuse,
 }
 
-/// Connects to a Unix socket.
 #[cfg(unix)]
 pub(super) async fn dial_unix(path: &Path, within: Duration) -> Result<Box<dyn Stream>, FetchError> {
     let failed = |error: io::Error| {
@@ -68,10 +66,10 @@ pub(super) async fn dial_unix(path: &Path, within: Duration) -> Result<Box<dyn S
     }
 }
 
-/// Connects to one of the addresses of a URL's host. Returns the connection and the address.
-/// `led_from` is the address of the server whose response contained the URL, if any. Addresses that
-/// this server must not redirect to are skipped. If there are several addresses, each gets an equal
-/// share of the time `within`. The caller must limit the total time.
+/// Connects to one of the addresses of a URL's host. `led_from` is the address of the server whose
+/// response contained the URL, if any. Addresses that this server must not redirect to are skipped.
+/// If there are several addresses, each gets an equal share of the time `within`. The caller must
+/// limit the total time.
 pub(super) async fn dial(
     url: &FetchUrl,
     network: &Resolver,
@@ -122,9 +120,8 @@ pub async fn exchange(
     send(stream, request, read).await
 }
 
-/// Sends a request. Passes the head of the response to `hand_over`. Then sends the parts of the
-/// body to the channel `parts` as they arrive. Waits while the channel is full, and stops if its
-/// receiver was dropped.
+/// Passes the head of the response to `hand_over`, and then sends the parts of the body to `parts`
+/// as they arrive. Waits while the channel is full, and stops if its receiver was dropped.
 pub(super) async fn stream(
     stream: Box<dyn Stream>,
     request: Request<Empty<Bytes>>,
@@ -186,8 +183,8 @@ where
     let mut connection = pin!(connection);
     let mut is_open = true;
     poll_fn(|context| {
-        // Both are polled twice, because `work` may have passed data to the connection. If the
-        // connection has ended, the second poll of `work` returns the reason.
+        // `connection` and `work` are polled twice, because `work` may have passed data to the
+        // connection. If the connection has ended, the second poll of `work` returns the reason.
         for _ in 0..2 {
             is_open = is_open && connection.as_mut().poll(context).is_pending();
             if interim.load(Ordering::Relaxed) > MAX_INTERIM {

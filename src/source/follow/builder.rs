@@ -31,8 +31,8 @@ impl<F> FollowBuilder<F> {
     }
 
     /// Sets a folder for saving the last fetched version. The next process uses the saved version
-    /// until its first fetch. A `Verifier` also saves there when crawlers were last verified for
-    /// each site and listener. Default: none. A second call replaces the first.
+    /// until its first fetch. For each site and listener, a `Verifier` also saves the times when
+    /// crawlers were last verified. Default: none. A second call replaces the first.
     pub fn saved_in(self, folder: impl Into<PathBuf>) -> Self {
         Self { folder: Some(folder.into()), ..self }
     }
@@ -44,7 +44,6 @@ impl<F> FollowBuilder<F> {
         Self { clock: Clock::new(clock), ..self }
     }
 
-    /// Splits the builder into the configured document and the settings for keeping it up to date.
     pub(in crate::source) fn into_parts(self) -> io::Result<(F, Following)> {
         let fetcher = self.fetcher.map_or_else(Fetcher::new, Ok)?;
         Ok((self.followed, Following { fetcher, clock: self.clock, saved: self.folder.map(SavedDocuments::new) }))

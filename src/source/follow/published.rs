@@ -50,7 +50,6 @@ pub struct DocumentSettings<D: Document> {
 
 type OnEvent<D> = dyn Fn(&DocumentEvent<D>) + Send + Sync;
 
-/// The fetcher, the clock and the folder that are used to keep a document up to date.
 #[derive(Clone, Debug)]
 pub(in crate::source) struct Following {
     pub(in crate::source) fetcher: Fetcher,
@@ -58,7 +57,6 @@ pub(in crate::source) struct Following {
     pub(in crate::source) saved: Option<SavedDocuments>,
 }
 
-/// A document that is fetched regularly. Requests read it, and its task updates it.
 struct Followed<D: Document> {
     url: FetchUrl,
     reading: D::Reading,
@@ -74,7 +72,6 @@ struct Followed<D: Document> {
     saved: Option<SavedDocuments>,
 }
 
-/// The current copy of a document.
 #[derive(Debug)]
 pub(in crate::source) struct Held<D> {
     pub(in crate::source) document: Arc<D>,
@@ -132,7 +129,7 @@ pub struct DocumentStatus {
     /// Hash of the current version.
     pub hash: Option<VersionHash>,
     /// When the server last sent the document, or confirmed that it has not changed. `None` if this
-    /// time is unknown. A list can then verify claims, but not refute them.
+    /// time is unknown. A list without this time can verify claims, but not refute them.
     pub confirmed: Option<SystemTime>,
     /// Hash of the pending version, and its drastic changes.
     pub waiting: Option<(VersionHash, String)>,
@@ -140,7 +137,6 @@ pub struct DocumentStatus {
     pub problem: Option<Arc<str>>,
 }
 
-/// The progress of a document's fetches.
 #[derive(Debug)]
 struct Progress {
     validators: Validators,
@@ -158,11 +154,8 @@ struct Progress {
 /// The effect of a response on the current version of the document.
 #[derive(Debug, PartialEq, Eq)]
 enum Taken {
-    /// The response is a new document with these bytes.
     New(Arc<[u8]>),
-    /// The current document was confirmed.
     Confirmed,
-    /// The current version, if any, stays in use.
     Kept,
 }
 
@@ -252,7 +245,6 @@ impl<D: Document> FollowedDocument<D> {
         }
     }
 
-    /// Requests an immediate fetch.
     fn fetch_now(&self) {
         let followed = &self.followed;
         {
@@ -281,7 +273,6 @@ impl<D: Document> FollowedDocument<D> {
         }
     }
 
-    /// Calls `read` with the current copy, if there is one.
     pub(in crate::source) fn with_held<R>(&self, read: impl FnOnce(Option<&Held<D>>) -> R) -> R {
         read(self.followed.held.load().as_deref())
     }
@@ -320,7 +311,6 @@ const MAX_PAUSE: Duration = Duration::from_secs(25 * 60 * 60);
 const MAX_SLEEP: Duration = if cfg!(test) { Duration::from_millis(10) } else { Duration::from_secs(60) };
 
 impl<D: Document> Followed<D> {
-    /// Fetches the document whenever it is time for the next fetch.
     async fn follow(self: Arc<Self>, client: Arc<Client>) {
         let dice = RandomState::new();
         loop {
@@ -356,8 +346,7 @@ impl<D: Document> Followed<D> {
         }
     }
 
-    /// Returns the time of the next fetch; `None` if the document is only fetched on request and no
-    /// request needs it.
+    /// `None` if the document is only fetched on request and no request needs it.
     fn due(&self) -> Option<SystemTime> {
         let progress = self.progress.lock();
         let earliest = progress.asked.map_or(progress.next, |asked| later(asked, D::GAP));
@@ -370,8 +359,8 @@ impl<D: Document> Followed<D> {
         }
     }
 
-    /// Returns the validators for the next request. If the current copy was not fetched, returns no
-    /// validators, because a 304 response could not confirm this copy.
+    /// If the current copy was not fetched, returns no validators, because a 304 response could not
+    /// confirm this copy.
     fn validators(&self) -> Validators {
         let held = self.held.load();
         let is_fetched = |held: &Held<D>| matches!(held.origin, FETCHED | SAVED);
@@ -382,7 +371,6 @@ impl<D: Document> Followed<D> {
         }
     }
 
-    /// Applies the outcome of a fetch: saves a new version, and reports changes.
     fn conclude(&self, outcome: FetchOutcome, now: SystemTime, roll: u32) {
         let taken = self.take(outcome, now, roll);
         if let Some(saved) = &self.saved {
@@ -453,8 +441,8 @@ impl<D: Document> Followed<D> {
         }
     }
 
-    /// Parses a document. It becomes the current version, or the pending version if it must be
-    /// accepted first.
+    /// The document becomes the current version, or the pending version if it must be accepted
+    /// first.
     fn read(&self, octets: &[u8], now: SystemTime, interval: Duration) -> Result<(), String> {
         let document = D::read(&self.reading, octets)?;
         let held = self.held.load_full();
@@ -506,7 +494,6 @@ impl Progress {
     }
 }
 
-/// Returns the document that an earlier process saved, with its validators.
 fn restore<D: Document>(
     saved: &SavedDocuments,
     url: &FetchUrl,

@@ -14,12 +14,11 @@ use crate::live::state::replacement::put;
 use crate::live::{Durability, VersionHash};
 use crate::source::fetch::{FetchUrl, Validators};
 
-/// A folder with one file per document, which is used at the next start if the network is not
+/// A folder with one file per document. The files are used at the next start if the network is not
 /// available. The name of a file is the hash of the document's URL.
 #[derive(Clone, Debug)]
 pub(in crate::source) struct SavedDocuments(PathBuf);
 
-/// A saved document.
 #[derive(Debug)]
 pub(in crate::source) struct SavedDocument {
     pub(in crate::source) octets: Vec<u8>,
@@ -37,12 +36,10 @@ impl SavedDocuments {
         Self(folder)
     }
 
-    /// Returns the path of the folder.
     pub(in crate::source) fn path(&self) -> &Path {
         &self.0
     }
 
-    /// Writes a document.
     pub(in crate::source) fn save(
         &self,
         url: &str,
@@ -63,7 +60,7 @@ impl SavedDocuments {
         write_json(&self.path_of(url), &written.to_string())
     }
 
-    /// Reads a document; `None` if the document was never saved.
+    /// `None` if the document was never saved.
     pub(in crate::source) fn read(&self, url: &str) -> Result<Option<SavedDocument>, FollowError> {
         let path = self.path_of(url);
         let failed = |why: &str| FollowError::new(format!("{}: {why}", path.display()));
@@ -92,7 +89,6 @@ impl SavedDocuments {
 }
 
 impl SavedDocument {
-    /// Returns the validators that were saved with the document.
     pub(super) fn validators(&self, url: &FetchUrl) -> Validators {
         let value = |text: &Option<String>| text.as_deref().and_then(|text| HeaderValue::from_str(text).ok());
         Validators { etag: value(&self.etag), last_modified: value(&self.last_modified), of: Some(url.clone()) }
@@ -105,7 +101,6 @@ pub(in crate::source) fn write_json(path: &Path, text: &str) -> io::Result<()> {
     put(path, &path.with_extension("tmp"), text.as_bytes(), Durability::Machine)
 }
 
-/// Reads a saved file; `None` if it does not exist.
 pub(in crate::source) fn read_json(path: &Path) -> Result<Option<Value>, String> {
     let failed = |why: &dyn fmt::Display| format!("{}: {why}", path.display());
     let mut octets = Vec::new();

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use super::target::ReadResult;
 use crate::source::file::QUIET;
 
-/// Maximum time from when a modification is visible to readers until its last event arrives.
+/// Maximum delay of an event. Readers can see a modification before the system reports it.
 pub(super) const SETTLE: Duration = Duration::from_millis(20);
 
 /// How long to wait before a folder is listed, after names were added to it or removed from it. One
@@ -32,19 +32,16 @@ pub(super) enum Urgency {
     Gathered,
 }
 
-/// The work that is to be done now for a watched file or folder.
 #[derive(Debug)]
 pub(super) enum DueWork {
-    /// Read the file or folder, because of an event.
     Look,
     /// Publish the result of the earlier read, because no write has been reported since then.
     Take(ReadResult),
-    /// Look for changes that no event has reported: compare the stamp, and read the contents if
-    /// necessary.
+    /// Look for changes that no event has reported: compare the length, times and inode, and read
+    /// the contents if necessary.
     Poll,
 }
 
-/// Whether the file or folder is waiting for a worker, or being processed by a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Activity {
     None,
@@ -52,13 +49,11 @@ enum Activity {
     Running,
 }
 
-/// When a watched file or folder is read, polled and published.
 #[derive(Debug)]
 pub(super) struct Debounce {
     work: Activity,
     /// When the scheduler's timer for this target ends, if there is one.
     pub(super) queued: Option<Instant>,
-    /// When to read the target because of an event.
     due: Option<Instant>,
     /// The result of a read, and the time when it may be published if no event reports a write
     /// before that time.
@@ -87,8 +82,7 @@ impl Debounce {
         }
     }
 
-    /// Returns the time of the next work; `None` if the target is waiting for a worker or being
-    /// processed.
+    /// `None` if the target is waiting for a worker or being processed.
     pub(super) fn wake(&self) -> Option<Instant> {
         if self.work != Activity::None {
             return None;
@@ -100,8 +94,8 @@ impl Debounce {
         })
     }
 
-    /// Records an event. The last event counts: if the file is modified again after it was closed,
-    /// it is not complete.
+    /// The last event counts: if the file is modified again after it was closed, it is not
+    /// complete.
     pub(super) fn notify(&mut self, urgency: Urgency, now: Instant) {
         if self.work == Activity::Running || self.settling.is_some() {
             if urgency == Urgency::Gone {
@@ -128,8 +122,7 @@ impl Debounce {
         self.work = Activity::Queued;
     }
 
-    /// Returns the work that is to be done now, if any. The caller must call [`Debounce::finish`]
-    /// afterwards.
+    /// The caller must call [`Debounce::finish`] afterwards.
     pub(super) fn begin(&mut self, now: Instant) -> Option<DueWork> {
         self.work = Activity::None;
         let job = if let Some((settled, held)) = self.settling.take() {
@@ -165,7 +158,6 @@ impl Debounce {
         self.settling = Some((now + SETTLE, held));
     }
 
-    /// Records that the file changed while it was being read.
     pub(super) fn again_when_quiet(&mut self) {
         self.meanwhile.get_or_insert(Urgency::WhenQuiet);
     }
@@ -176,7 +168,6 @@ impl Debounce {
         self.due = Some(then);
     }
 
-    /// Records that the worker has finished.
     pub(super) fn finish(&mut self, now: Instant) {
         self.work = Activity::None;
         if self.settling.is_none() {

@@ -18,13 +18,11 @@ use super::polled_changes::links_to;
 use super::routes::{FolderId, Routes, WatchId, WatchedName};
 use crate::source::file_system::{FileSystemId, reach, reach_to_register};
 
-/// An event source of the operating system, which watches folders.
 pub(super) type EventSource = Box<dyn notify::Watcher + Send>;
 
 /// Receives the events of a source, on the thread of that source.
 pub(super) type EventHandler = Box<dyn Fn(notify::Result<Event>) + Send>;
 
-/// Opens an event source.
 pub(super) type OpenEvents = fn(EventHandler) -> notify::Result<EventSource>;
 
 /// Maximum number of event sources. If there are more file systems than sources, the remaining file
@@ -32,7 +30,6 @@ pub(super) type OpenEvents = fn(EventHandler) -> notify::Result<EventSource>;
 /// sources.
 const MAX_SOURCES: usize = 8;
 
-/// All watched folders and their event sources.
 pub(super) struct Folders {
     open: OpenEvents,
     handler: Arc<ConcernedHandler>,
@@ -41,11 +38,9 @@ pub(super) struct Folders {
     sources: Mutex<Option<HashMap<Option<FileSystemId>, Arc<SystemEvents>>>>,
 }
 
-/// A callback that receives the targets that an event affects. It is called on the thread of the
-/// event source.
+/// It is called on the thread of the event source.
 type ConcernedHandler = dyn Fn(Vec<(WatchId, Urgency)>) + Send + Sync;
 
-/// The event source of one file system, with the targets in its folders.
 struct SystemEvents {
     /// The event source, or the reason why it could not be opened. The lock is held while a folder
     /// is registered or unregistered, which blocks if the file system does not respond. The thread
@@ -56,7 +51,6 @@ struct SystemEvents {
     routes: Arc<Mutex<Routes>>,
 }
 
-/// What is watched: the contents of a file, or the names in a folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Listing {
     Contents,
@@ -64,20 +58,19 @@ pub(super) enum Listing {
 }
 
 impl Folders {
-    /// Calls `handler` with the targets that each event affects.
     pub(super) fn new(open: OpenEvents, handler: impl Fn(Vec<(WatchId, Urgency)>) + Send + Sync + 'static) -> Self {
         Self { open, handler: Arc::new(handler), sources: Mutex::new(Some(HashMap::new())) }
     }
 
-    /// Closes the event sources without waiting for a file system. If another thread is still using
-    /// a source, that thread closes it.
+    /// Does not wait for a file system that hangs: if another thread is still using a source, that
+    /// thread closes it.
     pub(super) fn stop(&self) {
         let sources = self.sources.lock().take();
         drop(sources);
     }
 
-    /// Registers a target for the names that currently lead to it. Unregisters the target for names
-    /// that no longer lead to it.
+    /// Registers a target for its path and for the symbolic links that currently lead to it.
+    /// Removes its registrations for links that no longer lead to it.
     pub(super) fn register(
         &self,
         id: WatchId,
@@ -96,17 +89,15 @@ impl Folders {
         result
     }
 
-    /// Removes all registrations of a target.
     pub(super) fn unregister(&self, id: WatchId, registered: &mut BTreeSet<WatchedName>) {
         self.leave(id, &std::mem::take(registered));
     }
 
-    /// Adds a target to a folder. If the folder is not registered yet, registers it.
     fn watch(&self, id: WatchId, name: &WatchedName, folder: &FolderId) -> Result<(), String> {
         let events = self.events_of(name.system)?;
         let mut source = events.source.lock();
-        // The source must be locked for this check. Otherwise, another thread could be registering
-        // the folder at this time, and fail later.
+        // The source must be locked for this check. Otherwise, the folder could count as watched
+        // because another thread is about to register it, although this registration then fails.
         let is_watched = events.routes.lock().add(id, name, folder);
         if is_watched { Ok(()) } else { events.register_folder(folder, &name.folder, &mut source) }
     }
@@ -122,7 +113,6 @@ impl Folders {
         }
     }
 
-    /// Returns the event source of a file system. Opens the source when it is first needed.
     fn events_of(&self, system: FileSystemId) -> Result<Arc<SystemEvents>, String> {
         let mut sources = self.sources.lock();
         let sources = sources.as_mut().ok_or("the watcher is stopped")?;
@@ -171,9 +161,9 @@ pub(super) fn recommended(handler: EventHandler) -> notify::Result<EventSource> 
     Ok(Box::new(notify::recommended_watcher(handler)?))
 }
 
-/// Returns the names on the path that must be watched, with their current folders. If one of these
-/// names changes, the path may lead to another file. Returns an error if one of the folders does
-/// not exist.
+/// Returns the names to watch: the name of the path itself, and the names of the symbolic links on
+/// it. If any of them changes, the path may lead to another file. Also returns an error if one of
+/// the folders does not exist.
 fn names_on_the_way(path: &Path, listing: Listing) -> (BTreeMap<WatchedName, FolderId>, Result<(), String>) {
     let mut result = Ok(());
     let mut names = BTreeMap::new();

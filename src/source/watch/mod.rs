@@ -4,8 +4,8 @@
 //! the file's path. A watch on the file itself would end when another file is renamed to the file's
 //! name.
 //!
-//! - After a file was renamed to this name, or closed after writing, it is complete. It is then
-//!   published at once, unless another modification follows immediately.
+//! - After a file was renamed to the watched name, or closed after writing, it is complete. It is
+//!   then published at once, unless another modification follows immediately.
 //! - After any other modification, the file is published once it has not been modified for a while.
 //! - Network file systems and some mounts do not report events. Therefore the file's stamp (length,
 //!   times and inode) is also polled every few seconds. If the stamp has changed, the contents are
@@ -17,7 +17,7 @@
 //! need are held only briefly. Slow operations, such as unregistering a folder, run on a worker.
 //! Each file system has its own event source and workers, so a file system that does not respond
 //! does not delay the others. Before each file operation, a function of `source::file_system` is
-//! called, so tests can make a folder behave like such a file system.
+//! called, so that tests can make the operation hang.
 
 mod debounce;
 mod folders;

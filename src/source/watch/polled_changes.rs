@@ -18,7 +18,6 @@ use crate::source::file_system::{self, FileSystemId, reach};
 /// Number of polls between two reads of the contents, if the stamp is unchanged.
 const WHOLE_LOOKS: u32 = 30;
 
-/// The results of the polls of a file or folder.
 #[derive(Debug)]
 pub(super) struct PolledChanges {
     looks: u32,
@@ -35,8 +34,6 @@ impl PolledChanges {
         Self { looks: 0, stamp: Some(stamp), seen: None, refused: None }
     }
 
-    /// Reports whether the contents must be read. Returns `false` if the stamp shows that the
-    /// contents are unchanged.
     pub(super) fn has_to_be_read(&mut self, stamp: &FileStamp) -> bool {
         self.looks = self.looks.wrapping_add(1);
         if self.looks.is_multiple_of(WHOLE_LOOKS) {
@@ -46,8 +43,7 @@ impl PolledChanges {
         self.seen.is_some() || self.stamp.as_ref() != Some(stamp)
     }
 
-    /// Stores the result of a poll, and reports whether to publish it. A new result is published
-    /// when two successive polls have found it.
+    /// A new result is published when two successive polls have found it.
     pub(super) fn saw(&mut self, fingerprint: Fingerprint, known: Option<Fingerprint>, stamp: FileStamp) -> bool {
         self.stamp = stamp.is_telling().then_some(stamp);
         if Some(fingerprint) == known || Some(fingerprint) == self.refused {
@@ -70,8 +66,8 @@ impl PolledChanges {
     }
 }
 
-/// Resolution of the coarsest clock of a file system. Two changes within this time may have the
-/// same stamp.
+/// The coarsest resolution of times in a file system. Two changes of a file within this time may
+/// result in the same stamp.
 const COARSEST_CLOCK: Duration = Duration::from_secs(3);
 
 /// Length, times and identity of a file. Equal stamps almost always mean equal contents.
@@ -96,13 +92,13 @@ impl FileStamp {
         Self { facts: metadata.map(|metadata| FileFacts::of(path, &metadata)) }
     }
 
-    /// Reports whether a change that follows immediately would change the stamp.
+    /// Reports whether every later change will change the stamp. Returns `false` for a file that
+    /// was modified a moment ago, because file systems may round times.
     pub(super) fn is_telling(&self) -> bool {
         let modified = self.facts.as_ref().and_then(|facts| facts.modified);
         modified.is_none_or(|modified| modified.elapsed().is_ok_and(|age| age > COARSEST_CLOCK))
     }
 
-    /// Returns the file system of the file, if the file exists.
     pub(super) fn system(&self) -> Option<FileSystemId> {
         self.facts.as_ref().map(|facts| facts.system)
     }
@@ -125,8 +121,8 @@ impl FileFacts {
 /// Maximum number of symbolic links that are followed on the path of a file, as on Linux.
 const MAX_LINKS: usize = 40;
 
-/// Returns the path itself, the symbolic links on it, and the path of the file that they lead to.
-/// In the path of each link and of that file, no folder is a symbolic link.
+/// Returns the path itself, the symbolic links on it, and the path of the file that the links lead
+/// to. Except for the path itself, the folders in the returned paths are not symbolic links.
 pub(super) fn links_to(path: &Path) -> BTreeSet<PathBuf> {
     let mut files = BTreeSet::new();
     let mut pending = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());

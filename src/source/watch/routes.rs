@@ -1,4 +1,4 @@
-//! Finds the targets that an event affects.
+//! Finds the targets (watched files and folders) that an event affects.
 //!
 //! A folder is watched under its path without symbolic links, regardless of the paths that lead to
 //! it. The identity of the folder is also stored. If the folder is moved, another folder may get
@@ -38,7 +38,6 @@ pub(super) struct FolderId {
     path: PathBuf,
 }
 
-/// The folders that an event source watches, and the targets in each folder.
 #[derive(Debug, Default)]
 pub(super) struct Routes {
     pub(super) folders: HashMap<PathBuf, FolderListeners>,
@@ -72,8 +71,8 @@ impl FolderId {
 }
 
 impl Routes {
-    /// Adds a target to a folder. Reports whether the folder at this path is already watched and is
-    /// still the folder with the identity `folder`.
+    /// Reports whether the folder at this path is already watched and is still the folder with the
+    /// identity `folder`.
     pub(super) fn add(&mut self, id: WatchId, name: &WatchedName, folder: &FolderId) -> bool {
         let listeners = self.folders.entry(name.folder.clone()).or_default();
         let ids = listeners.targets.entry(name.name.clone()).or_default();
@@ -83,8 +82,7 @@ impl Routes {
         listeners.folder.as_ref() == Some(folder) && !listeners.is_gone
     }
 
-    /// Removes a target from a folder. If the folder has no other targets, removes the folder, too,
-    /// and returns true.
+    /// If the folder has no other targets, it is removed, too, and the result is true.
     pub(super) fn remove(&mut self, id: WatchId, name: &WatchedName) -> bool {
         let Some(listeners) = self.folders.get_mut(&name.folder) else { return false };
         if let Some(ids) = listeners.targets.get_mut(&name.name) {
@@ -101,8 +99,7 @@ impl Routes {
         is_unused
     }
 
-    /// Records that a folder is now watched under this path. Returns its previous watched path, if
-    /// any.
+    /// Returns the previous watched path of the folder, if any.
     pub(super) fn watch(&mut self, folder: &FolderId, path: &Path) -> Option<PathBuf> {
         self.forget(path);
         let before = self.paths.get(folder).cloned();
@@ -113,14 +110,13 @@ impl Routes {
         before
     }
 
-    /// Records that this path is not watched any more. Keeps the targets in the folder.
+    /// Keeps the targets in the folder.
     pub(super) fn forget(&mut self, path: &Path) {
         if let Some(folder) = self.folders.get_mut(path).and_then(|listeners| listeners.folder.take()) {
             self.paths.remove(&folder);
         }
     }
 
-    /// Returns the targets that an event affects, and how soon each must be read.
     pub(super) fn concerned(&mut self, event: &notify::Result<Event>) -> Vec<(WatchId, Urgency)> {
         let event = match event {
             Ok(event) if !event.need_rescan() => event,
@@ -131,8 +127,8 @@ impl Routes {
         let urgency_of = |path: usize| match event.kind {
             EventKind::Access(AccessKind::Close(AccessMode::Write)) => Some(Urgency::Closed),
             // Reads also cause events, which are ignored. Otherwise, each read by a worker would
-            // cause another read. Also, web servers read the files in a folder of static files all
-            // the time.
+            // cause another read. Also, a web server may read the files in the same folder
+            // constantly.
             EventKind::Access(_) => None,
             EventKind::Remove(_) | EventKind::Modify(ModifyKind::Name(RenameMode::From)) => Some(Urgency::Gone),
             // The first path of this event is the old name.

@@ -6,9 +6,9 @@
 //! neither the clock thread nor other file systems.
 //!
 //! The result of a read is published 20 ms later, unless an event reports a write in the meantime.
-//! During these 20 ms, no worker sleeps; the [`Debounce`] of the file stores when they end. Events
-//! are not queued: each event only changes the `Debounce` of its file, so many events need no more
-//! memory than one.
+//! No worker sleeps for these 20 ms: the [`Debounce`] of the file stores the time of publication.
+//! Events are not queued: each event only changes the `Debounce` of its file, so many events need
+//! no more memory than one.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -30,16 +30,15 @@ use crate::source::file_system::FileSystemId;
 /// sleeps for the same time.
 const IDLE: Duration = Duration::from_secs(10);
 
-/// The times of timers are rounded up to a multiple of this time, so the clock thread handles many
-/// targets each time it wakes up.
+/// Timers end at multiples of this interval, so that the clock thread handles many targets each
+/// time it wakes up.
 const TICK: Duration = Duration::from_millis(50);
 
 pub(super) struct Scheduler {
-    /// The timers and the jobs. The lock is held only briefly.
+    /// The lock is held only briefly.
     queues: Mutex<Queues>,
-    /// Wakes the clock thread before the end of its sleep, because a timer ends earlier.
+    /// Wakes the clock thread, because a timer was set that ends before its sleep.
     earlier: Condvar,
-    /// Wakes a worker, because a job is ready.
     ready: Condvar,
     folders: Folders,
     /// The result of starting the clock thread, which is started when the first target is added.
@@ -65,23 +64,20 @@ struct Scheduled {
     target: Arc<WatchedTarget>,
 }
 
-/// A job for a worker.
 enum Job {
-    /// Do the work that is to be done now for a target.
     Run(WatchId),
-    /// Unregister the folders of a target that was removed.
     Leave(WatchId, Arc<WatchedTarget>),
 }
 
-/// A target and its registered folders. [`Scheduled`] contains when it is read.
+/// The times when the target is read are in [`Scheduled`].
 struct WatchedTarget {
     path: PathBuf,
     listing: Listing,
     target: Box<dyn Target>,
-    /// File system of the target. Jobs are queued separately for each file system.
+    /// Jobs are queued separately for each file system.
     system: AtomicU64,
-    /// The registered names that lead to the target. Only workers lock this, and only while they
-    /// look up folders, which blocks if the file system does not respond.
+    /// The registered path and symbolic links of the target. Only workers use this lock. They hold
+    /// it while they look up folders, which blocks if the file system does not respond.
     registered: Mutex<BTreeSet<WatchedName>>,
     /// Why the file system does not report events for the target; `None` if it does. The lock is
     /// held only briefly.
@@ -119,9 +115,8 @@ impl Scheduler {
         })
     }
 
-    /// Starts to watch the folders that lead to a path. Events are recorded from now on, but the
-    /// target is read only after [`Scheduler::begin`]. Blocks until the file system of the path
-    /// responds.
+    /// Events are recorded from now on, but the target is read only after [`Scheduler::begin`].
+    /// Blocks until the file system of the path responds.
     pub(super) fn add<T: Target + 'static>(
         self: &Arc<Self>,
         path: PathBuf,
@@ -161,8 +156,7 @@ impl Scheduler {
         self.schedule(&mut queues, id, now);
     }
 
-    /// Stops watching a target. Does not wait for the file system, or for a worker that is reading
-    /// the target.
+    /// Does not wait for the file system, or for a worker that is reading the target.
     pub(super) fn remove(self: &Arc<Self>, id: WatchId) {
         let mut queues = self.queues.lock();
         if let Some(Scheduled { target, .. }) = queues.watched.remove(&id) {
@@ -190,7 +184,6 @@ impl Scheduler {
         drop(watched);
     }
 
-    /// Starts the clock thread when the first target is watched.
     fn ensure_started(self: &Arc<Self>) {
         self.clock.get_or_init(|| {
             let scheduler = self.clone();
@@ -210,7 +203,6 @@ impl Scheduler {
         }
     }
 
-    /// Queues the job of a target that is due, or sets the timer of a target that is not due yet.
     fn schedule(self: &Arc<Self>, queues: &mut Queues, id: WatchId, now: Instant) {
         let Some(watched) = queues.watched.get_mut(&id) else { return };
         let Some(wake) = watched.debounce.wake() else { return };
@@ -220,8 +212,8 @@ impl Scheduler {
             return self.hand_out(queues, system, Job::Run(id));
         }
         let wake = self.tick_after(wake, now);
-        // A timer is only replaced by an earlier timer. If the target's work is to be done later, a
-        // new timer is set when this timer ends.
+        // A timer is only replaced by an earlier timer. If the target need not be read when the
+        // timer ends, a new timer is set then.
         if watched.debounce.queued.is_none_or(|queued| wake < queued) {
             if let Some(later) = watched.debounce.queued.replace(wake) {
                 queues.timers.remove(&(later, id));
@@ -262,7 +254,6 @@ impl Scheduler {
         }
     }
 
-    /// Queues a job, and wakes a waiting worker or starts another one.
     fn hand_out(self: &Arc<Self>, queues: &mut Queues, system: FileSystemId, job: Job) {
         queues.ready.push(system, job);
         self.ready.notify_one();
@@ -300,7 +291,6 @@ impl Scheduler {
         queues.workers -= 1;
     }
 
-    /// Does the work that is to be done now for a target.
     fn run(self: &Arc<Self>, id: WatchId) {
         let begun = {
             let mut queues = self.queues.lock();
@@ -398,7 +388,6 @@ robots_core::debug_as!(|it| Scheduler { watched: it.queues.lock().watched.len() 
 /// Maximum number of concurrent workers per file system.
 pub(super) const MAX_WORKERS: usize = 4;
 
-/// The jobs that are ready to run, by file system.
 #[derive(Default)]
 struct ReadyJobs {
     systems: BTreeMap<FileSystemId, ReadyOfSystem>,
@@ -415,8 +404,7 @@ impl ReadyJobs {
         self.systems.entry(system).or_default().due.push_back(job);
     }
 
-    /// Returns the next job that may run. After running it, the caller must call
-    /// [`ReadyJobs::finish`].
+    /// After running it, the caller must call [`ReadyJobs::finish`].
     fn pop(&mut self) -> Option<(FileSystemId, Job)> {
         let mut free = self.systems.iter_mut().filter(|(_, ready)| ready.running < MAX_WORKERS);
         free.find_map(|(system, ready)| {
@@ -435,7 +423,6 @@ impl ReadyJobs {
         }
     }
 
-    /// Returns the number of workers that are needed for the running and the queued jobs.
     fn workers(&self) -> usize {
         self.systems.values().map(|ready| (ready.running + ready.due.len()).min(MAX_WORKERS)).sum()
     }

@@ -9,15 +9,13 @@ use crate::live::{Cause, Loaded, Mutex, Rejection, RejectionKind, Site, Version,
 use crate::source::file;
 use crate::source::file_system::reach;
 
-/// The result of a read.
 pub(super) type ReadResult = Loaded;
 
 /// Identifies the result of a read. If two fingerprints are equal, nothing has changed.
 pub(super) type Fingerprint = Result<VersionHash, RejectionKind>;
 
-/// A watched file or folder.
 pub(super) trait Target: Send + Sync {
-    /// Reads the target. Blocks until the file system responds.
+    /// Blocks until the file system responds.
     fn read(&self) -> ReadResult;
 
     /// Returns the fingerprint of the result that was processed last; `None` if the result must be
@@ -51,16 +49,14 @@ impl Target for SiteTarget {
     }
 }
 
-/// Any other file or folder. When it changes, a callback is called.
 pub(super) struct CallbackTarget {
     read: Box<dyn Fn() -> ReadResult + Send + Sync>,
     changed: Box<dyn Fn() -> Option<Duration> + Send + Sync>,
-    /// The fingerprint of the last result; `None` if it was not processed completely.
     known: Mutex<Option<Fingerprint>>,
 }
 
 impl CallbackTarget {
-    /// Creates a target. The current content is not reported as a change.
+    /// The current content is not reported as a change.
     pub(super) fn new(
         read: impl Fn() -> ReadResult + Send + Sync + 'static,
         changed: impl Fn() -> Option<Duration> + Send + Sync + 'static,
@@ -90,7 +86,6 @@ impl Target for CallbackTarget {
     }
 }
 
-/// Returns a function that reads the whole file at `path`.
 pub(super) fn contents(path: PathBuf) -> impl Fn() -> ReadResult + Send + Sync {
     let origin: Arc<str> = path.to_string_lossy().into();
     move || file::load(&path, &origin)

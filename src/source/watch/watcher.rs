@@ -40,7 +40,7 @@ pub struct Watcher {
     handle: Arc<Handle>,
 }
 
-/// A watched file or folder. When this value is dropped, it is no longer watched.
+/// A watched file or folder. Dropping this value ends the watch.
 #[derive(Debug)]
 #[must_use = "dropping it stops watching"]
 pub struct Watched {
@@ -48,8 +48,8 @@ pub struct Watched {
     id: WatchId,
 }
 
-/// Stops the threads when the last handle is dropped. The threads own the scheduler, so otherwise
-/// it would never be dropped.
+/// Stops the threads when the last handle is dropped. Otherwise, the scheduler would never be
+/// dropped, because its threads own it.
 #[derive(Debug)]
 struct Handle(Arc<Scheduler>);
 
@@ -105,8 +105,7 @@ impl Watcher {
         })
     }
 
-    /// Calls a function when names are added to a folder or removed, like [`Watcher::names`]. If
-    /// the callback returns a time, it is called again after that time.
+    /// Like [`Watcher::names`]. If the callback returns a time, it is called again after that time.
     pub(in crate::source) fn folder(
         &self,
         path: PathBuf,
@@ -120,7 +119,7 @@ impl Watcher {
         watched
     }
 
-    /// Starts to record changes of a robots.txt. The file is read only after [`Watched::begin`].
+    /// The file is read only after [`Watched::begin`].
     pub(in crate::source) fn robots(&self, path: PathBuf, poll: Duration, site: Weak<Site>) -> Watched {
         self.add(path, Listing::Contents, poll, || SiteTarget(site))
     }

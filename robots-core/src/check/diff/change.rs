@@ -41,7 +41,7 @@ pub enum Breadth {
     Part,
 }
 
-/// The rule that decides on a path.
+/// The rule that determines the verdict on a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
@@ -67,8 +67,7 @@ impl Change {
 }
 
 impl Breadth {
-    /// Returns how much of the site a change from the first to the second verdict affects.
-    /// `selected` contains the groups of the second verdict.
+    /// `selected` contains the groups that led to the second verdict.
     fn of([before, after]: [Verdict<'_>; 2], selected: Selection<'_>) -> Self {
         if ![before, after].into_iter().all(|verdict| verdict.rule().is_none_or(is_about_all)) {
             return Self::Part;
@@ -79,7 +78,6 @@ impl Breadth {
     }
 }
 
-/// Reports whether a rule matches every path or has no pattern.
 fn is_about_all(rule: Rule<'_>) -> bool {
     match rule.pattern() {
         [b'/', rest @ ..] => rest.iter().all(|octet| *octet == b'*'),
@@ -88,7 +86,7 @@ fn is_about_all(rule: Rule<'_>) -> bool {
 }
 
 impl Decider {
-    /// Returns the deciding rule of a verdict; `None` if no rule decided or its pattern is empty.
+    /// `None` if no rule matched, or if the pattern of the matching rule is empty.
     pub(in crate::check) fn of(verdict: Verdict<'_>) -> Option<Self> {
         let rule = verdict.rule().filter(|rule| !rule.pattern().is_empty())?;
         let pattern = String::from_utf8_lossy(rule.pattern()).into_owned();
@@ -127,8 +125,8 @@ fn seconds<S: serde::Serializer>(interval: &Duration, serializer: S) -> Result<S
 }
 
 impl DelayChange {
-    /// Returns a description of the change without its crawlers: `one request every 10 s instead of
-    /// no delay`.
+    /// Returns a description of the change that does not name the crawlers: `one request every 10 s
+    /// instead of no delay`.
     pub fn effect(&self) -> String {
         let [before, after] = [self.before, self.after].map(|delay| delay.map(|delay| delay.interval.as_secs_f64()));
         match (before, after) {
@@ -147,9 +145,9 @@ impl fmt::Display for DelayChange {
     }
 }
 
-/// Returns the delays that change for these classes of crawlers. All crawlers of a class obey the
-/// same groups. A line that only moved is not a change. Leaves out crawlers that may not fetch any
-/// path in the new file, because their delay does not matter.
+/// All crawlers of a class obey the same groups. A `Crawl-delay` line that only moved is not a
+/// change. Leaves out crawlers that may not fetch any path in the new file, because their delay
+/// does not matter.
 pub(super) fn changes(rules: [&RuleSet; 2], classes: &[Vec<Subject>]) -> Vec<DelayChange> {
     let mut found: HashMap<[Option<Delay>; 2], Vec<Subject>> = HashMap::new();
     for class in classes {

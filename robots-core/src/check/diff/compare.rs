@@ -22,8 +22,8 @@ pub struct DiffOptions {
     guards: Vec<Guard>,
 }
 
-/// A guard: a crawler, and a pattern of paths whose verdicts must not change for it. Written as
-/// `Googlebot:/products/`.
+/// A guard for a crawler: its verdicts on all paths that match a pattern must stay the same.
+/// Written as `Googlebot:/products/`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
@@ -60,8 +60,8 @@ pub struct Diff {
     pub usage: Vec<UsageChange>,
     /// The guards that the new file violates.
     pub breaches: Vec<Breach>,
-    /// Crawlers whose verdicts and delays do not change, because a group names them. Empty if
-    /// nothing changes for crawlers that are not named in any group.
+    /// Crawlers that a change for unnamed crawlers does not affect, because a group names them.
+    /// Empty if nothing changes for unnamed crawlers.
     ///
     /// Each inner list contains the crawlers that obey the same groups, search engines first. A
     /// crawler may obey the group of another crawler.
@@ -222,10 +222,9 @@ impl Effect {
     /// not stored.
     pub const MAX_CHANGES: usize = 100;
 
-    /// Returns the sort key. The worst effect has the lowest key. Search engines come first, then
-    /// other crawlers that a file names, then all others. For each of these kinds, newly disallowed
-    /// paths come before newly allowed paths. Shorter paths then come first, because they affect
-    /// more pages.
+    /// The worst effect has the lowest key. Search engines come first, then other crawlers that a
+    /// file names, then all others. For each of these kinds, newly disallowed paths come before
+    /// newly allowed paths. Shorter paths then come first, because they affect more pages.
     fn rank(&self) -> impl Ord + use<> {
         let subject = self.crawlers.first().map(Subject::rank);
         let change = self.changes.first();
@@ -271,7 +270,6 @@ impl fmt::Display for Guard {
     }
 }
 
-/// The old and the new file, both compiled for the same [`Reading`].
 pub(super) struct Pair {
     pub(super) old: RuleSet,
     pub(super) new: RuleSet,
@@ -287,7 +285,7 @@ impl Pair {
         [&self.old, &self.new].map(|rules| subject.select(rules))
     }
 
-    /// Groups crawlers into classes. All crawlers of a class obey the same groups in both files.
+    /// All crawlers of a class obey the same groups in both files.
     pub(super) fn classes(&self, subjects: impl IntoIterator<Item = Subject>) -> Vec<Vec<Subject>> {
         let mut classes: HashMap<[Vec<usize>; 2], Vec<Subject>> = HashMap::new();
         for subject in subjects {
@@ -297,8 +295,7 @@ impl Pair {
         classes.into_values().map(sorted).collect()
     }
 
-    /// Returns the changes for one class of crawlers. If no verdict changes, returns `Err` with the
-    /// crawlers.
+    /// `Err` with the crawlers if no verdict changes.
     fn effect(&self, crawlers: Vec<Subject>, goes_on: &dyn Fn() -> bool) -> Result<Effect, Vec<Subject>> {
         let Some(first) = crawlers.first().filter(|_| goes_on()) else { return Err(crawlers) };
         let [before, after] = self.select(first);
@@ -316,8 +313,7 @@ impl Pair {
         Some(Breach { guard: guard.clone(), change })
     }
 
-    /// Returns the changed verdicts on these paths. For each pair of deciding rules, returns only
-    /// the change with the shortest path.
+    /// For each pair of deciding rules, returns only the change with the shortest path.
     fn changes(
         &self,
         before: Selection<'_>,
@@ -349,13 +345,12 @@ impl Pair {
     }
 }
 
-/// Maximum number of effects in the summary. If there are more, the summary contains only their
-/// number.
+/// Maximum number of effects in the summary.
 const SHOWN: usize = 2;
 
 /// Writes the worst changes and the number of further changes: `"/" is disallowed for "Googlebot",
-/// "bingbot" and 640 more; ...`. The alternate form (`{:#}`) writes every change with the names of
-/// all affected crawlers that occur in a file.
+/// "bingbot" and 640 more; ...`. The alternate form (`{:#}`) writes every change, and names every
+/// affected crawler that occurs in one of the files.
 impl fmt::Display for Diff {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_empty() {

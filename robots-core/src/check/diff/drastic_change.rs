@@ -1,10 +1,10 @@
-//! Changes that are rarely intended, because they block the whole site or allow many disallowed
-//! paths.
+//! Changes that are rarely intended, because they block the whole site or allow many paths that
+//! were disallowed.
 //!
 //! If the robots.txt of a staging site is published by mistake, it blocks every crawler. A file
 //! that was truncated, has lost its line breaks, or belongs to another site allows paths that were
-//! disallowed. All of these files are valid, and in a diff of paths, such a change may be one of
-//! hundreds of lines.
+//! disallowed. All of these files are valid, and a diff of paths may hide the important change
+//! among hundreds of lines.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -26,15 +26,16 @@ const FEW_RULES: usize = 10;
 /// Minimum number of newly allowed crawlers for [`DrasticChange::CrawlersLetIn`].
 const FEW_CRAWLERS: usize = 5;
 
-/// An effect of a new version of a file that is so large that it is rarely intended.
+/// An effect of the new version of a file. The effect is so large that it is rarely intended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "kebab-case"))]
 #[non_exhaustive]
 pub enum DrasticChange {
-    /// Neither search engines nor crawlers that the file does not name may fetch any path. At least
-    /// one of them could fetch paths according to the old file, or there is no old file.
+    /// The new file blocks all search engines, and all crawlers that it does not name, from every
+    /// path. The old file, if any, did not block all of them.
     EveryoneShutOut,
-    /// Crawlers that the file does not name can no longer fetch most of the site.
+    /// Crawlers that the file does not name can fetch less than before: nothing, or only parts
+    /// instead of most of the site.
     UnnamedShutOut,
     /// Some search engines can fetch less than before: nothing, or only parts instead of most of
     /// the site.
@@ -102,7 +103,6 @@ fn is_everyone_shut(pair: &Pair, registry: &Registry) -> bool {
         && engines(registry).all(|engine| is_shut(&engine))
 }
 
-/// Returns the search engines that obey robots.txt.
 fn engines(registry: &Registry) -> impl Iterator<Item = Subject> {
     let crawlers = registry.crawlers();
     let engines = crawlers.filter(|crawler| crawler.category == Category::Search && !crawler.is_control);
@@ -118,8 +118,8 @@ fn rules_in_force(robots: &RobotsTxt) -> usize {
     rules_for_crawlers(robots).filter(is_in_force).count()
 }
 
-/// Returns the rules of all groups that name a crawler or `*`. Ignores names that do not begin with
-/// a letter or digit, such as `{{ bot }}` or a `*` after a no-break space.
+/// Ignores names that do not begin with a letter or digit, such as `{{ bot }}` or a `*` after a
+/// no-break space.
 fn rules_for_crawlers(robots: &RobotsTxt) -> impl Iterator<Item = Rule<'_>> {
     let is_token = |token: ProductToken| token.as_bytes().first().is_some_and(u8::is_ascii_alphanumeric);
     let is_name = move |name: Name<'_>| name.is_star() || ProductToken::from_name(name.value()).is_some_and(is_token);
@@ -153,8 +153,7 @@ fn cut_short(old: &RobotsTxt, new: &RobotsTxt) -> Option<DrasticChange> {
     (is_within_line || misses_rules).then_some(DrasticChange::CutShort { line: last.number })
 }
 
-/// Counts the lost and the new disallow rules, once for each class of crawlers that obeys the rule.
-/// Returns the change if too many were lost.
+/// A rule counts once for each class of crawlers that obeys it.
 fn rules_lost(pair: &Pair, old: &RobotsTxt, new: &RobotsTxt, registry: &Registry) -> Option<DrasticChange> {
     let (mut lost, mut of) = (0, 0);
     let (mut gained, mut tried) = (0, 0);
@@ -168,8 +167,8 @@ fn rules_lost(pair: &Pair, old: &RobotsTxt, new: &RobotsTxt, registry: &Registry
     (lost >= FEW_RULES && lost * 2 > of && gained * 2 < lost).then_some(DrasticChange::RulesLost { lost, of })
 }
 
-/// Returns the number of disallow rules of `shut` whose paths `open` allows, and the number of all
-/// disallow rules of `shut` that disallow their path.
+/// Tries the shortest path that each disallow rule of `shut` matches. Returns how many of the paths
+/// that `shut` disallows are allowed by `open`, and the number of all paths that `shut` disallows.
 fn opened(shut: Selection<'_>, open: Selection<'_>, most: usize) -> (usize, usize) {
     let (mut opened, mut of) = (0, 0);
     for path in witness::of_rules(shut, Access::Disallow).take(most) {
@@ -197,7 +196,6 @@ impl Pair {
         self.select(subject).map(SiteExtent::of)
     }
 
-    /// Reports whether a crawler may fetch less of the site than before ([`SiteExtent`]).
     fn shuts_out(&self, subject: &Subject) -> bool {
         let [was, is] = self.extents(subject);
         is < was
@@ -276,11 +274,13 @@ impl fmt::Display for DrasticChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::EveryoneShutOut => f.write_str("everyone is blocked: no crawler may fetch anything"),
-            Self::UnnamedShutOut => f.write_str("every crawler that the file does not name is blocked"),
+            Self::UnnamedShutOut => f.write_str(
+                "most of the site, or all of it, is now blocked for every crawler that the file does not name",
+            ),
             Self::SearchEnginesShutOut { engines } => {
                 write!(
                     f,
-                    "search engines that were allowed are now blocked: {crawlers}",
+                    "most of the site, or all of it, is now blocked for search engines: {crawlers}",
                     crawlers = first_crawlers(f, engines)
                 )
             }
@@ -358,10 +358,16 @@ mod tests {
     fn whoever_was_in_is_missed() {
         assert_eq!(say(OPEN, "User-agent: *\nDisallow: /\n"), ["everyone is blocked: no crawler may fetch anything"]);
         let bing = say(OPEN, "User-agent: *\nDisallow: /cart\nUser-agent: bingbot\nDisallow: /\n");
-        assert!(bing[0].starts_with("search engines that were allowed are now blocked: \"bingbot\""), "{bing:?}");
+        assert!(
+            bing[0].starts_with("most of the site, or all of it, is now blocked for search engines: \"bingbot\""),
+            "{bing:?}"
+        );
         let parts = say(OPEN, "User-agent: *\nDisallow: /\nAllow: /public/\n");
-        assert_eq!(parts[0], "every crawler that the file does not name is blocked");
-        let want = "search engines that were allowed are now blocked: \"Googlebot\", \"bingbot\" and ";
+        assert_eq!(
+            parts[0],
+            "most of the site, or all of it, is now blocked for every crawler that the file does not name"
+        );
+        let want = "most of the site, or all of it, is now blocked for search engines: \"Googlebot\", \"bingbot\" and ";
         assert!(parts[1].starts_with(want));
         assert_eq!(say(OPEN, "User-agent: *\nDisallow: /cart\nDisallow: /w\nDisallow: /checkout\n"), [""; 0]);
         assert_eq!(say(OPEN, "User-agent: *\nDisallow: /cart\nUser-agent: GPTBot\nDisallow: /\n"), [""; 0]);

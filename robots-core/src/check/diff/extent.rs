@@ -3,17 +3,15 @@
 use super::witness;
 use crate::rules::{Access, RequestPath, Selection};
 
-/// Maximum number of rules whose paths are tried, to bound the cost.
+/// Maximum number of rules that are tried, with one path for each rule, to bound the cost.
 pub(super) const MAX_RULES: usize = 50_000;
 
 /// Invented paths that no real rule mentions. Most paths of a site have the same verdict as these
 /// paths.
 const UNNAMED: [&[u8]; 2] = [b"/wq3-named-by-no-rule", b"/Xk7/named-by-no-rule"];
 
-/// How much of a site a crawler may fetch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::check) enum SiteExtent {
-    /// No path is allowed.
     Shut,
     /// Only some paths are allowed, by rules for these paths.
     Partly,

@@ -3,8 +3,8 @@
 //!
 //! All crawlers that obey the same groups in both files share one [`Effect`]. Changed paths are
 //! found by trying many paths. For each pattern that only one of the files has, the comparison
-//! generates paths that match it, alone or together with another pattern. These paths are called
-//! witnesses. A witness with different verdicts in the two files is a change.
+//! generates paths that match this pattern, and paths that also match another pattern. These paths
+//! are called witnesses. A witness with different verdicts in the two files reveals a change.
 //!
 //! So every reported change is real. A change may be missed if no witness shows it, for example if
 //! three wildcards overlap in a particular way.

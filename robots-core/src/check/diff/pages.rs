@@ -1,5 +1,5 @@
-//! The pages of a given list that search engines lose. A page is lost if the old file allows it and
-//! the new file disallows it.
+//! Finds the pages in a given list that search engines lose. A page is lost if the old file allows
+//! it and the new file disallows it.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -35,7 +35,7 @@ pub struct PageLoss {
 pub struct LostPage {
     /// Path and query of the page.
     pub page: Page,
-    /// The rule that disallows the page.
+    /// The rule that disallows the page; `None` if the verdict does not depend on a rule.
     pub rule: Option<Decider>,
 }
 
@@ -79,7 +79,7 @@ impl Page {
 }
 
 impl PageLoss {
-    /// Finds the pages of a list that search engines lose with the new file. Only the search
+    /// Finds the elements of `pages` that search engines may no longer fetch. Only the search
     /// engines that people use ([`Crawler::is_index_engine`]) are considered. Search engines that
     /// obey the same groups share one element of the result. The largest loss comes first. Empty if
     /// no page is lost.

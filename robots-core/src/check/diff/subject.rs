@@ -9,7 +9,7 @@ use crate::check::quote::Quoted;
 use crate::rules::keyword::first_few;
 use crate::rules::{Fallback, ProductToken, Reading, RobotsTxt, RuleSet, Selection};
 
-/// Maximum number of crawlers that are named in the text of a change.
+/// Maximum number of crawlers that the message about a change names.
 const NAMES: usize = 2;
 
 /// A crawler whose verdicts in two files are compared.
@@ -37,13 +37,12 @@ impl Subject {
         rules.select(&self.tokens, self.fallback)
     }
 
-    /// Returns the crawler's own token; `None` if the crawler has no name.
     pub(in crate::check) fn own_token(&self) -> Option<&ProductToken> {
         self.tokens.first()
     }
 
-    /// Returns the sort key. Search engines come first, then crawlers that a file names, then the
-    /// crawler without a name, then all others.
+    /// Search engines come first, then crawlers that a file names, then the crawler without a name,
+    /// then all others.
     pub(super) fn rank(&self) -> (u8, String) {
         let first = match (self.is_index_engine, self.named, &self.name) {
             (true, _, _) => 0,
@@ -68,7 +67,6 @@ impl Subject {
         }
     }
 
-    /// Creates the subject for a name that a person wrote, which may be `*`.
     pub(in crate::check) fn named(name: &str, (named_as, agents): &(NamedAs, Agents)) -> Self {
         if *named_as == NamedAs::Star {
             return Self::unnamed();
@@ -96,8 +94,7 @@ impl Subject {
     }
 }
 
-/// Returns a list of the first few crawlers and the number of all others. The alternate form
-/// contains every crawler that a file names.
+/// The alternate form (`{:#}`) lists all crawlers that a file names.
 pub(super) fn first_crawlers(f: &fmt::Formatter<'_>, crawlers: &[Subject]) -> String {
     let shown = |crawler: &Subject| match &crawler.name {
         Some(name) => Quoted(name.as_bytes()).to_string(),
@@ -109,14 +106,13 @@ pub(super) fn first_crawlers(f: &fmt::Formatter<'_>, crawlers: &[Subject]) -> St
     first_few([first, rest].concat().into_iter().map(|(_, crawler)| shown(crawler)), few)
 }
 
-/// Sorts crawlers by their rank.
 pub(super) fn sorted(mut crawlers: Vec<Subject>) -> Vec<Subject> {
     crawlers.sort_by_cached_key(Subject::rank);
     crawlers
 }
 
-/// Returns all crawlers of the registry, all other names that the files contain in this
-/// [`Reading`], and a crawler without a name.
+/// Returns all crawlers of the registry, all other names in the files (as this [`Reading`]
+/// interprets them), and one unnamed crawler.
 pub(super) fn all(reading: Reading, old: &RobotsTxt, new: &RobotsTxt, registry: &Registry) -> Vec<Subject> {
     let token_of = |name: &[u8]| match reading {
         Reading::Reference => Some(ProductToken::cut(name)).filter(|token| !token.as_bytes().is_empty()),

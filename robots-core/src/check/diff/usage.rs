@@ -1,53 +1,64 @@
-//! Changes of usage preferences. Verdicts do not depend on preferences, so a diff is treated as
-//! empty if only preferences change.
+//! Changes of usage preferences: `Content-Usage` and `Content-Signal` lines. Verdicts do not depend
+//! on preferences, so a diff is treated as empty if only preferences change.
 
 use std::collections::{BTreeMap, HashMap};
 
 use super::subject::{Subject, sorted};
 use super::witness::shortest;
-use crate::rules::{Group, RequestPath, Rule, RuleSet, Selection};
+use crate::rules::{Directive, Group, RequestPath, Rule, RuleSet, Selection};
 
-/// A change of the usage preferences for a path. The path represents all paths with the same
-/// applicable lines.
+/// A change of usage preferences. It may affect many paths, but names only one of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct UsageChange {
     /// The affected crawlers, search engines first.
     pub crawlers: Vec<Subject>,
-    /// A path whose preferences change.
+    /// The name of the changed lines: `Content-Usage` or `Content-Signal`.
+    pub field: &'static str,
+    /// A path whose preferences change. For `Content-Signal`, it is `/`, because content signals
+    /// apply to the whole site.
     pub path: String,
-    /// The old preferences, as in a `Content-Usage` field; `None` if there were none.
+    /// The old preferences; `None` if there were none.
     pub before: Option<String>,
-    /// The new preferences, as in a `Content-Usage` field; `None` if there are none.
+    /// The new preferences; `None` if there are none.
     pub after: Option<String>,
 }
 
 /// Maximum number of paths that are compared for one class of crawlers.
 const MAX_PATHS: usize = 1000;
 
-/// Returns the usage preferences that change for these classes of crawlers. All crawlers of a class
-/// obey the same groups. For each pair of old and new preferences, returns only the shortest path.
+/// For each pair of old and new preferences, returns only the shortest path.
 pub(super) fn changes(rules: [&RuleSet; 2], classes: &[Vec<Subject>], goes_on: &dyn Fn() -> bool) -> Vec<UsageChange> {
-    if !rules.iter().any(|rules| rules.has_usage()) {
+    if !rules.iter().any(|rules| rules.states_usage()) {
         return Vec::new();
     }
-    let mut found: HashMap<(String, [Option<String>; 2]), Vec<Subject>> = HashMap::new();
+    let mut found: HashMap<(&'static str, String, [Option<String>; 2]), Vec<Subject>> = HashMap::new();
     for class in classes.iter().take_while(|_| goes_on()) {
         let Some(first) = class.first() else { continue };
-        for (pair, path) in changes_for(rules.map(|rules| first.select(rules))) {
-            found.entry((path, pair)).or_default().extend_from_slice(class);
+        let selections = rules.map(|rules| first.select(rules));
+        let signals = selections.map(content_signals);
+        if signals[0] != signals[1] {
+            found.entry(("Content-Signal", "/".to_owned(), signals)).or_default().extend_from_slice(class);
+        }
+        for (pair, path) in changes_for(selections) {
+            found.entry(("Content-Usage", path, pair)).or_default().extend_from_slice(class);
         }
     }
-    let mut changes: Vec<_> = found
-        .into_iter()
-        .map(|((path, [before, after]), crawlers)| UsageChange { crawlers: sorted(crawlers), path, before, after })
-        .collect();
-    changes.sort_by_cached_key(|change| (change.crawlers.first().map(Subject::rank), change.path.clone()));
+    let mut changes = Vec::new();
+    for ((field, path, [before, after]), crawlers) in found {
+        changes.push(UsageChange { crawlers: sorted(crawlers), field, path, before, after });
+    }
+    changes
+        .sort_by_cached_key(|change| (change.crawlers.first().map(Subject::rank), change.field, change.path.clone()));
     changes
 }
 
-/// Returns the changes for one class: the shortest path for each pair of old and new preferences.
+fn content_signals(selection: Selection<'_>) -> Option<String> {
+    let values: Vec<_> = selection.usage_values(Directive::ContentSignal).map(String::from_utf8_lossy).collect();
+    (!values.is_empty()).then(|| values.join(", "))
+}
+
 fn changes_for(selections: [Selection<'_>; 2]) -> BTreeMap<[Option<String>; 2], String> {
     let patterns = selections.into_iter().flat_map(|selection| {
         let rules = selection.groups().flat_map(Group::rules).map(Rule::pattern);

@@ -1,14 +1,14 @@
 //! Witnesses: paths that may have different verdicts under two sets of rules.
 //!
-//! A verdict can only change on paths that match a rule of only one of the files. So paths are
-//! generated from the pattern of each such rule. A `*` is replaced by nothing in one path, and by a
-//! filler in another.
+//! A verdict can change only for paths that match a rule that only one of the files has. So paths
+//! are generated from the patterns of these rules. In one path, each `*` is left out, and in
+//! another, each `*` is replaced with a filler.
 //!
-//! The pattern is also combined with the patterns of all other rules, because an exception only
-//! affects paths that both rules match. For each pair of patterns, the shortest path that both
-//! match is generated. Two plain patterns (without `*` and `%`) need not be combined: if both match
-//! a path, one pattern begins with the other. Both patterns then match the text of the longer
-//! pattern.
+//! Each of these patterns is also combined with the pattern of every other rule, because two rules
+//! affect each other only on paths that both match. For each pair of patterns, the shortest path
+//! that both match is generated. Two plain patterns (without `*` and `%`) need not be combined: if
+//! both match a path, one pattern begins with the other. Both patterns then match the text of the
+//! longer pattern.
 
 use std::collections::{HashSet, VecDeque};
 
@@ -21,25 +21,24 @@ const MAX_PATHS: usize = 50_000;
 /// Text that replaces a `*` in a pattern.
 const FILLER: &[u8] = b"x";
 
-/// Maximum number of pairs of patterns that are examined. `MAX_STATES` is the maximum number of
-/// search states for all pairs. Both bound the cost.
+/// Maximum numbers of pairs of patterns that are examined, and of search states for all pairs, to
+/// bound the cost.
 const MAX_PAIRS: usize = 1_000_000;
 const MAX_STATES: usize = 10_000_000;
 
-/// Returns the URL of a path in the spelling that patterns match in the reference parser. The
-/// reference parser escapes bytes ≥ 0x80 in patterns and upper-cases the digits of escapes, but
-/// leaves the path of a URL unchanged.
+/// Returns a URL for the reference parser. The parser escapes bytes ≥ 0x80 in patterns and
+/// upper-cases the digits of escapes, but does not change the path of a URL. So this function
+/// changes the path in the same way as the parser changes patterns.
 pub(super) fn as_url(path: &[u8]) -> Vec<u8> {
     [b"http://x", spelled(path).as_slice()].concat()
 }
 
-/// Returns the shortest path that each rule with this access matches.
+/// Returns one path for each rule with this access: the shortest path that the rule matches.
 pub(super) fn of_rules(selection: Selection<'_>, access: Access) -> impl Iterator<Item = Vec<u8>> {
     let counts = move |rule: &Rule<'_>| rule.access() == access && matches!(rule.pattern(), [b'/' | b'*', ..]);
     selection.groups().flat_map(Group::rules).filter(counts).map(|rule| shortest(rule.pattern()))
 }
 
-/// Returns the shortest path that a pattern matches.
 pub(in crate::check) fn shortest(pattern: &[u8]) -> Vec<u8> {
     let path = fill(body(pattern).0, b"");
     if path.starts_with(b"/") { path } else { [b"/", path.as_slice()].concat() }
@@ -70,8 +69,8 @@ pub(super) fn paths(
             break;
         }
     }
-    // Patterns with a leading `*` may match at the end of a path. So their text is appended to the
-    // text of each other pattern.
+    // A pattern with a leading `*` can match the end of a path whose beginning matches another
+    // pattern. So paths are generated that begin with one pattern and end with the other.
     let loose: Vec<&[u8]> = every.iter().copied().filter(|pattern| is_loose(pattern)).collect();
     for pattern in &changed {
         let others = loose.iter().map(|other| (*pattern, *other));
@@ -115,7 +114,7 @@ fn unused_text(patterns: &[&[u8]]) -> Vec<u8> {
     octet.map_or_else(|| b"~-~".to_vec(), |octet| vec![octet])
 }
 
-/// Returns the rules of the selected groups: whether each rule allows, and its pattern.
+/// The flag is true for an allow rule.
 fn rules(selection: Selection<'_>) -> HashSet<(bool, &[u8])> {
     let is_legacy = selection.rules.reading() == Reading::Legacy;
     let counts = |rule: &Rule<'_>| match rule.pattern() {
@@ -126,8 +125,7 @@ fn rules(selection: Selection<'_>) -> HashSet<(bool, &[u8])> {
     rules.map(|rule| (rule.access() == Access::Allow, rule.pattern())).collect()
 }
 
-/// Returns a pattern in the form that is compared with paths. The length of this form is not the
-/// priority of the pattern, which is its length as written.
+/// Returns a pattern in the form that is compared with paths.
 fn compared(pattern: &[u8], reading: Reading) -> Vec<u8> {
     if reading == Reading::Reference {
         return pattern.to_vec();
@@ -140,15 +138,15 @@ fn compared(pattern: &[u8], reading: Reading) -> Vec<u8> {
     text
 }
 
-/// Reports whether a pattern begins with a `*`, such as `*.pdf` and `/*?sort=`. Its text can then
-/// be anywhere in a path.
+/// Reports whether a pattern begins with `*` or `/*`, for example `*.pdf` or `/*?sort=`. The rest
+/// of such a pattern can match anywhere in a path.
 fn is_loose(pattern: &[u8]) -> bool {
     matches!(pattern, [b'*', ..] | [b'/', b'*', ..])
 }
 
 #[derive(Default)]
 struct Paths {
-    /// A second filler, used if `FILLER` is part of a pattern.
+    /// A second filler, which no pattern contains. `FILLER` may be part of a pattern.
     other_filler: Vec<u8>,
     list: Vec<Vec<u8>>,
     known: HashSet<Vec<u8>>,
@@ -185,8 +183,7 @@ impl Paths {
         }
     }
 
-    /// Adds the shortest path that both patterns match. If neither pattern is anchored at the end,
-    /// also adds a continuation of this path.
+    /// Adds the shortest path that both patterns match.
     fn meet(&mut self, pattern: &[u8], other: &[u8], budget: &mut usize) {
         let Some(path) = shortest_of_both(pattern, other, budget) else { return };
         if !body(pattern).1 && !body(other).1 {
@@ -196,7 +193,7 @@ impl Paths {
     }
 
     /// Adds two paths that begin with the text of `start` and end with the text of `loose`, with
-    /// and without other text between the two. Adds nothing if `start` is anchored at the end.
+    /// and without other text between the two.
     fn join(&mut self, start: &[u8], loose: &[u8]) {
         let (start, anchored) = body(start);
         if anchored {
@@ -211,8 +208,7 @@ impl Paths {
     }
 }
 
-/// Returns the shortest path that both patterns match; `None` if there is no such path or the
-/// budget of search states is used up.
+/// `None` if there is no such path or the budget of search states is used up.
 fn shortest_of_both(one: &[u8], other: &[u8], budget: &mut usize) -> Option<Vec<u8>> {
     let literal = |pattern: &[u8]| pattern.iter().take_while(|octet| !matches!(octet, b'*' | b'$')).count();
     let common = literal(one).min(literal(other));
@@ -273,7 +269,6 @@ fn whole(pattern: &[u8]) -> Vec<u8> {
     }
 }
 
-/// Returns a pattern without the `$` at its end, and whether there was a `$`.
 fn body(pattern: &[u8]) -> (&[u8], bool) {
     match pattern {
         [body @ .., b'$'] => (body, true),

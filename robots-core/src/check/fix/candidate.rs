@@ -11,14 +11,13 @@ use crate::check::lint::LintFix;
 use crate::check::options::Options;
 use crate::rules::{Line, RobotsTxt, starts_with};
 
-/// Maximum number of lines of a file that can be fixed. This limits the memory, which is about a
-/// hundred bytes per line. Only files with very short lines exceed it.
+/// Maximum number of lines in a file. Longer files get no fixes, because fixing takes about a
+/// hundred bytes of memory per line. Only files with very short lines exceed the limit.
 const MAX_LINES: usize = 1 << 21;
 
-/// The edits for one finding, or for several findings that need the same edits.
 #[derive(Clone, Debug)]
 pub(super) struct Candidate {
-    /// Indexes of the findings in the report. There is at least one.
+    /// Indexes of the findings in the report; at least one.
     pub(super) findings: Vec<usize>,
     pub(super) code: &'static str,
     /// The edits in the order of the file.
@@ -28,7 +27,6 @@ pub(super) struct Candidate {
 }
 
 impl Candidate {
-    /// Returns the candidates for all findings that have edits, in the order of the findings.
     pub(super) fn all(robots: &RobotsTxt, findings: &[Finding], options: &Options) -> Vec<Self> {
         if robots.lines().nth(MAX_LINES).is_some() {
             return Vec::new();
@@ -41,8 +39,8 @@ impl Candidate {
         if FileKind::of(robots) == FileKind::OtherText && !robots.lines().any(is_exported) {
             return candidates;
         }
-        // `shared` maps the key of findings with the same edits to the index of their candidate.
-        // `known` maps edits to the index of the candidate with these edits.
+        // Indexes of candidates: in `shared`, by the common key of findings with the same edits
+        // (`LintFix::shared`), and in `known`, by the edits.
         let mut shared: HashMap<(&'static str, usize), Option<usize>> = HashMap::new();
         let mut known: HashMap<(&'static str, Vec<Edit>), usize> = HashMap::new();
         for (place, finding) in findings.iter().enumerate() {
@@ -80,8 +78,7 @@ impl Candidate {
     }
 }
 
-/// Returns the edits for a finding in the order of the file; `None` if there are no edits, or if
-/// they conflict with each other.
+/// `None` if there are no edits, or if they conflict with each other.
 fn edits(file: &CheckedFile<'_>, fix: &LintFix, finding: &Finding) -> Option<Vec<Edit>> {
     let mut edits = (fix.edits)(file, finding).filter(|edits| !edits.is_empty())?;
     edits.sort_unstable();
@@ -90,7 +87,8 @@ fn edits(file: &CheckedFile<'_>, fix: &LintFix, finding: &Finding) -> Option<Vec
     (!edits.windows(2).any(is_conflict)).then_some(edits)
 }
 
-/// Reports whether a line is a field in quotes or in columns, as in the export of a spreadsheet.
+/// Reports whether a line looks like a field that a spreadsheet exported: in quotes, or with the
+/// name and the value in separate columns.
 fn is_exported(line: Line<'_>) -> bool {
     let text = line.bytes().trim_ascii_start();
     let text = text.strip_prefix(b"\"").or_else(|| text.strip_prefix(b"'")).unwrap_or(text);

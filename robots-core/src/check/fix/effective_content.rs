@@ -2,16 +2,16 @@
 //!
 //! The names of groups determine which rules apply to a crawler, and a verdict depends only on
 //! these rules. The longest matching pattern decides; if patterns are equally long, an allow rule
-//! decides. So two files have the same effect if, for every name that some [`Reading`]
-//! distinguishes, they have the same rules in the same order of precedence. Rules are converted to
-//! a normal form that does not change any verdict in any reading:
+//! decides. So two files have the same effect if, in every [`Reading`], they have the same rules
+//! for each name, in the same order of precedence. Rules are converted to a normal form that does
+//! not change any verdict in any reading:
 //!
 //! - Bytes ≥ 0x80 are escaped, and the digits of escapes are in upper case. This changes neither
 //!   the meaning nor the priority of a pattern.
 //! - Consecutive `*` become one `*`, and a `*` at the end is dropped, because it has no effect.
 //! - If several rules match the same paths, only the rule with the highest priority is kept.
-//! - Consecutive rules that all allow or all disallow may be in any order. Allow rules without a
-//!   disallow rule of lower priority are dropped, because they have no effect.
+//! - Rules are sorted by priority. If consecutive rules all allow or all disallow, their order is
+//!   ignored. Allow rules at the end are dropped, because no rule after them disallows anything.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -20,11 +20,10 @@ use crate::agent::Registry;
 use crate::check::pattern::{spelled, without_runs};
 use crate::rules::{Access, Directive, Group, Name, ProductToken, Reading, RobotsTxt, Rule, crawl_delay};
 
-/// Maximum number of lines in all compared sets of groups, to bound the cost.
+/// Maximum number of lines that are converted, to bound the cost. If crawlers combine a group with
+/// other groups in several ways, its lines count once for each combination.
 const MAX_LINES: usize = 2_000_000;
 
-/// The content of a file in normal form, which does not depend on the order of groups and other
-/// lines.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct EffectiveContent {
     rules: ByLines<Block>,
@@ -34,40 +33,37 @@ pub(super) struct EffectiveContent {
     of_site: Vec<OtherLine>,
     /// Value of the first host line. Later host lines have no effect.
     host: Option<Vec<u8>>,
-    /// Whether every [`Reading`] compiles the whole file.
+    /// Whether the file is small enough that every [`Reading`] uses all of it.
     is_read_whole: bool,
 }
 
-/// Groups with equal lines: maps the lines to all names that they apply to.
+/// Maps the lines of groups to all names that the lines apply to.
 type ByLines<L> = BTreeMap<Vec<L>, BTreeSet<NameKey>>;
 
-/// Successive rules with the same access, in the order of precedence: whether the rules allow, and
-/// their patterns in normal form. The rules of a block take precedence over the rules of the next
-/// block.
+/// Consecutive rules that all allow or all disallow: whether they allow, and their patterns in
+/// normal form. The rules of a block take precedence over the rules of the next block.
 type Block = (bool, BTreeSet<Vec<u8>>);
 
-/// A directive and its value in normal form.
 type OtherLine = (Vec<u8>, Vec<u8>);
 
-/// The value of a `User-agent` line, in the form that a [`Reading`] compares
-/// with crawlers' tokens. The form depends on the reading.
+/// A name in a `User-agent` line, in the form that a [`Reading`] compares with the tokens of
+/// crawlers.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum NameKey {
     Star,
-    /// Token of a name that is cut at the first byte that is not a letter, `-` or `_`, as in
-    /// [`Reading::Reference`].
+    /// The beginning of a name, up to the first byte that is not a letter, `-` or `_`.
+    /// [`Reading::Reference`] uses this form.
     Cut(ProductToken),
-    /// Token of a whole name, or an additional token that the registry assigns to the name.
+    /// The token of the whole name, or an additional token that the registry assigns to the name.
     Whole(ProductToken),
 }
 
-/// A cache of the keys of names in a file and its edited versions.
+/// Cache of the keys of names, shared by a file and its edited versions.
 #[derive(Debug, Default)]
 pub(super) struct NameKeys(HashMap<Vec<u8>, Vec<NameKey>>);
 
 impl EffectiveContent {
-    /// Returns the normal form of a file. `None` if the sets of groups contain so many lines that a
-    /// comparison would take too long.
+    /// `None` if the conversion would take too long ([`MAX_LINES`]).
     pub(super) fn of(robots: &RobotsTxt, registry: &Registry, names: &mut NameKeys) -> Option<Self> {
         let groups: Vec<Group<'_>> = robots.groups().collect();
         let mut places: HashMap<NameKey, Vec<usize>> = HashMap::new();
@@ -103,12 +99,10 @@ impl EffectiveContent {
         Some(Self { rules, others, of_site, host, is_read_whole })
     }
 
-    /// Reports whether both files have the same effect in every [`Reading`].
     pub(super) fn is_same(&self, other: &Self) -> bool {
         self.is_read_whole && self == other
     }
 
-    /// Reports whether the files are equal in normal form, ignoring their rules.
     pub(super) fn is_same_besides_rules(&self, other: &Self) -> bool {
         self.others == other.others && self.of_site == other.of_site && self.host == other.host
     }
@@ -120,13 +114,12 @@ fn blocks<'r>(rules: impl Iterator<Item = Rule<'r>>) -> Vec<Block> {
         .filter(|rule| !rule.pattern().is_empty())
         .map(|rule| (spelled(rule.pattern()), rule.access() == Access::Allow))
         .collect();
-    // The highest priority comes first.
     rules.sort_unstable_by_key(|(pattern, allows)| Reverse((pattern.len(), *allows)));
     let mut seen = HashSet::new();
     let mut blocks: Vec<Block> = Vec::new();
     for (pattern, allows) in rules {
-        // An allow rule for an index page also applies to its folder, but only in some spellings.
-        // So the spelling of these patterns is not changed.
+        // An allow rule for an index page may also apply to its folder. This depends on how the
+        // pattern is written, so no `*` is removed from these patterns.
         let is_index = memchr::memmem::find(&pattern, b"/index.htm").is_some();
         let pattern = if is_index { pattern } else { without_runs(pattern) };
         if !seen.insert(pattern.clone()) {
@@ -144,7 +137,6 @@ fn blocks<'r>(rules: impl Iterator<Item = Rule<'r>>) -> Vec<Block> {
 }
 
 impl NameKeys {
-    /// Returns all keys that a name has in any [`Reading`]; empty if the value contains no name.
     fn of(&mut self, name: Name<'_>, registry: &Registry) -> &[NameKey] {
         self.0.entry(name.value().to_vec()).or_insert_with(|| {
             if name.is_star() {
@@ -157,8 +149,8 @@ impl NameKeys {
     }
 }
 
-/// Returns the lines that are not rules: the lines of each group, the lines about the whole site,
-/// and the value of the host line.
+/// Returns the lines that are not rules: one list for each group, one list for the whole site, and
+/// the value of the first host line.
 fn other_lines(robots: &RobotsTxt) -> (Vec<Vec<OtherLine>>, Vec<OtherLine>, Option<Vec<u8>>) {
     let mut of_groups = vec![Vec::new(); robots.groups().len()];
     let (mut of_site, mut host) = (Vec::new(), None);
@@ -221,8 +213,8 @@ mod tests {
             ("User-agent: a\nDisallow: /a$*", "User-agent: a\nDisallow: /a$", false),
             ("User-agent: a\nDisallow: /a$*$", "User-agent: a\nDisallow: /a$", false),
             ("User-agent: a\nAllow: /a", "User-agent: a\nDisallow: /a", false),
-            // [`Reading::Reference`](crate::rules::Reading::Reference) cuts names, so both names
-            // are equal.
+            // [`Reading::Reference`](crate::rules::Reading::Reference) compares the name `a b` only
+            // up to the space, so both groups apply to `a`.
             (
                 "User-agent: a b\nAllow: /a\nUser-agent: a\nDisallow: /a*",
                 "User-agent: a b\nAllow: /a\nUser-agent: a\nDisallow: /a",

@@ -8,8 +8,8 @@
 //! proof:
 //!
 //! - Both files have the same content in normal form (`effective_content`): the same rules for
-//!   every name that some [`Reading`](crate::rules::Reading) distinguishes, and the same lines that
-//!   are not rules. Every verdict is then the same in every reading.
+//!   every name in every [`Reading`](crate::rules::Reading), and the same lines that are not rules.
+//!   Every verdict is then the same in every reading.
 //! - All lines that are not rules are the same, and [`diff`](super::diff()) finds no changed path
 //!   and no changed delay.
 //!
@@ -53,8 +53,8 @@ impl Fixes {
         if report.omitted() == 0 {
             return fixes_of(report, options);
         }
-        // The safety of a fix depends on all other fixes, also of findings beyond the report's
-        // limit. So all findings are needed.
+        // The safety of a fix depends on all other fixes, including fixes of findings that the
+        // report omits. So all findings are needed.
         let every = options.clone().findings_per_lint(MAX_FINDINGS);
         let whole = check(robots, &every);
         fixes_of(&whole, &every).of_some(&whole.findings, &report.findings)
@@ -69,8 +69,7 @@ impl Fixes {
         all
     }
 
-    /// Returns only the fixes for a subset of the findings. `some` must be in the same order as
-    /// `all`.
+    /// `some` must be in the same order as `all`.
     fn of_some(self, all: &[Finding], some: &[Finding]) -> Self {
         let mut all = all.iter().enumerate();
         let fix_of = |finding: &Finding| {

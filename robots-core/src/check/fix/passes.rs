@@ -1,11 +1,12 @@
 //! Applies fixes to a file in several passes. Each pass applies as many fixes as possible. Fixes
-//! that touch each other are not applied in the same pass.
+//! with conflicting edits are not applied in the same pass.
 //!
-//! Fixes may depend on each other. For example, a byte order mark that hides a user-agent line
-//! merges two groups into one, whose rules may then repeat or contradict each other. Once the mark
-//! is removed, the findings about these rules are gone. So fixes that change the effect are applied
-//! one lint at a time, in the order of the table of lints, and the file is checked again after each
-//! lint. A fix is safe only if it keeps the effect even after the other fixes have been applied.
+//! Fixes may depend on each other. For example, a byte order mark may hide a user-agent line. The
+//! rules below this line then belong to the group above, and may repeat or contradict the rules of
+//! that group. Once the mark is removed, the findings about these rules are gone. So fixes that
+//! change the effect are applied one lint at a time, in the order of the table of lints, and the
+//! file is checked again after each lint. A fix is safe only if it keeps the effect even after the
+//! other fixes have been applied.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,7 +24,8 @@ use crate::rules::{Reading, RobotsTxt};
 /// Maximum number of findings per lint that are corrected in one pass.
 pub(super) const MAX_FINDINGS: usize = 100_000;
 
-/// Maximum growth of a file by fixes, in bytes. Many findings may need one new line each.
+/// Maximum number of bytes that fixes may add to a file. Each fix may add a line, and a file may
+/// have many findings.
 const MAX_GROWTH_BYTES: usize = 1 << 20;
 
 /// A file after fixes were applied, and the remaining findings.
@@ -127,13 +129,14 @@ pub fn fix(robots: &RobotsTxt, options: &Options, most: Safety) -> FixedFile {
 /// Bounds on the cost of proving the fixes of one file. A fix that cannot be proved safe within
 /// these bounds is treated as unsafe.
 ///
-/// - `MAX_BYTES`: total size of the files that are examined for single fixes. The same limit
-///   applies again to fixes that are applied together.
+/// - `MAX_BYTES`: total size of the edited files that are checked to examine single fixes. The same
+///   limit applies again to fixes that are applied together.
 /// - `MAX_COMPARED`: total size of the files whose effect is compared path by path. A file counts
-///   once per reading.
-/// - `MAX_FINDINGS_OF_LINT`: number of fixes of one lint that are examined separately.
-/// - `MAX_CHANGES`: number of comparisons for one lint that may find a change.
-/// - `MAX_CHANGES_TOGETHER`: the same number for all fixes that are applied together.
+///   once for each reading.
+/// - `MAX_FINDINGS_OF_LINT`: number of fixes per lint that are examined one by one.
+/// - `MAX_CHANGES`: number of path-by-path comparisons per lint that find a changed effect. After
+///   that, no more fixes of the lint are compared.
+/// - `MAX_CHANGES_TOGETHER`: the same limit for all fixes that are applied together.
 const MAX_BYTES: usize = 8 << 20;
 const MAX_COMPARED: usize = 4 << 20;
 const MAX_FINDINGS_OF_LINT: usize = 256;
@@ -148,9 +151,8 @@ const MAX_ROUNDS: usize = 4;
 /// unsafe. Some crawlers read only the first 500 KiB of a file anyway.
 const MAX_PROOF_WORK: usize = 1 << 20;
 
-/// Determines which candidates correct their findings and which of them are safe.
 pub(super) struct Prover {
-    /// The original file. The positions of all edits refer to it.
+    /// The original file, which the positions of all edits refer to.
     file: RobotsTxt,
     /// Edits that are always applied, in addition to the edits of the tried candidates.
     base: Vec<Edit>,
@@ -163,12 +165,12 @@ pub(super) struct Prover {
     content: OnceCell<Option<EffectiveContent>>,
     octets: Cell<usize>,
     compared: Cell<usize>,
-    /// Number of further comparisons that may find a change before the limit is reached.
+    /// How many more comparisons may find a changed effect (`MAX_CHANGES`).
     changes: Cell<usize>,
     names: RefCell<NameKeys>,
 }
 
-/// The outcome of applying edits to a file. Better outcomes come first.
+/// Better outcomes come first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum EditOutcome {
     /// The findings are gone, and the [`EffectiveContent`] is the same as before.
@@ -182,7 +184,7 @@ enum EditOutcome {
 }
 
 impl Prover {
-    /// Creates a prover for a file. `options` must be the options of `report`.
+    /// `options` must be the options of `report`.
     pub(super) fn new(file: &RobotsTxt, report: &Report, options: &Options) -> Self {
         Self::with(file, Vec::new(), file.clone(), report, options)
     }
@@ -202,7 +204,8 @@ impl Prover {
         }
     }
 
-    /// Returns the candidates that correct their findings, each with its safety.
+    /// Returns the candidates whose edits correct the findings, and sets the `safety` of these
+    /// candidates.
     pub(super) fn judge(&self, mut candidates: Vec<Candidate>) -> Vec<Candidate> {
         let mut by_code: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
         for (at, candidate) in candidates.iter().enumerate() {
@@ -238,10 +241,9 @@ impl Prover {
         candidates
     }
 
-    /// Marks safe candidates as unsafe if they are not safe after the unsafe candidates are
-    /// applied. A newly marked candidate is itself applied in the next round. The rounds end when
-    /// no candidate is marked. After [`MAX_ROUNDS`] rounds, all candidates are marked. A candidate
-    /// that is one of two possible corrections is never applied here, because a person must choose.
+    /// Makes safe candidates unsafe if they are not safe after the unsafe candidates are applied,
+    /// and repeats this until nothing changes. A candidate that is one of two possible corrections
+    /// is never applied here, because a person must choose.
     fn confirm(&self, candidates: &mut [Candidate]) {
         for _ in 0..MAX_ROUNDS {
             let rejected = self.rejected(candidates);
@@ -253,8 +255,6 @@ impl Prover {
         candidates.iter_mut().for_each(|candidate| candidate.safety = Safety::Unsafe);
     }
 
-    /// Returns the safe candidates that touch an unsafe candidate, or that are not safe after the
-    /// unsafe candidates are applied.
     fn rejected(&self, candidates: &[Candidate]) -> Vec<usize> {
         let (mut safe, others): (Vec<usize>, Vec<usize>) =
             (0..candidates.len()).partition(|at| candidates[*at].safety == Safety::Safe);
@@ -268,7 +268,7 @@ impl Prover {
         let report = check(&before, &self.options);
         let prover = Self::with(&self.file, base, before, &report, &self.options);
         let mut rejected = Vec::new();
-        // Candidates that touch each other are tried in different rounds.
+        // Candidates that conflict with each other are tried in different rounds.
         for _ in 0..MAX_ROUNDS {
             let tried = apart_from(&others, candidates, &safe);
             let confirmed = prover.apply_together(candidates, &tried, EditOutcome::SameEffect);
@@ -281,8 +281,7 @@ impl Prover {
         rejected
     }
 
-    /// Selects as many candidates as possible from the indexes `of`, such that the outcome of
-    /// applying all of them together is `worst` or better. Returns their indexes.
+    /// Selects candidates that can be applied together with the outcome `worst` or a better one.
     fn apply_together(&self, candidates: &[Candidate], of: &[usize], worst: EditOutcome) -> Vec<usize> {
         self.octets.set(MAX_BYTES.max(self.before.bytes().len() + 1));
         self.compared.set(MAX_COMPARED);
@@ -349,8 +348,8 @@ impl Prover {
         EditOutcome::OtherEffect
     }
 
-    /// Reports whether the findings are gone: for each lint, the number of findings must have
-    /// decreased by at least the number of corrected findings.
+    /// For each lint, the number of findings must have decreased by at least the number in
+    /// `corrected`.
     fn are_gone(&self, after: &RobotsTxt, corrected: &BTreeMap<&'static str, usize>) -> bool {
         let left = counts(&check_lints(after, &self.options, |code| corrected.contains_key(code)));
         let count = |counts: &BTreeMap<&str, usize>, code: &str| counts.get(code).copied().unwrap_or(0);
@@ -358,7 +357,6 @@ impl Prover {
     }
 }
 
-/// Counts the findings of each lint.
 fn counts(report: &Report) -> BTreeMap<&'static str, usize> {
     let mut counts: BTreeMap<&'static str, usize> = BTreeMap::new();
     for finding in report {
@@ -370,12 +368,11 @@ fn counts(report: &Report) -> BTreeMap<&'static str, usize> {
     counts
 }
 
-/// Returns candidates that do not touch each other. If two of them touch, leaves out the later one.
+/// If two candidates conflict with each other, the later one is left out.
 pub(super) fn apart(candidates: &[Candidate], of: &[usize]) -> Vec<usize> {
     apart_from(&[], candidates, of)
 }
 
-/// Returns candidates that touch neither each other nor the candidates in `chosen`.
 fn apart_from(chosen: &[usize], candidates: &[Candidate], of: &[usize]) -> Vec<usize> {
     let edits = chosen.iter().flat_map(|at| &candidates[*at].edits);
     let mut taken: BTreeMap<usize, &Edit> = edits.map(|edit| (edit.start, edit)).collect();

@@ -4,7 +4,6 @@
 //! To add a lint, add its file, its `mod` line and its row in the table. A test checks the examples
 //! of each lint.
 
-/// Lints about crawl rates and times of day.
 mod delays {
     pub(super) mod crawl_delay_decimal;
     pub(super) mod crawl_delay_ignored;
@@ -15,7 +14,6 @@ mod delays {
     pub(super) mod visit_time;
 }
 
-/// Lints about the effects of rules on the site.
 mod effects {
     pub(super) mod ad_file_disallowed;
     pub(super) mod assets_disallowed;
@@ -27,7 +25,6 @@ mod effects {
     pub(super) mod whole_site_disallowed;
 }
 
-/// Lints about the names and the syntax of fields.
 mod fields {
     pub(super) mod missing_colon;
     pub(super) mod misspelled_directive;
@@ -37,7 +34,6 @@ mod fields {
     pub(super) mod unknown_lint;
 }
 
-/// Lints about the file as a whole, its encoding and its lines.
 mod file {
     pub(super) mod binary_file;
     pub(super) mod byte_order_mark;
@@ -52,7 +48,6 @@ mod file {
     pub(super) mod utf_16;
 }
 
-/// Lints about the boundaries of groups.
 mod groups {
     pub(super) mod blank_line_in_group;
     pub(super) mod duplicate_group;
@@ -61,7 +56,6 @@ mod groups {
     pub(super) mod rule_before_group;
 }
 
-/// Lints about the names in user-agent lines.
 mod names {
     pub(super) mod browser_header_as_name;
     pub(super) mod control_token;
@@ -72,7 +66,6 @@ mod names {
     pub(super) mod unknown_crawler;
 }
 
-/// Lints about the spelling of path patterns.
 mod paths {
     pub(super) mod dollar_inside;
     pub(super) mod hash_in_path;
@@ -90,7 +83,6 @@ mod paths {
     pub(super) mod url_as_path;
 }
 
-/// Lints about rules that affect each other, and about costly rules.
 mod rules {
     pub(super) mod allow_disallow_tie;
     pub(super) mod costly_wildcards;
@@ -99,14 +91,12 @@ mod rules {
     pub(super) mod shadowed_rule;
 }
 
-/// Lints about the URLs of sitemaps and the host of the site.
 mod sitemaps {
     pub(super) mod host_repeated;
     pub(super) mod host_value;
     pub(super) mod sitemap_not_absolute;
 }
 
-/// Lints about the permitted uses of pages.
 mod usage {
     pub(super) mod content_signal_value;
     pub(super) mod content_usage_value;

@@ -20,7 +20,7 @@ pub struct EmbeddedList {
     pub url: &'static str,
     /// Date of the copy, for example `2026-09-02`.
     pub fetched: &'static str,
-    /// Collection of lists that the copy is from, with its version.
+    /// Name and version of the collection of lists that the copy is from.
     pub via: &'static str,
     /// Licence of the collection.
     pub licence: &'static str,
@@ -36,8 +36,7 @@ impl EmbeddedList {
     }
 }
 
-/// Parses the embedded file that contains all copies. Skips invalid lines; a test checks that there
-/// are none.
+/// Skips invalid lines; a test checks that there are none.
 fn read(text: &'static str) -> Box<[EmbeddedList]> {
     let lists = text.split("\n[").skip(1).filter_map(|section| {
         let (url, rest) = section.split_once("]\n")?;

@@ -15,7 +15,7 @@ pub use self::range_list::RangeList;
 /// replace the previous list.
 ///
 /// `Display` writes the message. If the position is known, it comes before the message: `12:3:
-/// message`. The caller adds a path or URL.
+/// message`. The caller should add the path or URL of the document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DocumentError {

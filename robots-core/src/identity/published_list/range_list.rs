@@ -18,10 +18,10 @@ const MIN_PREFIX_V6: u32 = 19;
 /// A list of the addresses that an operator publishes for a crawler.
 ///
 /// Three formats are supported. The first is the JSON object that search engines and AI crawlers
-/// publish, including its version in the draft of JAFAR (draft-illyes-webbotauth-jafar). The second
-/// is text with one prefix per line. The third is the CSV of a geofeed (RFC 8805). Any other
-/// content is an error. It must not be parsed as an empty list, because genuine crawlers would then
-/// be treated as impostors.
+/// publish, including the version in the JAFAR draft (draft-illyes-webbotauth-jafar). The second is
+/// text with one prefix per line. The third is the CSV of a geofeed (RFC 8805). Any other content
+/// is an error. It must not be parsed as an empty list, because genuine crawlers would then be
+/// treated as impostors.
 ///
 /// ```
 /// use robots_core::identity::{RangeList, DocumentErrorKind};
@@ -43,8 +43,8 @@ pub struct RangeList {
     pub prefixes: usize,
     /// Number of elements of the list that were skipped because they are not valid prefixes.
     pub skipped: usize,
-    /// Creation time as written by the operator, rarely in the format of RFC 3339. `None` if the
-    /// list has no creation time.
+    /// Creation time as the operator wrote it. Few operators use the format of RFC 3339. `None` if
+    /// the list has no creation time.
     pub created: Option<Box<str>>,
 }
 
@@ -83,7 +83,7 @@ impl RangeList {
         }
         let octets = octets.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(octets);
         let (prefixes, skipped, created) = match octets.trim_ascii_start().first() {
-            // `read_json` rejects a JSON array, but with a better error than `text::read`.
+            // `read_json` rejects a JSON array with a better error message than `text::read`.
             Some(b'{' | b'[') => read_json(octets)?,
             _ => (text::read(octets)?, 0, None),
         };
@@ -161,9 +161,8 @@ fn read_json(octets: &[u8]) -> Result<ListEntries, DocumentError> {
     Ok((prefixes, skipped, created))
 }
 
-/// Returns the prefix of an element in `prefixes`. `None` if the element has both an IPv4 and an
-/// IPv6 prefix, neither of them, or an invalid prefix. JAFAR requires consumers to ignore such
-/// elements.
+/// `None` if the element has both an IPv4 and an IPv6 prefix, neither of them, or an invalid
+/// prefix. JAFAR requires consumers to ignore such elements.
 fn prefix(entry: &Map<String, Value>) -> Option<Network> {
     let (text, is_v4) = match (entry.get("ipv4Prefix"), entry.get("ipv6Prefix")) {
         (Some(text), None) => (text, true),
@@ -192,8 +191,7 @@ fn without_place(error: &serde_json::Error) -> String {
 /// Maximum supported major version of the list format.
 const MAJOR: u64 = 1;
 
-/// Checks that a version of the form `major.minor` is supported. JAFAR lists have the version in
-/// their media type, and older lists in the document.
+/// JAFAR lists have the version in their media type, and older lists in the document.
 fn check_version(version: &str) -> Result<(), DocumentError> {
     let major = version.split('.').next().unwrap_or_default();
     if major.parse::<u64>().is_ok_and(|major| major <= MAJOR) {

@@ -4,7 +4,7 @@
 use super::{DocumentError, DocumentErrorKind, MAX_PREFIXES};
 use crate::agent::Network;
 
-/// Instruction at the end of the error messages about documents that are not valid lists.
+/// Instruction at the end of the error messages for invalid lists.
 pub(super) const CONVERT: &str = "write one address or prefix per line, or JSON such as \
                                   {\"prefixes\":[{\"ipv4Prefix\":\"192.0.2.0/24\"}]}";
 
@@ -38,8 +38,7 @@ pub(super) fn read(octets: &[u8]) -> Result<Vec<Network>, DocumentError> {
     Ok(read)
 }
 
-/// Returns the first column of a CSV line, which may be quoted (RFC 4180). If the line has no
-/// comma, this is the whole line.
+/// Returns the first column of a CSV line, which may be quoted (RFC 4180).
 fn first_column(line: &str) -> &str {
     match line.strip_prefix('"') {
         // Without a closing quote, returns the whole line, which is not a valid prefix.

@@ -17,14 +17,13 @@ use crate::identity::MethodOutcome;
 /// Maximum number of signatures that are checked per request, because a check can take 60 µs.
 const MAX_SIGNATURES: usize = 2;
 
-/// The keys of a directory, or the reason why they are not available.
 pub(super) type FoundKeys = Result<Arc<KeySet>, UndecidedReason>;
 
 /// A Web Bot Auth signature that passed all checks that need no key. Its key has not been looked up
 /// yet.
 ///
-/// The results for equal candidates are equal. So a candidate can be the key of a cached result,
-/// which is valid until the time that [`until`](Self::until) returns.
+/// Equal candidates have equal results. So a result can be cached, with the candidate as its key,
+/// until the time that [`until`](Self::until) returns.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct SignatureCandidate {
@@ -37,8 +36,8 @@ pub struct SignatureCandidate {
     /// Thumbprint of the key in the directory.
     pub keyid: String,
     pub(super) window: ValidityWindow,
-    /// The values of the request that the signature covers, for comparison with other requests;
-    /// `None` if some values cannot be compared.
+    /// The covered values of the request, for comparison with the values of other requests. `None`
+    /// if some values cannot be compared.
     pub(super) covered: Option<CoveredValues>,
 }
 
@@ -56,8 +55,6 @@ pub struct SignatureCheck {
     pub until: Option<SystemTime>,
 }
 
-/// Returns the members of `Signature-Input` that are Web Bot Auth signatures, at most
-/// [`MAX_SIGNATURES`].
 fn own_signatures(input: &Dictionary) -> Vec<(&str, &ListEntry)> {
     let is_own = |(_, member): &(&str, &ListEntry)| {
         let parameters = match member {
@@ -70,8 +67,8 @@ fn own_signatures(input: &Dictionary) -> Vec<(&str, &ListEntry)> {
 }
 
 impl SignatureCandidate {
-    /// Returns the Web Bot Auth signatures of a request, at most two. If a signature can be refuted
-    /// or left undecided without its key, the element is the outcome instead of a candidate.
+    /// Returns the Web Bot Auth signatures of a request, at most two. If no key is needed to decide
+    /// that a signature is refuted or undecided, the element is `Err` with this outcome.
     ///
     /// The result is empty if the request is not signed: it has no `Signature-Input`, or only
     /// signatures with another `tag`.
@@ -143,8 +140,8 @@ impl SignatureCandidate {
         component.is_covered_by(&self.base)
     }
 
-    /// Checks the signature with the keys of its directory. If `is_busy` returns true, the sender
-    /// has caused too many checks, and the outcome is undecided.
+    /// If `is_busy` returns true, the sender has caused too many checks, and the outcome is
+    /// undecided.
     pub(super) fn check(&self, keys: &FoundKeys, is_busy: impl FnOnce() -> bool) -> SignatureCheck {
         let key = keys.as_ref().map_err(|reason| *reason).and_then(|keys| keys.key(&self.keyid));
         let outcome = match key {
@@ -179,16 +176,15 @@ impl SignatureCheck {
         (!candidates.is_empty()).then(|| candidates.into_iter().map(check).collect())
     }
 
-    /// Creates the result for a signature that was refuted or left undecided without its key.
     pub(super) const fn of_request(outcome: MethodOutcome) -> Self {
         Self { outcome, directory: None, until: None }
     }
 
-    /// Returns the outcome of the signature for a claim. `directories` contains the key directories
-    /// of the claimed crawler's operator; `None` if the operator is unknown. If the signature is
-    /// valid but of another operator, returns `None`, because it neither confirms nor refutes the
-    /// claim. If the keys of another operator are unavailable, returns the outcome for a directory
-    /// that is not configured.
+    /// `directories` contains the key directories of the claimed crawler's operator; `None` if the
+    /// operator is unknown. Returns `None` if the signature is valid but made with another
+    /// operator's key, because it then neither confirms nor refutes the claim. If the signature
+    /// refers to a directory of another operator that could not be fetched, returns the same
+    /// outcome as for a directory that is not configured.
     pub(in crate::identity) fn outcome_for(&self, directories: Option<&[DirectoryUrl]>) -> Option<MethodOutcome> {
         let is_of_claim = match (directories, &self.directory) {
             (None, _) | (_, None) => true,

@@ -39,8 +39,7 @@ impl<'l> Components<'l> {
         Ok(Self { list, raw })
     }
 
-    /// Reports whether the signature covers the authority, alone or in the target URI. Without the
-    /// authority, a signature could be used for any site.
+    /// Without the authority, a signature could be used for any site.
     pub(super) fn cover_target(&self) -> bool {
         let is_target =
             |item: &Item| item.params.is_empty() && matches!(text(&item.bare_item), Some("@authority" | "@target-uri"));
@@ -54,13 +53,10 @@ impl<'l> Components<'l> {
         items.map(|item| item.params.get("key").and_then(text)).collect()
     }
 
-    /// Returns the names of the components.
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
         self.list.items.iter().filter_map(|item| text(&item.bare_item))
     }
 
-    /// Builds the signature base: one line per component, and then the parameters exactly as
-    /// received.
     pub(super) fn base(&self, message: &MessageHead<'_>) -> Result<String, Refutation> {
         let mut base = String::new();
         let mut budget = MAX_BYTES;
@@ -179,8 +175,8 @@ fn field(name: &str, item: &Item, message: &MessageHead<'_>, budget: &mut usize)
     Ok(member.finish().unwrap_or_default())
 }
 
-/// The fields that contain signatures. [`CoveredValues`] leaves them out, because cached results
-/// compare the lines of these fields separately.
+/// The fields that contain signatures. [`CoveredValues`] does not contain them, because the cache
+/// of signature checks compares the lines of these fields separately.
 pub(super) const SIGNATURE_FIELDS: [&str; 3] = ["signature-input", "signature", "signature-agent"];
 
 /// The values that a signature covers in a request, as received. Requests with equal values have
@@ -200,8 +196,7 @@ enum CoveredValue {
 }
 
 impl CoveredValues {
-    /// Returns the values of the components in a request; `None` if a value cannot be compared with
-    /// those of other requests.
+    /// `None` if a value cannot be compared with those of other requests.
     pub(super) fn of<'a>(components: impl Iterator<Item = &'a str>, message: &MessageHead<'_>) -> Option<Self> {
         let method = || CoveredValue::Method(message.method.into());
         let scheme = || CoveredValue::Scheme(message.scheme.into());
@@ -227,7 +222,6 @@ impl CoveredValues {
         Some(Self(values.into()))
     }
 
-    /// Reports whether a request has the same values.
     pub(super) fn are_those_of(&self, message: &MessageHead<'_>) -> bool {
         self.0.iter().all(|value| match value {
             CoveredValue::Method(method) => **method == *message.method,

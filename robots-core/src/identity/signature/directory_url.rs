@@ -17,8 +17,8 @@ const WELL_KNOWN: &str = "/.well-known/http-message-signatures-directory";
 /// Maximum length of a URL, in bytes.
 const MAX_BYTES: usize = 2048;
 
-/// The canonical URL of a key directory, which is a JWK Set. The URL identifies the directory in
-/// lookups, in the registry and in configurations.
+/// The canonical URL of a key directory. It identifies the directory in lookups, in the registry
+/// and in configurations. A key directory is a JWK Set.
 ///
 /// A URL without a path stands for the directory at the well-known path of its origin. Any other
 /// `https` URL is the URL of the JWK Set itself. In the canonical form, the scheme and the host are
@@ -98,8 +98,7 @@ impl DirectoryUrl {
     }
 }
 
-/// Reports whether a string is a host name or an IP address. Internationalized names must be in
-/// their `xn--` form.
+/// Internationalized names must be in their `xn--` form.
 fn is_host(host: &str) -> bool {
     if let Some(address) = host.strip_prefix('[') {
         return address.strip_suffix(']').is_some_and(|address| address.parse::<Ipv6Addr>().is_ok());

@@ -72,9 +72,10 @@ impl KeptChecks {
         hasher.hash_one((lines, target))
     }
 
-    /// Checks the signatures of a request. Signatures that do not cover the `required` components
-    /// are undecided. The second value contains the results for the cache; `None` if the results do
-    /// not depend only on the request and on loaded keys.
+    /// Checks the signatures of a request. A signature that does not cover all `required`
+    /// components is undecided. Returns the results, and an entry for the cache. Both are `None` if
+    /// the request is not signed. There is also no entry if the signature fields are too long, or
+    /// if the results depend on more than the request and the loaded keys.
     pub fn check(
         lines: Vec<u8>,
         message: &MessageHead<'_>,

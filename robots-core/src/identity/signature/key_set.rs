@@ -132,7 +132,6 @@ impl VerifyingKey {
     }
 }
 
-/// Reports whether the bytes are a point in canonical encoding that is not of small order.
 fn is_usable(key: &[u8; 32]) -> bool {
     /// The y coordinates of the eight points of small order, as little-endian bytes. There are only
     /// five, because some points differ only in the sign of x.

@@ -12,7 +12,6 @@ pub trait FieldLines {
     fn for_each_line(&self, name: &str, each: &mut dyn FnMut(&[u8]));
 }
 
-/// Each element contains the name and the value of one field line.
 impl<N: AsRef<str>, V: AsRef<[u8]>> FieldLines for &[(N, V)] {
     fn for_each_line(&self, name: &str, each: &mut dyn FnMut(&[u8])) {
         let lines = self.iter().filter(|(found, _)| found.as_ref().eq_ignore_ascii_case(name));
@@ -28,9 +27,7 @@ impl<N: AsRef<str>, V: AsRef<[u8]>> FieldLines for &[(N, V)] {
 #[derive(Clone, Copy)]
 pub struct MessageHead<'a> {
     pub(super) method: &'a str,
-    /// The scheme as received.
     pub(super) scheme: &'a str,
-    /// The authority as received.
     pub(super) authority: Option<&'a str>,
     pub(super) target: &'a str,
     fields: &'a dyn FieldLines,
@@ -48,9 +45,8 @@ impl<'a> MessageHead<'a> {
         Self { method, scheme, authority, target, fields }
     }
 
-    /// Returns the value of a field: its lines, trimmed and joined with `, `. `None` if the request
-    /// does not have the field. [`FieldValue::OtherOctets`] if the value has bytes that a signature
-    /// base cannot contain.
+    /// Returns the value of a field: its lines, trimmed and joined with `, `.
+    /// [`FieldValue::OtherOctets`] if the value has bytes that a signature base cannot contain.
     pub(super) fn field(&self, name: &str) -> Option<FieldValue> {
         let mut value: Option<String> = None;
         let mut is_text = true;
@@ -74,8 +70,8 @@ impl<'a> MessageHead<'a> {
         value.map(|value| if is_text { FieldValue::Text(value) } else { FieldValue::OtherOctets })
     }
 
-    /// Returns the value of a field; `None` if the field is missing, or if its value contains bytes
-    /// that a signature base cannot contain.
+    /// `None` if the field is missing, or if its value contains bytes that a signature base cannot
+    /// contain.
     pub(super) fn text(&self, name: &str) -> Option<String> {
         match self.field(name)? {
             FieldValue::Text(value) => Some(value),
@@ -83,8 +79,7 @@ impl<'a> MessageHead<'a> {
         }
     }
 
-    /// Reports whether a field has this value. Compares line by line, so it need not join the lines
-    /// in memory.
+    /// Compares line by line, without joining the lines in memory.
     pub(super) fn has_text(&self, name: &str, value: &str) -> bool {
         let mut rest = Some(value.as_bytes());
         let mut is_first = true;
@@ -96,12 +91,10 @@ impl<'a> MessageHead<'a> {
         !is_first && rest.is_some_and(<[u8]>::is_empty)
     }
 
-    /// Calls `each` with the lines of a field as received, in order.
     pub(super) fn for_each_line(&self, name: &str, each: &mut dyn FnMut(&[u8])) {
         self.fields.for_each_line(name, each);
     }
 
-    /// Reports whether the request has a `Signature-Agent`, which names the signer.
     pub(in crate::identity) fn names_signer(&self) -> bool {
         let mut is_named = false;
         self.fields.for_each_line("signature-agent", &mut |_| is_named = true);
@@ -126,8 +119,7 @@ impl<'a> MessageHead<'a> {
         Some(shown.to_ascii_lowercase())
     }
 
-    /// Returns the path and the query of the target. An empty path is returned as `/`. The query is
-    /// `None` if the target has no `?`.
+    /// An empty path is returned as `/`.
     pub(super) fn path_and_query(&self) -> (&'a str, Option<&'a str>) {
         let target = self.target.split('#').next().unwrap_or_default();
         // An absolute target begins with its scheme (RFC 9112, section 3.2.2).
@@ -141,7 +133,6 @@ impl<'a> MessageHead<'a> {
         (if path.is_empty() { "/" } else { path }, query)
     }
 
-    /// Returns the full URI of the target.
     pub(super) fn target_uri(&self) -> Option<String> {
         let (path, query) = self.path_and_query();
         let query = query.map_or(Cow::Borrowed(""), |query| Cow::Owned(format!("?{query}")));
@@ -149,7 +140,6 @@ impl<'a> MessageHead<'a> {
     }
 }
 
-/// The value of a field that is present in the request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum FieldValue {
     Text(String),

@@ -4,8 +4,8 @@
 //! Only the algorithm Ed25519 is supported. `parameters` checks the parameter `alg`, and `key_set`
 //! reads the keys and verifies signatures.
 //!
-//! Older drafts define `Signature-Agent` as a String, later drafts as a Dictionary.
-//! [`DirectoryUrl::parse`] interprets the URL that either of them contains: an origin stands for the
+//! Older drafts define `Signature-Agent` as a String, later drafts as a Dictionary. In both forms,
+//! the field contains a URL, which [`DirectoryUrl::parse`] interprets: an origin stands for the
 //! directory at its well-known path, and any other URL is the URL of a JWK Set.
 //!
 //! 1. Only the first two members of `Signature-Input` with the `tag` `web-bot-auth` are used. A

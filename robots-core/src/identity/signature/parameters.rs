@@ -29,8 +29,6 @@ pub(super) struct ValidityWindow {
     expires: i64,
 }
 
-/// Returns the `keyid` and the validity window. Returns an error if the parameters are not valid at
-/// the time `now`.
 pub(super) fn required(parameters: &Parameters, now: SystemTime) -> Result<(&str, ValidityWindow), Refutation> {
     let required = |key: &str| parameters.get(key).ok_or(Refutation::MissingParameter);
     let (created, expires, keyid) = (required("created")?, required("expires")?, required("keyid")?);
@@ -48,8 +46,7 @@ pub(super) fn required(parameters: &Parameters, now: SystemTime) -> Result<(&str
 }
 
 impl ValidityWindow {
-    /// Checks that a signature is valid at the time `now`. The signer's clock may be wrong by a
-    /// minute.
+    /// The signer's clock may be wrong by a minute.
     pub(super) fn check(self, now: SystemTime) -> Result<(), Refutation> {
         let Self { created, expires } = self;
         // The numbers have at most 15 digits, so the calculations do not overflow.
@@ -68,7 +65,6 @@ impl ValidityWindow {
         }
     }
 
-    /// Returns the end of the validity window plus the allowed clock error.
     pub(super) fn until(self) -> SystemTime {
         let until = Duration::from_secs(u64::try_from(self.expires + SKEW).unwrap_or(0));
         SystemTime::UNIX_EPOCH.checked_add(until).unwrap_or(SystemTime::UNIX_EPOCH)
@@ -77,8 +73,8 @@ impl ValidityWindow {
 
 const FIELD: &str = "signature-agent";
 
-/// Returns the directory from the member of `Signature-Agent` that belongs to the signature with
-/// this label. The signature must cover the member.
+/// `Signature-Agent` may contain one directory per signature, each in its own member. The signature
+/// must cover the member that it uses.
 ///
 /// If the signature covers several members, the member whose key is the signature's label is used.
 /// If the signature covers a single member, this member is used, even if its key is not the label.
@@ -125,7 +121,7 @@ fn named(value: &str, label: &str, covered: &[Option<&str>]) -> Result<Directory
     }
 }
 
-/// Parses the URL in an item. Parameters such as `type` are ignored.
+/// Parameters such as `type` are ignored.
 fn url(item: &Item) -> Result<DirectoryUrl, Refutation> {
     DirectoryUrl::parse(text(&item.bare_item).ok_or(Refutation::Unparsable)?).map_err(|error| match error {
         DirectoryUrlError::NotHttps => Refutation::AgentNotHttps,

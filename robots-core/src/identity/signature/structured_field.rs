@@ -10,7 +10,6 @@ use sfv::{BareItem, FieldType, Parser, StringRef};
 /// signers send far fewer, but a field of 64 KiB could have tens of thousands of members.
 const MAX_MEMBERS: usize = 256;
 
-/// Parses the joined value of a field; `None` if the value is invalid.
 pub(crate) fn read<T: FieldType>(field: &str) -> Option<T> {
     // Separators within strings are counted as well.
     let is_few = |separator| memchr::memchr_iter(separator, field.as_bytes()).count() <= MAX_MEMBERS;
@@ -41,7 +40,6 @@ pub(super) fn as_received<'f>(field: &'f str, key: &str) -> Option<&'f str> {
     values.last().flatten()
 }
 
-/// Returns the content of a String value; `None` if the value has another type.
 pub(super) fn text(value: &BareItem) -> Option<&str> {
     value.as_string().map(StringRef::as_str)
 }

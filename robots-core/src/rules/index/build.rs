@@ -1,5 +1,4 @@
-//! Builds the tries, lists and grams of a file from its candidates, in linear time apart from
-//! sorting.
+//! Builds the index of a file from its candidates, in linear time except for sorting.
 
 use super::candidates::{Candidates, Rank, merged};
 use super::grams::Grams;
@@ -11,10 +10,10 @@ use crate::rules::document::RobotsTxt;
 use crate::rules::text::{self, Tail};
 
 /// Maximum length of a list of patterns that contain wildcards and have the same literal prefix. A
-/// search tries every pattern of a list. If there are more patterns, they are stored by gram.
+/// search tries every pattern of a list, so a longer list is replaced by [`Grams`].
 const SHORT_LIST: usize = 16;
 
-/// Value of `SearchRoot::grams` if the root has no grams.
+/// Value of `SearchRoot::grams` if the search root has no grams.
 const NO_GRAMS: u32 = u32::MAX;
 
 /// Placeholder for an index that has not been assigned yet.
@@ -23,9 +22,10 @@ const UNKNOWN: u32 = u32::MAX;
 struct IndexBuilder<'c> {
     candidates: &'c Candidates,
     interner: Interner<'c>,
-    /// For each rank, the index of the candidate's pattern.
+    /// For each candidate, the index of its pattern. The candidates are in the order of their
+    /// ranks.
     patterns: Vec<u32>,
-    /// For each pattern, the index of the last root that uses it.
+    /// For each pattern, the index of the last search root that uses it.
     used: Vec<u32>,
     tries: Tries,
     lists: Vec<WildcardList>,
@@ -35,8 +35,7 @@ struct IndexBuilder<'c> {
 }
 
 impl RuleIndex {
-    /// Compiles the rules that end within the first `limit` bytes. Each set of groups gets its own
-    /// search roots.
+    /// Compiles the rules that end within the first `limit` bytes.
     pub(in crate::rules) fn new(document: &RobotsTxt, reading: Reading, limit: usize, sets: &[Vec<usize>]) -> Self {
         let candidates = Candidates::read(document, reading, limit.min(MAX_READ));
         let merged = merged(sets, &candidates);
@@ -79,8 +78,7 @@ impl<'c> IndexBuilder<'c> {
         Self { candidates, interner, patterns, used, tries, lists, wildcards, grams, roots }
     }
 
-    /// Adds a root for the candidates with these ranks, and returns the index of the root. The
-    /// ranks must be sorted, best first.
+    /// Adds a search root and returns its index. The ranks must be sorted, best first.
     fn root(&mut self, ranks: &[Rank]) -> u32 {
         let (mut keys, mut wildcards) = (Vec::with_capacity(ranks.len()), Vec::new());
         for rank in ranks {
@@ -101,8 +99,7 @@ impl<'c> IndexBuilder<'c> {
         self.roots.len() as u32 - 1
     }
 
-    /// Returns the wildcard for this rank. `None` if a better rank of the same root has the same
-    /// pattern.
+    /// Returns `None` if a better candidate of the same search root has the same pattern.
     fn first_of_its_pattern(&mut self, rank: Rank) -> Option<Wildcard> {
         let pattern = &mut self.patterns[rank.index()];
         if *pattern == UNKNOWN {
@@ -116,8 +113,8 @@ impl<'c> IndexBuilder<'c> {
         })
     }
 
-    /// Stores wildcards with the same prefix in a list, unless there are more than [`SHORT_LIST`]
-    /// of them. Returns the wildcards that are not in any list.
+    /// Stores patterns with the same literal prefix in a list. If there are more than
+    /// [`SHORT_LIST`] such patterns, returns them instead.
     fn short_lists(&mut self, mut wildcards: Vec<Wildcard>, keys: &mut Vec<Key<'c>>) -> Vec<Wildcard> {
         let prefix = |wildcard: &Wildcard| text::split_prefix(self.candidates.text(wildcard.rank)).0;
         wildcards.sort_by_key(prefix);

@@ -1,5 +1,5 @@
-//! Sorts all rules of a file by precedence. The position of a rule is its rank, and rules are
-//! compared by rank. This module also decides which groups share a trie.
+//! Sorts all rules of a file by precedence. The position of a rule in this order is its rank. This
+//! module also decides which groups share a trie.
 
 use std::cmp::Reverse;
 use std::ops::Range;
@@ -9,13 +9,14 @@ use crate::rules::document::RobotsTxt;
 use crate::rules::pattern::{directory_of_index, priority};
 use crate::rules::{Access, text};
 
-/// The position of a candidate in the order of precedence, and whether it allows or disallows.
-/// Lower ranks take precedence. One number contains both values, so the best rank is also the
-/// verdict.
+/// The position of a candidate in the order of precedence, and whether the candidate allows or
+/// disallows. Lower ranks take precedence. One number contains both values, so the best rank is
+/// also the verdict.
 ///
-/// The longest pattern comes first. If patterns are equally long, allow comes before disallow, and
-/// then the first line comes first (RFC 9309, section 2.2.2, and the reference parser). Empty
-/// patterns match every path and come last. They allow, even if their rule is a disallow line.
+/// The longest pattern comes first. If patterns are equally long, allow comes before disallow. All
+/// other ties are broken by the order of the file (RFC 9309, section 2.2.2, and the reference
+/// parser). Empty patterns match every path and come last. They allow, even if their rule is a
+/// disallow line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::rules) struct Rank(u32);
 
@@ -60,9 +61,8 @@ struct CandidateRule {
 }
 
 impl Candidates {
-    /// Creates the candidates of the rules that end within the first `limit` bytes. `limit` must
-    /// not exceed [`MAX_READ`](super::MAX_READ), so that 32 bits are enough for every index and
-    /// offset.
+    /// `limit` must not exceed [`MAX_READ`](super::MAX_READ), so that 32 bits are enough for every
+    /// index and offset.
     pub(super) fn read(document: &RobotsTxt, reading: Reading, limit: usize) -> Self {
         let mut texts = Vec::with_capacity(document.bytes().len().min(limit));
         let mut rules: Vec<CandidateRule> = Vec::new();
@@ -91,18 +91,16 @@ impl Candidates {
         Self { texts, rules, ranks, starts }
     }
 
-    /// Returns the number of candidates.
     pub(super) fn len(&self) -> usize {
         self.rules.len()
     }
 
-    /// Returns the ranks of a group's candidates, best first.
     pub(super) fn of_group(&self, group: usize) -> &[Rank] {
         &self.ranks[self.starts[group]..self.starts[group + 1]]
     }
 
-    /// Returns the rank of the first disallowing rule of each set of groups, in the order of the
-    /// file; [`Rank::NONE`] if a set has no disallowing rule.
+    /// Returns one rank for each element of `sets`: the rank of the first rule in the file that is
+    /// in one of these groups and disallows something. [`Rank::NONE`] if there is no such rule.
     pub(super) fn first_disallows(&self, sets: &[Vec<usize>]) -> Box<[Rank]> {
         let first = |ranks: &mut dyn Iterator<Item = Rank>| {
             let disallows = ranks.filter(|rank| *rank != Rank::NONE && rank.access() == Access::Disallow);
@@ -142,20 +140,19 @@ fn by_group(rules: &[CandidateRule], groups: usize) -> (Vec<Rank>, Vec<usize>) {
     (ranks, starts)
 }
 
-/// Limit for copies of candidates in merged groups, as a multiple of the number of candidates.
+/// Maximum number of copied candidates in merged groups, as a multiple of the number of candidates.
 const COPIES: usize = 2;
 
-/// Decides which sets of groups are merged into one trie.
+/// Decides, for each set of groups that apply together, whether the groups are merged into one
+/// trie.
 ///
 /// A token can occur in many groups, and a group can name many tokens. If every token had its own
-/// copy of the candidates of its groups, the memory could be quadratic in the size of the file.
-/// Example: one group has a thousand rules and a thousand tokens, and each token also has a small
-/// group.
+/// copy of the candidates of its groups, the memory could be quadratic in the size of the file. So
+/// the number of copies is limited.
 ///
-/// The number of copies is therefore limited. If a set of groups would exceed the limit, its groups
-/// are searched one after the other, which needs no further memory. Sets of many groups gain the
-/// most from merging, so they are merged first. In real files, almost every token has only one
-/// group.
+/// If a set of groups would exceed the limit, its groups are searched one after the other. Merging
+/// saves the most time for sets with many groups, so they are merged first. In real files, almost
+/// every token has only one group.
 pub(super) fn merged(sets: &[Vec<usize>], candidates: &Candidates) -> Vec<bool> {
     let mut merged = vec![false; sets.len()];
     let mut left = COPIES * candidates.len();
@@ -175,8 +172,7 @@ mod tests {
     use super::*;
     use crate::rules::{Reading, RobotsTxt};
 
-    /// Returns the candidates of a file with one group per element of `sizes`, which is the group's
-    /// number of rules.
+    /// Each element of `sizes` is the number of rules in a group.
     fn candidates(sizes: &[usize]) -> Candidates {
         let rules = |size: usize| (0..size).map(|rule| format!("Disallow: /{rule}\n")).collect::<String>();
         let file: String = sizes.iter().map(|size| format!("User-agent: a\n{}", rules(*size))).collect();

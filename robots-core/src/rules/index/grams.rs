@@ -2,16 +2,13 @@
 //! particular sequence of three bytes from the pattern.
 //!
 //! Three consecutive bytes of a literal are called a gram. Each pattern is stored under its rarest
-//! gram: the gram that occurs in the fewest patterns. If several of its grams are equally rare, the
-//! gram that is rarest in paths is used. A pattern without grams is stored under its rarest byte. A
-//! search looks up each gram of the path.
+//! gram: the gram that occurs least often in all patterns. If several of its grams are equally
+//! rare, the gram that is rarest in paths is used. A pattern without grams is stored under its
+//! rarest byte. A search looks up each gram of the path.
 //!
-//! A search remembers the grams whose patterns it has tried, and tries them only once. If there are
-//! too many different grams to remember, it tries all patterns in order. So it tries each pattern
-//! at most twice.
-//!
-//! Automata from crates were rejected. With a lazy automaton, a crafted path that empties its cache
-//! takes 2.4 ms per verdict. A dense automaton takes seconds to build.
+//! A search remembers the grams whose patterns it has tried, and skips these grams if they occur in
+//! the path again. If there are too many different grams to remember, the search tries all patterns
+//! in order. So it tries each pattern at most twice.
 
 use std::ops::Range;
 
@@ -19,8 +16,7 @@ use super::candidates::Rank;
 use super::patterns::{Patterns, Run, Tried, Wildcard};
 use crate::rules::text::{literals, rarity};
 
-/// Maximum number of different grams that a search remembers. If a path has more, the search tries
-/// all patterns in order.
+/// Maximum number of different grams that a search remembers.
 const REMEMBERED: usize = 32;
 
 /// Patterns with wildcards, stored by gram.
@@ -49,7 +45,7 @@ struct Filed {
 }
 
 impl Grams {
-    /// Stores wildcards, which must be in the order of their ranks.
+    /// `wildcards` must be in the order of their ranks.
     pub(super) fn new(wildcards: Vec<Wildcard>, patterns: &Patterns) -> Self {
         let usage = Usage::count(&wildcards, patterns);
         let (mut filed, mut single) = (Vec::new(), Vec::new());
@@ -61,7 +57,7 @@ impl Grams {
         }
         let bits = (2 * filed.len()).next_power_of_two().trailing_zeros().max(1);
         let (shift, filter_shift) = (32 - bits, 32 - bits - 4);
-        // The sort is stable, so wildcards with the same key stay in the order of their ranks.
+        // The sort is stable, so patterns with the same key stay in the order of their ranks.
         filed.sort_by_key(|filed| hash(filed.gram) >> shift);
         single.sort_by_key(|(octet, _)| *octet);
         let mut filter = vec![0u64; (1usize << (bits + 4)).div_ceil(64)];
@@ -92,7 +88,8 @@ impl Grams {
         }
     }
 
-    /// Returns the best rank: `best`, or the rank of a wildcard that matches the path.
+    /// Returns the best rank of the patterns that match the path, or `best` if none of them is
+    /// better.
     pub(super) fn best<'p>(&self, patterns: &'p Patterns, path: &mut Tried<'p, '_>, mut best: Rank) -> Rank {
         if !path.take_scan() {
             return best;
@@ -133,7 +130,6 @@ impl Grams {
         self.starts[at] as usize..self.starts[at + 1] as usize
     }
 
-    /// Returns the size of this structure in memory, in bytes.
     pub(super) fn memory(&self) -> usize {
         size_of::<Self>()
             + size_of_val(&*self.filter)
@@ -145,14 +141,14 @@ impl Grams {
     }
 }
 
-/// The key that a pattern is stored under.
 enum FiledUnder {
     Gram(u32),
     Octet(u8),
 }
 
-/// Number of occurrences of each gram in all literals, by hash. If two grams have the same hash, a
-/// more common gram may be chosen as a key. This costs time but never changes a verdict.
+/// For each hash of a gram, the number of its occurrences in all literals. If two grams have the
+/// same hash, a more common gram may be chosen as a key. This costs time but never changes a
+/// verdict.
 struct Usage {
     counts: Vec<u16>,
     shift: u32,
@@ -171,8 +167,6 @@ impl Usage {
         usage
     }
 
-    /// Returns the gram of a pattern that is rarest in all literals or, among equals, rarest in
-    /// paths. For a pattern without grams, returns its rarest byte.
     fn rarest(&self, behind_prefix: &[u8]) -> FiledUnder {
         let gram = literals(behind_prefix).flat_map(grams).min_by_key(|gram| {
             let [a, b, c, _] = gram.to_le_bytes();
@@ -186,8 +180,7 @@ impl Usage {
     }
 }
 
-/// Returns all sequences of three consecutive bytes. Each sequence except the last is read with one
-/// 32-bit load, together with the byte after it.
+/// Returns all sequences of three consecutive bytes.
 fn grams(octets: &[u8]) -> impl Iterator<Item = u32> {
     let fours = octets.windows(4).map(|four| u32::from_le_bytes([four[0], four[1], four[2], four[3]]) & 0xFF_FFFF);
     let last = octets.last_chunk().map(|[a, b, c]| u32::from_le_bytes([*a, *b, *c, 0]));

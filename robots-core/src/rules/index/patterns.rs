@@ -1,17 +1,11 @@
 //! Patterns with wildcards. A pattern is stored only once, even if several rules and groups use it.
 //!
-//! **Wildcards are not compiled to an automaton.** With a lazy automaton, a client can choose paths
-//! that fill and empty its cache (2.4 ms per verdict). A dense automaton takes seconds to build.
+//! Most patterns are excluded without a comparison, because they contain a byte that does not occur
+//! in the path.
 //!
-//! If at most 16 patterns have the same literal prefix, they are stored in a list at a node of the
-//! trie. Otherwise, each is stored under three of its bytes that occur in few other patterns, and
-//! one pass over the path finds the patterns that can match. Most of these are then excluded,
-//! because they contain a byte that does not occur in the path. The remaining patterns are compared
-//! exactly. Each of their literals is matched at the first possible position.
-//!
-//! **The work of a verdict is bounded** ([`MatchBudget`]). A request has one budget for all of its
-//! `User-Agent` lines, and for the earlier versions of the file that a grace period considers. The
-//! unit of work is one compared byte, so the bound is the same on every machine.
+//! **The work of a verdict is bounded** ([`MatchBudget`]). A request has one budget. It covers all
+//! `User-Agent` lines of the request, and all versions of the file that are compared during a grace
+//! period. The unit of work is one compared byte, so the bound is the same on every machine.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -19,14 +13,13 @@ use std::ops::Range;
 use super::candidates::Rank;
 use crate::rules::text::{self, Missing};
 
-/// Fixed cost of a walk along a trie, in compared bytes. In addition, eight bytes of the path cost
-/// as much as one compared byte.
+/// Fixed cost of a walk along a trie, in compared bytes. In addition, every eight bytes of the path
+/// cost as much as one compared byte.
 const WALK: usize = 64;
 
 /// Cost of excluding a pattern that cannot match, in compared bytes.
 const LOOK: usize = 4;
 
-/// The patterns of a file that contain wildcards.
 #[derive(Debug, Default)]
 pub(super) struct Patterns {
     texts: Vec<u8>,
@@ -43,14 +36,13 @@ struct StoredPattern {
     octets: OctetSet,
 }
 
-/// A pattern, and the rank of the candidate with this pattern.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wildcard {
     pub(super) rank: Rank,
     pub(super) pattern: u32,
 }
 
-/// A path that is compared with patterns. The classes of its bytes are computed on first use.
+/// A path that is compared with patterns.
 pub(super) struct Tried<'p, 'w> {
     pub(super) path: &'p [u8],
     octets: Option<OctetSet>,
@@ -58,7 +50,7 @@ pub(super) struct Tried<'p, 'w> {
     work: &'w mut MatchBudget,
 }
 
-/// Stores encoded patterns. Equal patterns are stored once.
+/// Stores equal patterns only once.
 #[derive(Default)]
 pub(super) struct Interner<'t> {
     pub(super) patterns: Patterns,
@@ -94,9 +86,9 @@ impl Patterns {
         &self.texts[*behind as usize..*end as usize]
     }
 
-    /// Returns the best rank: `best`, or the rank of a wildcard that matches the path. The
-    /// wildcards must be sorted, best first. The caller has already compared the first `known`
-    /// bytes of each pattern.
+    /// Returns the best rank of the patterns that match the path, or `best` if none of them is
+    /// better. `wildcards` must be sorted, best first. `known` is the number of bytes of each
+    /// pattern that the caller has already compared.
     pub(super) fn best<'p, 'w>(
         &'p self,
         wildcards: impl IntoIterator<Item = &'w Wildcard>,
@@ -123,7 +115,6 @@ impl Patterns {
         })
     }
 
-    /// Returns the size of the patterns in memory, in bytes.
     pub(super) fn memory(&self) -> usize {
         self.texts.capacity() + self.patterns.capacity() * size_of::<StoredPattern>()
     }
@@ -134,20 +125,17 @@ impl<'p, 'w> Tried<'p, 'w> {
         Self { path, octets: None, missing: Missing::default(), work }
     }
 
-    /// Subtracts the cost of a walk along a trie from the budget. Returns `false` if the budget was
-    /// not enough.
+    /// Returns `false` if the budget was not enough for a walk along a trie.
     pub(super) const fn take_walk(&mut self) -> bool {
         self.work.take(WALK + self.path.len() / 8)
     }
 
-    /// Subtracts the cost of a scan of the path from the budget. A scan looks up three bytes at
-    /// each position of the path, and each lookup takes up to 8 ns. Returns `false` if the budget
-    /// was not enough.
+    /// Returns `false` if the budget was not enough for a scan of the path. A scan looks up three
+    /// bytes at each position of the path, and each lookup takes up to 8 ns.
     pub(super) const fn take_scan(&mut self) -> bool {
         self.work.take(24 * self.path.len())
     }
 
-    /// Reports whether the path contains a byte.
     pub(super) fn holds(&mut self, octet: u8) -> bool {
         self.octets().holds(OctetSet::of(&[octet])) && memchr::memchr(octet, self.path).is_some()
     }
@@ -157,7 +145,6 @@ impl<'p, 'w> Tried<'p, 'w> {
     }
 }
 
-/// A range of indexes with 32 bits for each end.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Run {
     start: u32,
@@ -193,7 +180,6 @@ impl OctetSet {
         Self(self.0 | other.0)
     }
 
-    /// Reports whether the set contains every class in `needed`.
     pub(super) const fn holds(self, needed: Self) -> bool {
         needed.0 & !self.0 == 0
     }
@@ -218,8 +204,8 @@ const fn classes() -> [u64; 256] {
 /// compared.
 ///
 /// The budget limits the work that a client can cause with one request, for any file. Without a
-/// budget, a verdict with 17,000 wildcards that nearly match a path of 8 KiB took 48 ms, and 6.9 s
-/// for a path with 121 forms.
+/// budget, a verdict on a path of 8 KiB took 48 ms if 17,000 wildcards nearly matched it, and 6.9 s
+/// if the path had 121 forms.
 ///
 /// When the budget is used up, the first disallow rule of the groups decides. Only crafted files
 /// and paths use up the budget. For example, the budget is enough to compare a path of 200 bytes in
@@ -235,20 +221,17 @@ impl MatchBudget {
     /// with a thousand patterns of 250 wildcards, three quarters of the budget are used up.
     const MAX_WORK: usize = 12 << 20;
 
-    /// Creates the budget of one request.
     pub(crate) const fn new() -> Self {
         Self { left: Self::MAX_WORK }
     }
 
-    /// Subtracts the cost of comparing this many bytes. Returns `false` if the budget was not
-    /// enough.
+    /// Returns `false` if the budget was not enough to compare this many bytes.
     pub(in crate::rules) const fn take(&mut self, octets: usize) -> bool {
         let enough = self.left >= octets;
         self.left = self.left.saturating_sub(octets);
         enough
     }
 
-    /// Reports whether the budget is used up.
     pub(in crate::rules) const fn is_spent(&self) -> bool {
         self.left == 0
     }

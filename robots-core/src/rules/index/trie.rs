@@ -1,14 +1,10 @@
 //! A radix trie. It contains the patterns without wildcards, and the literal prefixes of all other
-//! patterns. To find the verdict for a path, the path is walked once, regardless of the number of
-//! patterns.
+//! patterns. A verdict needs one walk along the path, regardless of the number of patterns.
 //!
 //! Each node stores the best rank of its own patterns and of the patterns at all nodes above, so a
-//! walk need not remember earlier nodes. A shorter pattern may take precedence over a longer one,
-//! because the priority is the length of the pattern as written, not as encoded. The nodes of all
-//! tries of a file are stored in one vector. The nodes of one trie are in breadth-first order, so
-//! the children of a node are adjacent. A step finds a child by the first byte of its label: with
-//! one comparison of machine words if there are up to eight children, otherwise in a table. The
-//! walk then compares eight bytes of the child's label at once.
+//! walk need not remember earlier nodes. The pattern at a node above may take precedence, because
+//! the priority is the length of a pattern as written, not as encoded. The nodes of one trie are in
+//! breadth-first order, so the children of a node are adjacent.
 //!
 //! Existing crates for radix trees store one value per key. They cannot store the best rank of a
 //! node and all nodes above, and they cannot store all tries of a file in one vector.
@@ -30,7 +26,6 @@ const FEW: usize = 8;
 const INLINE: usize = 8;
 const INLINE_OF_LONG: usize = 4;
 
-/// The tries of a file.
 #[derive(Debug)]
 pub(super) struct Tries {
     nodes: Vec<Node>,
@@ -44,7 +39,6 @@ pub(super) struct Tries {
     jumps: Vec<Jumps>,
 }
 
-/// A trie, as the indexes of its root and its jumps.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Trie {
     root: u32,
@@ -52,8 +46,7 @@ pub(super) struct Trie {
     jumps: u32,
 }
 
-/// A node of a trie. Two nodes fit in a cache line, because cache misses dominate the cost of a
-/// walk in a large file.
+/// Two nodes fit in a cache line, because cache misses dominate the cost of a walk in a large file.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(32))]
 struct Node {
@@ -111,8 +104,7 @@ struct PendingNode {
 }
 
 impl Tries {
-    /// Adds a trie. Calls `found` with the index of each list and the index of the nearest list
-    /// above it.
+    /// Calls `found` with the index of each list and the index of the nearest list above it.
     pub(super) fn add(&mut self, mut keys: Vec<Key<'_>>, mut found: impl FnMut(u32, u32)) -> Trie {
         keys.sort_unstable_by(|one, other| one.octets.cmp(other.octets));
         let (root, mut jumps) = (self.nodes.len(), Vec::new());
@@ -160,8 +152,8 @@ impl Tries {
         Trie { root: root as u32, jumps }
     }
 
-    /// Returns the index of a [`NodeEnd`]. Stores it only if it is neither empty nor equal to the
-    /// [`NodeEnd`] of the parent, whose index is `above`.
+    /// Stores the [`NodeEnd`] only if it is not empty and differs from the parent's, whose index is
+    /// `above`.
     fn end(&mut self, end: NodeEnd, above: u32) -> u32 {
         let known = [above, 0].into_iter().find(|known| self.ends[*known as usize] == end);
         known.unwrap_or_else(|| {
@@ -181,8 +173,8 @@ impl Tries {
         self.nodes.push(Node { label: word, label_length: label.len() as u16, ..Node::EMPTY });
     }
 
-    /// Makes all nodes from index `first_child` to the last one children of `node`. They must be
-    /// sorted by their first bytes.
+    /// Adds the nodes from index `first_child` on as children of `node`. They must be sorted by
+    /// their first bytes.
     fn adopt(&mut self, node: &mut Node, first_child: usize) {
         let children = &self.nodes[first_child..];
         let first_octet = |child: &Node| child.label.to_le_bytes()[0];
@@ -221,7 +213,6 @@ impl Tries {
         NodeEnd { rank: node.best.min(end.rank), ..end }
     }
 
-    /// Returns the child whose label begins with a byte.
     fn child(&self, node: &Node, octet: u8) -> Option<&Node> {
         if node.table > 0 {
             let place = octet.wrapping_sub(node.firsts as u8);
@@ -243,8 +234,7 @@ impl Tries {
         Some(&self.nodes[(node.children + equal.trailing_zeros() / 8) as usize])
     }
 
-    /// Reports whether the label of a node occurs at this offset of a path. The end of the path is
-    /// padded with zero bytes, which no label contains.
+    /// The end of the path is padded with zero bytes, which no label contains.
     fn label_follows(&self, node: &Node, path: &[u8], at: usize) -> bool {
         let (differing, length) = (word_at(path, at) ^ node.label, usize::from(node.label_length));
         if length <= INLINE {
@@ -256,7 +246,6 @@ impl Tries {
             && path.get(at + INLINE_OF_LONG..).is_some_and(|path| path.starts_with(&self.labels[start..start + length]))
     }
 
-    /// Returns the size of the tries in memory, in bytes.
     pub(super) fn memory(&self) -> usize {
         let jumps: usize = self.jumps.iter().map(Jumps::memory).sum();
         jumps + size_of_val(&*self.nodes) + self.labels.len() + size_of_val(&*self.tables) + size_of_val(&*self.ends)
@@ -314,8 +303,8 @@ struct Jump {
 /// The jumps of a trie: a hash table from the first eight bytes of a path to a node. A jump skips
 /// the upper part of a large trie in one step.
 ///
-/// Jumps only save time. If two jumps need the same slot, only one is stored. Without a jump, the
-/// walk begins at the root.
+/// If two jumps need the same slot, only one of them is stored, and walks begin at the root
+/// instead.
 #[derive(Debug, Default)]
 struct Jumps {
     slots: Box<[Jump]>,
@@ -323,7 +312,7 @@ struct Jumps {
 }
 
 impl Jumps {
-    /// Stores the jumps; `None` if there are too few to be useful. No two jumps may have the same
+    /// Returns `None` if there are too few jumps to be useful. No two jumps may have the same
     /// bytes, and no byte may be zero.
     fn new(jumps: &[Jump]) -> Option<Self> {
         if jumps.len() < FEW_LINKS {

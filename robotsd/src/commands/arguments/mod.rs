@@ -15,12 +15,12 @@ use crate::report::is_of;
 
 pub(super) mod site;
 
-/// Folder with the internal files of version control, including its credentials.
+/// Contains the internal files of version control, including credentials.
 const VERSION_CONTROL: &str = ".git";
 
-// Limits which files a command reads. This is for commands that read files that strangers wrote. A
-// symbolic link among these files may point to a secret file of this machine, and an error message
-// would show a line of that file. A URL may point to a server in the network of this machine.
+// For commands that read files that strangers wrote. A symbolic link among these files may point to
+// a secret file of this machine, and an error message would show a line of that file. A URL may
+// point to a server in the network of this machine.
 #[derive(Debug, Default, clap::Args)]
 pub(in crate::commands) struct WithinArgs {
     /// Read only files in this folder: no link that leads out of it, nothing in its .git, and no
@@ -34,8 +34,7 @@ pub(in crate::commands) struct WithinArgs {
 }
 
 impl WithinArgs {
-    /// Returns an error if the path is a URL or a file outside the folder. The error does not
-    /// contain the URL or path.
+    /// Refuses a URL or a file outside the folder. The error does not contain the URL or path.
     pub(in crate::commands) fn refuse(&self, path: &Path) -> io::Result<()> {
         let Some(folder) = &self.within else { return Ok(()) };
         if path == Path::new("-") {
@@ -60,27 +59,25 @@ impl WithinArgs {
         }
     }
 
-    /// Returns the error of [`refuse`](Self::refuse), with the path of the file added to the
-    /// message.
+    /// Adds the path to the error of [`refuse`](Self::refuse).
     pub(in crate::commands) fn refuse_named(&self, path: &Path) -> io::Result<()> {
         self.refuse(path).map_err(|error| named(path, &error))
     }
 }
 
-/// The hosts of one site of a config. As on the server, a host belongs to the site with the most
-/// specific pattern that matches the host. A host that matches no pattern belongs to the site that
-/// serves all other hosts.
+/// The hosts of one site of a config. As on the server, the site with the most specific matching
+/// pattern gets a host. A host that matches no pattern belongs to the site that serves all other
+/// hosts.
 #[derive(Clone, Debug)]
 pub(in crate::commands) struct SiteHosts {
     pub(in crate::commands) site: String,
-    /// Name of the site in robotsd's log; `NAME/HOST` if the site has a folder of files.
+    /// Name in robotsd's log; `NAME/HOST` if the site has a folder of files.
     logged: String,
-    /// The names of all sites.
     sites: Vec<String>,
     patterns: Vec<String>,
-    /// Maps from hosts to the site or file that they belong to. Each map is paired with the name of
-    /// the selected site or file. The first map contains the sites of the config. If the selected
-    /// site has one file per host, a second map contains these files.
+    /// Maps from hosts to the site or file that they belong to, each with the name of the selected
+    /// site or file. The first map contains the sites of the config. If the selected site has one
+    /// file per host, a second map contains these files.
     owners: Vec<(HostMap<String>, String)>,
 }
 
@@ -110,8 +107,8 @@ impl SiteHosts {
         self
     }
 
-    /// Reports whether a request is for the site. `host` is the host of the request, with or
-    /// without a port; it is empty if the request has no host.
+    /// Reports whether a request is for the site. `host` may have a port, and is empty if the
+    /// request has no host.
     pub(in crate::commands) fn have(&self, host: &[u8]) -> bool {
         self.owners.iter().all(|(owners, meant)| owners.get(host) == Some(meant))
     }
@@ -123,7 +120,6 @@ impl SiteHosts {
         self.sites.iter().any(|site| is_of(site, name)).then(|| is_of(&self.logged, name))
     }
 
-    /// Reports whether the site serves every host.
     pub(in crate::commands) fn are_all(&self) -> bool {
         self.owners.iter().all(|(owners, _)| owners.len() == 1 && owners.any().is_some())
     }
@@ -133,7 +129,6 @@ impl SiteHosts {
     }
 }
 
-/// Maps each host to its site.
 fn sites_of(config: &Config) -> HostMap<&SiteConfig> {
     owners(config.sites.iter().flat_map(|site| host_patterns(&site.hosts).map(move |pattern| (pattern, site))))
 }

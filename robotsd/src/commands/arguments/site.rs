@@ -31,13 +31,13 @@ use crate::render::{finding_line, printable, printable_path};
 use crate::sites;
 use crate::target_url::TargetUrl;
 
-/// Default file. It is used if the command line contains neither a file nor a config.
+/// Used if the command line contains neither a file nor a config.
 pub(in crate::commands) const USUAL_FILE: &str = "robots.txt";
 
 /// Hint for the error that the default file is missing.
 const WHAT_TO_NAME: &str = "name a file, a URL such as https://example.com, or a site with --config FILE";
 
-/// Maximum size of a retrieved robots.txt, in bytes; the same as for a file on this machine.
+/// Maximum size of a robots.txt, in bytes: the same as for a file on this machine.
 const MAX_BYTES: usize = LiveRobots::MAX_FILE as usize;
 
 #[derive(Debug, clap::Args)]
@@ -60,7 +60,6 @@ pub(in crate::commands) struct SiteArgs {
     retrieval: RetrievalSettings,
 }
 
-/// The settings that a command uses, and the site that they belong to, if any.
 #[derive(Debug)]
 pub(in crate::commands) struct SelectedSite {
     pub(in crate::commands) settings: EvaluatorSettings,
@@ -73,47 +72,46 @@ pub(in crate::commands) struct SelectedSite {
     kept: OnceLock<(Option<StateDir>, Remembered)>,
 }
 
-/// Locations of the evidence that shows who sent a request. Without a config, all fields are empty.
+/// Evidence about the senders of requests. Without a config, all fields are empty.
 #[derive(Debug, Default)]
 pub(in crate::commands) struct EvidencePlaces {
     /// Folder where a running robotsd saves the lists that it fetches.
     saved: Option<PathBuf>,
-    /// The operator's own copies of published lists: paths by URL.
+    /// Files in the config that replace published lists, by URL of the list.
     files: HashMap<String, PathBuf>,
-    /// Resolvers for name look-ups; if the list is empty, the system's resolvers are used.
+    /// If the list is empty, the system's resolvers are used.
     pub(in crate::commands) resolvers: Vec<SocketAddr>,
-    /// Trusted proxies. Their addresses are not addresses of clients.
+    /// Their addresses are not addresses of clients.
     pub(in crate::commands) trusted_proxies: Vec<Network>,
 }
 
 #[derive(Debug)]
 struct ConfiguredSite {
     site: config::SiteConfig,
-    /// The host that `--site` selects, if the site has one file per host.
+    /// Host that `--site` selects, if the site has one file per host.
     host: Option<String>,
     hosts: SiteHosts,
     state_dir: Option<PathBuf>,
 }
 
-/// A robots.txt, and the name of the file in the output.
 #[derive(Debug)]
 pub(in crate::commands) struct RobotsFile {
     pub(in crate::commands) name: String,
     pub(in crate::commands) bytes: Vec<u8>,
 }
 
-/// The way to handle a file that is not a robots.txt.
+/// What to do with a file that is not a robots.txt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::commands) enum OtherFiles {
     Refuse,
-    /// Accept the file. `diff` can compare it with a file that replaces it, and `explain --batch`
-    /// can show how it is read.
+    /// `diff` can compare the file with one that replaces it, and `explain --batch` can show how it
+    /// is read.
     Take,
 }
 
 impl SiteArgs {
-    /// Returns the path of the config. If the path does not come from the command line, prints it
-    /// to stderr, because the user may not know that this config changes the results.
+    /// Returns the path of the config. A path that does not come from the command line is also
+    /// printed to stderr, because the user may not know that this config changes the results.
     fn config_path(&self) -> io::Result<Option<PathBuf>> {
         if let Some(path) = &self.config {
             return Ok(Some(path.clone()));
@@ -121,8 +119,7 @@ impl SiteArgs {
         let (path, origin) = match (config_of_environment(), &self.site) {
             (Some(path), _) => (path, CONFIG_VARIABLE),
             (None, None) => return Ok(None),
-            // `--site` without a config is an error. Otherwise, the command would check or edit a
-            // file that does not belong to the site.
+            // Otherwise, the command would check or edit a file that does not belong to the site.
             (None, Some(site)) => match config_if_any(None) {
                 Some(path) => (path, "the default"),
                 None => {
@@ -136,7 +133,6 @@ impl SiteArgs {
         Ok(Some(path))
     }
 
-    /// Reports whether an option or the environment contains the path of a config.
     pub(in crate::commands) fn has_config(&self) -> bool {
         self.config.is_some() || self.site.is_some() || config_of_environment().is_some()
     }
@@ -145,9 +141,10 @@ impl SiteArgs {
         self.select_for(&[], &[])
     }
 
-    /// Selects the site: the site that --site names, otherwise the only site, otherwise the site of
-    /// the host in `files` and `urls`. If `files` is not empty, a config that only the environment
-    /// names is ignored if it has several sites and none of them can be selected.
+    /// Selects the site that `--site` names, otherwise the site that serves the host of all URLs in
+    /// `files` and `urls`, otherwise the only site of the config. If there is no such site, this is
+    /// an error, unless `files` is not empty and only the environment names the config, which is
+    /// then ignored.
     pub(in crate::commands) fn select_for(&self, files: &[&Path], urls: &[&str]) -> io::Result<SelectedSite> {
         let (retrieval, settings, evidence) = (self.retrieval.clone(), Default::default(), Default::default());
         let without =
@@ -206,7 +203,6 @@ impl EvidencePlaces {
         copies.into_iter().filter_map(|copy| copy.map_err(|error| note(error.to_string())).ok()).collect()
     }
 
-    /// Returns the path of the operator's own copy of the list at a URL.
     pub(in crate::commands) fn own_copy(&self, url: &str) -> Option<&Path> {
         self.files.get(url).map(PathBuf::as_path)
     }
@@ -217,8 +213,7 @@ impl SelectedSite {
         self.configured.is_some()
     }
 
-    /// Returns the name and the hosts of the site, or `None` if there is no config. A site without
-    /// hosts serves every host.
+    /// Returns `None` if there is no config. A site without hosts serves every host.
     pub(in crate::commands) fn hosts(&self) -> Option<(&str, &[String])> {
         self.configured.as_ref().map(|configured| {
             let hosts = configured.host.as_ref().map_or(configured.site.hosts.as_slice(), slice::from_ref);
@@ -226,16 +221,14 @@ impl SelectedSite {
         })
     }
 
-    /// Reports whether the site serves a host. Without a config, every host counts as a host of the
-    /// site.
+    /// Reports whether the site serves a host. Without a config, it serves every host.
     pub(in crate::commands) fn serves(&self, is_https: bool, host: &[u8]) -> bool {
         let hosts = self.hosts().map_or(&[][..], |(_, hosts)| hosts);
         let map = owners(hosts.iter().map(|pattern| (pattern.as_str(), ())));
         hosts.is_empty() || map.get_for(if is_https { 443 } else { 80 }, host).is_some()
     }
 
-    /// Reads the robots.txt that a command-line argument names: a file, a URL, or `-` for standard
-    /// input.
+    /// Reads a file, a URL, or standard input (`-`).
     pub(in crate::commands) fn named(&self, name: &Path) -> io::Result<RobotsFile> {
         match name.to_str().filter(|word| is_url(word)) {
             Some(url) => RobotsFile::retrieve(url, &self.retriever()?),
@@ -243,7 +236,7 @@ impl SelectedSite {
         }
     }
 
-    /// Returns the hosts of the site according to its config, or `None` if there is no config.
+    /// Returns `None` if there is no config.
     pub(in crate::commands) fn own_hosts(&self) -> io::Result<Option<SiteHosts>> {
         let Some(configured) = &self.configured else { return Ok(None) };
         let hosts = configured.hosts.clone();
@@ -256,19 +249,18 @@ impl SelectedSite {
         }
     }
 
-    /// Returns the header fields that the config adds to responses; `None` if there is no config.
+    /// Returns the header fields that the config adds to responses, and `None` if there is no
+    /// config.
     pub(in crate::commands) fn signals(&self) -> Option<&Signals> {
         self.configured.as_ref().map(|configured| &configured.site.signals)
     }
 
-    /// Returns a client for URLs on the command line.
     pub(in crate::commands) fn retriever(&self) -> io::Result<Retriever> {
         Retriever::new(&self.retrieval)
     }
 
-    /// Reads the robots.txt that the command line names. Without one, reads the robots.txt of the
-    /// site, or the default file if no site is selected. If another version than the one in the
-    /// site's file is live, prints a note to stderr.
+    /// Reads the named robots.txt, otherwise that of the site, otherwise the default file. If the
+    /// site's file is not the live version, prints a note to stderr.
     pub(in crate::commands) fn robots(&self, named: Option<&Path>) -> io::Result<RobotsFile> {
         match (named, &self.configured) {
             (Some(name), _) => self.named(name),
@@ -282,8 +274,8 @@ impl SelectedSite {
         }
     }
 
-    /// Returns a sentence about how the live version differs from the file, and the live version
-    /// itself, from the state directory. `None` if the file is the live version.
+    /// Returns the live version, with a sentence that compares it with `file`. `None` if the state
+    /// directory contains no other live version than `file`.
     pub(in crate::commands) fn live_beside(&self, file: &RobotsFile) -> Option<(String, RobotsFile)> {
         let ((_, kept), own) = (self.kept(), VersionHash::of(&file.bytes));
         let (live, bytes) = kept.kept().find(|(hash, _)| Some(*hash) == kept.live() && *hash != own)?;
@@ -295,7 +287,7 @@ impl SelectedSite {
         Some((format!("this version {own}; the live version is {name}"), RobotsFile { name, bytes: bytes.to_vec() }))
     }
 
-    /// Returns the version of the site with this hash from the state directory.
+    /// Reads a version of the site's robots.txt from the state directory.
     pub(in crate::commands) fn version(&self, hash: &VersionHashPrefix) -> io::Result<RobotsFile> {
         let found = self.kept().1.kept().find(|(known, _)| hash.matches(known));
         let missing = "in the state_dir of the config, this user can read no version of the site with the hash";
@@ -304,9 +296,8 @@ impl SelectedSite {
     }
 
     /// Configures `evaluator` to decide as a running server would, according to the state
-    /// directory. If the file is the live version, rules that are still in their grace period are
-    /// not enforced. If enforcement is switched off, no rule is enforced. If the kill switch cannot
-    /// be read, prints a note to stderr.
+    /// directory. Rules of the live version may still be in their grace period, and enforcement may
+    /// be switched off. If the kill switch cannot be read, prints a note to stderr.
     pub(in crate::commands) fn decide_as_served(&self, evaluator: &mut Evaluator) {
         let (Some(configured), (Some(state), kept)) = (&self.configured, self.kept()) else { return };
         if let Some(problem) = state.switch_problem() {
@@ -333,7 +324,6 @@ impl SelectedSite {
         })
     }
 
-    /// Returns the path of the site's expectations file.
     pub(in crate::commands) fn expectations(&self) -> io::Result<PathBuf> {
         let site = self.configured.as_ref().map(|configured| &configured.site);
         let missing = || match site {
@@ -354,8 +344,8 @@ impl SelectedSite {
 }
 
 impl RobotsFile {
-    /// Fetches the robots.txt as a crawler does. A response without a robots.txt is an error. The
-    /// error message explains how crawlers interpret this response.
+    /// Fetches a robots.txt. Any other response is an error, whose message explains how crawlers
+    /// interpret the response.
     fn retrieve(url: &str, retriever: &Retriever) -> io::Result<Self> {
         let chain = retriever.retrieve(&RetrievalRequest::new(robots_url(url).map_err(io::Error::other)?));
         let unusable = |error: DocumentError| {
@@ -380,13 +370,12 @@ impl RobotsFile {
         Ok(Self { name: path.display().to_string(), bytes: read(path).map_err(named)? })
     }
 
-    /// Compiles the file with the settings of a site.
+    /// Compiles the file. Findings about rules that crawlers do not read are printed to stderr.
     ///
     /// A file that is not text has no rules and would look like a file that allows everything, so
     /// it is an error. An HTML page or an error message that was saved as robots.txt also allows
-    /// everything, which is probably a mistake. It is an error if `pages` is `Refuse`. If the
-    /// reference parser is selected, any file is accepted, because the user wants to know how that
-    /// parser reads the file. Findings about rules that crawlers do not read are printed to stderr.
+    /// everything, and is an error if `pages` is `Refuse`. The reference parser accepts any file,
+    /// because the user wants to know how that parser reads it.
     pub(in crate::commands) fn evaluator(
         self,
         reading: Reading,
@@ -411,8 +400,7 @@ impl RobotsFile {
     }
 }
 
-/// If the file is missing, returns a hint that is appended to the error: the file that the user may
-/// have meant. Returns an empty string for other errors.
+/// Suggests the file that the user may have meant. Empty if the file is not missing.
 pub(in crate::commands) fn missing_hint(path: &Path, error: &io::Error) -> String {
     let usual = || (path == Path::new(USUAL_FILE)).then(|| WHAT_TO_NAME.to_owned());
     let of_git = || {
@@ -427,13 +415,13 @@ pub(in crate::commands) fn missing_hint(path: &Path, error: &io::Error) -> Strin
 }
 
 impl ConfiguredSite {
-    /// Returns the robots.txt as `serve` would serve it. Appended parts that would have to be
-    /// fetched are left out.
+    /// Returns the robots.txt as `serve` would serve it, without appended lists that would have to
+    /// be fetched.
     fn robots(&self) -> io::Result<RobotsFile> {
         let RobotsFile { name, bytes } = self.own_robots()?;
         let (fragments, problems) = sites::parts_at_hand(&self.site.append);
         problems.iter().for_each(|problem| complain(problem));
-        // If the file is not a robots.txt, `serve` appends nothing to it.
+        // `serve` appends nothing to a file that is not a robots.txt.
         let robots = RobotsTxt::parse(bytes);
         if fragments.is_empty() || FileKind::unreadable(&robots).is_some() || robots.bytes().trim_ascii().is_empty() {
             return Ok(RobotsFile { name, bytes: robots.bytes().to_vec() });
@@ -464,8 +452,8 @@ impl ConfiguredSite {
         }
     }
 
-    /// Reads the file for a host. Opens the folder in the same way as `serve`, because each file
-    /// name must stand for the same host as on the server.
+    /// Opens the folder in the same way as `serve`, because each file name must stand for the same
+    /// host as on the server.
     fn robots_of_host(&self, path: &Path, fallback: &str) -> io::Result<RobotsFile> {
         let name = &self.site.name;
         let directory = open_folder(path, fallback)?;
@@ -498,14 +486,14 @@ fn open_folder(path: &Path, fallback: &str) -> io::Result<Directory> {
     opened.map_err(|error| io::Error::other(format!("{}: {error}", printable_path(path))))
 }
 
-/// Returns the host of the URLs, if all URLs have the same host.
+/// Returns `None` unless all URLs have the same host.
 fn host_of<'u>(words: impl Iterator<Item = &'u str>) -> Option<String> {
     let mut hosts = words.filter_map(|word| TargetUrl::parse(word.as_bytes()).ok()?.host());
     let host = hosts.next()?;
     hosts.all(|other| other == host).then(|| String::from_utf8_lossy(host).into_owned())
 }
 
-/// Finds a site of the config by its name, by `NAME/HOST`, or by a host that the site serves.
+/// Finds a site by its name, by `NAME/HOST`, or by a host that the site serves.
 fn find(config: &Config, path: &Path, wanted: Option<&str>) -> Result<ConfiguredSite, String> {
     let names = || quoted_list(config.sites.iter().map(|site| &site.name));
     let found = |site: &config::SiteConfig, host: Option<&str>| ConfiguredSite {

@@ -1,5 +1,4 @@
-//! Options of `robotsd check`. `--explain` explains the codes of findings in files and in servers'
-//! answers: their meaning, why they matter, and examples with and without the finding.
+//! Options of `robotsd check`, and the explanations of `--explain` for the codes of findings.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -109,7 +108,6 @@ pub(super) struct FixArgs {
     pub(super) isolated: bool,
 }
 
-/// Reports whether standard input is among these files.
 pub(super) fn has_stdin(paths: &[PathBuf]) -> bool {
     paths.iter().any(|path| path == Path::new("-"))
 }
@@ -119,7 +117,7 @@ impl FixArgs {
         self.fix || self.diff
     }
 
-    /// Reports whether lines of the files are written to standard output without escaping.
+    /// Reports whether lines of the files go to standard output without escaping.
     pub(super) fn writes_lines(&self, paths: &[PathBuf]) -> bool {
         self.diff || (self.fix && has_stdin(paths))
     }
@@ -128,8 +126,7 @@ impl FixArgs {
         if self.unsafe_fixes { Safety::Unsafe } else { Safety::Safe }
     }
 
-    /// Returns the reason why the files at these paths cannot be corrected; `None` if they can be
-    /// corrected.
+    /// Returns why these files cannot be corrected; `None` if they can.
     pub(super) fn refusal(&self, paths: &[PathBuf]) -> Option<String> {
         let option = if self.fix { "--fix" } else { "--diff" };
         let url = || paths.iter().filter_map(|path| path.to_str()).find(|word| is_url(word));
@@ -156,13 +153,12 @@ impl FixArgs {
     }
 }
 
-/// Parses the code of a lint, or returns an error with a suggestion.
+/// Returns an error with a suggestion if the code is unknown.
 fn known_code(code: &str) -> Result<&'static str, String> {
     let known = codes().find(|known| *known == code);
     known.ok_or_else(|| format!("no lint has this code: {hint}", hint = hint(code)))
 }
 
-/// Returns the hint to append to the error for an unknown code.
 fn hint(code: &str) -> String {
     did_you_mean(code, codes()).unwrap_or_else(|| "`robotsd check --explain` lists all codes".to_owned())
 }

@@ -2,8 +2,7 @@
 //! severity of findings that fails the check.
 //!
 //! The file is searched for in the folder of a robots.txt and in the folders above it, up to the
-//! first folder that contains `.git`. Only the nearest settings file is used. Command-line options
-//! override its keys.
+//! first folder that contains `.git`. Only the nearest settings file is used.
 
 use std::path::{Path, PathBuf};
 use std::{fs, io};
@@ -18,14 +17,13 @@ use crate::evaluator::EvaluatorSettings;
 use crate::input::{self, InputSource};
 use crate::names::did_you_mean;
 
-/// Name of a settings file.
 const NAME: &str = "robots-check.toml";
 
-/// Maximum size of a settings file, in bytes. The size is limited because parsed TOML needs about a
-/// hundred times as much memory as its text.
+/// Maximum size of a settings file, in bytes. Parsed TOML needs about a hundred times as much
+/// memory as its text.
 const MAX_BYTES: u64 = 64 << 10;
 
-/// Maximum number of folders to search for the settings file; no path in practice is deeper.
+/// Maximum number of folders to search. No path in practice is deeper.
 const MAX_FOLDERS: usize = 1_000;
 
 tables! {
@@ -54,7 +52,7 @@ impl Document for RawCheckFile {
     const NAME: &'static str = "the file";
 }
 
-/// Settings for the files of one folder. The default has no settings.
+/// Settings for the files of one folder.
 #[derive(Debug, Default)]
 pub(in crate::commands) struct CheckFile {
     select: Vec<&'static str>,
@@ -63,27 +61,27 @@ pub(in crate::commands) struct CheckFile {
 }
 
 impl CheckFile {
-    /// Returns the JSON schema of settings files.
     pub(in crate::commands) fn schema() -> String {
         schema_of::<RawCheckFile>(NAME)
     }
 
-    /// Returns the settings for a file, or for standard input under the name of a file.
+    /// Searches in the folder of the file. For standard input, this is the folder of
+    /// `stdin_filename`.
     pub(in crate::commands) fn find(
         source: &InputSource,
         stdin_filename: Option<&Path>,
         within: &WithinArgs,
     ) -> Result<Self, ConfigError> {
         let folder = source.path().or(stdin_filename).and_then(Path::parent).unwrap_or(Path::new(""));
-        // With `--stdin-filename`, the folder may not exist. In this case, there are no settings.
+        // With `--stdin-filename`, the folder may not exist.
         let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
         let Ok(folder) = fs::canonicalize(folder) else { return Ok(Self::default()) };
         match nearest(&folder) {
             Some(path) => {
                 let path = shown(&path);
                 within.refuse_named(&path).map_err(ConfigError::without_place)?;
-                // The file may come from the author of the robots.txt, so it must be a regular
-                // file.
+                // The file may come from a stranger, like the robots.txt, so it must be a regular
+                // file. A FIFO could block the command.
                 let octets = input::read_found(&path, MAX_BYTES).map_err(ConfigError::without_place)?;
                 Self::parse(&path, &as_utf8(&path, octets)?)
             }
@@ -112,8 +110,7 @@ impl CheckFile {
         if faults.is_empty() { Ok(Self { select, ignore, deny: raw.deny }) } else { Err(at(faults)) }
     }
 
-    /// Returns `settings` without the lints that the settings file turns off. The command-line
-    /// options `--select` and `--ignore` take precedence over the keys of the file.
+    /// Turns lints off. `--select` and `--ignore` take precedence over the keys of the file.
     pub(in crate::commands) fn settings(
         &self,
         settings: &EvaluatorSettings,
@@ -130,7 +127,7 @@ impl CheckFile {
     }
 }
 
-/// Reports whether a lint with this code is enabled. If `select` is empty, every lint is selected.
+/// Reports whether a lint is enabled. If `select` is empty, every lint is selected.
 pub(super) fn is_chosen(code: &str, select: &[&str], ignore: &[&str]) -> bool {
     (select.is_empty() || select.contains(&code)) && !ignore.contains(&code)
 }
@@ -145,8 +142,8 @@ impl Deny {
     }
 }
 
-/// Returns the error and the hint for a code that settings files cannot contain: an unknown code,
-/// or the code of a lint about servers' responses.
+/// Settings files can contain neither unknown codes nor the codes of lints about servers'
+/// responses. Returns the error and the hint.
 fn unknown(code: &str) -> (String, String) {
     if answer_lint(code).is_some() {
         let message = format!("the lint {code:?} checks answers of servers, but these settings apply only to files");
@@ -157,12 +154,11 @@ fn unknown(code: &str) -> (String, String) {
     (format!("no lint has the code {code:?}"), hint)
 }
 
-/// Returns the nearest file of settings, searching upwards from a folder.
+/// Searches the folder, and then the folders above it.
 fn nearest(folder: &Path) -> Option<PathBuf> {
     for folder in folder.ancestors().take(MAX_FOLDERS) {
         let file = folder.join(NAME);
-        // A file that cannot be examined counts as found. The error is then reported when the file
-        // is read.
+        // A file that cannot be examined counts as found, so that reading it reports the error.
         if !matches!(fs::metadata(&file), Err(error) if is_absent(&error)) {
             return Some(file);
         }
@@ -177,8 +173,7 @@ fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory | io::ErrorKind::PermissionDenied)
 }
 
-/// If the file is in or below the working directory, returns the path relative to this directory.
-/// Otherwise, returns the path unchanged.
+/// Returns the path relative to the working directory if the file is below it.
 fn shown(path: &Path) -> PathBuf {
     let here = std::env::current_dir().and_then(fs::canonicalize);
     here.ok().and_then(|here| path.strip_prefix(here).ok()).map_or_else(|| path.to_owned(), Path::to_owned)

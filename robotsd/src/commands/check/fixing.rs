@@ -21,18 +21,17 @@ use crate::exit::complain;
 use crate::input::InputSource;
 use crate::render::{FindingFormat, plural, printable, printable_path, stderr};
 
-/// Number of unchanged lines that a unified diff shows before and after a change.
+/// Number of unchanged lines before and after a change in a unified diff.
 const CONTEXT: u32 = 3;
 
 /// Progress of `--fix` or `--diff` over all files.
 pub(super) struct FixRun<'a> {
     pub(super) args: &'a CheckArgs,
     pub(super) corrected: usize,
-    /// Number of findings that remain after the corrections; `left_unsafe` counts the remaining
-    /// findings with an unsafe fix.
+    /// Findings that remain after the corrections; `left_unsafe` counts those with an unsafe fix.
     left: usize,
     left_unsafe: usize,
-    /// Whether the time limit was reached before all corrections and comparisons were made.
+    /// Whether the time limit was reached.
     pub(super) is_cut: bool,
 }
 
@@ -64,8 +63,8 @@ impl<'a> FixRun<'a> {
         self.args.fixing.fix && has_stdin(&self.args.paths)
     }
 
-    /// Corrects a file. Writes the corrected file or, with `--diff`, only the differences. Returns
-    /// the bytes to check for remaining findings, or `None` with `--diff`.
+    /// Returns the bytes to check for remaining findings, or `None` with `--diff`, which only shows
+    /// the differences.
     pub(super) fn correct(
         &mut self,
         out: &mut impl Write,
@@ -93,8 +92,7 @@ impl<'a> FixRun<'a> {
         self.left += fixed.report.findings.len() + fixed.report.omitted();
         self.left_unsafe += fixed.report.fixes.count(Safety::Unsafe);
         if fixed.applied.iter().any(|(_, safety)| *safety == Safety::Unsafe) {
-            // `out` is flushed before the effect is written to stderr, to keep the order if both
-            // streams go to the same terminal.
+            // Keeps the order if both streams go to the same terminal.
             out.flush()?;
             self.is_cut |= write_effect(&mut stderr(), name, &before, &fixed, settings)?;
         }
@@ -108,7 +106,7 @@ impl<'a> FixRun<'a> {
         Ok((!self.args.fixing.diff).then(|| after.to_vec()))
     }
 
-    /// Writes the number of corrections. Returns `true` if the command should write no more output.
+    /// Returns `true` if the command should write no more output.
     pub(super) fn finish(&self, out: &mut impl Write) -> io::Result<bool> {
         let fixing = &self.args.fixing;
         if !fixing.is_on() {
@@ -117,8 +115,7 @@ impl<'a> FixRun<'a> {
         let Self { corrected, left, left_unsafe, .. } = self;
         let verb = if fixing.diff { "would fix" } else { "fixed" };
         let need = if *left_unsafe == 1 { "needs" } else { "need" };
-        // The option is suggested only if it was not given: with `--unsafe-fixes`, the remaining
-        // findings could not be fixed.
+        // With `--unsafe-fixes`, the remaining findings could not be fixed.
         let has_more = *left_unsafe > 0 && !fixing.unsafe_fixes;
         let more = if has_more { format!(" ({left_unsafe} {need} --unsafe-fixes)") } else { String::new() };
         let message = format!("{verb} {corrected} of {}{more}", plural(corrected + left, "finding"));
@@ -153,8 +150,7 @@ fn write_effect(
     Ok(diff.is_cut)
 }
 
-/// Writes a unified diff that `patch` can apply. The bytes of the file are written without
-/// escaping.
+/// Writes a unified diff that `patch` can apply, so the bytes of the file are not escaped.
 pub(in crate::commands) fn write_difference(
     out: &mut impl Write,
     name: &str,
@@ -165,7 +161,7 @@ pub(in crate::commands) fn write_difference(
         return Ok(());
     }
     let name = printable(name);
-    // A tab is written after a name that contains spaces, as the `diff` program does.
+    // The `diff` program writes a tab after names that contain spaces.
     let end = if name.contains(' ') { "\t" } else { "" };
     writeln!(out, "--- {name}{end}\n+++ {name}{end}")?;
     let lines = InternedInput::new(before, after);
@@ -186,7 +182,6 @@ pub(in crate::commands) fn write_difference(
     Ok(())
 }
 
-/// Writes neighbouring changes as a hunk, with the unchanged lines around them.
 fn write_hunk(out: &mut impl Write, lines: &InternedInput<&[u8]>, changes: &[Hunk]) -> io::Result<()> {
     let ([first, ..], [.., last]) = (changes, changes) else { return Ok(()) };
     let lead = first.before.start.min(CONTEXT);
@@ -204,9 +199,8 @@ fn write_hunk(out: &mut impl Write, lines: &InternedInput<&[u8]>, changes: &[Hun
     write_lines(out, b' ', lines, &lines.before, at..old.end)
 }
 
-/// Formats a range of lines for a unified diff: the number of the first line (counted from 1), and
-/// the count of lines unless it is 1. For an empty range, the number is that of the line before the
-/// range.
+/// Formats the number of the first line (counted from 1), and the count of lines unless it is 1.
+/// For an empty range, the number is that of the line before the range.
 fn unified_range(lines: &Range<u32>) -> String {
     match lines.len() {
         0 => format!("{},0", lines.start),
@@ -226,7 +220,7 @@ fn write_lines(
         let line = lines.interner[*token];
         out.write_all(&[sign])?;
         out.write_all(line)?;
-        // In unified diffs, only line feeds end lines. A lone carriage return is an ordinary
+        // In unified diffs, only line feeds end lines, and a lone carriage return is an ordinary
         // character.
         if !line.ends_with(b"\n") {
             writeln!(out, "\n\\ No newline at end of file")?;
@@ -235,15 +229,13 @@ fn write_lines(
     Ok(())
 }
 
-/// Replaces the content of a file, as a whole or not at all. `read` is the content of the file when
-/// it was read.
+/// Replaces the content of a file. `read` is the content when the file was read.
 ///
-/// The new file is written next to the old file, with the same mode, owner and group, and is then
-/// renamed to the path of the old file. If the path is a symbolic link, the target of the link is
-/// replaced. Returns an error and writes nothing if the replacement would lose a hard link to the
-/// file, the file's group, or changes that were saved after the file was read.
+/// The new file is written next to the old file, with the same mode, owner and group, and then
+/// renamed. If the path is a symbolic link, its target is replaced. Nothing is written if the
+/// replacement would lose a hard link to the file, the file's group, or changes that were saved
+/// after the file was read.
 pub(in crate::commands) fn replace(path: &Path, read: &[u8], octets: &[u8]) -> io::Result<()> {
-    // If the path is a symbolic link, this is the path of the file that it points to.
     let path = fs::canonicalize(path)?;
     let metadata = fs::metadata(&path)?;
     refuse(&metadata)?;
@@ -289,8 +281,7 @@ fn refuse(metadata: &Metadata) -> io::Result<()> {
     }
 }
 
-/// Gives the new file the owner and group of the old one. Only root can give a file to another
-/// owner. If another user runs the command, that user owns the new file. The group must be kept,
+/// Gives the new file the group of the old one, and as root also the owner. The group must be kept,
 /// because a server may have access to the file only as a member of the group.
 fn keep_owner(path: &Path, metadata: &Metadata) -> io::Result<()> {
     let own = fs::metadata(path)?;
@@ -302,7 +293,8 @@ fn keep_owner(path: &Path, metadata: &Metadata) -> io::Result<()> {
     }
     chown(path, None, Some(metadata.gid())).map_err(|error| {
         let fault = format!(
-            "the corrected file cannot get the group {group} of the original file ({error}), so nothing was written",
+            "the corrected file cannot get the owner group (GID {group}) of the original file ({error}), so nothing was \
+             written",
             group = metadata.gid()
         );
         io::Error::new(error.kind(), format!("{fault}: to get the corrected text, pipe the file to standard input (-)"))

@@ -14,23 +14,22 @@ use crate::evaluator::{Evaluator, EvaluatorSettings};
 use crate::fetch::CrawlerAccess;
 use crate::render::{FindingFormat, printable};
 
-/// Maximum numbers of crawlers shown by name: allowed crawlers, and disallowed crawlers.
+/// Maximum numbers of allowed and of disallowed crawlers that are shown by name.
 const NAMES: (usize, usize) = (6, 12);
 
-/// Access of the crawlers of each kind to the front page. Empty if the access is unknown.
+/// Access of each kind of crawler to the front page. Empty if the access is unknown.
 #[derive(Debug, Default, Serialize)]
 #[serde(transparent)]
 pub(super) struct FrontPage {
     rows: Vec<FrontPageAccess>,
     /// Whether rules determine the access. Otherwise, a response without rules, such as a 404,
-    /// determines the access.
+    /// determines it.
     #[serde(skip)]
     has_rules: bool,
 }
 
 impl FrontPage {
-    /// Determines the access from the rules of a file. The access is unknown if the file is not a
-    /// robots.txt.
+    /// Determines the access from rules. It is unknown if the file is not a robots.txt.
     pub(super) fn by_rules(evaluator: &Evaluator, settings: &EvaluatorSettings) -> Self {
         if evaluator.is_other_file() {
             return Self::default();
@@ -38,16 +37,15 @@ impl FrontPage {
         Self { rows: FrontPageAccess::by_rules(&evaluator.rules, &settings.registry), has_rules: true }
     }
 
-    /// Determines the access from a response without rules. A body that crawlers cannot decode also
-    /// counts as a response without rules.
+    /// Determines the access from a response without rules, such as a body that crawlers cannot
+    /// decode.
     pub(super) fn without_rules(settings: &EvaluatorSettings, access: CrawlerAccess) -> Self {
         let access = if access == CrawlerAccess::Nothing { Access::Disallow } else { Access::Allow };
         Self { rows: FrontPageAccess::without_rules(&settings.registry, access), has_rules: false }
     }
 
-    /// Writes which crawlers may fetch the front page, as text or Markdown. Writes nothing in other
-    /// formats, or if the access is unknown. `name` is the URL of the page, or a phrase that names
-    /// the robots.txt.
+    /// Writes nothing in formats other than text and Markdown. `name` is the URL of the page, or a
+    /// phrase that names the robots.txt.
     pub(super) fn write(&self, out: &mut impl Write, format: FindingFormat, name: &str) -> io::Result<()> {
         match format {
             _ if self.rows.is_empty() => Ok(()),
@@ -58,7 +56,6 @@ impl FrontPage {
     }
 }
 
-/// Text that lists which crawlers may fetch the front page and which may not.
 #[derive(Template)]
 #[template(path = "commands/check/front_page.txt", whitespace = "preserve")]
 struct FrontPageText<'a> {
@@ -66,7 +63,6 @@ struct FrontPageText<'a> {
     page: &'a FrontPage,
 }
 
-/// Markdown table of the crawlers that may fetch the front page and the crawlers that may not.
 #[derive(Template)]
 #[template(path = "commands/check/front_page_markdown.txt", whitespace = "preserve")]
 struct FrontPageMarkdown<'a> {
@@ -74,7 +70,7 @@ struct FrontPageMarkdown<'a> {
     page: &'a FrontPage,
 }
 
-/// Lists which crawlers of a kind may fetch the page and which may not.
+/// Lists the allowed crawlers of a kind, and the disallowed ones.
 fn sides(page: &FrontPage, kind: &CrawlerKind) -> (String, String) {
     let side = |access, shown| {
         let is_meant = |row: &&FrontPageAccess| row.kind == *kind && row.access == access;

@@ -2,14 +2,14 @@
 //! that serve them ([`live`]).
 //!
 //! In the text format, findings are grouped by code, and errors come first. Notes are only counted.
-//! If several files are checked, each group is one line, and a table shows the totals. All other
-//! formats contain every finding.
+//! If several files are checked, each group is one line, and a table shows the totals.
 //!
 //! Exit status:
 //!
-//! - 0 if no finding has at least the severity that fails the check. With SARIF, the status is
-//!   always 0, because the program that reads the output decides;
-//! - 1 if a finding has at least this severity;
+//! - 0 if every finding is less severe than the lowest severity that fails the check. By default,
+//!   errors fail the check, but with SARIF no finding does, because the program that reads the
+//!   output decides;
+//! - 1 if a finding has at least this severity, or if `--diff` shows a change;
 //! - 2 if a file could not be read (the other files are still checked), or if correcting a file
 //!   took too long.
 
@@ -28,7 +28,7 @@ use std::process::ExitCode;
 
 use tower_robots::check::{Lint, Severity};
 use tower_robots::internals::first_few;
-use tower_robots::rules::Reading;
+use tower_robots::rules::{Directive, Reading};
 use walkdir::WalkDir;
 
 use self::check_settings::{Deny, is_chosen};
@@ -48,27 +48,22 @@ pub(crate) use self::check_args::CheckArgs;
 pub(in crate::commands) use self::check_settings::CheckFile;
 pub(in crate::commands) use self::fixing::{replace, write_difference};
 
-/// Maximum number of findings per lint that `--verbose` shows. No file that a person wrote has so
-/// many.
+/// Maximum number of findings per lint with `--verbose`. No file that a person wrote has so many.
 const MAX_SHOWN: usize = 100_000;
 
-/// Note that is printed after a check without a config. It warns that the settings of a site can
-/// lead to more findings.
+/// Printed after a check without a config: the settings of a site can lead to more findings.
 const WITHOUT_SITE: &str =
     "checked without --config, so the mode, overrides, exemptions and crawlers of a site were not considered";
 
-/// Level of detail of the findings of a file in the text format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Detail {
     /// Every finding, in the order of the file.
     All,
-    /// One finding of each code, as a snippet.
+    /// One finding of each code.
     Snippets,
-    /// One line for each code.
     Lines,
 }
 
-/// Checks the files and writes the findings to standard output.
 pub(crate) fn run(args: &CheckArgs) -> io::Result<ExitCode> {
     if let Some(code) = &args.explain {
         return check_args::explain_codes(code.as_deref());
@@ -100,7 +95,7 @@ pub(crate) fn run(args: &CheckArgs) -> io::Result<ExitCode> {
     Ok(match written.and_then(|()| out.flush()) {
         Ok(()) => exit_code(&summary, args),
         Err(error) => {
-            // A closed pipe is not an error, because its reader does not need the remaining output.
+            // The reader of a closed pipe does not need the remaining output.
             if error.kind() != io::ErrorKind::BrokenPipe {
                 complain(&format_args!("standard output: {error}"));
             }
@@ -185,7 +180,7 @@ fn write(args: &CheckArgs, site: &SelectedSite, out: &mut impl Write, summary: &
     if site.is_configured() || !args.verbose { Ok(()) } else { writeln!(out, "{WITHOUT_SITE}") }
 }
 
-/// Writes the findings of each file, and collects the totals that are written after the last file.
+/// Collects the totals that are written after the last file.
 struct CheckOutput<'a> {
     form: FindingFormat,
     detail: Detail,
@@ -194,8 +189,7 @@ struct CheckOutput<'a> {
     settings: &'a EvaluatorSettings,
     summary: &'a mut CheckSummary,
     sarif: SarifLog,
-    /// Errors in settings files that have already been printed. Each error is printed only once,
-    /// because one settings file may apply to many checked files.
+    /// Each error is printed only once, because one settings file may apply to many checked files.
     faults: BTreeSet<String>,
 }
 
@@ -216,7 +210,6 @@ impl CheckOutput<'_> {
         complain(reason);
     }
 
-    /// Checks a file with the settings for this file. If requested, corrects the file first.
     fn source(
         &mut self,
         out: &mut impl Write,
@@ -265,13 +258,13 @@ impl CheckOutput<'_> {
         self.front_page(out, name, &evaluator)
     }
 
-    /// Writes the usage preferences and licences in the file, if this is the only file.
+    /// Writes nothing if several files are checked.
     fn usage(&self, out: &mut impl Write, name: &str, evaluator: &Evaluator) -> io::Result<()> {
         let usage = usage_line(evaluator).filter(|_| self.is_only_file && self.form == FindingFormat::Text);
         usage.map_or(Ok(()), |line| writeln!(out, "{}: {line}\n", printable(name)))
     }
 
-    /// Writes which crawlers may fetch the front page, if this is the only file.
+    /// Writes nothing if several files are checked.
     fn front_page(&self, out: &mut impl Write, name: &str, evaluator: &Evaluator) -> io::Result<()> {
         if !self.is_only_file {
             return Ok(());
@@ -281,7 +274,8 @@ impl CheckOutput<'_> {
     }
 }
 
-/// Describes the usage preferences and licences in a file; `None` if the file has neither.
+/// Describes usage preferences, content signals and licences. Returns `None` if the file has none
+/// of them.
 fn usage_line(evaluator: &Evaluator) -> Option<String> {
     let rules = &evaluator.rules;
     let front_page = evaluator.path(b"/");
@@ -289,9 +283,12 @@ fn usage_line(evaluator: &Evaluator) -> Option<String> {
         Some(preferences) => format!("usage preferences of all crawlers for the front page: {preferences}"),
         None => "usage preferences for the front page: they differ between crawlers, or there are none".to_owned(),
     });
+    let signals = evaluator.robots().extensions().filter(|line| line.field.directive == Directive::ContentSignal);
+    let signals: BTreeSet<_> = signals.map(|line| printable(line.field.value)).collect();
     let licenses: BTreeSet<_> = rules.licenses().map(printable).collect();
-    let licenses = (!licenses.is_empty()).then(|| format!("licences: {}", first_few(licenses.into_iter(), 3)));
-    let parts: Vec<_> = usage.into_iter().chain(licenses).collect();
+    let lists = [("content signals", signals), ("licences", licenses)].into_iter().filter(|(_, list)| !list.is_empty());
+    let lists = lists.map(|(name, list)| format!("{name}: {}", first_few(list.into_iter(), 3)));
+    let parts: Vec<_> = usage.into_iter().chain(lists).collect();
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 
@@ -308,7 +305,6 @@ fn exit_code(summary: &CheckSummary, args: &CheckArgs) -> ExitCode {
 }
 
 impl CheckArgs {
-    /// Reports whether findings with this code are requested.
     fn looks_for(&self, code: &str) -> bool {
         is_chosen(code, &self.select, &self.ignore)
     }
@@ -321,7 +317,7 @@ impl CheckArgs {
         }
     }
 
-    /// Returns the lowest severity that fails the check, or `None` if no finding fails it.
+    /// Returns `None` if no finding fails the check.
     fn threshold(&self) -> Option<Severity> {
         match (self.deny, self.format) {
             _ if self.exit_zero => None,
@@ -332,7 +328,7 @@ impl CheckArgs {
     }
 }
 
-/// Returns the files of an argument, and errors for directories that could not be read.
+/// Returns the files to check, and errors for directories that could not be read.
 fn expand(path: &Path) -> Vec<Result<InputSource, (PathBuf, io::Error)>> {
     if path == Path::new("-") {
         return vec![Ok(InputSource::Stdin)];
@@ -341,8 +337,7 @@ fn expand(path: &Path) -> Vec<Result<InputSource, (PathBuf, io::Error)>> {
         return vec![Ok(InputSource::File(path.to_owned()))];
     }
     let (mut robots, mut texts, mut failed) = (Vec::new(), Vec::new(), Vec::new());
-    // Symbolic links to directories are not followed, because they may form a loop. Symbolic links
-    // to files are followed.
+    // Links to directories are not followed, because they may form a loop.
     for entry in WalkDir::new(path) {
         match entry {
             Ok(entry) if entry.path().is_dir() => {}
@@ -357,8 +352,7 @@ fn expand(path: &Path) -> Vec<Result<InputSource, (PathBuf, io::Error)>> {
             }
         }
     }
-    // The result is every robots.txt at any depth. If there is no robots.txt, the result is every
-    // .txt file in the directory itself.
+    // Without any robots.txt, the .txt files in the directory itself are checked.
     let mut files = if robots.is_empty() { texts } else { robots };
     files.sort();
     if files.is_empty() && failed.is_empty() {

@@ -1,6 +1,5 @@
 //! Formats findings for people. The findings of one file are grouped by code, because a file may
-//! repeat the same mistake in every line. A table and a final line contain the totals for all
-//! files.
+//! repeat the same mistake in every line.
 
 use std::io::{self, Write};
 
@@ -16,22 +15,19 @@ const LISTED: usize = 100;
 /// Minimum and maximum width of the column with file names, in characters.
 const NAME: std::ops::RangeInclusive<usize> = 4..=60;
 
-/// The counts of the findings in all files.
 #[derive(Debug, Default)]
 pub(super) struct CheckSummary {
     files: usize,
     pub(super) unread: usize,
-    /// Whether the check fails for a reason other than these counts.
+    /// Whether the check fails because of `--diff`, or because of `deny` in a settings file.
     pub(super) is_denied: bool,
-    /// Whether correcting a file took too long.
     pub(super) is_cut: bool,
-    /// Number of findings with a safe fix, and number of findings with an unsafe fix.
+    /// Findings with a safe fix, and with an unsafe fix.
     fixable: [usize; 2],
-    /// Whether some findings were only counted. It is unknown whether these findings can be fixed.
+    /// Whether some findings were only counted, so that it is unknown whether they can be fixed.
     has_omitted: bool,
     /// Number of findings by severity, in the order of [`Severity::ALL`].
     found: [usize; 3],
-    /// The files with findings.
     rows: Vec<FileSummary>,
 }
 
@@ -52,8 +48,8 @@ impl CheckSummary {
         self.add_row(printable(name), found, groups.most_frequent());
     }
 
-    /// Adds the findings about the responses for a URL. `is_counted` is true if the URL is also
-    /// counted as a checked file, or as a file that could not be read.
+    /// Adds findings about responses. `is_counted` is true if the URL is already counted as a
+    /// checked file, or as a file that could not be read.
     pub(super) fn add_answers(&mut self, name: &str, findings: &[FoundProblem], is_counted: bool) {
         self.files += usize::from(!is_counted);
         let first = findings.first().and_then(|first| Some((first.code?, 1)));
@@ -69,13 +65,12 @@ impl CheckSummary {
         }
     }
 
-    /// Reports whether there is a finding of this severity or worse.
     pub(super) fn reaches(&self, threshold: Severity) -> bool {
         self.found.iter().zip(Severity::ALL).any(|(count, severity)| *count > 0 && severity >= threshold)
     }
 
     pub(super) fn write(&self, out: &mut impl Write, notes: ShownNotes) -> io::Result<()> {
-        // The files with the most severe findings come first.
+        // The most severe findings come first.
         let mut rows: Vec<&FileSummary> = self.rows.iter().collect();
         rows.sort_by_key(|row| std::cmp::Reverse(row.found));
         rows.truncate(LISTED);
@@ -84,7 +79,7 @@ impl CheckSummary {
         writeln!(out, "{}", SummaryText { summary: self, rows, width, notes })
     }
 
-    /// Writes the verdict in Markdown, such as `**Fails**: 1 error, 2 notes`.
+    /// Writes a line such as `**Fails**: 1 error, 2 notes`.
     pub(super) fn write_verdict(&self, out: &mut impl Write, is_denied: bool) -> io::Result<()> {
         let verdict = if is_denied || self.unread > 0 || self.is_cut { "Fails" } else { "Passes" };
         let unread = match self.unread {
@@ -109,22 +104,20 @@ struct SummaryText<'a> {
     notes: ShownNotes,
 }
 
-/// Maximum number of findings of one code that are shown in full. If there are more findings of the
-/// code, only the first one is shown in full.
+/// Maximum number of findings of one code that are shown in full. If there are more, only the first
+/// one is shown in full.
 const SHOWN_WHOLE: usize = 3;
 
 /// Maximum number of line numbers that are listed for findings that are not shown in full.
 const LINES: usize = 8;
 
-/// Whether notes are shown, or only counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ShownNotes {
     Counted,
     Each,
 }
 
-/// The findings of a file, grouped by code. Errors come first; groups of equal severity are sorted
-/// by position.
+/// Errors come first, and groups of equal severity are sorted by position.
 #[derive(Debug)]
 pub(super) struct FindingGroups<'r>(Vec<FindingGroup<'r>>);
 
@@ -133,7 +126,7 @@ pub(super) struct FindingGroups<'r>(Vec<FindingGroup<'r>>);
 pub(super) struct FindingGroup<'r> {
     first: &'r Finding,
     others: Vec<&'r Finding>,
-    /// Number of findings, including findings that the report only counts.
+    /// Number of findings, including those that the report only counts.
     count: usize,
 }
 
@@ -156,13 +149,12 @@ impl<'r> FindingGroups<'r> {
         Self(groups)
     }
 
-    /// Returns the most frequent code, and its number of findings.
     pub(super) fn most_frequent(&self) -> Option<(&'static str, usize)> {
         self.0.iter().rev().max_by_key(|group| group.count).map(|group| (group.first.code, group.count))
     }
 
-    /// Writes one snippet for each code. If a code has only a few findings, writes a snippet for
-    /// each finding.
+    /// Writes a snippet for each finding, but only one for a code with more than [`SHOWN_WHOLE`]
+    /// findings.
     pub(super) fn write_snippets(
         &self,
         out: &mut impl Write,
@@ -226,13 +218,11 @@ impl<'r> FindingGroups<'r> {
 }
 
 impl FindingGroup<'_> {
-    /// Returns the word that is written before the position of the first finding.
     const fn at(&self) -> &'static str {
         if self.count == 1 { "at" } else { "first at" }
     }
 
-    /// Describes the findings that are not shown in full, such as `427 more, in lines 13, 14 and
-    /// others`.
+    /// Describes the other findings, such as `427 more, in lines 13, 14 and others`.
     fn further(&self) -> String {
         let mut lines: Vec<usize> = self.others.iter().map(|finding| finding.line).collect();
         lines.dedup();

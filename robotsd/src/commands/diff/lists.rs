@@ -1,5 +1,5 @@
-//! Measures how many important pages search engines lose through a change. The important pages are
-//! in sitemaps and lists, or were requested by search engines according to logs.
+//! Measures how many important pages search engines lose through a change: pages in sitemaps and
+//! lists, and pages that search engines requested according to logs.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -18,14 +18,13 @@ use crate::input;
 use crate::pages::{OwnHosts, SitemapSource, SitemapWalk, read_urls};
 use crate::sites::open_sitemap;
 
-/// Maximum number of lost pages, each with its rule, that are shown per list and group of crawlers.
+/// Maximum number of lost pages that are shown per list and group of crawlers.
 const SHOWN: usize = 10;
 
-/// Phrase for the pages of all sitemaps. In output, it follows the word "pages".
+/// In output, this phrase follows the word "pages".
 pub(super) const OF_SITEMAPS: &str = "of the sitemaps";
 
-/// Phrase for the pages that any search engine requested according to the logs. In output, it
-/// follows the word "pages".
+/// In output, this phrase follows the word "pages".
 const REQUESTED: &str = "that search engines requested in the log";
 
 #[derive(Args, Debug)]
@@ -81,10 +80,8 @@ fn percentage(text: &str) -> Result<f64, String> {
         .ok_or_else(|| "write a percentage from 0% to 100%, such as 1%".to_owned())
 }
 
-/// The pages that search engines can no longer fetch after a change, by list.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct ListLosses {
-    /// The lists that were read.
     lists: Vec<ListRead>,
     pub(super) losses: Vec<ListLoss>,
 }
@@ -95,36 +92,36 @@ struct ListRead {
     pages: usize,
 }
 
-/// The pages of one list that the change disallows for certain search engines. The search engines
-/// in one value all obey the same groups of the file.
+/// The pages of one list that the change disallows for certain search engines, which all obey the
+/// same groups of the file.
 #[derive(Debug, Serialize)]
 pub(super) struct ListLoss {
-    /// Description of the list. In output, it follows the word "pages".
+    /// In output, this description of the list follows the word "pages".
     pub(super) of: String,
     pub(super) crawlers: Vec<String>,
-    /// Number of pages that the old file allows, but the new file disallows. `allowed` is the
-    /// number of all pages that the old file allows.
+    /// Pages that the old file allows, but the new file disallows. `allowed` counts all pages that
+    /// the old file allows.
     pub(super) lost: u64,
     pub(super) allowed: u64,
-    /// The requests for these pages, if the list is a log.
+    /// Requests for these pages, if the list is a log.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) requests: Option<LostRequests>,
-    /// The rules that disallow the lost pages, the rule with the most pages first.
+    /// Rules that disallow the lost pages, the rule with the most pages first.
     pub(super) rules: Vec<RuleLoss>,
     pub(super) examples: Vec<LostExample>,
-    /// Value of `--max-loss`, as a percentage; `None` if the loss does not exceed it.
+    /// Value of `--max-loss`, as a percentage, if the loss exceeds it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) permitted: Option<f64>,
 }
 
-/// Number of requests for lost pages, and number of requests for all allowed pages.
+/// Requests for lost pages, and for all allowed pages.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(super) struct LostRequests {
     pub(super) lost: u64,
     pub(super) all: u64,
 }
 
-/// A rule of the new file, and the number of pages that are lost because of this rule.
+/// A rule of the new file, with the number of pages that it disallows.
 #[derive(Debug, Serialize)]
 pub(super) struct RuleLoss {
     pub(super) line: usize,
@@ -135,7 +132,6 @@ pub(super) struct RuleLoss {
 #[derive(Debug, Serialize)]
 pub(super) struct LostExample {
     pub(super) page: String,
-    /// Line of the rule that disallows the page.
     pub(super) line: Option<usize>,
 }
 
@@ -145,7 +141,6 @@ impl PageListArgs {
         self.urls.iter().chain(&self.log)
     }
 
-    /// Reads every list, and returns the losses that the change causes.
     pub(super) fn losses(&self, site: &SelectedSite, old: &Evaluator, new: &Evaluator) -> io::Result<ListLosses> {
         let hosts = site.hosts().map_or(&[][..], |(_, hosts)| hosts);
         let mut found = ListLosses::default();
@@ -177,8 +172,7 @@ impl PageListArgs {
             found.add_requests(&requests, old, new);
         }
         if let Some(most) = self.max_loss {
-            // A list without pages is an error, because nothing could be lost from it and
-            // --max-loss would never fail.
+            // Nothing can be lost from a list without pages, so `--max-loss` would never fail.
             let fault = match found.lists.iter().find(|list| list.pages == 0) {
                 None if found.lists.is_empty() => {
                     Some("there are no pages to measure: name pages with --sitemap, --urls or --log".to_owned())
@@ -198,7 +192,7 @@ impl PageListArgs {
             let is_over = |loss: &&mut ListLoss| loss.share() * 100.0 > most;
             found.losses.iter_mut().filter(is_over).for_each(|loss| loss.permitted = Some(most));
         }
-        // Losses are sorted by size, the largest first, not by list.
+        // The largest loss comes first.
         found.losses.sort_by(|one, other| other.share().total_cmp(&one.share()));
         Ok(found)
     }
@@ -211,8 +205,7 @@ impl PageListArgs {
         });
         let (problem, pages) = (walk.problem(), walk.into_pages());
         match problem {
-            // If no pages could be read, the output would report that no pages are lost, which
-            // would be misleading.
+            // Otherwise, the output would report that no pages are lost.
             Some(problem) if pages.is_empty() => return Err(io::Error::other(problem)),
             Some(problem) => complain(&format_args!("some sitemaps could not be used: {problem}")),
             None => {}
@@ -230,7 +223,7 @@ impl ListLosses {
         self.lists.push(ListRead { of, pages: pages.len() });
     }
 
-    /// Adds the losses of each search engine, measured by the requests of this search engine.
+    /// Adds losses, measured for each search engine by its own requests.
     fn add_requests(&mut self, requests: &SearchRequests, old: &Evaluator, new: &Evaluator) {
         let of = "that it requested in the log";
         let mut pages_read = 0;
@@ -251,7 +244,6 @@ impl ListLosses {
         self.lists.push(ListRead { of: REQUESTED.to_owned(), pages: pages_read });
     }
 
-    /// Reports whether the loss exceeds --max-loss.
     pub(super) fn is_too_much(&self) -> bool {
         self.losses.iter().any(|loss| loss.permitted.is_some())
     }
@@ -260,8 +252,7 @@ impl ListLosses {
         self.lists.is_empty()
     }
 
-    /// Returns the lists without losses. Each item contains the description of a list (see
-    /// [`ListLoss::of`]) and the number of its pages.
+    /// Returns the lists without losses: description (see [`ListLoss::of`]) and number of pages.
     pub(super) fn without_loss(&self) -> impl Iterator<Item = (&str, u64)> {
         let lists = self.lists.iter().filter(|list| !self.losses.iter().any(|loss| loss.is_of(&list.of)));
         lists.map(|list| (&*list.of, list.pages as u64))
@@ -291,7 +282,6 @@ impl ListLoss {
         lost as f64 / of.max(1) as f64
     }
 
-    /// Reports whether the loss belongs to the list with this description.
     fn is_of(&self, list: &str) -> bool {
         self.of == list || self.requests.is_some() && list == REQUESTED
     }

@@ -72,8 +72,7 @@ enum DiffFormat {
     Markdown,
 }
 
-/// JSON output: the effects of the change, and the pages that it disallows for search engines. The
-/// pages come from sitemaps and logs.
+/// JSON output: the effects of the change, and the pages that it disallows for search engines.
 #[derive(Debug, Serialize)]
 struct DiffJson<'d> {
     #[serde(flatten)]
@@ -82,8 +81,7 @@ struct DiffJson<'d> {
     pages: &'d ListLosses,
 }
 
-/// Parses the value of `--forbid`: crawlers, and the paths whose access must not change for these
-/// crawlers. The crawlers may be a selection, such as `category:ai-training`.
+/// Parses a value of `--forbid`. Its crawlers may be a selection, such as `category:ai-training`.
 fn forbidden_change(text: &str) -> Result<Guard, String> {
     let missing = || "write a crawler, a colon and a path, such as \"Googlebot:/products/\"".to_owned();
     let key = ["category:", "operator:"].into_iter().find(|key| text.starts_with(key)).unwrap_or_default();
@@ -92,13 +90,11 @@ fn forbidden_change(text: &str) -> Result<Guard, String> {
     if pattern.starts_with('*') {
         return Guard::new(crawlers, pattern).ok_or_else(missing);
     }
-    // If the pattern is a URL, only its path is used, because the compared files apply to a single
-    // host.
+    // The compared files apply to a single host, so only the path of a URL is used.
     let url = TargetUrl::parse(pattern.as_bytes())?;
     Guard::new(crawlers, &String::from_utf8_lossy(url.path())).ok_or_else(missing)
 }
 
-/// Returns one [`Guard`] for each crawler that a value of `--forbid` selects.
 fn guards_of(forbidden: &Guard, registry: &Registry) -> Result<Vec<Guard>, String> {
     let names = Selector::names(&forbidden.crawler, registry)
         .map_err(|error| format!("--forbid {:?}: {error}", forbidden.to_string()))?;
@@ -112,7 +108,6 @@ fn unknown_crawler(guard: &Guard, unknown: &UnknownName<'_>) -> String {
     format!("--forbid {guard:?}: {fault}: {hint}Write {any:?} for the crawlers that no group names")
 }
 
-/// Prints a notice that the output may not contain all changes.
 pub(in crate::commands) fn complain_of_cut(name: &str) {
     complain(&format_args!(
         "{file}: comparing the files took more than {seconds} s, so more may change than is shown: use fewer rules, \
@@ -122,8 +117,8 @@ pub(in crate::commands) fn complain_of_cut(name: &str) {
     ));
 }
 
-/// Prints a notice that OLD is the robots.txt in the working directory. Returns an error if NEW
-/// cannot replace that file.
+/// Prints that OLD is the robots.txt in the working directory. NEW may be neither a URL nor that
+/// file itself.
 fn beside_usual_file(new: &Path) -> io::Result<()> {
     let real = |path: &Path| path.canonicalize().ok();
     let name = printable_path(new);
@@ -161,15 +156,14 @@ pub(crate) fn run(args: &DiffArgs) -> io::Result<ExitCode> {
     }
     let new_name = new.name.clone();
     let names = DiffNames::new(&old.name, &new.name);
-    // The old file need not be a robots.txt. For example, it may be an HTML page that was published
-    // as robots.txt by mistake.
+    // The old file may be an HTML page that was published as robots.txt by mistake.
     let old = old.evaluator(Reading::Standard, &site.settings, OtherFiles::Take)?;
     let new = new.evaluator(Reading::Standard, &site.settings, OtherFiles::Refuse)?;
     let mut guards = Vec::new();
     for forbidden in &args.forbid {
         guards.extend(guards_of(forbidden, &site.settings.registry).map_err(io::Error::other)?);
     }
-    // A `--forbid` with an unknown crawler name could never detect a change, so it is an error.
+    // An unknown name could never detect a change.
     for guard in &guards {
         if let Some(unknown) = old.unknown_name(&guard.crawler, Some(&new)) {
             return Err(io::Error::other(unknown_crawler(guard, &unknown)));

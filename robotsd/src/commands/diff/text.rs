@@ -1,8 +1,8 @@
 //! Renders changes for crawlers, the worst first: as text, and as Markdown for a comment on a pull
 //! request.
 //!
-//! In Markdown, text from a file is rendered as code. Such text cannot contain markup, mention a
-//! user or create a link. The size of a comment is limited.
+//! In Markdown, text from a file is rendered as code, so it cannot contain markup, mention a user
+//! or create a link. The size of a comment is limited.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -20,10 +20,10 @@ use crate::render::{cut, finding_line, markdown_code, markdown_text, plural, pri
 /// Maximum number of crawlers of each kind that are shown by name.
 const SHOWN: usize = 4;
 
-/// Maximum number of rules shown for a loss.
+/// Maximum number of rules that are shown for a loss.
 const RULES: usize = 10;
 
-/// Function that formats text from an input: the name of a file or crawler, or a path.
+/// Formats a name or a path from a file, so that it can be printed.
 type NameStyle = fn(&str) -> String;
 
 fn plain(name: &str) -> String {
@@ -41,7 +41,7 @@ impl DiffNames {
     }
 }
 
-/// Text about the pages that search engines lose. Empty if no list is given.
+/// Empty if no list is given.
 #[derive(Template)]
 #[template(path = "commands/diff/losses.txt", whitespace = "preserve")]
 pub(super) struct LossesText<'a> {
@@ -49,7 +49,7 @@ pub(super) struct LossesText<'a> {
     pub(super) pages: &'a ListLosses,
 }
 
-/// Returns a line such as `Googlebot, bingbot and 9 more search engines lose 1,204 of 9,800 pages
+/// Formats a line such as `Googlebot, bingbot and 9 more search engines lose 1,204 of 9,800 pages
 /// of the sitemaps (12 %)`.
 fn loss_line(loss: &ListLoss, style: NameStyle) -> String {
     let ((lost, of), list) = ((loss.lost, loss.allowed), list_name(&loss.of, style));
@@ -74,8 +74,7 @@ fn loss_line(loss: &ListLoss, style: NameStyle) -> String {
     }
 }
 
-/// Returns the description of a list, which follows the word "pages" in output. Applies `style` to
-/// file names.
+/// Describes a list. The result follows the word "pages" in output.
 fn list_name(of: &str, style: NameStyle) -> String {
     match of.strip_prefix("of ") {
         Some(file) if of != OF_SITEMAPS => format!("of {}", style(file)),
@@ -83,7 +82,6 @@ fn list_name(of: &str, style: NameStyle) -> String {
     }
 }
 
-/// Returns the sentence about a list without losses.
 fn nothing_lost(of: &str, count: u64, style: NameStyle) -> String {
     let list = list_name(of, style);
     match count {
@@ -93,8 +91,8 @@ fn nothing_lost(of: &str, count: u64, style: NameStyle) -> String {
     }
 }
 
-/// Text about the effects of a change, followed by the lines of the new file that crawlers ignore
-/// or read in an unexpected way.
+/// The effects of a change, followed by the lines of the new file that crawlers ignore or read in
+/// an unexpected way.
 #[derive(Template)]
 #[template(path = "commands/diff/changes.txt", whitespace = "preserve")]
 pub(in crate::commands) struct ChangesText<'a> {
@@ -103,14 +101,12 @@ pub(in crate::commands) struct ChangesText<'a> {
     pub(in crate::commands) unread: &'a [&'a Finding],
 }
 
-/// Returns the width of the column with the paths of the changes.
 fn width(effect: &Effect) -> usize {
     shown(effect).map(|change| what(change, plain).chars().count()).max().unwrap_or(0).min(40)
 }
 
-/// Lists the crawlers that do not obey the group for `*`, because another group contains their own
-/// name or the name of a related crawler. A change of the group for `*` does not affect these
-/// crawlers. `None` if the list is empty.
+/// Lists the crawlers that a change of the group for `*` does not affect, because another group
+/// contains their own name or the name of a related crawler. Returns `None` if there are none.
 fn spared(diff: &Diff, style: NameStyle) -> Option<String> {
     let of_class = |class: &Vec<Subject>| {
         let (named, others): (Vec<_>, Vec<_>) = class.iter().partition(|subject| subject.named);
@@ -155,8 +151,8 @@ fn summary(diff: &Diff, style: NameStyle) -> String {
     totals.join("; ")
 }
 
-/// Returns the changes of an effect, except those that another change includes. For example, a
-/// change that disallows the whole site includes changes that disallow parts of it.
+/// Leaves out changes that another change includes. For example, a change that disallows the whole
+/// site includes changes that disallow parts of it.
 fn shown(effect: &Effect) -> impl Iterator<Item = &Change> {
     let is_held = |change: &Change| {
         let holds = |other: &Change| other.access == change.access && other.breadth != Breadth::Part;
@@ -165,7 +161,6 @@ fn shown(effect: &Effect) -> impl Iterator<Item = &Change> {
     effect.changes.iter().filter(move |change| !is_held(change))
 }
 
-/// Returns what the change affects: a path, or a phrase for the whole site.
 fn what(change: &Change, style: NameStyle) -> String {
     match (change.breadth, change.access) {
         (Breadth::Site, _) => "the whole site".to_owned(),
@@ -175,8 +170,7 @@ fn what(change: &Change, style: NameStyle) -> String {
     }
 }
 
-/// Lists the crawlers of an effect: first search engines, then other crawlers that a file names,
-/// then all others.
+/// Lists search engines first, then other crawlers that a file names, then all others.
 fn crawlers(crawlers: &[Subject], style: NameStyle) -> String {
     let is_search = |crawler: &&Subject| crawler.is_index_engine;
     let search: Vec<_> = crawlers.iter().filter(is_search).collect();
@@ -195,8 +189,7 @@ fn more_named(more: usize) -> String {
     format!("{more} more that the files name")
 }
 
-/// Returns the names of the first [`SHOWN`] crawlers. If there are more crawlers, adds their
-/// number, which `more` formats.
+/// Lists the first [`SHOWN`] names. `more` formats the number of the others.
 fn list(crawlers: &[&Subject], style: NameStyle, more: impl Fn(usize) -> String) -> String {
     let names = crawlers.iter().filter_map(|crawler| crawler.name.as_deref()).take(SHOWN).map(style);
     let names = names.collect::<Vec<_>>().join(", ");
@@ -206,14 +199,13 @@ fn list(crawlers: &[&Subject], style: NameStyle, more: impl Fn(usize) -> String)
     }
 }
 
-/// Returns the summary of the changed rules, such as `3 rules changed for 372 crawlers: the whole
-/// site is disallowed now for 4 of them, 2 parts of it are disallowed now`. Each changed rule,
-/// which is a line of the new file or a removed line of the old file, is counted once. One rule may
-/// change paths for many crawlers.
+/// Formats a summary such as `3 rules changed for 372 crawlers: the whole site is disallowed now
+/// for 4 of them, 2 parts of it are disallowed now`. A rule is counted once, although it may change
+/// paths for many crawlers.
 fn totals(effects: &[Effect]) -> String {
     let changes = || effects.iter().flat_map(shown);
-    // A path is newly allowed because of a rule in the new file, or because of a rule that was
-    // removed from the old file.
+    // A path may be allowed because of a rule in the new file, or because a rule of the old file
+    // was removed.
     let rules: HashSet<_> = changes()
         .filter_map(|change| match (change.after.as_ref(), change.before.as_ref()) {
             (Some(after), _) => Some(("new", after.line)),
@@ -248,7 +240,6 @@ fn totals(effects: &[Effect]) -> String {
     format!("{rules} changed for {whom}: {}{more}", parts.join(", "))
 }
 
-/// Formats the number of crawlers that some changes affect.
 fn whom<'e>(crawlers: impl IntoIterator<Item = &'e [Subject]>) -> String {
     let crawlers: HashSet<_> = crawlers.into_iter().flatten().map(|subject| subject.name.as_deref()).collect();
     let others = crawlers.contains(&None);
@@ -261,14 +252,13 @@ fn whom<'e>(crawlers: impl IntoIterator<Item = &'e [Subject]>) -> String {
     }
 }
 
-/// Maximum size of a comment, in bytes. Rows that would exceed the limit are left out. GitHub
-/// allows 65,536 characters.
+/// Maximum size of a comment, in bytes; further rows are left out. GitHub allows 65,536 characters.
 const MAX_BYTES: usize = 48 << 10;
 
 /// Maximum length of a path, pattern or list of crawlers in a row, in characters.
 const MAX_CELL_LENGTH: usize = 300;
 
-/// Maximum number of rows that are shown without folding.
+/// Maximum number of rows in a table that is not collapsed.
 const OPEN_ROWS: usize = 20;
 
 pub(super) fn write_markdown(
@@ -345,7 +335,7 @@ struct RowsMarkdown<'a> {
     diff: &'a Diff,
 }
 
-/// Formats text as code. Text longer than [`MAX_CELL_LENGTH`] is truncated.
+/// Truncates text longer than [`MAX_CELL_LENGTH`], and formats it as code.
 fn cell(text: &str) -> String {
     markdown_code(&cut(&printable(text), MAX_CELL_LENGTH))
 }

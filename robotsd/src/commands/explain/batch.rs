@@ -1,5 +1,5 @@
 //! `robotsd explain --batch`: reads JSON questions and writes JSON answers, one per line, in the
-//! same order. The sender of a request is identified only by the evidence in the question. The
+//! same order. The sender of a request is identified only by the evidence in the question: the
 //! command does not fetch lists or look up names.
 
 use std::collections::HashMap;
@@ -31,11 +31,11 @@ use crate::input::InputSource;
 use crate::render::write_json;
 use crate::target_url::TargetUrl;
 
-/// Maximum total size of the robots.txt files whose compiled form is cached, in bytes. If the next
-/// file would exceed the limit, the cache is emptied first.
+/// Maximum total size of the cached files, in bytes. If the next file would exceed the limit, the
+/// cache is emptied first.
 const KEPT: usize = 64 << 20;
 
-/// Estimated memory of a compiled file in addition to its size, in bytes.
+/// Estimated memory for a compiled file in addition to its text, in bytes.
 const OVERHEAD: usize = 16 << 10;
 
 #[derive(Deserialize)]
@@ -74,7 +74,7 @@ struct BatchAnswer<'a> {
     agent: Option<AgentSummary<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     identity: Option<IdentitySummary>,
-    /// Action of the policy; `None` unless the answer has an `identity`.
+    /// `None` unless the answer has an `identity`.
     #[serde(skip_serializing_if = "Option::is_none")]
     action: Option<Action>,
 }
@@ -87,7 +87,7 @@ struct BatchFailure<'a> {
     error: &'a str,
 }
 
-/// Answers the question in every line. Returns the number of questions that could not be answered.
+/// Returns the number of questions that could not be answered.
 pub(super) fn run(site: &SelectedSite, questions: impl Read, mut answers: impl Write) -> io::Result<usize> {
     let mut questions = BufReader::new(questions);
     let signers = Signers::of(&site.settings.registry);
@@ -95,8 +95,7 @@ pub(super) fn run(site: &SelectedSite, questions: impl Read, mut answers: impl W
     let mut line = Vec::new();
     let (mut number, mut failed) = (0, 0);
     loop {
-        // The output is flushed, because the client may wait for an answer before it writes the
-        // next question.
+        // The client may wait for an answer before it writes the next question.
         if questions.buffer().is_empty() {
             answers.flush()?;
         }
@@ -117,7 +116,7 @@ pub(super) fn run(site: &SelectedSite, questions: impl Read, mut answers: impl W
     }
 }
 
-/// Writes the answer to a question, or returns its id and the reason why there is no answer.
+/// Writes the answer, or returns the `id` of the question and the reason why there is no answer.
 fn answer(
     evaluators: &mut EvaluatorCache<'_>,
     signers: &Signers,
@@ -137,7 +136,7 @@ fn answer(
         Ok((evaluator, (requester, url))) => {
             let path = evaluator.path(&url);
             let (identity, signer) = question.identify(evaluator, &requester, &url, signers).unzip();
-            // If only the signature names a crawler, the request is treated as a request of that
+            // If only the signature names a crawler, the request counts as a request of that
             // crawler.
             let requester = signer.flatten().map_or(requester, |signer| Requester::user_agent(evaluator, &signer));
             let identified = identity.as_ref().map_or(Identity::Unclaimed, |summary| summary.identity);
@@ -151,8 +150,8 @@ fn answer(
     }
 }
 
-/// Returns the message without its line number. Each question is parsed separately, so the line
-/// number in the message is always 1. The answer contains the real line number in its own field.
+/// Removes the line number from the message. It is always 1, because each question is parsed
+/// separately, and the answer contains the real number in its own field.
 fn without_line(error: &serde_json::Error) -> String {
     let message = error.to_string();
     match message.rsplit_once(" at line 1 column ") {
@@ -175,15 +174,14 @@ impl BatchQuestion {
         self.headers.as_deref().unwrap_or_default()
     }
 
-    /// Returns the values of a header field. Removes the white space around each value, which is
-    /// not part of the value (RFC 9110, section 5.5).
+    /// Removes the white space around a value, which is not part of it (RFC 9110, section 5.5).
     fn lines<'q>(&'q self, wanted: &'static str) -> impl Iterator<Item = &'q str> {
         let lines = self.fields().iter().filter(move |(name, _)| name.eq_ignore_ascii_case(wanted));
         lines.map(|(_, value)| value.trim_matches([' ', '\t']))
     }
 
-    /// Returns the header fields that suggest that a person sent the request, as `RobotsLayer`
-    /// reads them. `Referer` is left out, because no decision depends on it.
+    /// Reads the evidence that a person sent the request, as `RobotsLayer` does. `Referer` is left
+    /// out, because no decision depends on it.
     fn human_evidence(&self) -> HumanEvidence<'_> {
         let first = |name| self.lines(name).next().unwrap_or_default().as_bytes();
         let cookies = self.lines("cookie").map(str::as_bytes);
@@ -191,9 +189,9 @@ impl BatchQuestion {
         evidence.fetch_metadata(first("sec-fetch-site"), first("sec-fetch-mode"), first("sec-fetch-dest"))
     }
 
-    /// Identifies the sender of the request. If only the signature names a crawler, also returns
-    /// this crawler. `None` if the question contains no evidence about the sender, or if the URL of
-    /// the question is valid only for the reference parser.
+    /// Identifies the sender. If only the signature names a crawler, also returns this crawler.
+    /// Returns `None` if the question contains no evidence about the sender, or if its URL is valid
+    /// only for the reference parser.
     fn identify(
         &self,
         evaluator: &Evaluator,
@@ -211,7 +209,7 @@ impl BatchQuestion {
         let fields = self.fields();
         let authority = url.host().and_then(|host| std::str::from_utf8(host).ok());
         let authority = authority.or(self.lines("host").next());
-        // A path has no scheme, so https is assumed, because most sites use it.
+        // A path has no scheme. Most sites use https.
         let scheme = if url.host().is_none() || url.is_https() { "https" } else { "http" };
         let target = String::from_utf8_lossy(url.path());
         let message = MessageHead::new(&self.method, scheme, authority, &target, &fields);
@@ -221,8 +219,7 @@ impl BatchQuestion {
         Some((IdentitySummary { identity: found.identity, crawler: found.crawler.map(str::to_owned) }, signer))
     }
 
-    /// Returns the URL, or an error if it is invalid. The URL of a question about the reference
-    /// parser is not checked, because that parser accepts arbitrary bytes.
+    /// Checks the URL, unless it is for the reference parser, which accepts arbitrary bytes.
     fn checked_url(&self) -> Result<Vec<u8>, String> {
         let url = match (&self.url, &self.url_base64) {
             (Some(url), None) => url.clone().into_bytes(),
@@ -254,8 +251,7 @@ impl<'a> BatchAnswer<'a> {
     }
 }
 
-/// The compiled robots.txt files from earlier questions. The cache key consists of the source of
-/// the file and the [`Reading`].
+/// Compiled files from earlier questions, by source and [`Reading`].
 struct EvaluatorCache<'s> {
     site: &'s SelectedSite,
     evaluators: HashMap<(Option<String>, Option<String>, Reading), Evaluator>,
@@ -284,11 +280,11 @@ impl EvaluatorCache<'_> {
         self.evaluators.get(&key).ok_or_else(|| "the robots.txt is not in the cache".to_owned())
     }
 
-    /// Reads the robots.txt of a question. The name in the result is used in error messages.
+    /// Reads the robots.txt of a question. The name in the result is for error messages.
     fn read(&self, question: &BatchQuestion) -> Result<RobotsFile, String> {
         let (name, bytes) = match (&question.robots, &question.robots_base64) {
-            // In a question, the path `-` stands for a file with this name, because standard input
-            // contains the questions.
+            // Standard input contains the questions, so the path `-` stands for a file with this
+            // name.
             (Some(path), None) => {
                 let read = InputSource::File(path.into()).read();
                 (path.clone(), read.map_err(|error| format!("{path}: {error}"))?)
@@ -308,7 +304,6 @@ fn decoded(key: &str, text: &str) -> Result<Vec<u8>, String> {
     BASE64.decode(text).map_err(|error| format!("{key:?} is not base64: {error}"))
 }
 
-/// The sender of the request, as a JSON object in an answer.
 #[derive(Serialize)]
 struct IdentitySummary {
     #[serde(flatten)]
@@ -316,9 +311,8 @@ struct IdentitySummary {
     crawler: Option<String>,
 }
 
-/// The evidence in a question: `{"directories": …, "ranges": …, "names": …, "forward": …,
-/// "allow_test_keys": …}`.
-///
+/// The evidence in a question, for example `{"directories": …, "ranges": …, "names": …, "forward":
+/// …, "allow_test_keys": …}`.
 /// Lists and directories count as fresh. A directory that is missing in the evidence counts as not
 /// configured, and a missing list counts as not loaded. If `names` is missing, name look-ups fail
 /// as if no resolver were available. If `names` does not contain an address, the address has no
@@ -326,7 +320,7 @@ struct IdentitySummary {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct OfflineEvidence {
-    /// Directories by URL; `None` stands for a directory that cannot be fetched.
+    /// `None` stands for a directory that cannot be fetched.
     #[serde(deserialize_with = "directories")]
     directories: HashMap<DirectoryUrl, Option<KeySet>>,
     #[serde(deserialize_with = "ranges")]
@@ -357,13 +351,13 @@ fn ranges<'de, D: Deserializer<'de>>(deserializer: D) -> Result<HashMap<String, 
     entries.into_iter().map(read).collect()
 }
 
-/// Normalizes a DNS name, because comparisons must ignore case and a final dot.
+/// Comparisons must ignore case and a final dot.
 fn in_one_form(name: &str) -> String {
     name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase()
 }
 
-/// Uses the evidence in the question. If the question contains no evidence, uses the built-in
-/// copies of lists, which can verify a claim but never refute it.
+/// Without evidence in the question, the built-in copies of lists are used. They can confirm that
+/// the client is the crawler, but can never refute it.
 impl ClaimEvidence for BatchQuestion {
     fn range(&self, crawler: &Crawler, address: PublicAddress, now: SystemTime) -> Option<MethodOutcome> {
         let list = |url: &String| match &self.evidence {

@@ -21,20 +21,19 @@ use crate::refusal::ExpectedRefusal;
 use crate::render::printable;
 use crate::target_url::TargetUrl;
 
-/// The sender of the request.
 #[derive(Clone, Debug)]
 pub(super) enum Requester {
-    /// A crawler that obeys these product tokens. The policy is not applied, because there is no
-    /// request. `name` is the token from the command line.
+    /// A crawler that obeys these product tokens. There is no request, so the policy is not
+    /// applied. `name` is the token from the command line.
     Token { name: String, tokens: Vec<ProductToken>, fallback: Fallback, crawler: Option<String> },
-    /// The agents that the `User-Agent` field of a request names. The policy is applied to this
-    /// request. Answers contain the name of the first agent.
+    /// The agents that the `User-Agent` of a request names. Answers contain the name of the first
+    /// one.
     Agents { agents: Vec<Agent>, is_star: bool },
 }
 
 impl Requester {
     /// Returns the requester for a product token. A token from the registry stands for the crawler
-    /// with this token, and for all tokens that the crawler obeys. The reference parser uses only
+    /// with this token, and for all tokens that this crawler obeys. The reference parser uses only
     /// the given token.
     pub(super) fn token(evaluator: &Evaluator, token: &str) -> Self {
         let (_, agents) = evaluator.resolve(token);
@@ -46,23 +45,21 @@ impl Requester {
         Self::Token { name, tokens, fallback, crawler }
     }
 
-    /// Returns the requester for a name that a person writes: the name of a crawler, or a
-    /// `User-Agent` field.
+    /// Returns the requester for the name of a crawler, or for a `User-Agent` field.
     pub(super) fn user_agent(evaluator: &Evaluator, name: &str) -> Self {
         let (named_as, agents) = evaluator.resolve(name);
         Self::Agents { agents: agents.to_vec(), is_star: named_as == NamedAs::Star }
     }
 
-    /// Returns the requester for the `User-Agent` lines of a request, as a server reads them. In a
-    /// request, a field that contains only the name of a crawler does not always identify the
-    /// crawler.
+    /// Takes `User-Agent` lines as a server reads them: a field that contains only the name of a
+    /// crawler does not always identify the crawler.
     pub(super) fn of_lines<'l>(evaluator: &Evaluator, lines: impl Iterator<Item = &'l str>) -> Self {
         let agents: Vec<_> = lines.flat_map(|line| evaluator.agents(line.as_bytes()).to_vec()).collect();
         let agents = if agents.is_empty() { vec![Agent::empty()] } else { agents };
         Self::Agents { agents, is_star: false }
     }
 
-    /// Returns the agents that the request names; empty for a token.
+    /// Returns no agents for a token.
     pub(super) fn agents(&self) -> &[Agent] {
         match self {
             Self::Token { .. } => &[],
@@ -70,8 +67,7 @@ impl Requester {
         }
     }
 
-    /// Returns the name of the requester that is used in an answer: the name of a crawler, or the
-    /// kind of agent if it is not a crawler.
+    /// Returns the name of a crawler, or the kind of agent if it is not a crawler.
     pub(super) fn name(&self) -> String {
         let agent = match self {
             Self::Token { name, .. } => return printable(name),
@@ -86,7 +82,7 @@ impl Requester {
         }
     }
 
-    /// Returns the name of the sender for the head of a column.
+    /// Returns the name for the head of a column.
     pub(super) fn column(&self) -> String {
         match self {
             Self::Agents { is_star: true, .. } => "*".to_owned(),
@@ -95,11 +91,10 @@ impl Requester {
     }
 }
 
-/// Evidence about the sender of a request.
 #[derive(Debug, Default)]
 pub(super) struct ExplainedSender {
     pub(super) address: Option<IpAddr>,
-    /// Result of checking the claim, if an address was given.
+    /// `None` if no address was given.
     pub(super) claim: Option<CheckedClaim>,
 }
 
@@ -110,14 +105,12 @@ impl ExplainedSender {
     }
 }
 
-/// A request, with all data that the explanation needs, and the name of the robots.txt file.
 #[derive(Debug)]
 pub(super) struct ExplainedRequest<'a> {
     pub(super) file: &'a str,
-    /// The selected site. Without a config, only the file is explained, and no policy is shown.
+    /// Without a config, only the file is explained, and no policy is shown.
     pub(super) site: &'a SelectedSite,
-    /// Description of the live version and of its verdict about the request; `None` if the
-    /// explained file is live.
+    /// The live version and its verdict about the request; `None` if the explained file is live.
     pub(super) live: Option<String>,
     pub(super) requester: &'a Requester,
     pub(super) sender: &'a ExplainedSender,
@@ -129,9 +122,8 @@ pub(super) struct ExplainedRequest<'a> {
 }
 
 impl ExplainedRequest<'_> {
-    /// Returns the host of the URL, or the host of the site. The explanation applies to this host.
-    /// If neither host is known, returns `None`, and the explanation applies to every host that
-    /// serves the file.
+    /// Returns the host of the URL, or the host of the site. If neither is known (`None`), the
+    /// explanation applies to every host that serves the file.
     pub(super) fn host(&self) -> Option<String> {
         let (_, hosts) = self.site.hosts().unwrap_or_default();
         match (self.url.host(), hosts) {
@@ -156,8 +148,7 @@ impl ExplainedRequest<'_> {
         fields.map(|(name, value)| format!("{name}: {}", printable(value.as_bytes()))).collect()
     }
 
-    /// If the host of the URL does not belong to the site, returns the name and the hosts of the
-    /// site.
+    /// Returns `None` unless the host of the URL belongs to another site.
     pub(super) fn other_site(&self) -> Option<(&str, String)> {
         let (name, hosts) = self.site.hosts()?;
         let is_own = |host| self.site.serves(self.url.is_https(), host);
@@ -165,7 +156,6 @@ impl ExplainedRequest<'_> {
     }
 }
 
-/// The verdict of the robots.txt about a request, and the decision of the policy.
 #[derive(Debug)]
 pub(super) struct Explanation<'e> {
     pub(super) evaluator: &'e Evaluator,
@@ -173,16 +163,16 @@ pub(super) struct Explanation<'e> {
     pub(super) form: PathForm,
     pub(super) verdict: Option<Verdict<'e>>,
     pub(super) reason: Reason,
-    /// Action of the policy; `None` for a token, because there is no request.
+    /// `None` for a token, because there is no request.
     pub(super) action: Option<Action>,
-    /// End of the grace period of the deciding rule. Until then, the request is not refused or
-    /// tagged.
+    /// Until this time, the request is not refused or tagged, because the deciding rule is in its
+    /// grace period.
     pub(super) grace_end: Option<SystemTime>,
-    /// Minimum delay that the policy enforces between requests, and what it does with requests that
+    /// Minimum delay that the policy enforces between requests, and what happens to requests that
     /// come too early.
     pub(super) rate_limit: Option<(Duration, RateMode)>,
     pub(super) agent: Option<Agent>,
-    /// The response to the request; `None` if the request is not refused.
+    /// `None` if the request is not refused.
     pub(super) refusal: Option<ExpectedRefusal>,
     /// Product tokens that the crawler or agent obeys.
     tokens: Vec<ProductToken>,
@@ -191,8 +181,7 @@ pub(super) struct Explanation<'e> {
 }
 
 impl<'e> Explanation<'e> {
-    /// Evaluates a request. Takes into account the evidence about its sender, and the evidence that
-    /// a person sent it.
+    /// Evaluates a request. `evidence` is the evidence that a person sent it.
     pub(super) fn new(
         evaluator: &'e Evaluator,
         requester: &Requester,
@@ -204,8 +193,8 @@ impl<'e> Explanation<'e> {
         let (mut rate_limit, mut grace_end) = (None, None);
         let (verdict, reason, action, agent, tokens, fallback) = match requester {
             Requester::Token { tokens, fallback, .. } => {
-                // A robots.txt is always allowed (RFC 9309, section 2.2.2). The reference parser
-                // does not implement this exception.
+                // A robots.txt is always allowed (RFC 9309, section 2.2.2), but not by the
+                // reference parser.
                 let is_exempt = evaluator.reading != Reading::Reference && path.is_robots_txt();
                 let verdict = (!is_exempt).then(|| evaluator.rules.select(tokens, *fallback).verdict(path));
                 let reason = match verdict.map(|verdict| (verdict.group(), verdict.access())) {
@@ -246,15 +235,14 @@ impl<'e> Explanation<'e> {
         }
     }
 
-    /// Returns the number of rules in the file that are still in their grace period. `None` if the
+    /// Counts the rules in the file that are still in their grace period. Returns `None` if the
     /// deciding rule has no grace period.
     pub(super) fn grace_rules(&self) -> Option<usize> {
         let grace = self.evaluator.grace.as_ref().filter(|_| self.grace_end.is_some())?;
         Some(grace.count_rules(SystemTime::now(), &self.evaluator.rules))
     }
 
-    /// Returns the summary of the agent that is explained, or `None` if the requester is a product
-    /// token.
+    /// Returns `None` if the requester is a product token.
     pub(super) fn agent(&self) -> Option<AgentSummary<'_>> {
         self.agent.as_ref().map(|agent| AgentSummary::new(agent, self.evaluator.holds_to_star(agent)))
     }
@@ -264,8 +252,7 @@ impl<'e> Explanation<'e> {
         self.evaluator.rules.select(&self.tokens, self.fallback).verdict(path)
     }
 
-    /// Returns the minimum delay between the agent's requests, or `None` if no group applies to
-    /// this request.
+    /// Returns `None` if no group applies to this request.
     pub(super) fn crawl_delay(&self) -> Option<CrawlDelay<'e>> {
         self.verdict?.group()?;
         self.evaluator.rules.select(&self.tokens, self.fallback).crawl_delay()
@@ -284,18 +271,16 @@ impl<'e> Explanation<'e> {
         crawler.map_or(Obeys::Unknown, |crawler| crawler.obeys_crawl_delay)
     }
 
-    /// Returns the usage preferences that the file states for the agent and this path.
     pub(super) fn usage(&self, path: &RequestPath<'_>) -> Option<Usage> {
         self.selection_for_use().usage(path)
     }
 
-    /// Returns the licences that the file contains for the agent.
     pub(super) fn licenses(&self) -> &'e [Box<str>] {
         self.selection_for_use().licenses()
     }
 
-    /// Returns the groups whose usage lines and licences apply. If no group names the agent, these
-    /// are the groups for `*`.
+    /// Returns the groups whose usage lines and licences apply: those for `*` if no group names the
+    /// agent.
     fn selection_for_use(&self) -> Selection<'e> {
         self.evaluator.rules.select(&self.tokens, Fallback::Star)
     }
@@ -304,8 +289,8 @@ impl<'e> Explanation<'e> {
     pub(super) fn trace(&self, path: &RequestPath<'_>) -> Option<Trace<'e>> {
         let decider = self.verdict?.group()?.line();
         let own = self.tokens.as_slice();
-        // The policy chose the groups with one of the following combinations of tokens and
-        // fallback. The right combination is the one that leads to the deciding group.
+        // The policy chose the groups with one of these combinations of tokens and fallback: the
+        // one that leads to the deciding group.
         let first = &own[..own.len().min(1)];
         let choices = [(own, Fallback::Nothing), (first, Fallback::Nothing), (&own[..0], Fallback::Star)];
         let mut selections = choices.into_iter().map(|(tokens, of)| self.evaluator.rules.select(tokens, of));
@@ -313,8 +298,7 @@ impl<'e> Explanation<'e> {
         Some(selection.trace(path))
     }
 
-    /// Returns the token whose groups were chosen for a trace; `None` if the groups for `*` were
-    /// chosen.
+    /// Returns the token whose groups were chosen, and `None` for the groups for `*`.
     pub(super) fn token_of(&self, trace: &Trace<'_>) -> Option<&ProductToken> {
         let line = |group: &Group<'_>| group.line();
         self.tokens.iter().find(|token| {

@@ -1,5 +1,4 @@
-//! `robotsd explain`: explains what a robots.txt means for the requests of a crawler, and why. The
-//! URLs are arguments. The argument `-` stands for a list of URLs on standard input.
+//! `robotsd explain`: explains what a robots.txt means for the requests of a crawler, and why.
 
 mod batch;
 mod explanation;
@@ -130,7 +129,7 @@ fn batch(args: &ExplainArgs, out: impl Write) -> io::Result<ExitCode> {
 
 fn explain<W: Write>(args: &ExplainArgs, mut out: W) -> io::Result<ExitCode> {
     args.complete().map_err(io::Error::other)?;
-    // Invalid arguments are rejected before the first answer is written.
+    // Rejects invalid arguments before the first answer is written.
     let urls = args.urls.iter().map(|word| (word != "-").then(|| TargetUrl::parse(word.as_bytes())).transpose());
     let urls: Vec<_> = urls.collect::<Result<_, _>>().map_err(io::Error::other)?;
     if args.robots.as_deref() == Some(Path::new("-")) && urls.contains(&None) {
@@ -209,8 +208,8 @@ fn explain<W: Write>(args: &ExplainArgs, mut out: W) -> io::Result<ExitCode> {
 }
 
 impl ExplainArgs {
-    /// Returns an error if an argument is missing. The message lists every way to give the missing
-    /// argument. The most common mistake is a robots.txt in the position of a URL.
+    /// Returns an error if an argument is missing, with every way to give it. The most common
+    /// mistake is a robots.txt in the position of a URL.
     fn complete(&self) -> Result<(), String> {
         let is_file = |word: &&String| !word.starts_with('/') && Path::new(word).is_file();
         if let Some(file) = self.urls.iter().find(is_file).filter(|_| self.robots.is_none() && !self.site.has_config())
@@ -234,8 +233,7 @@ impl ExplainArgs {
         Ok(())
     }
 
-    /// Returns the values of `--user-agent`. A selection, such as a category, is replaced by the
-    /// names of its crawlers.
+    /// Replaces a selection, such as a category, by the names of its crawlers.
     fn user_agents<'a>(&'a self, registry: &'a Registry) -> io::Result<Vec<&'a str>> {
         let mut names = Vec::new();
         for word in &self.user_agent {
@@ -246,7 +244,7 @@ impl ExplainArgs {
         Ok(names)
     }
 
-    /// Returns the evidence about the sender for each requester, in the same order.
+    /// Returns the evidence about each sender, in the order of the requesters.
     fn senders(&self, requesters: &[Requester], site: &SelectedSite) -> io::Result<Vec<ExplainedSender>> {
         let sender = |requester: &Requester| match self.address {
             None => Ok(ExplainedSender::default()),
@@ -264,9 +262,8 @@ impl ExplainArgs {
     }
 }
 
-/// Returns an error for names that are similar to the name of a crawler, and for values that are
-/// only part of a header. In both cases, the explanation would be about another client than the
-/// user meant.
+/// Refuses a name that is similar to that of a crawler, and a value that is only part of a header.
+/// The explanation would be about another client than the user meant.
 fn refuse_near_names(user_agents: &[&str], evaluator: &Evaluator) -> io::Result<()> {
     for name in user_agents {
         let shown = printable(name);
@@ -285,17 +282,17 @@ fn refuse_near_names(user_agents: &[&str], evaluator: &Evaluator) -> io::Result<
     Ok(())
 }
 
-/// Maximum length of a line, in bytes; servers do not accept longer URLs.
+/// Maximum length of a line, in bytes. Servers do not accept longer URLs.
 const MAX_LINE_LENGTH: u64 = 1 << 20;
 
-/// Writes the answer for each URL of a list on standard input. The list may be larger than memory.
-/// Reports invalid lines on stderr, and returns the number of invalid lines.
+/// Reads a list on standard input, which may be larger than memory. Reports invalid lines on
+/// stderr, and returns their number.
 fn answer_list<W: Write>(out: &mut W, answer: impl Fn(&mut W, TargetUrl<'_>) -> io::Result<()>) -> io::Result<usize> {
     let mut lines = BufReader::new(io::stdin());
     let (mut line, mut number, mut rejected, mut has_urls) = (Vec::new(), 0, 0, false);
     loop {
         if lines.buffer().is_empty() {
-            // The answers are flushed, because a client may need them before the next line arrives.
+            // A client may need the answers before the next line arrives.
             out.flush()?;
         }
         line.clear();

@@ -18,14 +18,13 @@ use crate::refusal::ExpectedRefusal;
 use crate::render::{csv_row, printable, write_json};
 use crate::target_url::TargetUrl;
 
-/// Minimum width of a column of the matrix, in characters; The text `no (1234)` fits into it. Names
-/// are not truncated, because two truncated names might look the same.
+/// Minimum width of a column of the matrix, in characters. The text `no (1234)` fits. Names are not
+/// truncated, because two truncated names might look the same.
 const MIN_WIDTH: usize = 9;
 
-/// Header of the rows of [`write_csv`].
 pub(super) const CSV_HEAD: &str = "url,crawler,access,line,rule,group\r\n";
 
-/// Writes a CSV row for one crawler and one URL (RFC 4180).
+/// Writes a row for one crawler and one URL (RFC 4180).
 pub(super) fn write_csv(
     out: &mut impl Write,
     url: &TargetUrl<'_>,
@@ -56,8 +55,8 @@ pub(super) fn matrix_head<'n>(out: &mut impl Write, crawlers: impl IntoIterator<
     writeln!(out, "URL")
 }
 
-/// Writes a row for one URL. The URL is in the last column, because the length of the longest URL
-/// is not known: rows are written while the list is read.
+/// Writes a row, with the URL in the last column, because the length of the longest URL is unknown:
+/// rows are written while the list is read.
 pub(super) fn matrix_row<'n, 'e: 'n>(
     out: &mut impl Write,
     url: &TargetUrl<'_>,
@@ -90,20 +89,20 @@ struct ExplanationJson<'a> {
     method: &'a str,
     access: Access,
     agent: Option<AgentSummary<'a>>,
-    /// Product token whose groups were chosen; `null` if the groups for `*` were chosen, or if no
-    /// group applies.
+    /// The token whose groups were chosen; `null` if the groups for `*` were chosen, or if no group
+    /// applies.
     token: Option<String>,
     /// Chosen groups, each with its line and names.
     groups: Vec<Value>,
     /// Form of the path that the deciding rule matches.
     form: PathForm,
-    /// The deciding rule; `None` if no rule matches.
+    /// The deciding rule, if any rule matches.
     rule: Option<ExplainedRule>,
     forms: Vec<ExplainedForm>,
     /// Minimum delay between the agent's requests, according to the file.
     #[serde(skip_serializing_if = "Option::is_none")]
     crawl_delay: Option<ExplainedDelay>,
-    /// Usage preferences of the file for the agent and the path, with their line.
+    /// Preferences of the file for the agent and the path, with their line.
     #[serde(skip_serializing_if = "Option::is_none")]
     usage: Option<Value>,
     /// URLs of the licences for the agent.
@@ -114,19 +113,18 @@ struct ExplanationJson<'a> {
     fields: Vec<String>,
     reason: Reason,
     action: Option<Action>,
-    /// End of the grace period of the deciding rule. Until then, the request is not refused or
-    /// tagged.
+    /// Until this time, the request is not refused or tagged, because the deciding rule is in its
+    /// grace period.
     #[serde(skip_serializing_if = "Option::is_none")]
     grace_end: Option<String>,
-    /// Number of rules in the file that are not enforced until `grace_end`.
+    /// Rules in the file that are not enforced until `grace_end`.
     #[serde(skip_serializing_if = "Option::is_none")]
     grace_rules: Option<usize>,
-    /// Status of the response to a refused request, and the number of the refusal case in the
-    /// config that determines the response. The status is `null` if the case names an upstream,
-    /// because the upstream then sends the response.
+    /// Status of the refusal, and the number of the refusal case in the config. The status is
+    /// `null` if the case names an upstream, which then sends the response.
     #[serde(skip_serializing_if = "Option::is_none")]
     refusal: Option<ExpectedRefusal>,
-    /// Result of checking the claim, if an address was given.
+    /// `None` if no address was given.
     #[serde(skip_serializing_if = "Option::is_none")]
     identity: Option<&'a CheckedClaim>,
 }

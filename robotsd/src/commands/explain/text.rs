@@ -44,8 +44,7 @@ impl ExplainedRequest<'_> {
         }
     }
 
-    /// Returns the exception to the mode of the site that applies to the request; `None` if no
-    /// exception applies.
+    /// Returns `None` if no override of the site's mode applies.
     fn exception(&self) -> Option<String> {
         let Self { explanation, sender, .. } = self;
         let rule = explanation.verdict.and_then(|verdict| verdict.rule()).map(Rule::pattern);
@@ -55,7 +54,7 @@ impl ExplainedRequest<'_> {
     }
 
     /// Describes the response to a refused request, and the refusal case of the config that
-    /// determines the response.
+    /// determines it.
     fn answer(&self) -> Option<String> {
         let ExpectedRefusal { status, case } = self.explanation.refusal?;
         let answer = status.map_or_else(|| "the response of its upstream".to_owned(), |status| status.to_string());
@@ -76,8 +75,7 @@ impl ExplainedRequest<'_> {
         format!("{}:{number}: {text}", printable(self.file))
     }
 
-    /// Returns the subject of the sentence. A class of agents is capitalized; a name stays as it is
-    /// written.
+    /// Capitalizes phrases such as "any crawler", but not names.
     fn subject(&self) -> String {
         let name = self.requester.name();
         match ["a ", "this ", "any "].iter().any(|class| name.starts_with(class)) {
@@ -86,8 +84,7 @@ impl ExplainedRequest<'_> {
         }
     }
 
-    /// Returns the reason for the verdict, such as ``line 4, `Disallow: /drafts/`, in the group for
-    /// GPTBot``.
+    /// Formats a reason such as ``line 4, `Disallow: /drafts/`, in the group for GPTBot``.
     fn why(&self) -> String {
         let Self { explanation, .. } = self;
         match (explanation.reason, explanation.verdict) {
@@ -101,16 +98,15 @@ impl ExplainedRequest<'_> {
         }
     }
 
-    /// Returns the rule in the group for `*` that disallows the path; `None` if that group allows
-    /// it.
+    /// Returns `None` if the group for `*` allows the path.
     fn rule_of_star(&self) -> Option<Rule<'_>> {
         let star = self.explanation.evaluator.rules.select(&[], Fallback::Star);
         star.verdict(self.path).rule().filter(|rule| rule.access() == Access::Disallow && !rule.pattern().is_empty())
     }
 
     /// Returns a note if the group for `*` would disallow the path, but the crawler has its own
-    /// group, which allows it. Many owners expect the rules for `*` to apply in addition. In all
-    /// other cases, the note is empty.
+    /// group, which allows it. Many owners expect the rules for `*` to apply in addition.
+    /// Otherwise, the note is empty.
     fn without_own_group(&self) -> String {
         let is_judged = self.explanation.fallback == Fallback::Star && matches!(self.method, "GET" | "HEAD");
         let star = self.rule_of_star().filter(|_| is_judged && self.explanation.access == Access::Allow);
@@ -128,8 +124,8 @@ impl ExplainedRequest<'_> {
                 "no group names it, and its operator says that it does not obey `*`".to_owned()
             }
             (true, false) => match agent.filter(|agent| agent.is_registered()).and_then(Agent::category) {
-                // The crawler may obey the group for `*` although it need not, as `robotsd test`
-                // assumes. The message therefore contains the rule of that group.
+                // The crawler may still obey the group for `*`, as `robotsd test` assumes, so the
+                // message contains the rule of that group that disallows the path.
                 Some(category) => {
                     let though = self.rule_of_star().map_or_else(String::new, |rule| {
                         format!(", although {rule}, is for every crawler without a group", rule = rule_line(rule))
@@ -139,8 +135,7 @@ impl ExplainedRequest<'_> {
                 }
                 None => "no group names it, and the group for `*` does not apply to it".to_owned(),
             },
-            // The group for `*` applies to the agent, so the request must be allowed because of its
-            // method.
+            // The group for `*` applies to the agent, but not to the method of this request.
             (true, true) => {
                 format!(
                     "no group names it, and the group for `*` does not apply to {method}",
@@ -151,8 +146,7 @@ impl ExplainedRequest<'_> {
         }
     }
 
-    /// Explains why a request is exempt from the policy. If a rule disallows the request, the
-    /// explanation includes this rule.
+    /// Includes the rule that would disallow the request, if any.
     fn exempt(&self) -> String {
         let Self { explanation, path, .. } = self;
         if path.is_robots_txt() {
@@ -166,15 +160,14 @@ impl ExplainedRequest<'_> {
         };
         match explanation.verdict_of_file(path).rule().filter(|rule| rule.access() == Access::Disallow) {
             Some(rule) if !rule.pattern().is_empty() => {
-                format!("{who}, although {}, disallows this path", rule_line(rule))
+                format!("{who}, although this path is disallowed by {}", rule_line(rule))
             }
             _ => who.to_owned(),
         }
     }
 }
 
-/// Returns the forms of the path that are shown. The flag of each form is set if it is the deciding
-/// form.
+/// Sets the flag for the deciding form.
 fn shown_forms<'t, 'a>(trace: &'t Trace<'a>) -> impl Iterator<Item = (&'t FormTrace<'a>, bool)> {
     let deciding = trace.deciding();
     let forms = trace.forms.iter().map(move |form| {
@@ -184,7 +177,7 @@ fn shown_forms<'t, 'a>(trace: &'t Trace<'a>) -> impl Iterator<Item = (&'t FormTr
     forms.enumerate().filter(|(number, (_, decides))| *number < SHOWN || *decides).map(|(_, form)| form)
 }
 
-/// Reports whether `rule`, which matches the deciding form of the path, is the deciding rule.
+/// Reports whether a rule that matches the deciding form of the path is the deciding rule.
 fn is_decider(trace: &Trace<'_>, rule: &Rule<'_>) -> bool {
     trace.verdict.rule().filter(|rule| !rule.pattern().is_empty()).is_some_and(|decider| decider.line() == rule.line())
 }
@@ -192,7 +185,6 @@ fn is_decider(trace: &Trace<'_>, rule: &Rule<'_>) -> bool {
 /// Maximum number of names of a group that are shown.
 const NAMES: usize = 3;
 
-/// Describes the deciding line and its group.
 fn decider(verdict: Verdict<'_>, token: Option<&ProductToken>) -> String {
     let group = verdict.group().map_or_else(String::new, |group| names(group, token));
     match verdict.rule().filter(|rule| !rule.pattern().is_empty()) {
@@ -225,8 +217,7 @@ fn names(group: Group<'_>, token: Option<&ProductToken>) -> String {
     first_few(group.names().map(|name| printable(name.value())), NAMES)
 }
 
-/// Describes the form of the path that the rule matches. Returns an empty string if this is the
-/// form in the request.
+/// Returns an empty string if the rule matches the form in the request.
 fn read_as(form: PathForm, trace: Option<&Trace<'_>>) -> String {
     if matches!(form, PathForm::Standard | PathForm::Verbatim) {
         return String::new();

@@ -12,9 +12,8 @@ use super::protocol::{Position, Range};
 const KEYWORD: u8 = 14;
 const VALUE: u8 = 12;
 
-/// Returns the completions at a position: names after `User-agent:`, and directives at the start of
-/// a line. Everywhere else, the result is empty. A completion replaces the whole word, including
-/// the part after the cursor.
+/// Returns names after `User-agent:`, and directives at the start of a line. A completion replaces
+/// the whole word, including the part after the cursor.
 pub(super) fn completions(document: &Document, position: Position) -> Vec<Value> {
     let text = document.buffer.text();
     let cursor = document.buffer.offset(position);
@@ -34,7 +33,8 @@ pub(super) fn completions(document: &Document, position: Position) -> Vec<Value>
     if !is_user_agent(name) {
         return Vec::new();
     }
-    // The range is explicit, because an editor may treat a hyphen as the end of the word.
+    // The items contain the range to replace, because an editor may treat a hyphen as the end of
+    // the word.
     let rest = after.find([' ', '\t', '#']).unwrap_or(after.len());
     let range = document.range(cursor - value.trim_start().len()..cursor + rest);
     let star = item("*", VALUE, "every crawler that is not named in any group", "*", range);
@@ -42,8 +42,7 @@ pub(super) fn completions(document: &Document, position: Position) -> Vec<Value>
     [star].into_iter().chain(crawlers.filter_map(|crawler| of_crawler(crawler, range))).collect()
 }
 
-/// Returns the length of the part of a directive that follows the cursor, including the colon and
-/// one space after the colon.
+/// Includes the colon and one space after the colon.
 fn rest_of_directive(after: &str) -> usize {
     let word = after.find([' ', '\t', '#', ':']).unwrap_or(after.len());
     let value = after[word..].strip_prefix(':').map(|value| value.strip_prefix(' ').unwrap_or(value));
@@ -65,12 +64,11 @@ fn of_directive(spelling: &str, directive: Directive, range: Range) -> Value {
     item(spelling, KEYWORD, detail, &format!("{spelling}: "), range)
 }
 
-/// Returns the completion item for a crawler, which inserts the token for its group. `None` if the
-/// registry contains no token for the crawler.
+/// Inserts the token for the crawler's group. `None` if the registry contains no token for the
+/// crawler.
 fn of_crawler(crawler: &Crawler, range: Range) -> Option<Value> {
     let token = crawler.tokens.first()?.to_string();
-    // Case does not matter in tokens. If the name and the token differ only in case, the name is
-    // used, because it is more readable.
+    // Case does not matter in tokens, and the name is more readable.
     let name = if crawler.name.eq_ignore_ascii_case(&token) { crawler.name.clone() } else { token };
     let mut detail = format!("{} ({})", crawler.category, operator_of(crawler));
     if crawler.obeys_robots == Obeys::No {

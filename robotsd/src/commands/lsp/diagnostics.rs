@@ -6,11 +6,10 @@ use tower_robots::check::{Finding, Lint, Report, Severity};
 use super::document::Document;
 use super::protocol::Range;
 
-/// Severity of a note in the protocol: information.
+/// `DiagnosticSeverity.Information` of the protocol.
 const NOTE: u8 = 3;
 
-/// Returns the diagnostics of a document. Diagnostics about the bytes of the file come first. If
-/// there are more findings than the report can contain, the last diagnostic states their number.
+/// Returns the diagnostics of a document, those about the bytes of the file first.
 pub(super) fn diagnostics(document: &Document, report: &Report) -> Vec<Value> {
     let on_disk = document.on_disk.iter().map(of_disk);
     let mut all: Vec<_> = on_disk.chain(report.findings.iter().map(|finding| of_text(document, finding))).collect();
@@ -22,7 +21,6 @@ pub(super) fn diagnostics(document: &Document, report: &Report) -> Vec<Value> {
     all
 }
 
-/// Returns the diagnostic of a finding in the text.
 pub(super) fn of_text(document: &Document, finding: &Finding) -> Value {
     let mut diagnostic = diagnostic(finding, document.range(finding.span.clone()), finding.message.clone());
     if let Some(line) = finding.related_line {
@@ -32,8 +30,8 @@ pub(super) fn of_text(document: &Document, finding: &Finding) -> Value {
     diagnostic
 }
 
-/// Returns the diagnostic of a finding about bytes. Its position is the start of the document,
-/// because the lines of the text in the editor may differ from the lines of the file.
+/// The position of the finding is the start of the document, because the lines of the text in the
+/// editor may differ from the lines of the file.
 fn of_disk(finding: &Finding) -> Value {
     let message = format!("line {} of the file on disk: {}", finding.line, finding.message);
     diagnostic(finding, Range::default(), message)

@@ -1,10 +1,10 @@
-//! An open robots.txt: its content, and the results that were computed from the content.
+//! An open robots.txt, and the results that were computed from its text.
 //!
-//! **The buffer is not the file.** The editor decodes the file, and removes a byte order mark. The
-//! lints about bytes therefore check the file on disk, when the document is opened or saved.
+//! **The buffer is not the file.** The editor decodes the file and removes a byte order mark. Lints
+//! about bytes therefore check the file on disk, whenever the document is opened or saved.
 //!
-//! **Only the part that crawlers read is parsed.** Responses are therefore fast even if the
-//! document is huge. If the document is longer, a finding shows where this part ends.
+//! **Only the bytes that crawlers read are parsed.** Responses are therefore fast even if the
+//! document is huge.
 
 use std::cell::OnceCell;
 use std::ops::Range;
@@ -21,27 +21,24 @@ use crate::commands::check::CheckFile;
 use crate::evaluator::{Evaluator, EvaluatorSettings, TimeBudget};
 use crate::input::InputSource;
 
-/// Codes of the lints about bytes, which the text in an editor does not show.
+/// Codes of the lints that check bytes which the text in an editor does not show.
 const OF_BYTES: [&str; 3] = ["byte-order-mark", "utf-16", "invalid-utf-8"];
 
-/// A document that the editor has opened.
 #[derive(Debug)]
 pub(super) struct Document {
     pub(super) uri: String,
     pub(super) version: i32,
     pub(super) buffer: TextBuffer,
-    /// Whether diagnostics of this version must still be published.
     pub(super) is_due: bool,
     /// Whether the editor requests diagnostics. If so, the server does not publish any.
     pub(super) is_pulled: bool,
-    /// Findings about the bytes of the file, when it was last opened or saved.
+    /// Findings about the bytes of the file, from the time when it was last opened or saved.
     pub(super) on_disk: Vec<Finding>,
     path: Option<PathBuf>,
     settings: EvaluatorSettings,
     computed: Computed,
 }
 
-/// Results for one version of the text, each computed on first use.
 #[derive(Debug, Default)]
 struct Computed {
     robots: OnceCell<RobotsTxt>,
@@ -51,8 +48,8 @@ struct Computed {
     evaluator: OnceCell<Evaluator>,
 }
 
-/// Error of a check that was stopped early, because its result is no longer needed, or because
-/// other messages are waiting.
+/// A check was stopped early, because its result is no longer needed, or because other messages are
+/// waiting.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Interrupted;
 
@@ -82,8 +79,8 @@ impl Document {
         self.is_due = true;
     }
 
-    /// Reads the settings of the folder and the bytes of the file. A document without a file has
-    /// default settings. Returns the problem with the settings, if there is one.
+    /// Reads the bytes of the file, and the settings that `robotsd check` uses in its folder.
+    /// Returns an error message if the settings cannot be read.
     pub(super) fn read_disk(&mut self) -> Option<String> {
         let source = self.path.clone().map(InputSource::Found);
         let found = source.as_ref().map(|source| CheckFile::find(source, None, &WithinArgs::default()));
@@ -119,12 +116,11 @@ impl Document {
         &self.settings.registry
     }
 
-    /// Returns the findings in the text, or an error if `goes_on` returns `false` during the check.
+    /// Returns an error if `goes_on` returns `false` during the check.
     pub(super) fn report(&self, goes_on: &dyn Fn() -> bool) -> Result<&Report, Interrupted> {
         if let Some(report) = self.computed.report.get() {
             return Ok(report);
         }
-        // Parsing cannot be interrupted, so `goes_on` is called before parsing.
         if !goes_on() {
             return Err(Interrupted);
         }
@@ -132,13 +128,13 @@ impl Document {
         Ok(self.computed.report.get_or_init(|| report))
     }
 
-    /// Returns the fixes of the findings in `report`, which is the report of this document.
+    /// `report` must be the report of this document.
     pub(super) fn fixes(&self, report: &Report) -> &Fixes {
         self.computed.fixes.get_or_init(|| Fixes::of(self.robots(), report, self.checks()))
     }
 
-    /// Returns the document with all safe fixes that can be applied within a second, or an error if
-    /// `goes_on` returns `false` meanwhile.
+    /// Returns the document after all safe fixes that can be applied within a second. Returns an
+    /// error if `goes_on` returns `false` in the meantime.
     pub(super) fn fixed(&self, goes_on: &dyn Fn() -> bool) -> Result<&FixedFile, Interrupted> {
         if let Some(fixed) = self.computed.fixed.get() {
             return Ok(fixed);
@@ -152,19 +148,16 @@ impl Document {
         Ok(self.computed.fixed.get_or_init(|| fixed))
     }
 
-    /// Reports whether the document is so long that crawlers do not read all of it. A document of
-    /// this length is not fixed: if a fix made it shorter, crawlers would read more lines than
+    /// A long document is not fixed: if a fix made it shorter, crawlers would read more lines than
     /// before.
     pub(super) fn is_long(&self) -> bool {
         self.buffer.text().len() > Reading::STANDARD_LIMIT
     }
 
-    /// Returns the document with its rules compiled.
     pub(super) fn evaluator(&self) -> &Evaluator {
         self.computed.evaluator.get_or_init(|| Evaluator::of(self.robots(), Reading::Standard, &self.settings))
     }
 
-    /// Returns the name or the rule in the line that contains a position.
     pub(super) fn item_at(&self, position: Position) -> Option<Item<'_>> {
         let number = position.line as usize + 1;
         let group = self.robots().groups().take_while(|group| group.line() <= number).last()?;
@@ -172,18 +165,16 @@ impl Document {
         name.or_else(|| group.rules().find(|rule| rule.line() == number).map(Item::Rule))
     }
 
-    /// Returns a byte range of the text as a range of the protocol.
     pub(super) fn range(&self, span: Range<usize>) -> protocol::Range {
         self.buffer.range(span)
     }
 
-    /// Returns the range of a line, counted from 1, without its line end.
+    /// Returns the range of the line with this number, without its line end. The first line is 1.
     pub(super) fn line_range(&self, line: usize) -> protocol::Range {
         self.range(self.buffer.line(line.saturating_sub(1)))
     }
 }
 
-/// An item of a group at a position in the editor.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Item<'r> {
     Name(Name<'r>),

@@ -1,7 +1,7 @@
 //! Fixes as code actions, and formatting. Both apply the same fixes as `robotsd check --fix`.
 //!
-//! Formatting and `source.fixAll` apply safe fixes only. An unsafe fix is a quick fix whose title
-//! contains its effect on crawlers.
+//! Formatting and `source.fixAll` apply safe fixes only. Unsafe fixes are offered only as quick
+//! fixes. The title of such a quick fix states its effect on crawlers.
 
 use lsp_server::{ErrorCode, ResponseError};
 use serde_json::{Value, json};
@@ -16,13 +16,10 @@ use crate::evaluator::TimeBudget;
 const QUICK_FIX: &str = "quickfix";
 const FIX_ALL: &str = "source.fixAll";
 
-/// The kinds of code actions that the server offers.
 pub(super) const KINDS: [&str; 2] = [QUICK_FIX, FIX_ALL];
 
-/// Maximum number of quick fixes in one response.
 const MAX_ACTIONS: usize = 50;
 
-/// Returns the code actions for a part of a document.
 pub(super) fn actions(
     client: &Client,
     document: &Document,
@@ -76,8 +73,6 @@ fn effect(document: &Document, fix: &Fix, time: &TimeBudget) -> String {
     if diff.is_cut { "not computed, because it takes too long".to_owned() } else { diff.to_string() }
 }
 
-/// Returns the edit of a document. If the editor supports versions of documents, the edit applies
-/// only to the current version.
 fn workspace_edit(client: &Client, document: &Document, edits: Vec<Value>) -> Value {
     if client.versions_edits {
         let id = json!({ "uri": document.uri, "version": document.version });
@@ -86,7 +81,7 @@ fn workspace_edit(client: &Client, document: &Document, edits: Vec<Value>) -> Va
     json!({ "changes": { document.uri.as_str(): edits } })
 }
 
-/// Converts an edit for the editor; `None` if the edit would split a character.
+/// `None` if the edit would split a character.
 fn text_edit(document: &Document, edit: &Edit) -> Option<Value> {
     let text = document.buffer.text();
     let is_whole = text.is_char_boundary(edit.start) && text.is_char_boundary(edit.end);
@@ -94,7 +89,6 @@ fn text_edit(document: &Document, edit: &Edit) -> Option<Value> {
     Some(json!({ "range": document.range(edit.start..edit.end), "newText": replacement }))
 }
 
-/// Returns one edit that applies all safe fixes; `None` if there are no safe fixes.
 fn safe_fixes(document: &Document, fixed: &FixedFile) -> Option<Value> {
     let before = document.buffer.text();
     let after = std::str::from_utf8(fixed.robots.bytes()).ok()?;
@@ -104,21 +98,18 @@ fn safe_fixes(document: &Document, fixed: &FixedFile) -> Option<Value> {
     (!old.is_empty() || !new.is_empty()).then(|| json!({ "range": document.range(old), "newText": new }))
 }
 
-/// Returns the length of the lines at the start of both strings that are equal.
+/// Returns the length of the equal lines at the start of both strings, in bytes.
 fn common_start(one: &str, other: &str) -> usize {
     let same = one.bytes().zip(other.bytes()).take_while(|(one, other)| one == other).count();
     memchr::memrchr(b'\n', &one.as_bytes()[..same]).map_or(0, |line_end| line_end + 1)
 }
 
-/// Returns the length of the lines at the end of both strings that are equal.
 fn common_end(one: &str, other: &str) -> usize {
     let same = one.bytes().rev().zip(other.bytes().rev()).take_while(|(one, other)| one == other).count();
     let shared = &one.as_bytes()[one.len() - same..];
     memchr::memchr(b'\n', shared).map_or(0, |line_end| same - line_end - 1)
 }
 
-/// Returns the edits that format a document: a list with one edit that applies all safe fixes, or
-/// an empty list.
 pub(super) fn formatting(document: &Document) -> Result<Value, ResponseError> {
     if document.is_long() {
         let fault = "the document is longer than 512,000 bytes: run \"robotsd check --fix\" on the file";

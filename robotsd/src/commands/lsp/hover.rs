@@ -22,7 +22,6 @@ use crate::names::crawler_hint;
 use crate::pages::read_urls;
 use crate::render::{plural, printable, printable_path};
 
-/// Maximum number of crawlers that a hover lists by name.
 const SHOWN: usize = 8;
 
 /// The configured list of URLs. It is read again when the file changes.
@@ -48,7 +47,6 @@ impl UrlList {
     }
 }
 
-/// Returns the hover over the name or rule at a position.
 pub(super) fn hover(
     document: &Document,
     position: Position,
@@ -87,12 +85,10 @@ fn about_name(evaluator: &Evaluator, name: Name<'_>, kind: MarkupKind) -> String
     text
 }
 
-/// Returns the operator of a crawler, or a phrase for an unknown operator.
 pub(super) fn operator_of(crawler: &Crawler) -> &str {
     if crawler.operator.is_empty() { "operator unknown" } else { &crawler.operator }
 }
 
-/// Describes a crawler with the facts from the registry.
 fn about_crawler(crawler: &Crawler, kind: MarkupKind) -> String {
     let Crawler { name, category, obeys_robots, obeys_star, obeys_crawl_delay, .. } = crawler;
     let operator = operator_of(crawler);
@@ -140,7 +136,6 @@ fn about_rule(evaluator: &Evaluator, rule: Rule<'_>, kind: MarkupKind, urls: Opt
     text
 }
 
-/// Lists the crawlers that obey a group.
 fn bound(rules: &RuleSet, registry: &Registry, group: Group<'_>, kind: MarkupKind) -> String {
     let obeys = |crawler: &&Crawler| {
         let fallback = if crawler.obeys_star == Obeys::No { Fallback::Nothing } else { Fallback::Star };
@@ -176,8 +171,8 @@ fn is_registered(registry: &Registry, name: Name<'_>) -> bool {
     ProductToken::from_name(name.value()).is_some_and(|token| registry.knows(&token))
 }
 
-/// Describes how many URLs of the list a rule matches, and for how many of these URLs the rule is
-/// the deciding one.
+/// States how many URLs of the list a rule matches, and for how many of them it is the deciding
+/// rule.
 fn matched(rules: &RuleSet, rule: Rule<'_>, pages: &[Page], list: &str) -> String {
     let pattern = PathPattern::new(rule.pattern(), Reading::Standard);
     let tokens: Vec<_> = rule.group().names().filter_map(|name| ProductToken::from_name(name.value())).collect();
@@ -192,7 +187,7 @@ fn matched(rules: &RuleSet, rule: Rule<'_>, pages: &[Page], list: &str) -> Strin
     format!("Matches {matches} of {} in {list}, and decides about {decides}.", plural(pages.len(), "URL"))
 }
 
-/// Returns, for each group that an agent obeys, the name in the group that matches the agent.
+/// Returns one name per group that the agent obeys: the name that matches the agent.
 fn deciding_groups<'e>(evaluator: &'e Evaluator, agent: &Agent, named_as: NamedAs) -> Vec<Name<'e>> {
     let fallback = if named_as == NamedAs::Star { Fallback::Star } else { agent.fallback() };
     let selection = evaluator.rules.select(agent.tokens(), fallback);
@@ -204,7 +199,6 @@ fn deciding_groups<'e>(evaluator: &'e Evaluator, agent: &Agent, named_as: NamedA
     selection.groups().filter_map(name_of).collect()
 }
 
-/// Returns the locations of the groups that apply to the crawler whose name is at a position.
 pub(super) fn definition(document: &Document, position: Position) -> Vec<Value> {
     let Some(Item::Name(name)) = document.item_at(position) else { return Vec::new() };
     let evaluator = document.evaluator();

@@ -1,5 +1,5 @@
-//! The queue of messages from the editor. During a check, the server looks at the waiting messages.
-//! It stops the check if a message makes the result useless.
+//! The queue of messages from the editor. The server looks at the waiting messages during a check,
+//! and stops the check if one of them makes the result useless.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -11,7 +11,6 @@ use serde_json::json;
 /// Maximum time that a message waits while the server does work that could be done later.
 const MAX_WAIT: Duration = Duration::from_millis(30);
 
-/// Messages that were received, but not handled yet.
 pub(super) struct Inbox<'c> {
     connection: &'c Connection,
     waiting: RefCell<VecDeque<Message>>,
@@ -22,13 +21,12 @@ impl<'c> Inbox<'c> {
         Self { connection, waiting: RefCell::new(VecDeque::new()) }
     }
 
-    /// Returns the next message if one has arrived.
     pub(super) fn take(&self) -> Option<Message> {
         self.look();
         self.waiting.borrow_mut().pop_front()
     }
 
-    /// Waits for the next message. `None` if the editor has closed the connection.
+    /// `None` if the editor has closed the connection.
     pub(super) fn wait(&self) -> Option<Message> {
         self.take().or_else(|| self.connection.receiver.recv().ok())
     }
@@ -37,7 +35,6 @@ impl<'c> Inbox<'c> {
         self.waiting.borrow_mut().extend(self.connection.receiver.try_iter());
     }
 
-    /// Reports whether the editor has cancelled a request.
     pub(super) fn is_cancelled(&self, id: &RequestId) -> bool {
         self.look();
         let id = json!(id);
@@ -60,7 +57,7 @@ impl<'c> Inbox<'c> {
         })
     }
 
-    /// Reports whether work on a document, which began at `began`, should continue.
+    /// `began` is the time when the work on the document began.
     pub(super) fn permits_work(&self, uri: &str, began: Instant) -> bool {
         !self.has_change_of(uri) && (self.waiting.borrow().is_empty() || began.elapsed() < MAX_WAIT)
     }

@@ -1,10 +1,9 @@
 //! `robotsd lsp`: a language server for robots.txt files, on standard input and output.
 //!
-//! The server knows the effect of a file: who obeys a rule, which group decides, and what a fix
-//! changes. It uses the checks of `robotsd check`, and fetches nothing.
+//! The server knows who obeys a rule, which group decides, and what a fix changes. It uses the
+//! checks of `robotsd check`, and does not use the network.
 //!
-//! [`server`] lists the capabilities and calls the code for each request. Each feature has its own
-//! file, such as [`hover`] or [`completion`]. [`protocol`] contains the types of the messages.
+//! [`server`] lists the capabilities and calls the code for each request.
 //!
 //! One thread handles all messages ([`Server`]). Other threads only read messages, write messages,
 //! or check whether the editor is still running.
@@ -34,7 +33,6 @@ use serde_json::Value;
 use self::server::Server;
 use crate::exit::{answer, complain};
 
-/// Interval between two checks of whether the editor is still running.
 const PROCESS_TESTS: Duration = Duration::from_secs(5);
 
 /// Check robots.txt files in an editor, as a language server
@@ -71,9 +69,8 @@ pub(crate) fn run(_: &LspArgs) -> ExitCode {
     });
     let is_running = |process| test_kill_process(process) != Err(Errno::SRCH);
     let watch = |editor: Pid| {
-        // If no process has this ID, the editor cannot be watched. The ID is from another PID
-        // namespace if the server runs in a container. The editor can still end the server by
-        // closing standard input.
+        // If the server runs in a container with its own PID namespace, no process has this ID. The
+        // editor can then still end the server by closing standard input.
         if !is_running(editor) {
             return;
         }
@@ -86,13 +83,11 @@ pub(crate) fn run(_: &LspArgs) -> ExitCode {
         });
     };
     let is_shut_down = Server::new(&server, &watch).run();
-    // The writer ends after it has written every message.
     drop(server);
     let _ = writer.join();
     answer(is_shut_down)
 }
 
-/// Returns the message that ends the server.
 fn exit() -> Message {
     Notification { method: "exit".to_owned(), params: Value::Null }.into()
 }

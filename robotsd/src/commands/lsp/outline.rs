@@ -1,4 +1,5 @@
-//! The outline of a document: symbols and folding ranges, of the part that crawlers read.
+//! The outline of a document: symbols and folding ranges. Lines after the first 512,000 bytes are
+//! not included, because crawlers do not read them.
 
 use serde_json::{Value, json};
 use tower_robots::rules::{Access, Group, LineKind};
@@ -7,16 +8,15 @@ use super::document::Document;
 use super::protocol::{Client, Range};
 use crate::render::printable;
 
-/// Kinds of symbols in the protocol.
+/// `SymbolKind` values of the protocol.
 const CLASS: u8 = 5;
 const FIELD: u8 = 8;
 const CONSTANT: u8 = 14;
 
-/// Maximum number of groups, of rules and of sitemaps among the symbols. A larger outline would
-/// take too long.
+/// Maximum number of symbols of each kind: groups, rules and sitemaps. Larger outlines would take
+/// too long to create.
 const MAX_OF_KIND: usize = 2000;
 
-/// Returns the groups with their rules, and the sitemaps.
 pub(super) fn symbols(client: &Client, document: &Document) -> Vec<Value> {
     let robots = document.robots();
     let mut left = MAX_OF_KIND;
@@ -34,7 +34,6 @@ pub(super) fn symbols(client: &Client, document: &Document) -> Vec<Value> {
     if client.nests_symbols { symbols } else { flat(document, symbols) }
 }
 
-/// Returns the symbol of a group, with the first rules of the group as its children.
 fn group_symbol(document: &Document, group: Group<'_>, rules: usize) -> Value {
     let names: Vec<_> = group.names().map(|name| printable(name.value())).collect();
     let first = group.names().next().map_or(0..0, |name| name.range());
@@ -56,7 +55,7 @@ fn symbol(name: &str, kind: u8, range: Range, selection: Range) -> Value {
     json!({ "name": name, "kind": kind, "range": range, "selectionRange": selection })
 }
 
-/// Converts symbols for editors that do not support symbols within symbols.
+/// Flattens nested symbols for editors that do not support them.
 fn flat(document: &Document, symbols: Vec<Value>) -> Vec<Value> {
     let mut all = Vec::new();
     for mut symbol in symbols {
@@ -71,14 +70,12 @@ fn flat(document: &Document, symbols: Vec<Value>) -> Vec<Value> {
     all
 }
 
-/// Returns the range from the first name of a group to its last name or rule.
 fn extent(document: &Document, group: Group<'_>) -> Range {
     let names = group.names().last().map_or(0, |name| name.line());
     let last = group.rules().last().map_or(names, |rule| rule.line());
     Range { start: document.line_range(group.line()).start, end: document.line_range(last).end }
 }
 
-/// Returns the folding ranges: groups, and comments of several lines.
 pub(super) fn folding(document: &Document) -> Vec<Value> {
     let robots = document.robots();
     let mut ranges: Vec<Value> = Vec::new();

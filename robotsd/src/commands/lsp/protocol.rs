@@ -1,5 +1,5 @@
-//! The parts of the Language Server Protocol that the server reads: positions, parameters of
-//! messages, and what the editor supports. Results are written as JSON values.
+//! The subset of the Language Server Protocol that the server reads. Results are written as JSON
+//! values.
 
 use std::path::{Path, PathBuf};
 
@@ -28,14 +28,12 @@ pub(super) struct Range {
 }
 
 impl Range {
-    /// Reports whether two ranges overlap or touch. Ranges that only touch count, because a cursor
-    /// is an empty range.
+    /// Touching is sufficient, because a cursor is an empty range.
     pub(super) fn touches(&self, other: &Self) -> bool {
         self.start <= other.end && other.start <= self.end
     }
 }
 
-/// Unit of the character counts in positions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum PositionEncoding {
     Utf8,
@@ -45,7 +43,6 @@ pub(super) enum PositionEncoding {
 }
 
 impl PositionEncoding {
-    /// Returns the length of a character in this unit.
     pub(super) const fn length(self, char: char) -> usize {
         match self {
             Self::Utf8 => char.len_utf8(),
@@ -61,10 +58,8 @@ impl PositionEncoding {
     }
 }
 
-/// Format of the text that is sent to the editor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum MarkupKind {
-    /// The format that every editor can show.
     #[default]
     PlainText,
     Markdown,
@@ -78,8 +73,6 @@ impl MarkupKind {
         }
     }
 
-    /// Formats text that is copied from a file. If the format supports code, the text is formatted
-    /// as code.
     pub(super) fn code(self, text: &str) -> String {
         match self {
             Self::PlainText => text.to_owned(),
@@ -102,30 +95,25 @@ impl MarkupKind {
     }
 }
 
-/// Capabilities of the editor, and the settings for this server that the editor sent.
+/// Capabilities of the editor, and its settings for this server.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Client {
     pub(super) encoding: PositionEncoding,
-    /// Whether the editor can request diagnostics.
     pub(super) pulls_diagnostics: bool,
-    /// Whether the server can make the editor request diagnostics again.
     pub(super) refreshes_diagnostics: bool,
-    /// Whether the editor supports symbols within symbols.
     pub(super) nests_symbols: bool,
-    /// Whether an edit may contain the version of the document that it applies to.
     pub(super) versions_edits: bool,
-    /// Whether the editor supports objects as code actions. If not, it supports only commands.
+    /// If `false`, the editor supports only commands as code actions.
     pub(super) has_code_actions: bool,
     pub(super) hover_kind: MarkupKind,
     /// Process of the editor. The server ends when this process ends.
     pub(super) process: Option<Pid>,
-    /// Path of a file with a list of URLs, from the initialization option `urls`.
     pub(super) urls: Option<PathBuf>,
 }
 
 impl Client {
-    /// Reads the parameters of `initialize`. Only the values that this type contains are read, so
-    /// an unexpected value in another parameter is not an error.
+    /// Reads the parameters of `initialize`. An unexpected value in a parameter that is not needed
+    /// is not an error.
     pub(super) fn of(params: &Value) -> Self {
         let capabilities = &params["capabilities"];
         let document = &capabilities["textDocument"];
@@ -161,7 +149,6 @@ pub(super) struct DidOpen {
     pub(super) text_document: DocumentItem,
 }
 
-/// A document that a message is about.
 #[derive(Debug, Deserialize)]
 pub(super) struct DocumentId {
     pub(super) uri: String,
@@ -175,14 +162,13 @@ pub(super) struct DidChange {
     pub(super) content_changes: Vec<ContentChange>,
 }
 
-/// New text of a part of the document, or of the whole document if there is no range.
+/// `range` is `None` if `text` replaces the whole document.
 #[derive(Debug, Deserialize)]
 pub(super) struct ContentChange {
     pub(super) range: Option<Range>,
     pub(super) text: String,
 }
 
-/// Parameters of most messages: a document, and optionally a position or a range in the document.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct DocumentParams {
@@ -197,14 +183,13 @@ pub(super) struct DocumentParams {
 
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct ActionContext {
-    /// Kinds of code actions that the editor wants; empty for all.
+    /// Kinds of code actions that the editor wants; `None` for all kinds.
     #[serde(default)]
     only: Option<Vec<String>>,
 }
 
 impl ActionContext {
-    /// Reports whether the editor wants actions of this kind. A wanted kind includes its sub-kinds.
-    /// For example, `source` includes `source.fixAll`.
+    /// A wanted kind includes its sub-kinds. For example, `source` includes `source.fixAll`.
     pub(super) fn wants(&self, kind: &str) -> bool {
         let is_of = |wanted: &String| {
             let rest = kind.strip_prefix(wanted.as_str());
@@ -223,22 +208,20 @@ pub(super) fn error(code: ErrorCode, message: impl Into<String>) -> ResponseErro
     ResponseError { code: code as i32, message: message.into(), data: None }
 }
 
-/// Returns the path of a `file:` URI, or `None` for a document that has no file.
 pub(super) fn path_of(uri: &str) -> Option<PathBuf> {
     use std::os::unix::ffi::OsStringExt as _;
     let rest = uri.strip_prefix("file://")?;
-    // The URI may contain a host after the slashes. The host is ignored, because it can only be the
-    // local machine.
+    // The host of the URI is ignored, because it can only be the local machine.
     let path = &rest[rest.find('/')?..];
     let octets: Vec<u8> = percent_decode_str(path).collect();
     Some(PathBuf::from(std::ffi::OsString::from_vec(octets)))
 }
 
-/// Reports whether the server checks a document: whether its file name is `robots.txt` or ends with
-/// `.robots.txt`. The language ID from the editor is ignored, because editors use different IDs.
+/// Reports whether the file name is `robots.txt` or ends with `.robots.txt`. The language ID is
+/// ignored, because editors use different IDs.
 pub(super) fn is_robots_txt(uri: &str) -> bool {
     let path = percent_decode_str(uri).decode_utf8_lossy().into_owned();
-    // An editor's unsaved document has a URI such as `untitled:robots.txt`.
+    // An unsaved document has a URI such as `untitled:robots.txt`.
     let name = path.rsplit(['/', ':']).next().unwrap_or_default().to_ascii_lowercase();
     Path::new(&name).file_name().is_some_and(|name| name == "robots.txt") || name.ends_with(".robots.txt")
 }

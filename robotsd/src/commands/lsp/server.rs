@@ -1,9 +1,9 @@
 //! The server: handles all messages on one thread, in the order of their arrival.
 //!
 //! **Diagnostics are computed when no message is waiting.** A burst of changes therefore leads to
-//! only one check. A check ends early if its text has changed in the meantime, so no outdated
-//! diagnostics are published. If the check was for a request and ends early, the response is an
-//! error, and the editor sends the request again.
+//! only one check. A check ends early if the document changes during the check, so no outdated
+//! diagnostics are published. If a client's request needed the result of this check, the response
+//! is an error that makes the editor send the request again.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -18,18 +18,15 @@ use super::inbox::Inbox;
 use super::protocol::{self, Client, DidChange, DidOpen, DocumentParams, error};
 use super::{completion, diagnostics, fixes, hover, outline};
 
-/// The state of a connection with an editor.
 pub(super) struct Server<'c> {
     connection: &'c Connection,
     inbox: Inbox<'c>,
     stage: Stage,
     client: Client,
-    /// The open robots.txt files, by URI. Other documents are not stored.
+    /// By URI. Only robots.txt files are stored.
     documents: BTreeMap<String, Document>,
     urls: Option<UrlList>,
-    /// Function that is called with the process ID of the editor.
     watch: &'c dyn Fn(Pid),
-    /// Number of requests that were sent to the editor.
     asked: i32,
 }
 
@@ -85,7 +82,7 @@ impl<'c> Server<'c> {
     }
 
     /// Publishes the diagnostics of one document, unless a message arrives that must be handled
-    /// first. Returns `false` if no document is due.
+    /// first. Returns `false` if there is nothing to publish.
     fn publish_one(&mut self) -> bool {
         let Some(document) = self.documents.values_mut().find(|document| document.is_due) else { return false };
         let began = Instant::now();
@@ -217,7 +214,7 @@ impl<'c> Server<'c> {
         })
     }
 
-    /// Answers a request about a document. The result is empty if the document is not a robots.txt.
+    /// Returns an empty result if the document is not a robots.txt.
     fn answer(&mut self, id: &RequestId, method: &str, params: Value) -> Result<Value, ResponseError> {
         let needs_document = [
             "textDocument/diagnostic",
@@ -282,7 +279,6 @@ fn cancelled() -> ResponseError {
     error(ErrorCode::RequestCanceled, "the editor cancelled the request")
 }
 
-/// Returns the error response to a request whose check was stopped early.
 fn interruption(inbox: &Inbox<'_>, id: &RequestId, method: &str) -> ResponseError {
     if inbox.is_cancelled(id) {
         return cancelled();
@@ -330,8 +326,8 @@ mod tests {
         request(id, method, json!({ "textDocument": { "uri": URI } }))
     }
 
-    /// Sends all messages before the server runs. Returns its messages up to the publication of a
-    /// version, or all messages if `last` is `None`.
+    /// Returns the messages of the server up to the publication of the version `last`, or all
+    /// messages if `last` is `None`.
     fn answers(messages: Vec<Message>, last: Option<i32>) -> Vec<Value> {
         let (server, editor) = Connection::memory();
         messages.into_iter().for_each(|message| editor.sender.send(message).expect("a server"));

@@ -1,8 +1,8 @@
 //! Cuts a log into chunks of whole lines, which are processed on every core.
 //!
 //! The counts of the chunks are joined in the order of the log, so the result does not depend on
-//! the number of workers. Only a limited number of chunks is read ahead of the workers, and buffers
-//! are reused. Memory use therefore does not depend on the length of the log.
+//! the number of workers. Only a limited number of chunks is read ahead of the workers, so memory
+//! use does not depend on the length of the log.
 
 use std::collections::VecDeque;
 use std::io::{self, Read};
@@ -20,13 +20,11 @@ const CHUNK: usize = 1 << 20;
 /// lines.
 const MAX_LINE_LENGTH: usize = CHUNK / 2;
 
-/// Maximum length of a line of column names, in bytes. A longer line is not treated as a line of
-/// column names.
+/// Maximum length of a line of column names (`#Fields:`), in bytes. A longer line is not copied to
+/// the next chunk.
 const MAX_COLUMN_BYTES: usize = 16 << 10;
 
-/// Runs `work` over the chunks of all inputs on `workers` threads, where each thread has its own
-/// state. Joins the results in the order of the chunks. If an input cannot be read completely, the
-/// other inputs are still read. Returns the read errors.
+/// If an input cannot be read completely, the other inputs are still read. Returns the read errors.
 pub(super) fn for_each<S, C: Send>(
     inputs: impl IntoIterator<Item = io::Result<Box<dyn Read + Send>>>,
     workers: usize,
@@ -34,8 +32,8 @@ pub(super) fn for_each<S, C: Send>(
     work: impl Fn(&mut S, &[u8]) -> C + Sync,
     join: impl FnMut(C),
 ) -> Vec<io::Error> {
-    // The channel is unbounded, so sending never blocks. The number of chunks in progress is
-    // limited by `ahead`.
+    // The channel is unbounded, so sending never blocks. `ahead` limits the number of chunks in
+    // progress.
     let (send, chunks) = channel::<Chunk<C>>();
     let chunks = Mutex::new(chunks);
     thread::scope(|scope| {
@@ -43,13 +41,12 @@ pub(super) fn for_each<S, C: Send>(
             let mut state = state();
             while let Some(Chunk { octets, counted }) = next(&chunks) {
                 let counts = work(&mut state, &octets);
-                // Sending fails only if another worker has panicked. In this case, the counts are
-                // not needed.
+                // Sending fails only if another worker has panicked.
                 let _ = counted.send((counts, octets));
             }
         };
-        // If a worker panics, its counts are lost. The scope then panics, too, because the result
-        // would be wrong without these counts.
+        // If a worker panics, its counts are lost and the result would be wrong. The scope
+        // therefore panics, too.
         for _ in 0..workers {
             scope.spawn(worker);
         }
@@ -64,30 +61,25 @@ pub(super) fn for_each<S, C: Send>(
     })
 }
 
-/// The counts of a chunk, and its buffer.
 type CountedChunk<C> = (C, Vec<u8>);
 
-/// Bytes of a chunk, and the channel that returns its counts and the buffer. If a worker panics,
-/// the sender is dropped. The reader therefore does not wait forever.
+/// If a worker panics, `counted` is dropped, so the reader does not wait forever.
 struct Chunk<C> {
     octets: Vec<u8>,
     counted: Sender<CountedChunk<C>>,
 }
 
-/// Chunks that were sent to the workers and are not joined yet. Their counts are joined in the
-/// order of the chunks, even if a later chunk is finished first.
 struct Pipeline<C, J> {
     /// Channel to the workers; `None` after a worker panicked.
     send: Option<Sender<Chunk<C>>>,
-    /// Maximum number of chunks in progress.
     ahead: usize,
     waiting: VecDeque<Receiver<CountedChunk<C>>>,
     join: J,
 }
 
 impl<C, J: FnMut(C)> Pipeline<C, J> {
-    /// Sends a chunk. If too many chunks are in progress, first joins the counts of the oldest
-    /// ones. Returns `false` if a worker has panicked.
+    /// Sends a chunk. Blocks while too many chunks are in progress. Returns `false` if a worker has
+    /// panicked.
     fn send(&mut self, octets: Vec<u8>, buffers: &mut Vec<Vec<u8>>) -> bool {
         while self.waiting.len() >= self.ahead {
             self.take(buffers);
@@ -98,7 +90,6 @@ impl<C, J: FnMut(C)> Pipeline<C, J> {
         send.send(Chunk { octets, counted }).is_ok()
     }
 
-    /// Waits for the counts of the oldest chunk in progress, and joins them.
     fn take(&mut self, buffers: &mut Vec<Vec<u8>>) {
         let Some(counts) = self.waiting.pop_front() else { return };
         match counts.recv() {
@@ -113,7 +104,6 @@ impl<C, J: FnMut(C)> Pipeline<C, J> {
         }
     }
 
-    /// Waits for all chunks in progress, and joins their counts.
     fn finish(mut self) {
         while !self.waiting.is_empty() {
             self.take(&mut Vec::new());
@@ -121,7 +111,6 @@ impl<C, J: FnMut(C)> Pipeline<C, J> {
     }
 }
 
-/// Returns the next chunk, or `None` if the reader is done.
 fn next<C>(chunks: &Mutex<Receiver<Chunk<C>>>) -> Option<Chunk<C>> {
     chunks.lock().recv().ok()
 }
@@ -163,8 +152,7 @@ fn cut(
     }
 }
 
-/// Returns the last line of column names in a chunk. Each chunk is counted separately, so the next
-/// chunk must begin with a copy of this line.
+/// Each chunk is counted separately, so the next chunk must begin with a copy of this line.
 fn last_columns(chunk: &[u8]) -> Option<&[u8]> {
     let is_start = |at: usize| at == 0 || chunk[at - 1] == b'\n';
     let start = memchr::memmem::rfind_iter(chunk, FIELDS).find(|at| is_start(*at))?;
@@ -231,7 +219,6 @@ mod tests {
         assert_eq!(starts, ["#Fields: one", "#Fields: one", "#Fields: two", "#Fields: two", "GET /", "#Fields: three"]);
     }
 
-    /// Reads `a` and then `b`, and then fails.
     struct Cut(bool);
 
     impl Read for Cut {

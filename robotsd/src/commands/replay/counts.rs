@@ -1,4 +1,5 @@
-//! Counts requests in bounded memory, and the requests of search engines for `diff`.
+//! Counts the requests of a replay in bounded memory. Also counts the requests of search engines
+//! for `robotsd diff`.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
@@ -28,15 +29,13 @@ use super::tally::{Hours, LogPeriod, RefusalTally, RequestTally};
 use crate::board::{LogBoard, Second, service_of};
 use crate::evaluator::{Evaluator, KnownSender};
 
-/// Maximum number of unreadable lines that are kept as samples. `SAMPLE` is the maximum size of
-/// each sample, in bytes.
+/// Maximum number of unreadable lines that are kept as samples. `SAMPLE` is the maximum size of a
+/// sample, in bytes.
 const SAMPLES: usize = 3;
 const SAMPLE: usize = 160;
 
-/// Settings of a replay, which all workers share.
 #[derive(Debug)]
 pub(super) struct ReplayPlan {
-    /// The names of the log files.
     pub(super) logs: Vec<String>,
     pub(super) robots: String,
     pub(super) against: Option<String>,
@@ -46,28 +45,24 @@ pub(super) struct ReplayPlan {
     /// Time when the rules began to apply; earlier requests are counted separately.
     pub(super) effective_from: Option<i64>,
     pub(super) privacy: ReportPrivacy,
-    /// Evidence about the senders of requests.
     pub(super) evidence: LogEvidence,
-    /// Versions of robots.txt for judging crawlers, as on the board.
+    /// Past versions of robots.txt (`--history`). Crawlers are judged by these versions.
     pub(super) history: Option<VersionHistory>,
     /// Whether, according to the config, the logs contain every fetch of robots.txt.
     pub(super) sees_all: bool,
 }
 
 impl ReplayPlan {
-    /// Reports whether two robots.txt files are compared.
     pub(super) fn is_compared(&self) -> bool {
         self.against.is_some()
     }
 }
 
-/// The counts of one chunk, or the combined counts of all chunks that have been joined.
 #[derive(Debug, Default)]
 pub(super) struct ReplayCounts {
     pub(super) requests: u64,
     pub(super) hosts: RequestedHosts,
     pub(super) unread: u64,
-    /// Number of lines that belong to robotsd's log of events.
     pub(super) events: u64,
     pub(super) samples: Vec<Vec<u8>>,
     pub(super) nameless: u64,
@@ -78,14 +73,10 @@ pub(super) struct ReplayCounts {
     pub(super) period: LogPeriod,
     pub(super) rows: Rows,
     pub(super) hours: Hours,
-    /// Whether the policy limits the rate of any counted request because of a `Crawl-delay`.
     pub(super) has_limit: bool,
-    /// Crawlers whose failed claims do not prove that impostors sent the requests, because the log
-    /// may not contain the addresses of clients.
+    /// Crawlers with suspect claims, and these claims: see [`crawler_rows::with_suspect_path`].
     pub(super) suspects: Vec<(String, FailedClaims)>,
-    /// Whether any request in the log has a `Referer`.
     pub(super) has_referers: bool,
-    /// Number of visitors that each service referred.
     pub(super) sent: HashMap<Arc<Referrer>, u64, RandomState>,
     /// Observations for the board in one chunk; `board` combines the observations in all chunks.
     pub(super) board_notes: BoardNotes,
@@ -113,7 +104,6 @@ impl ReplayCounts {
         Self { hosts, ..counts }
     }
 
-    /// Counts a request for the report, and for the board if there is a version history.
     fn entry(&mut self, plan: &ReplayPlan, headers: &mut HeaderCache, entry: &LoggedRequest<'_>) {
         self.requests += 1;
         self.nameless += u64::from(entry.agent.is_empty());
@@ -134,8 +124,6 @@ impl ReplayCounts {
         self.judge(plan, header, entry, sender, address);
     }
 
-    /// Counts a request, with the verdicts of the files, in the row of the crawler and in the row
-    /// of the hour.
     fn judge(
         &mut self,
         plan: &ReplayPlan,
@@ -174,7 +162,6 @@ impl ReplayCounts {
         }
     }
 
-    /// Counts a visitor that a service referred.
     fn visitor(&mut self, plan: &ReplayPlan, entry: &LoggedRequest<'_>) {
         let Some(evaluator) = plan.evaluators.last() else { return };
         let registry = &evaluator.settings.registry;
@@ -183,8 +170,9 @@ impl ReplayCounts {
         }
     }
 
-    /// Finds the crawlers whose claims failed only because the evidence is unreliable. Moves their
-    /// requests from "refuted" to "claimed". Must be called after all chunks are counted.
+    /// Changes claims from "refuted" to "claimed" for the crawlers whose claims failed only because
+    /// the log may not contain the addresses of clients. Must be called after all chunks are
+    /// counted.
     pub(super) fn conclude(&mut self, plan: &ReplayPlan) {
         let names = crawler_rows::with_suspect_path(self.rows.iter());
         if let Some(history) = &plan.history {
@@ -194,7 +182,6 @@ impl ReplayCounts {
         self.suspects.iter().for_each(|(_, failed)| self.hours.merge(failed.hours.clone()));
     }
 
-    /// Adds the counts of the next chunk.
     pub(super) fn merge(&mut self, next: Self) {
         self.requests += next.requests;
         self.hosts += next.hosts;
@@ -215,12 +202,9 @@ impl ReplayCounts {
     }
 }
 
-/// Result of judging a request by one file, or by both files of a comparison.
 struct JudgedEntry {
     tally: RequestTally,
-    /// The rule whose row counts the request; see [`deciding_rule`].
     rule: Option<DecidingRule>,
-    /// Whether a `Crawl-delay` applies to the request.
     has_rate_limit: bool,
 }
 
@@ -281,7 +265,6 @@ impl JudgedEntry {
     }
 }
 
-/// Returns the addresses whose reverse DNS names must be looked up to check the claims in a chunk.
 pub(super) fn name_questions(plan: &ReplayPlan, headers: &mut HeaderCache, chunk: &[u8]) -> NameQuestions {
     let questions = RefCell::default();
     read_lines(&plan.selection, &mut RequestedHosts::default(), chunk, |_, read| {
@@ -295,8 +278,7 @@ pub(super) fn name_questions(plan: &ReplayPlan, headers: &mut HeaderCache, chunk
     questions.into_inner()
 }
 
-/// Calls `take` for every line of a chunk. Skips empty lines and requests that are not selected,
-/// such as requests for other hosts.
+/// Skips empty lines and requests that are not selected, such as requests for other hosts.
 fn read_lines(
     selection: &LogSelection,
     hosts: &mut RequestedHosts,
@@ -320,9 +302,8 @@ fn read_lines(
     }
 }
 
-/// Returns the rule that disallows a request. In a comparison, returns the rule that causes
-/// different verdicts. `None` if the request is allowed or, in a comparison, if the verdicts are
-/// equal.
+/// Returns the rule that disallows a request or, in a comparison, the rule that makes the verdicts
+/// differ. `None` if the request is allowed or, in a comparison, if the verdicts are equal.
 fn deciding_rule(compared: bool, first: RequestJudgement, last: RequestJudgement) -> Option<DecidingRule> {
     let (effect, line) = match (first, last) {
         (_, RequestJudgement::Disallowed(line)) if !compared => (Effect::Disallowed, line),
@@ -337,23 +318,19 @@ fn deciding_rule(compared: bool, first: RequestJudgement, last: RequestJudgement
 /// only counted.
 const MAX_TARGETS: usize = 100_000;
 
-/// Maximum length of a target that is kept, in bytes.
 const MAX_TARGET_LENGTH: usize = 2048;
 
-/// For each search engine whose index people use: the requests that it sent, except requests for
-/// robots.txt. Every client that claims to be a search engine is counted as a search engine,
-/// because a log alone does not show who sent a request.
+/// The requests of search engines that people use, except requests for robots.txt. A log alone does
+/// not show who sent a request, so a client that claims to be a search engine is counted as that
+/// search engine.
 #[derive(Debug, Default)]
 pub(in crate::commands) struct SearchRequests {
     pub(in crate::commands) crawlers: BTreeMap<String, RequestedTargets>,
-    /// Number of requests for the site, by any client.
     pub(in crate::commands) requests: u64,
-    /// Number of lines that could not be read.
     pub(in crate::commands) unread: u64,
     pub(in crate::commands) hosts: RequestedHosts,
 }
 
-/// Targets that one crawler requested, with the number of requests for each.
 #[derive(Debug, Default)]
 pub(in crate::commands) struct RequestedTargets {
     pub(in crate::commands) targets: HashMap<Box<[u8]>, u64, RandomState>,
@@ -362,7 +339,7 @@ pub(in crate::commands) struct RequestedTargets {
 }
 
 impl SearchRequests {
-    /// Reads logs, using all cores. If a log cannot be read, the other logs are still counted.
+    /// If a log cannot be read, the other logs are still counted.
     pub(in crate::commands) fn read(
         logs: &[PathBuf],
         selection: &LogSelection,
@@ -379,8 +356,7 @@ impl SearchRequests {
                 one.unread += u64::from(line == LogLine::Unread);
                 let LogLine::Request(request) = line else { return };
                 one.requests += 1;
-                // No search engine sends a header longer than the limit, so requests with longer
-                // headers are skipped.
+                // No search engine sends a header longer than the limit.
                 if request.agent.len() <= MAX_HEADER_LENGTH && !RequestPath::is_robots_txt_target(&request.target) {
                     let kind = &headers.known.identify(slice::from_ref(evaluator), &evidence, &request.agent).kind;
                     if kind.is_index_engine {

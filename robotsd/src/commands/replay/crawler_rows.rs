@@ -1,5 +1,5 @@
-//! Counts requests in one row per crawler, in bounded memory, and finds the crawlers whose failed
-//! claims do not prove that impostors sent the requests.
+//! Counts requests in one row per crawler, in bounded memory. Also finds the crawlers whose failed
+//! claims are suspect.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::{IpAddr, Ipv6Addr};
@@ -15,8 +15,8 @@ use super::tally::{FrequentCounts, Hours, LogPeriod, RequestTally};
 /// clients can invent names.
 const ROWS: usize = 1024;
 
-/// Maximum number of nodes in the path trees of one row. It applies to the first `FULL_ROWS` rows.
-/// The maximum for all later rows is `NODES_LATER`.
+/// Maximum number of nodes in the path trees of one row. It applies to the first `FULL_ROWS` rows;
+/// `NODES_LATER` applies to the other rows.
 const NODES: usize = 512;
 const FULL_ROWS: usize = 256;
 const NODES_LATER: usize = 64;
@@ -31,34 +31,29 @@ pub(super) struct Rows {
 #[derive(Clone, Debug)]
 pub(super) struct ReplayRow {
     pub(super) agent: AgentKind,
-    /// Requests whose claim is confirmed by the evidence.
     pub(super) verified: RequestTally,
     pub(super) verified_period: LogPeriod,
-    /// Requests whose claim is neither confirmed nor refuted by the evidence. `undecided` contains
-    /// the numbers of these requests by reason.
+    /// Requests whose claim is neither confirmed nor refuted. `undecided` counts them by reason.
     pub(super) claimed: RequestTally,
     pub(super) undecided: BTreeMap<&'static str, u64>,
     /// Disallowed targets of verified and claimed requests; in a comparison, the targets with
     /// different verdicts.
     pub(super) rules: RulePaths,
-    /// Requests whose claim is refuted by the evidence.
     pub(super) failed: Option<Box<FailedClaims>>,
     /// Whether at least one claim could be checked with the address of the client.
     pub(super) is_checked: bool,
 }
 
-/// The counters of a row for one request. There are different counters for requests whose claim is
-/// verified, undecided or refuted.
+/// A row has separate counters for requests with a verified, an undecided or a refuted claim.
 #[derive(Debug)]
 pub(super) struct RowPart<'r> {
     pub(super) tally: &'r mut RequestTally,
     pub(super) rules: &'r mut RulePaths,
-    /// The counts of failed claims by hour and by address, if the claim is refuted.
+    /// Counts of failed claims by hour and by address; `None` if the claim is not refuted.
     pub(super) failed: Option<(&'r mut Hours, &'r mut FailedAddresses)>,
 }
 
 impl Rows {
-    /// Returns the row of an agent.
     pub(super) fn of(&mut self, agent: &AgentKind) -> &mut ReplayRow {
         let at = self.by_name.get(&agent.name).copied().unwrap_or_else(|| self.insert(agent));
         &mut self.rows[at]
@@ -82,8 +77,8 @@ impl Rows {
         }
     }
 
-    /// Changes the failed claims of these crawlers to undecided claims. Returns each of these
-    /// crawlers that had failed claims, with the failed claims.
+    /// Changes the failed claims of the crawlers in `names` to undecided claims, and returns the
+    /// changed claims.
     pub(super) fn forgive(&mut self, names: &[String]) -> Vec<(String, FailedClaims)> {
         let suspects = self.rows.iter_mut().filter(|row| names.contains(&row.agent.name));
         suspects.filter_map(ReplayRow::forgive).collect()
@@ -101,7 +96,6 @@ impl ReplayRow {
         Self { agent, verified, verified_period, claimed, undecided, rules, failed: None, is_checked: false }
     }
 
-    /// Records the result of checking a request's claim, and returns the counters for the request.
     pub(super) fn note(&mut self, identity: Identity, time: Option<i64>) -> RowPart<'_> {
         self.is_checked |= !matches!(
             identity,
@@ -159,8 +153,9 @@ impl ReplayRow {
     }
 }
 
-/// Maximum number of addresses whose failed claims are attributed to impostors even if no request
-/// of the crawler is verified.
+/// Maximum number of addresses that count as impostors of a crawler if no request of the crawler is
+/// verified. Failed claims from more addresses may mean that the log does not contain the addresses
+/// of clients.
 const HANDFUL: usize = 5;
 
 /// Maximum time between failed claims and a verified request of the same crawler, in seconds. A
@@ -171,13 +166,13 @@ const DAY: i64 = 24 * 60 * 60;
 /// the log may not contain the addresses of clients. Without this check, all crawlers in a log that
 /// was written behind a proxy would be counted as impostors.
 ///
-/// The failed claims of a crawler are suspect:
+/// The failed claims of a crawler are suspect in two cases:
 ///
-/// 1. if claims from more than `HANDFUL` addresses fail, and no request of the crawler is verified
-///    within a day of the failed claims; or
-/// 2. if no request of any crawler is verified, and requests from one address with failed claims
-///    name crawlers of several operators. The addresses in a log that was written behind a proxy
-///    look like this.
+/// 1. They come from many addresses (more than [`HANDFUL`]), and no request of the crawler is
+///    verified within a day of them.
+/// 2. No request of any crawler is verified, and one of their addresses also has failed claims for
+///    crawlers of other operators. This is typical of a log that contains the address of a proxy
+///    instead of the addresses of clients.
 ///
 /// Requests with suspect claims are counted as claimed.
 pub(super) fn with_suspect_path<'r>(rows: impl Iterator<Item = &'r ReplayRow> + Clone) -> Vec<String> {
@@ -193,7 +188,6 @@ pub(super) fn with_suspect_path<'r>(rows: impl Iterator<Item = &'r ReplayRow> + 
     rows.filter(is_suspect).map(|row| row.agent.name.clone()).collect()
 }
 
-/// Returns the addresses whose requests claim to be from crawlers of several operators.
 fn shared_addresses<'r>(rows: impl Iterator<Item = &'r ReplayRow>) -> HashSet<IpAddr> {
     let mut operators = HashMap::<IpAddr, &str>::new();
     let mut shared = HashSet::new();
@@ -212,10 +206,9 @@ fn shared_addresses<'r>(rows: impl Iterator<Item = &'r ReplayRow>) -> HashSet<Ip
 /// Maximum number of addresses with their own counts, per crawler.
 const ADDRESSES: usize = 1_024;
 
-/// Maximum number of nodes in the path trees of failed claims.
 const FAILED_NODES: usize = 256;
 
-/// Maximum number of hours with counts, a little more than half a year.
+/// Maximum number of hours with counts: a little more than half a year.
 const HOURS: usize = 4_400;
 
 /// The requests that name a crawler, but come from addresses that do not belong to the crawler's
@@ -230,7 +223,6 @@ pub(super) struct FailedClaims {
     pub(super) addresses: FailedAddresses,
 }
 
-/// Numbers of requests with failed claims, by address.
 pub(super) type FailedAddresses = FrequentCounts<IpAddr, ADDRESSES>;
 
 impl Default for FailedClaims {
@@ -251,14 +243,12 @@ impl FailedClaims {
 }
 
 impl FailedAddresses {
-    /// Returns the counted clients: one per IPv4 address, and one per IPv6 network of /64.
     pub(super) fn networks(&self) -> HashSet<IpAddr> {
         self.keys().map(|address| client(*address)).collect()
     }
 }
 
-/// Returns the key for counting a client: its IPv4 address, or the address of its IPv6 network,
-/// because an IPv6 client can use all addresses of a /64.
+/// An IPv6 client can use all addresses of a /64, so the key is the address of this network.
 fn client(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V4(_) => address,

@@ -19,16 +19,14 @@ const HEADERS: usize = 8192;
 /// Maximum length of a cached header, in bytes.
 pub(super) const MAX_HEADER_LENGTH: usize = 512;
 
-/// Cache of the headers that one worker has evaluated. It only saves time, and does not affect the
-/// counts.
 #[derive(Debug, Default)]
 pub(super) struct HeaderCache {
     pub(super) known: KnownHeaders,
-    /// Headers, evaluated with the most recently used version of the history.
     pub(super) of_version: VersionHeaders,
 }
 
-/// Headers with their agents, evaluated with the most recently used version.
+/// Headers with their agents, evaluated with one version of robots.txt. When another version is
+/// needed, the headers of this version are dropped.
 #[derive(Debug, Default)]
 pub(super) struct VersionHeaders {
     version: usize,
@@ -36,7 +34,7 @@ pub(super) struct VersionHeaders {
 }
 
 impl VersionHeaders {
-    /// Returns the agents that a header names, evaluated with the version at the index `version`.
+    /// `version` is the index of the version that `evaluator` was compiled from.
     pub(super) fn of(&mut self, version: usize, evaluator: &Evaluator, header: &[u8]) -> &JudgedAgents {
         if self.version != version {
             *self = Self { version, known: KnownHeaders::default() };
@@ -45,42 +43,37 @@ impl VersionHeaders {
     }
 }
 
-/// Headers with their agents, evaluated with each robots.txt of the replay.
 #[derive(Debug, Default)]
 pub(super) struct KnownHeaders {
     headers: HashMap<Box<[u8]>, usize, RandomState>,
     identified: Vec<IdentifiedHeader>,
 }
 
-/// The agents that were recognised in a header.
 #[derive(Debug)]
 pub(super) struct IdentifiedHeader {
-    /// Row that counts requests with the header, unless there are too many rows.
+    /// The crawler or the class of agents that the header names. Its row counts the requests.
     pub(super) kind: AgentKind,
-    /// Agents of the header, evaluated with each robots.txt of the replay.
+    /// One per robots.txt of the replay.
     pub(super) agents: Vec<JudgedAgents>,
-    /// How the address of a client is used to check whether the client is the crawler in the
-    /// header. `None` if an address cannot show this.
+    /// Methods that check whether a client with a known address is the crawler in the header.
+    /// `None` if an address cannot show this.
     pub(super) methods: Option<ClaimMethods>,
-    /// Whether none of the agents in the header is a crawler.
     pub(super) is_of_visitor: bool,
 }
 
-/// A crawler, or a class of agents that are not crawlers.
 #[derive(Clone, Debug)]
 pub(super) struct AgentKind {
     pub(super) name: String,
     pub(super) class: Class,
     pub(super) category: Option<Category>,
-    /// Whether this is a single crawler. Otherwise, it is a class of agents.
+    /// If `false`, this is a class of agents.
     pub(super) is_crawler: bool,
-    /// Whether this is a search engine whose index people use.
+    /// Whether this is a search engine that people use.
     pub(super) is_index_engine: bool,
     pub(super) operator: Option<String>,
 }
 
 impl KnownHeaders {
-    /// Returns the agents of a header, evaluated with each robots.txt of the replay.
     pub(super) fn identify(
         &mut self,
         evaluators: &[Evaluator],
@@ -109,7 +102,6 @@ impl KnownHeaders {
 }
 
 impl IdentifiedHeader {
-    /// Returns the identity of the sender of a request with this header.
     pub(super) fn sender(&self, evidence: &LogEvidence, address: Option<IpAddr>, time: Option<i64>) -> Identity {
         match (self.agents.last(), &self.methods) {
             (Some(judged), Some(methods)) => evidence.identify(&judged.agents, methods, address, time, None),
@@ -141,28 +133,23 @@ impl AgentKind {
         Self::unnamed("other crawlers", Class::Declared, true)
     }
 
-    /// Returns the kind for a row that counts several agents together.
     fn unnamed(name: &str, class: Class, is_crawler: bool) -> Self {
         let name = name.to_owned();
         Self { name, class, category: None, is_crawler, is_index_engine: false, operator: None }
     }
 }
 
-/// The agents of a header, and whether a group of the robots.txt applies to at least one of these
-/// agents.
+/// `is_judged` is `true` if a group of the robots.txt applies to at least one of the agents.
 #[derive(Clone, Debug)]
 pub(super) struct JudgedAgents {
     pub(super) agents: Agents,
     pub(super) is_judged: bool,
 }
 
-/// The verdict of a robots.txt about a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RequestJudgement {
-    /// No rule applies, or the rules allow the request.
     Allowed,
-    /// The request is disallowed. Contains the line of the deciding rule; `None` if no rule
-    /// decides.
+    /// The line of the rule that disallows the request; `None` if no rule decides.
     Disallowed(Option<usize>),
 }
 
@@ -173,7 +160,7 @@ impl JudgedAgents {
         Self { agents, is_judged }
     }
 
-    /// Returns the decision of the policy about a request, or `None` if no group applies.
+    /// `None` if no group applies.
     pub(super) fn decide<'e>(
         &self,
         evaluator: &'e Evaluator,

@@ -2,9 +2,8 @@
 //! the requests in a log.
 //!
 //! Logs are read in chunks on every core, in bounded memory ([`chunks`], [`counts`]). The counts do
-//! not depend on the number of cores. Unreadable lines are counted separately. Paths are grouped by
-//! rule and pattern ([`rule_paths`]). Agents are identified, and requests are allowed or refused,
-//! in the same way as by a server ([`headers`]). The requests of a crawler are split by sender
+//! not depend on the number of cores. Agents are identified and requests are judged in the same way
+//! as by `robotsd serve` ([`headers`]). The requests of a crawler are split by sender
 //! ([`identity`]): a crawler's counts do not include requests of impostors
 //! ([`FailedClaims`](crawler_rows::FailedClaims)). By default, query values are removed from
 //! reports, and addresses are shortened ([`redaction`]). A report does not show which requests came
@@ -66,20 +65,16 @@ use crate::expectations::ExpectationsFile;
 use crate::input::{self, named, stdin_once};
 use crate::render::{printable, printable_path, stderr, stdout, write_json};
 
-/// Error message for logs that contain no request.
 const NO_LINE: &str = "no line of the logs could be read as a request. Supported are access logs in the common or \
                        combined format, JSON lines, W3C (with its line \"#Fields:\") and those of AWS load \
                        balancers, as the server wrote them or as Docker, Kubernetes, filebeat, journald and syslog \
                        forward them; if the format is not detected, name it with --log-format";
 
-/// Error message for logs without any User-Agent.
 const NO_AGENT: &str = "no request in the logs has a User-Agent, so crawlers cannot be recognised";
 
-/// Error message for logs that are error logs of a server.
 const ERROR_LOG: &str = "these are error logs, which contain few requests and no User-Agent: name the server's \
                          access logs, such as access.log";
 
-/// Error message for logs that are robotsd's log of events.
 const EVENT_LOG: &str = "this is robotsd's log of events, which contains only disallowed requests: name its log of \
                          requests (`access` in [log]), or the access log of the proxy that asks robotsd";
 
@@ -188,8 +183,7 @@ enum ReportForm {
     Html,
 }
 
-/// Parses a time or a day, and returns it in seconds since 1970. A day stands for the time when it
-/// begins.
+/// Returns seconds since 1970. A day stands for the time when it begins.
 fn moment(text: &str) -> Result<i64, String> {
     let fault = || "write a day or a time in UTC, such as 2026-11-01 or 2026-11-01T12:00:00Z".to_owned();
     date::parsed(text.trim()).ok_or_else(fault)
@@ -302,8 +296,6 @@ impl ReplayArgs {
         })
     }
 
-    /// Reads the logs on every core, and passes the results of `work` to `join` in the order of the
-    /// chunks.
     fn read_logs<C: Send>(
         &self,
         open: impl Fn(&Path, &ProgressBar) -> io::Result<Box<dyn Read + Send>>,
@@ -316,8 +308,8 @@ impl ReplayArgs {
         chunks::for_each(inputs, workers, HeaderCache::default, work, join)
     }
 
-    /// Finds the addresses in the logs whose claims the lists neither verify nor refute. Looks up
-    /// the reverse DNS names of these addresses.
+    /// Looks up the reverse DNS names of the addresses in the logs, except of addresses that the
+    /// address lists already verify or refute.
     fn look_names_up(&self, plan: &ReplayPlan, configured: &[SocketAddr]) -> io::Result<NameAnswers> {
         if let Some(log) = self.logs.iter().find(|log| log.exists() && !log.is_file() || *log == Path::new("-")) {
             return Err(io::Error::other(format!(
@@ -326,8 +318,7 @@ impl ReplayArgs {
             )));
         }
         let mut questions = NameQuestions::default();
-        // Errors of logs that cannot be read are ignored here. They are reported later, when the
-        // requests are counted.
+        // Errors of logs that cannot be read are reported later, when the requests are counted.
         self.read_logs(
             source::open_unchecked,
             |headers, chunk| counts::name_questions(plan, headers, chunk),
@@ -337,8 +328,7 @@ impl ReplayArgs {
         identity::look_up(questions, &plan.evidence.patterns, resolvers)
     }
 
-    /// Reports whether the last robots.txt meets the expectations; prints failed expectations to
-    /// stderr.
+    /// Prints failed expectations to stderr.
     fn meets_expectations(&self, site: &SelectedSite, plan: &ReplayPlan, report: &Report) -> io::Result<bool> {
         let (Some(path), Some(evaluator)) = (&self.expect, plan.evaluators.last()) else { return Ok(true) };
         let file = ExpectationsFile::read(path, input::read, &site.settings.registry).map_err(io::Error::other)?;

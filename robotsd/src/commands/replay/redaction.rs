@@ -5,19 +5,16 @@ use std::net::IpAddr;
 
 use crate::log::LogPrivacy;
 
-/// Whether a report contains whole queries, and whether it contains whole addresses.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ReportPrivacy {
     pub(super) keep_queries: bool,
     pub(super) keep_addresses: bool,
 }
 
-/// Maximum length of a path in a report, in bytes.
 const MAX_PATH_LENGTH: usize = 200;
 
 impl ReportPrivacy {
-    /// Returns a target for the report: without the values of the query, and truncated if it is too
-    /// long.
+    /// Removes the values in the query, and truncates long targets.
     pub(super) fn target(self, target: &[u8]) -> Vec<u8> {
         let mut shown = Vec::with_capacity(target.len().min(MAX_PATH_LENGTH));
         match memchr::memchr(b'?', target) {
@@ -42,9 +39,9 @@ impl ReportPrivacy {
         shown
     }
 
-    /// Returns an unreadable line for the report. Any part of an unreadable line may be an address
-    /// or a query. Therefore, this function masks all digits, and all text from a `?` up to the
-    /// next space, tab or quote.
+    /// Returns an unreadable line for the report. Any part of such a line may be an address or a
+    /// query. Therefore, this function masks all digits, and all text from a `?` up to the next
+    /// space, tab or quote.
     pub(super) fn line(self, line: &[u8]) -> Vec<u8> {
         if self.keep_queries && self.keep_addresses {
             return line.to_vec();
@@ -66,8 +63,6 @@ impl ReportPrivacy {
         shown
     }
 
-    /// Returns the text for an address in the report: its /24 or /48 network, or the whole address
-    /// if whole addresses are shown.
     pub(super) fn address(self, address: IpAddr) -> String {
         if self.keep_addresses {
             return address.to_string();

@@ -1,4 +1,5 @@
-//! Groups disallowed and changed targets by deciding rule, in bounded memory.
+//! Groups the targets of disallowed requests by deciding rule, in bounded memory. In a comparison,
+//! groups the targets of requests with different verdicts.
 
 use std::collections::BTreeMap;
 
@@ -9,11 +10,10 @@ use serde::Serialize;
 const NODES_A_RULE: usize = 8;
 
 /// Steps that make the trees smaller. They are applied one after the other until the trees are
-/// small enough. The two numbers of a step are the maximum number of values at each place in a
-/// tree, and the maximum number of parts per target.
+/// small enough. The two numbers of a step are the maximum number of different values after the
+/// same prefix, and the maximum number of parts per target.
 const KEPT: [(usize, usize); 8] = [(32, 12), (16, 8), (8, 6), (4, 4), (2, 3), (1, 2), (0, 1), (0, 0)];
 
-/// Effect of a rule on requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Effect {
@@ -38,7 +38,6 @@ pub(super) struct DecidingRule {
 /// targets and rules.
 #[derive(Clone, Debug)]
 pub(super) struct RulePaths {
-    /// Maximum number of nodes in all trees together.
     capacity: usize,
     nodes: usize,
     rules: BTreeMap<DecidingRule, PathTree>,
@@ -95,7 +94,6 @@ impl RulePaths {
         }
     }
 
-    /// Merges the half of the rules that decide the fewest requests into one entry.
     fn join_rare_rules(&mut self) {
         let mut totals: Vec<u64> = self.rules.values().map(|tree| tree.total).collect();
         let middle = totals.len() / 2;
@@ -113,14 +111,16 @@ impl RulePaths {
 /// counts as one part.
 const DEEPEST: usize = 12;
 
-/// If a place in the tree has up to `FEW` different values, all of them are shown. If the place has
-/// up to `SOME` values, a value is shown only if it has at least `REPEATED` requests.
+/// If at most this many different values have the same prefix, every value is shown.
 const FEW: usize = 3;
+/// If at most this many different values have the same prefix, a value is shown only if it has at
+/// least [`REPEATED`] requests.
 const SOME: usize = 6;
 const REPEATED: u64 = 3;
 
-/// If a place in the tree has more than `SOME` values, a value is shown only if it has at least
-/// `FREQUENT` requests, and at least one in `FREQUENT_SHARE` of all requests.
+/// Minimum number of requests of a value that is shown although it is one of more than [`SOME`]
+/// values. The value must also have at least one in [`FREQUENT_SHARE`] of the requests for these
+/// values.
 const FREQUENT: u64 = 10;
 const FREQUENT_SHARE: u64 = 20;
 
@@ -128,8 +128,8 @@ const FREQUENT_SHARE: u64 = 20;
 /// later parameter names, and values.
 const KINDS: [u8; 4] = *b"/?&=";
 
-/// Numbers of requests, in a tree of the parts of their targets. Patterns are formed from this
-/// tree: a path segment, or a name or value in the query, becomes `*` if it varies.
+/// A tree of the parts of request targets, with the numbers of requests. Patterns are formed from
+/// this tree: a path segment, or a name or value in the query, becomes `*` if it varies.
 ///
 /// To save memory, the tree may replace rare values with a wildcard and cut the last parts of
 /// targets. The sum of the counts of all patterns is still the number of added targets.
@@ -137,18 +137,17 @@ const KINDS: [u8; 4] = *b"/?&=";
 pub(super) struct PathTree {
     /// Path segment, parameter name or value, with the preceding separator; empty at the root.
     part: Box<[u8]>,
-    /// Number of requests whose target ends at this node; `total` also includes the requests that
-    /// end at nodes below this one.
+    /// Does not include the requests that end at nodes below this one; `total` does.
     ends: u64,
     pub(super) total: u64,
     /// Whether targets that differ only after this part are counted together.
     is_cut: bool,
-    /// Nodes of the next parts, sorted by `part`.
+    /// Sorted by `part`.
     children: Vec<PathTree>,
 }
 
 impl PathTree {
-    /// Adds a target, and returns the number of new nodes.
+    /// Returns the number of new nodes.
     pub(super) fn add(&mut self, target: &[u8]) -> usize {
         let mut new = 0;
         let mut node = self;
@@ -169,7 +168,7 @@ impl PathTree {
         new
     }
 
-    /// Adds the counts of another tree for the same part.
+    /// Both trees must be of the same part.
     pub(super) fn merge(&mut self, other: Self) {
         self.total += other.total;
         self.ends += other.ends;
@@ -184,12 +183,11 @@ impl PathTree {
         }
     }
 
-    /// Returns the number of nodes, including this one.
     pub(super) fn size(&self) -> usize {
         1 + self.children.iter().map(Self::size).sum::<usize>()
     }
 
-    /// Keeps the `limit` most requested values at each place.
+    /// Keeps the `limit` most requested children of each kind at each node.
     pub(super) fn keep_frequent(&mut self, limit: usize) {
         self.generalize(&|mut totals, _| {
             totals.sort_unstable_by(|a, b| b.cmp(a));
@@ -209,7 +207,6 @@ impl PathTree {
         }
     }
 
-    /// Returns patterns with their number of requests, the most frequent first.
     pub(super) fn patterns(&self) -> Vec<(Vec<u8>, u64)> {
         let mut tree = self.clone();
         tree.generalize(&|totals, wildcard| {
@@ -226,9 +223,9 @@ impl PathTree {
         patterns
     }
 
-    /// Replaces rare values at each place with a wildcard. A value is rare if it has fewer requests
-    /// than the number that `least` returns. The arguments of `least` are the counts of all values
-    /// at the place, and the count of the wildcard at the place.
+    /// At each node, replaces rare children of one kind with a wildcard. A child is rare if it has
+    /// fewer requests than the number that `least` returns. The arguments of `least` are the counts
+    /// of all children of this kind, and the count of an existing wildcard.
     fn generalize(&mut self, least: &impl Fn(Vec<u64>, Option<u64>) -> u64) {
         // A single child stays as it is. Most nodes have at most one child.
         let kinds = if self.children.len() > 1 { KINDS.as_slice() } else { &[] };
@@ -277,7 +274,7 @@ impl PathTree {
     }
 }
 
-/// Splits a target before each segment, each name in its query and each value.
+/// Splits a target before each path segment, and before each name and value in the query.
 fn parts(target: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = target;
     let mut count = 0;
@@ -289,7 +286,6 @@ fn parts(target: &[u8]) -> impl Iterator<Item = &[u8]> {
         let ends = |octet: &u8| match octet {
             b'/' | b'?' => !in_query,
             b'&' => in_query,
-            // A value may contain `=`, too.
             b'=' => in_query && *first != b'=',
             _ => false,
         };

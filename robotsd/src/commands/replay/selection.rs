@@ -1,6 +1,5 @@
-//! Selects the requests in a log that are counted. These are the requests for a host of the site.
-//! If another proxy asks robotsd for decisions, the decision requests of this proxy are not
-//! counted.
+//! Selects the requests in a log that are counted: the requests for a host of the site. If the log
+//! is from a proxy that asks robotsd for decisions, the proxy's own questions are not counted.
 
 use std::io;
 
@@ -24,16 +23,15 @@ pub(in crate::commands) struct LogSelection {
     is_host_named: bool,
 }
 
-/// Numbers of requests with an unexpected host, and of decision requests of proxies. These requests
-/// are left out of the other counts, or the report contains a note about them.
+/// The report contains a note about each of these numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, derive_more::AddAssign)]
 pub(in crate::commands) struct RequestedHosts {
-    /// Number of requests for another site. No other count includes them.
+    /// Number of requests for other sites. No other count includes them.
     pub(in crate::commands) other: u64,
     /// Number of requests without a host in the log. They are counted as requests for the site.
     pub(in crate::commands) unnamed: u64,
-    /// Number of decision requests of a proxy that do not contain the data of the client's request.
-    /// No other count includes these decision requests.
+    /// Number of log lines that contain a proxy's decision request instead of the client's request.
+    /// No other count includes them.
     pub(in crate::commands) questions: u64,
     /// Number of requests that a proxy sent to get a refusal page. The refused request itself is in
     /// an earlier line of robotsd's log.
@@ -42,8 +40,8 @@ pub(in crate::commands) struct RequestedHosts {
 
 impl LogSelection {
     /// Selects the requests for a site. Requests without a host in the log are treated as requests
-    /// for `host`. If `host` is `None`, requests without a host are counted as requests for the
-    /// site, and a note states their number.
+    /// for `host`. If `host` is `None`, they are counted as requests for the site, and a note
+    /// states their number.
     pub(in crate::commands) fn of(
         site: &SelectedSite,
         format: ReplayLogFormat,
@@ -70,8 +68,7 @@ impl LogSelection {
         }
     }
 
-    /// Reports whether a request is for the site. If the request is left out or has no host, counts
-    /// it in `counts`.
+    /// If the request is left out or has no host, counts it in `counts`.
     pub(super) fn has(&self, request: &LoggedRequest<'_>, counts: &mut RequestedHosts) -> bool {
         if request.target.starts_with(b"/-/")
             && let Some(kind) = question_kind(&request.target)
@@ -92,8 +89,7 @@ impl LogSelection {
         is_own
     }
 
-    /// Returns notes about requests that were left out and about assumptions that were made. Each
-    /// note is a sentence without a full stop. `requests` is the number of requests that are
+    /// Each note is a sentence without a full stop. `requests` is the number of requests that are
     /// counted.
     pub(in crate::commands) fn notes(&self, counts: RequestedHosts, requests: u64) -> Vec<String> {
         let pages = (counts.refusal_pages > 0).then(|| {
@@ -129,15 +125,14 @@ impl LogSelection {
         questions.chain(left_out).chain(assumed).collect()
     }
 
-    /// Prints the keys of --json-keys that no line contains. Must be called after all lines are
-    /// read.
+    /// Must be called after all lines are read.
     pub(in crate::commands) fn complain_of_missing_keys(&self) {
         let missing = self.json_keys.missing();
         missing.for_each(|key| complain(&format_args!("--json-keys {key}: no line of the logs contains this key")));
     }
 
-    /// If all requests are for other hosts, or are decision requests of a proxy, returns this as
-    /// the reason why no request is counted.
+    /// Returns the reason why no request is counted, if all requests are for other hosts or are
+    /// decision requests of a proxy.
     pub(in crate::commands) fn says_nothing(&self, counts: RequestedHosts) -> Option<String> {
         if counts.questions + counts.refusal_pages > 0 && counts.other == 0 {
             return self.notes(counts, 0).into_iter().next();
@@ -148,8 +143,7 @@ impl LogSelection {
     }
 }
 
-/// Returns the host of a request. The host in the target takes precedence over the field `Host`
-/// (RFC 9112, section 3.2.2).
+/// The host in the target takes precedence over the field `Host` (RFC 9112, section 3.2.2).
 fn named_host<'r>(request: &'r LoggedRequest<'_>) -> Option<&'r [u8]> {
     let of_target = || Authority::of_url(&request.target).filter(|(scheme, ..)| is_http(scheme));
     of_target().map(|(_, authority, _)| authority.host_and_port).or(request.host.as_deref())

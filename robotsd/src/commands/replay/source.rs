@@ -1,5 +1,5 @@
-//! Opens logs as streams of bytes, and shows a progress bar. A log is a file, which may be
-//! compressed, or standard input.
+//! Opens logs as streams of bytes, and shows a progress bar. A log is standard input or a file,
+//! which may be compressed.
 
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -16,16 +16,15 @@ use crate::render::printable;
 const GZIP: &[u8] = &[0x1F, 0x8B];
 const ZSTD: &[u8] = &[0x28, 0xB5, 0x2F, 0xFD];
 
-/// Size of the buffer for bytes that are read before decompression, in bytes.
+/// Size of the buffer for the content of a log before decompression, in bytes.
 const AHEAD: usize = 256 << 10;
 
-/// Size of the buffer for the beginning of a log, which shows whether the log is compressed, in
-/// bytes.
+/// Size of the buffer for the first bytes of a log, which show whether the log is compressed.
 const HEAD: usize = 4 << 10;
 
 /// Opens a log; `-` is standard input. Compression is recognised by the first bytes, not by the
-/// name. All errors, including those of later reads, contain the name of the log. Prints a notice
-/// to stderr if the log is empty. The progress bar counts the bytes before decompression.
+/// name. All errors, including those of later reads, contain the name of the log. The progress bar
+/// counts the bytes before decompression.
 pub(super) fn open(path: &Path, progress: &ProgressBar) -> io::Result<Box<dyn Read + Send>> {
     let mut log = open_named(path, progress)?;
     if log.fill_buf()?.is_empty() {
@@ -35,7 +34,7 @@ pub(super) fn open(path: &Path, progress: &ProgressBar) -> io::Result<Box<dyn Re
 }
 
 /// Opens a log without the notice that [`open`] prints about an empty log. This function is for
-/// logs that are opened again later with `open`, which then prints the notice.
+/// logs that are opened again later with `open`.
 pub(super) fn open_unchecked(path: &Path, progress: &ProgressBar) -> io::Result<Box<dyn Read + Send>> {
     Ok(Box::new(open_named(path, progress)?))
 }
@@ -60,7 +59,7 @@ fn open_named(path: &Path, progress: &ProgressBar) -> io::Result<BufReader<Named
 fn unpacked(path: &Path, progress: &ProgressBar) -> io::Result<(Box<dyn Read + Send>, bool)> {
     let raw: Box<dyn Read + Send> = match path == Path::new("-") {
         true => Box::new(io::stdin()),
-        // A device is an error, because reading it would never end. The exception is `/dev/null`.
+        // Devices other than `/dev/null` are refused, because reading them would never end.
         false if is_device(path)? => {
             let fault = "this is a device, not a log: name a file, a pipe, or - for standard input";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, fault));
@@ -84,8 +83,8 @@ fn unpacked(path: &Path, progress: &ProgressBar) -> io::Result<(Box<dyn Read + S
     })
 }
 
-/// Recognises unsupported compression formats by the first bytes of a file. Returns the name of the
-/// format, and the command that unpacks it to standard output.
+/// Returns the name of an unsupported compression format, and the command that unpacks it to
+/// standard output.
 fn unread_packing(start: &[u8]) -> Option<(&'static str, &'static str)> {
     Some(match start {
         [0xFD, b'7', b'z', b'X', b'Z', 0, ..] => ("xz", "xz -dc"),
@@ -162,7 +161,6 @@ impl<R: BufRead> Read for Zstd<R> {
     }
 }
 
-/// Returns a progress bar for reading these files.
 pub(super) fn reading_bar(paths: &[PathBuf]) -> ProgressBar {
     // The total is `None` if any path is not a regular file.
     let size = |path: &PathBuf| std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file).map(|meta| meta.len());

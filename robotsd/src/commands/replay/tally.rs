@@ -1,4 +1,4 @@
-//! Counters of requests that use bounded memory.
+//! Counts requests in bounded memory.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
@@ -9,8 +9,6 @@ use serde::Serialize;
 
 use crate::refusal::REFUSAL_STATUSES;
 
-/// Numbers of requests by verdict. A report contains one tally for each crawler, each kind of
-/// sender and each hour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, derive_more::AddAssign)]
 pub(super) struct RequestTally {
     pub(super) requests: u64,
@@ -25,10 +23,7 @@ pub(super) struct RequestTally {
     /// Number of disallowed requests that were sent before the rules began to apply.
     pub(super) not_blamed: u64,
     pub(super) robots_txt: u64,
-    /// Requests of search engines that have their own index: number of requests that the first file
-    /// allows, but the second file disallows.
     pub(super) shut_search_engines: u64,
-    /// Requests of search engines that have their own index: number of disallowed requests.
     #[serde(skip)]
     pub(super) disallowed_search_engines: u64,
     /// Number of disallowed requests that robotsd would have refused in the mode `refuse`;
@@ -40,7 +35,6 @@ pub(super) struct RequestTally {
     /// The requests in `would_refuse`, by the status of the response.
     #[serde(skip)]
     pub(super) refusals: RefusalTally,
-    /// Number of requests that received a page.
     #[serde(skip)]
     pub(super) pages: u64,
 }
@@ -51,8 +45,7 @@ pub(super) struct RequestTally {
 pub(super) struct RefusalTally([u64; REFUSAL_STATUSES.len() + 1]);
 
 impl RefusalTally {
-    /// Returns the tally of `count` refusals with this status. `status` is `None` if an upstream
-    /// responds.
+    /// `status` is `None` if an upstream responds.
     pub(super) fn of(status: Option<u16>, count: u64) -> Self {
         let mut tally = Self::default();
         let at = REFUSAL_STATUSES.iter().position(|known| Some(known.as_u16()) == status);
@@ -60,7 +53,6 @@ impl RefusalTally {
         tally
     }
 
-    /// Returns the numbers that are above zero. Each is paired with its status, or with "upstream".
     pub(super) fn counts(&self) -> impl Iterator<Item = (String, u64)> {
         let labels = REFUSAL_STATUSES.iter().map(|status| status.as_str().to_owned()).chain(["upstream".to_owned()]);
         labels.zip(self.0).filter(|(_, count)| *count > 0)
@@ -93,7 +85,6 @@ impl LogPeriod {
         self.note(other.last);
     }
 
-    /// Reports whether the whole period is more than `seconds` before or after the other period.
     pub(super) fn is_apart_from(&self, other: &Self, seconds: i64) -> bool {
         let is_after = |this: &Self, that: &Self| {
             this.first.zip(that.last).is_some_and(|(first, last)| first.saturating_sub(last) > seconds)
@@ -105,10 +96,8 @@ impl LogPeriod {
 /// Maximum number of hours with their own counts: a little more than four years.
 const HOURS: usize = 40_000;
 
-/// The counts of crawlers' requests, by hour.
 #[derive(Clone, Debug)]
 pub(super) struct Hours {
-    /// Maximum number of hours that have counts.
     most: usize,
     hours: BTreeMap<i64, RequestTally>,
 }
@@ -145,13 +134,12 @@ impl Hours {
         }
     }
 
-    /// Returns the hours, in seconds since 1970, with their counts.
+    /// Hours are in seconds since 1970.
     pub(super) fn sorted(&self) -> impl Iterator<Item = (i64, RequestTally)> {
         self.hours.iter().map(|(hour, counts)| (hour * 3600, *counts))
     }
 }
 
-/// Number of requests from one address, or from all addresses that are not listed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, derive_more::AddAssign)]
 pub(super) struct AddressTally {
     pub(super) requests: u64,
@@ -162,9 +150,7 @@ pub(super) struct AddressTally {
 /// of the keys with the lowest numbers is dropped.
 #[derive(Clone, Debug)]
 pub(super) struct FrequentCounts<K, const MAX: usize> {
-    /// Map with a fast hash and a random seed.
     counts: HashMap<K, AddressTally, RandomState>,
-    /// Sum of the counts of the dropped keys.
     pub(super) dropped: AddressTally,
 }
 
@@ -194,7 +180,6 @@ impl<K: Copy + Hash + Ord, const MAX: usize> FrequentCounts<K, MAX> {
         self.counts.insert(key, tally);
     }
 
-    /// Adds the counts of the next chunk.
     pub(super) fn merge(&mut self, next: Self) {
         self.dropped += next.dropped;
         // After a few chunks, almost all keys are known, so few new keys have to be sorted.
@@ -212,7 +197,6 @@ impl<K: Copy + Hash + Ord, const MAX: usize> FrequentCounts<K, MAX> {
         self.counts.keys()
     }
 
-    /// Returns the keys with their counts, the most frequent first.
     pub(super) fn sorted(&self) -> Vec<(K, AddressTally)> {
         let mut sorted: Vec<_> = self.counts.iter().map(|(key, tally)| (*key, *tally)).collect();
         sort(&mut sorted);
@@ -220,7 +204,6 @@ impl<K: Copy + Hash + Ord, const MAX: usize> FrequentCounts<K, MAX> {
     }
 }
 
-/// Sorts keys by their number of requests, the largest number first.
 fn sort<K: Copy + Ord>(counts: &mut [(K, AddressTally)]) {
     counts.sort_unstable_by_key(|(key, tally)| (std::cmp::Reverse(tally.requests), *key));
 }

@@ -17,7 +17,6 @@ tables! {
     }
 }
 
-/// The resolved settings of an appended list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct AppendSettings {
     /// Title of the list, for a comment in the served robots.txt.
@@ -25,7 +24,6 @@ pub(crate) struct AppendSettings {
     pub(crate) source: AppendSource,
 }
 
-/// The source of an appended list.
 #[derive(Clone, Debug, PartialEq, Eq, derive_more::Display)]
 pub(crate) enum AppendSource {
     #[display("{}", _0.display())]
@@ -34,13 +32,12 @@ pub(crate) enum AppendSource {
     Url(DocumentSettings),
 }
 
-/// Maximum number of appended lists per site.
+/// Per site.
 const MAX_PARTS: usize = 16;
 
-/// Maximum length of the name of an appended list, in characters.
+/// In characters.
 const MAX_NAME_LENGTH: usize = 80;
 
-/// Name of the folder in the state directory for fetched lists.
 const FOLDER: &str = "fragments";
 
 pub(super) fn resolve(

@@ -33,7 +33,6 @@ words! {
     }
 }
 
-/// The keys of a site's table that determine its backend.
 pub(super) struct RawBackend<'s> {
     pub(super) name: &'s Spanned<String>,
     pub(super) upstreams: Option<&'s [Spanned<String>]>,
@@ -42,14 +41,12 @@ pub(super) struct RawBackend<'s> {
     pub(super) dotfiles: Option<&'s Spanned<Dotfiles>>,
 }
 
-/// The origin servers that a site forwards requests to, or the static files that it serves.
 #[derive(Clone, Debug)]
 pub(crate) enum Backend {
     Upstreams(OriginsSettings),
     Files(StaticFiles),
 }
 
-/// A folder of static files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct StaticFiles {
     pub(crate) root: PathBuf,

@@ -1,5 +1,4 @@
-//! The settings of the gate, which holds back new versions of a robots.txt, and the files that it
-//! reads for each site.
+//! The settings of the gate, which holds back new versions of a robots.txt.
 
 use std::path::{Path, PathBuf};
 
@@ -39,7 +38,6 @@ words! {
     }
 }
 
-/// Resolves the settings of the gate; `None` if the gate is disabled.
 pub(in crate::config) fn resolve(file: &RawGate) -> Result<Option<Gate>, Fault> {
     let accepted = file.accept.iter().map(parsed::<VersionHashPrefix>).collect::<Result<Vec<_>, _>>()?;
     let mut gate = Gate::new().accept(accepted);
@@ -66,17 +64,16 @@ pub(in crate::config) fn resolve(file: &RawGate) -> Result<Option<Gate>, Fault> 
 /// `==` ignores the positions of [`Spanned`] values in the config.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct GateBasis {
-    /// File in version control whose content counts as the last accepted version.
+    /// In version control. Its content counts as the last accepted version.
     pub(crate) baseline: Option<Spanned<PathBuf>>,
-    /// File with pages that must stay allowed.
     pub(crate) urls: Option<Spanned<PathBuf>>,
     /// Whether the pages in the site's own sitemaps must stay allowed.
     pub(crate) sitemaps: bool,
 }
 
 impl GateBasis {
-    /// Resolves the files of a site. A site with one robots.txt per host cannot have a baseline or
-    /// a list of pages, because one file would not suit all hosts.
+    /// A site with one robots.txt per host cannot have a baseline or a list of pages, because one
+    /// file would not suit all hosts.
     pub(in crate::config) fn resolve(gate: &RawGate, robots: &RawRobots, folder: &Path) -> Result<Self, Fault> {
         let is_directory = robots.source.as_ref().is_some_and(|source| *source.get_ref() == SourceKind::Directory);
         let own = [("baseline", &robots.baseline), ("urls", &robots.urls)];
@@ -101,7 +98,6 @@ impl GateBasis {
         })
     }
 
-    /// Returns the paths of the files, without their positions in the config.
     pub(crate) fn paths(&self) -> impl Iterator<Item = &Path> {
         self.baseline.iter().chain(&self.urls).map(|file| &**file.get_ref())
     }

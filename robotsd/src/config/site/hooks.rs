@@ -47,7 +47,6 @@ word_values! {
     None => NotifyEvent, BodyFormat;
 }
 
-/// The value of a header field, or the file that contains it.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub(crate) enum RawHeader {
@@ -75,15 +74,12 @@ impl Value for RawHeader {
     }
 }
 
-/// Maximum number of hooks of a site, and of `[[notify]]`.
 const MAX_HOOKS: usize = 16;
 
-/// Maximum number of header fields of a hook.
 const MAX_HEADERS: usize = 32;
 
-/// Header fields that hooks cannot set, because robotsd sets them. The `User-Agent` field is always
-/// that of robotsd. The admin interface refuses requests with this value, so hooks cannot use the
-/// admin interface.
+/// Header fields that hooks cannot set, because robotsd sets them. The admin interface refuses
+/// requests with robotsd's `User-Agent`, so hooks cannot use the admin interface.
 const OURS: [&str; 3] = ["expect", "host", "user-agent"];
 
 /// If the name of a header field contains one of these words, the value of the field is a secret.
@@ -91,18 +87,16 @@ const OURS: [&str; 3] = ["expect", "host", "user-agent"];
 const SECRET: [&str; 7] = ["auth", "token", "secret", "key", "cookie", "password", "credential"];
 const NO_SECRET: [&str; 4] = ["surrogate-key", "cache-key", "xkey", "idempotency-key"];
 
-/// The purpose of a hook. It determines which placeholders the hook's body may contain.
+/// Determines which placeholders the hook's body may contain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::config) enum HookUse {
     /// Reports new versions of sites with at least one concrete host.
     Hosts,
     /// Reports new versions of sites that have only host patterns.
     Patterns,
-    /// Notifies people of events.
     Events,
 }
 
-/// Resolves the hooks of a site, or the hooks of `[[notify]]`.
 pub(in crate::config) fn resolve(
     written: &[Spanned<RawHook>],
     of: HookUse,
@@ -174,8 +168,7 @@ fn resolve_hook(hook: &RawHook, of: HookUse, scope: &Arc<HookScope>, faults: &mu
 
 fn target(url: &Spanned<String>) -> Result<HookTarget, Fault> {
     let fault = |why: &str| {
-        // The message does not contain the URL, because any part of the URL may be secret. The
-        // message is shown with the position of the URL in the file.
+        // The message does not contain the URL, because any part of the URL may be secret.
         url.fault(format!(
             "this is not a valid URL for a request: {why}; write one such as \"https://api.example.net/purge\""
         ))
@@ -187,8 +180,7 @@ fn target(url: &Spanned<String>) -> Result<HookTarget, Fault> {
     HookTarget::new(uri).map_err(fault)
 }
 
-/// Parses the method. All methods except `CONNECT` are allowed, because caches define their own,
-/// such as `PURGE`.
+/// All methods except `CONNECT` are allowed, because caches define their own, such as `PURGE`.
 fn method(written: &Spanned<String>) -> Result<Method, Fault> {
     let text = written.get_ref();
     let method = Method::from_bytes(text.as_bytes()).ok().filter(|method| *method != Method::CONNECT);

@@ -1,6 +1,4 @@
 //! A site: its hosts, its backend, its robots.txt, and how the robots.txt is enforced.
-//!
-//! Each table below `[[site]]` has its own file, such as [`refusal`] for `[site.refusal]`.
 
 mod append;
 mod backend;
@@ -69,33 +67,29 @@ tables! {
 }
 
 impl RawSite {
-    /// Returns the crawlers that all refusal cases and all fields of the site select.
     pub(in crate::config) fn crawlers(&self) -> impl Iterator<Item = &Spanned<String>> {
         let of_cases = self.refusal.case.iter().flat_map(|case| &case.get_ref().crawlers);
         of_cases.chain(self.field.iter().flat_map(|field| &field.get_ref().crawlers))
     }
 }
 
-/// The resolved settings of a site.
 #[derive(Clone, Debug)]
 pub(crate) struct SiteConfig {
     pub(crate) name: String,
-    /// Host patterns; empty if the site serves every host.
+    /// Empty if the site serves every host.
     pub(crate) hosts: Vec<String>,
-    /// The upstreams or the static files of the site; `None` if no listener forwards requests.
+    /// `None` if no listener forwards requests.
     pub(crate) backend: Option<Backend>,
     pub(crate) robots: RobotsSource,
-    /// Position of the key that sets the source of the robots.txt, in `Config::text`.
+    /// Position in `Config::text` of the key that sets the source of the robots.txt.
     pub(crate) robots_span: Range<usize>,
-    /// The lists that are appended to the robots.txt, in order.
+    /// In the order of appending.
     pub(crate) append: Vec<AppendSettings>,
-    /// The requests that are sent when a version goes live.
     pub(crate) on_publish: Vec<Arc<HookSettings>>,
     pub(crate) max_age: Duration,
     pub(crate) when_missing: WhenMissing,
-    /// File with expectations about the robots.txt.
     pub(crate) expectations: Option<PathBuf>,
-    /// Position of `expectations` in `Config::text`.
+    /// Position in `Config::text`.
     pub(crate) expectations_span: Range<usize>,
     /// The files that the gate uses to check a new version, except the file of expectations.
     pub(crate) gate_basis: GateBasis,
@@ -104,38 +98,32 @@ pub(crate) struct SiteConfig {
     /// Options for checking the robots.txt. Options that depend on a registry are added by
     /// [`SiteConfig::checks`].
     pub(crate) check: Options,
-    /// Responses to refused requests; `None` for the default response of `RobotsLayer`.
+    /// `None` for the default response of `RobotsLayer`.
     pub(crate) refusal: Option<Arc<SiteRefusals>>,
-    /// Fields that are added to responses.
     pub(crate) signals: Signals,
-    /// Serialized form of the values that determine the policy, the checks and the gate. If two
-    /// strings are equal, the settings are equal, too.
+    /// Serialized form of the values that determine the policy, the checks and the gate.
     pub(crate) terms: String,
 }
 
 impl SiteConfig {
-    /// Returns the options for checking the robots.txt, including the search engines in `registry`
-    /// that the policy refuses. The registry itself is not added to the options, because the live
-    /// robots.txt contains its own registry.
+    /// The registry itself is not added to the options, because the live robots.txt contains its
+    /// own registry.
     pub(crate) fn checks(&self, registry: &Registry) -> Options {
         self.check.clone().refused_crawlers(policy::refused_engines(registry, &self.policy))
     }
 
-    /// Reports whether the mode or an unexpired override tags or refuses requests.
     pub(crate) fn is_strict(&self, now: SystemTime) -> bool {
         let mut overrides = self.policy.overrides.iter().filter(|over| over.until.is_none_or(|end| now < end));
         self.policy.mode > Mode::Observe || overrides.any(|over| over.mode > Mode::Observe)
     }
 }
 
-/// Returns the host patterns of a site with these `hosts`. A site without hosts has the pattern
-/// `*`, which matches every host that no other site serves.
+/// A site without hosts has the pattern `*`, which matches every host that no other site serves.
 pub(crate) fn host_patterns(hosts: &[String]) -> impl Iterator<Item = &str> {
     let every = hosts.is_empty().then_some("*");
     every.into_iter().chain(hosts.iter().map(String::as_str))
 }
 
-/// Builds a map from host patterns to their owners, such as sites.
 pub(crate) fn owners<'p, T>(patterns: impl Iterator<Item = (&'p str, T)>) -> HostMap<T> {
     let mut map = HostMap::new();
     for (pattern, owner) in patterns {
@@ -146,7 +134,6 @@ pub(crate) fn owners<'p, T>(patterns: impl Iterator<Item = (&'p str, T)>) -> Hos
     map
 }
 
-/// Checks that the name of every site is unique and cannot be mistaken for something else.
 pub(super) fn names(sites: &[Spanned<RawSite>], faults: &mut Faults) {
     let mut names = HashSet::new();
     for site in sites.iter().map(Spanned::get_ref) {
@@ -159,9 +146,9 @@ pub(super) fn names(sites: &[Spanned<RawSite>], faults: &mut Faults) {
     }
 }
 
-/// Returns the reason why a string cannot be the name of a site. A string is refused if it has
-/// another meaning in a command, in the list of sites of a token or in a fleet-wide off switch, or
-/// if people could mistake it for something else. Letters of every script are allowed.
+/// A string is refused if it has another meaning in a command, in the site list of a token or in an
+/// off switch of the fleet, or if people could mistake it for something else. Letters of every
+/// script are allowed.
 pub(in crate::config) fn misleading(name: &str) -> Option<String> {
     let why = if name.is_empty() {
         return Some("the name is empty: write a name for the log and for commands".to_owned());
@@ -183,7 +170,6 @@ pub(in crate::config) fn misleading(name: &str) -> Option<String> {
     Some(format!("a site cannot be called {name:?}: {why}"))
 }
 
-/// Checks that every host belongs to one site only.
 pub(super) fn hosts(sites: &[Spanned<RawSite>], faults: &mut Faults) {
     let mut hosts = HostMap::new();
     for site in sites.iter().map(Spanned::get_ref) {
@@ -199,8 +185,8 @@ pub(super) fn hosts(sites: &[Spanned<RawSite>], faults: &mut Faults) {
     }
 }
 
-/// Resolves a site. Keys with problems get their default values. Returns `None` if the site's
-/// backend or robots.txt is unknown.
+/// Keys with problems get their default values. Returns `None` if the site's backend or robots.txt
+/// is unknown.
 pub(super) fn resolve(
     all: OfAllSites<'_>,
     site: &Spanned<RawSite>,
@@ -265,7 +251,6 @@ pub(super) fn resolve(
     })
 }
 
-/// Returns the position of the key that sets or implies the source of a site's robots.txt.
 fn robots_span(site: &RawSite) -> Range<usize> {
     let robots = &site.robots;
     let path = robots.path.as_ref().map(Spanned::span);

@@ -28,24 +28,23 @@ tables! {
     }
 }
 
-/// Exceptions from the mode of a site, in the order of the file.
+/// In the order of the file.
 #[derive(Debug, Default)]
 pub(crate) struct RawModes(pub(crate) Vec<Exception>);
 
-/// An exception. Exceptions with the same key are written as a list.
+/// Exceptions with the same key are written as a list.
 #[derive(Debug)]
 pub(crate) struct Exception {
-    /// The key as written, such as `agent:GPTBot`.
+    /// As written, such as `agent:GPTBot`.
     pub(crate) key: Spanned<String>,
     scope: Scope,
     pub(crate) modes: Spanned<RawMode>,
 }
 
-/// The crawlers or the rule that an exception applies to.
 #[derive(Debug)]
 enum Scope {
     Crawlers(Selector),
-    /// The pattern of a rule, as written in robots.txt.
+    /// As written in robots.txt.
     Pattern(String),
 }
 
@@ -89,7 +88,6 @@ impl Value for RawModes {
 }
 
 impl RawMode {
-    /// Reads an exception in its short or its long form.
     fn either(reader: &mut Reader<'_>, place: Place<'_>, value: &Spanned<DeValue<'_>>) -> Option<Spanned<Self>> {
         let modes = match value.get_ref() {
             DeValue::Table(table) => Self::read_table(reader, &place.path(), table, &value.span())?,
@@ -118,7 +116,7 @@ impl Scope {
 }
 
 impl Exception {
-    /// Returns the name of the crawler if the exception is for a single crawler.
+    /// `None` if the exception is not for a single crawler.
     pub(crate) fn agent(&self) -> Option<Spanned<String>> {
         match &self.scope {
             Scope::Crawlers(Selector::Agent(name)) => Some(Spanned::new(self.key.span(), name.clone())),
@@ -175,8 +173,7 @@ impl Exception {
 }
 
 impl RawModes {
-    /// Adds the exceptions to a policy. If an exception has errors, adds them to `faults` and
-    /// returns `None`.
+    /// If an exception has errors, adds them to `faults` and returns `None`.
     pub(super) fn add_to(&self, policy: Option<PolicyBuilder>, faults: &mut Faults) -> Option<PolicyBuilder> {
         let overrides = faults.keep_all(self.0.iter().map(Exception::overrides))?;
         Some(overrides.into_iter().fold(policy?, |policy, (mode, rate)| {
@@ -186,7 +183,7 @@ impl RawModes {
     }
 }
 
-/// Returns the end of an exception: an exact time, or the end of a day in UTC.
+/// The end is an exact time, or the end of a day in UTC.
 pub(in crate::config) fn end(until: &Spanned<Datetime>) -> Result<SystemTime, Fault> {
     let wrong = || {
         let message = format!(
@@ -206,9 +203,9 @@ pub(in crate::config) fn end(until: &Spanned<Datetime>) -> Result<SystemTime, Fa
     Ok(if date.time.is_none() { moment + DAY } else { moment })
 }
 
-/// Serializes all exceptions in the short form if this is possible for each of them. Otherwise,
-/// serializes all of them in the long form. If both forms were used, the long forms would come last
-/// in the TOML output. This would change the meaning, because the order of exceptions matters.
+/// Serializes all exceptions in the short form if this is possible for each of them, otherwise all
+/// in the long form. If both forms were used, the long forms would come last in the TOML output.
+/// This would change the meaning, because the order of exceptions matters.
 impl Serialize for RawModes {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut by_key: Vec<(&str, Vec<&RawMode>)> = Vec::new();

@@ -76,8 +76,7 @@ words! {
     }
 }
 
-/// The settings of a config that apply to all of its sites. Serialization includes only the values
-/// that the policy, the checks and the gate depend on.
+/// Serialization includes only the values that the policy, the checks and the gate depend on.
 #[derive(Clone, Copy, Serialize)]
 pub(crate) struct OfAllSites<'f> {
     /// The mode for requests that match no exception if the site does not set a mode.
@@ -86,7 +85,6 @@ pub(crate) struct OfAllSites<'f> {
     pub(crate) grace: Duration,
     pub(crate) agents: &'f RawAgents,
     pub(crate) exempt: &'f RawExempt,
-    /// The action for impostors, and the identity check that exemptions require.
     pub(crate) identity: (Impostors, IdentityNeeded),
     pub(crate) check: &'f RawCheck,
     pub(crate) gate: &'f RawGate,
@@ -99,7 +97,7 @@ pub(crate) struct OfAllSites<'f> {
     pub(crate) state_dir: Option<&'f Path>,
 }
 
-/// Resolves the policy. If there are errors, adds them to the faults and returns `None`.
+/// If there are errors, adds them to the faults and returns `None`.
 pub(super) fn resolve(
     all: &OfAllSites<'_>,
     enforcement: &RawEnforcement,
@@ -152,7 +150,6 @@ fn without_modes(all: &OfAllSites<'_>, enforcement: &RawEnforcement, rate: &RawR
     Ok(policy)
 }
 
-/// Resolves the options for checking a site's robots.txt: lints and exempt paths.
 pub(super) fn checks(check: &RawCheck, exempt: &RawExempt) -> Result<Options, Fault> {
     let known = |code: &Spanned<String>| {
         let wrong =
@@ -172,7 +169,6 @@ pub(super) fn checks(check: &RawCheck, exempt: &RawExempt) -> Result<Options, Fa
     Ok(options)
 }
 
-/// Returns the search engines of a registry that a policy refuses.
 pub(super) fn refused_engines(registry: &Registry, policy: &Policy) -> impl Iterator<Item = RefusedCrawler> {
     let now = SystemTime::now();
     let engines = registry.crawlers().filter(|crawler| crawler.is_index_engine);

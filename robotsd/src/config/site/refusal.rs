@@ -65,20 +65,20 @@ words! {
     }
 }
 
-/// Allowed number of connections to the server of a case. [`DEFAULT_CONNECTIONS`] is the default.
+/// Allowed values of `max_connections`, the maximum number of connections to the upstream of a
+/// case.
 const CONNECTIONS: std::ops::RangeInclusive<NonZeroUsize> = NonZeroUsize::MIN..=NonZeroUsize::new(10_000).unwrap();
 const DEFAULT_CONNECTIONS: NonZeroUsize = NonZeroUsize::new(32).unwrap();
 
-/// Maximum number of refusal cases of a site. [`MAX_FIELDS`] is the maximum number of header fields
-/// of a case.
+/// [`MAX_FIELDS`] is the maximum number of header fields of a case.
 const MAX_CASES: usize = 64;
 const MAX_FIELDS: usize = 16;
 
 /// Header fields that a case cannot set, because robotsd sets them.
 const OURS: [&str; 3] = ["content-language", "server", "x-content-type-options"];
 
-/// Resolves a site's responses to refused requests. `None` if the site uses the default response.
-/// If no listener forwards requests, the `upstream` of cases is ignored.
+/// `None` if the site uses the default response. If no listener forwards requests, the `upstream`
+/// of cases is ignored.
 ///
 /// An error in a template has a position in the template. For all other errors, the function
 /// `in_config` adds the position in the config.
@@ -119,8 +119,7 @@ pub(in crate::config) fn resolve(
     Ok((!is_default).then(|| Arc::new(SiteRefusals { page, cases })))
 }
 
-/// The keys that determine the page of a response. If a case does not set one of these keys, the
-/// value of the site is used.
+/// If a case does not set one of these keys, the value of the site is used.
 #[derive(Clone, Copy)]
 struct PageKeys<'r> {
     status: Option<&'r Spanned<u16>>,
@@ -154,7 +153,6 @@ impl PageKeys<'_> {
     }
 }
 
-/// Resolves a refusal case: the requests that it applies to, and the response.
 fn resolve_case(
     written: &Spanned<RawCase>,
     site: PageKeys<'_>,
@@ -185,7 +183,6 @@ fn resolve_case(
     Ok((covered, CaseAnswer { page, fields, server }))
 }
 
-/// Resolves the requests that a refusal case applies to.
 fn covered(case: &RawCase) -> Result<RefusalCase, Fault> {
     let crawlers = crawlers(&case.crawlers)?;
     if let Some(at) = crawlers.iter().position(|one| *one == Crawlers::Category(Category::UserFetch)) {
@@ -200,7 +197,6 @@ fn covered(case: &RawCase) -> Result<RefusalCase, Fault> {
     Ok(RefusalCase { crawlers, identities, paths })
 }
 
-/// Resolves a list of crawlers: names, categories, operators and "index".
 pub(super) fn crawlers(written: &[Spanned<String>]) -> Result<Vec<Crawlers>, Fault> {
     let crawlers = |text: &Spanned<String>| {
         let selector: Selector = text.get_ref().parse().map_err(|error: String| text.fault(error))?;
@@ -209,7 +205,6 @@ pub(super) fn crawlers(written: &[Spanned<String>]) -> Result<Vec<Crawlers>, Fau
     written.iter().map(crawlers).collect()
 }
 
-/// Resolves the fields of a case.
 fn fields(case: &RawCase) -> Result<HeaderMap, Fault> {
     let mut fields = HeaderMap::new();
     if let Some(further) = case.fields.values().nth(MAX_FIELDS) {
@@ -254,8 +249,7 @@ pub(super) fn own_upstreams(raw: &RawRefusal, upstreams: &[Spanned<String>], fol
     }
 }
 
-/// Resolves the server of a case. An invalid URL is not reported here, but when the upstreams of
-/// the site are checked.
+/// An invalid URL is not reported here, but when the upstreams of the site are checked.
 fn server(case: &RawCase, folder: &Path) -> Result<Option<CaseServer>, Fault> {
     let Some(url) = &case.upstream else {
         let unused = case.max_connections.as_ref();
@@ -300,7 +294,6 @@ fn language(language: &Spanned<String>) -> Result<HeaderValue, Fault> {
     })
 }
 
-/// Reads a template from its file.
 fn read(path: &Path) -> Result<String, String> {
     let (bytes, _) = files::read_at_most(path, MAX_TEMPLATE as u64).map_err(|error| error.to_string())?;
     if bytes.len() > MAX_TEMPLATE {

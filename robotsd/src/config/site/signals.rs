@@ -1,5 +1,5 @@
-//! Header fields of responses about the use of their content: `[site.signals]` and
-//! `[[site.field]]`.
+//! Header fields that are added to responses: `[site.signals]` states how their content may be
+//! used, and `[[site.field]]` adds other fields.
 
 use toml::Spanned;
 use tower_robots::agent::Registry;
@@ -30,8 +30,7 @@ word_values! {
     Some(Self::default()) => UsageField;
 }
 
-/// Maximum number of `[[site.field]]` tables per site. The path of each response is compared with
-/// all of them.
+/// The path of each response is compared with all of them.
 const MAX_FIELDS: usize = 100;
 
 pub(super) fn resolve(signals: &RawSignals, fields: &[Spanned<RawField>], faults: &mut Faults) -> Option<Signals> {
@@ -54,8 +53,7 @@ fn rule(field: &Spanned<RawField>) -> Result<FieldRule, Fault> {
     Ok(rule.for_crawlers(super::refusal::crawlers(crawlers)?))
 }
 
-/// Returns the settings of a site that make responses differ by client. With these settings, caches
-/// store more copies of a page.
+/// If responses differ by client, caches store more copies of a page.
 pub(in crate::config) fn varying<'r>(
     signals: &'r RawSignals,
     fields: &'r [Spanned<RawField>],
@@ -75,8 +73,7 @@ pub(in crate::config) fn varying<'r>(
     }))
 }
 
-/// Returns the fields with `noindex` whose path the robots.txt disallows. A crawler that may not
-/// fetch a page cannot see the header fields of the page.
+/// A crawler that may not fetch a page cannot see the header fields of the page.
 pub(in crate::config) fn unseen(fields: &[Spanned<RawField>], robots: &RobotsTxt, registry: &Registry) -> Vec<Fault> {
     let rules = robots.compile_with(Default::default(), |name| registry.stands_for(name.value()));
     let is_noindex = |value: &str| {

@@ -64,23 +64,20 @@ words! {
     }
 }
 
-/// The source of a site's robots.txt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum RobotsSource {
     File(PathBuf),
     Inline(String),
-    /// A folder with one file per host.
     Directory {
         path: PathBuf,
         /// Name of the file that is used for hosts without their own file.
         fallback: String,
     },
-    /// The robots.txt is fetched from the upstreams.
     Upstream {
         upstreams: Vec<String>,
-        /// `Host` field of the requests for the robots.txt.
         host: String,
-        /// Host name in the certificates of the upstreams, instead of the hosts in their URLs.
+        /// Host name that the certificates of the upstreams must contain, instead of the hosts in
+        /// their URLs.
         server_name: Option<String>,
         remote: Remote,
     },
@@ -91,19 +88,17 @@ pub(crate) enum RobotsSource {
 }
 
 impl RobotsSource {
-    /// Returns the path or URL of the robots.txt. `None` if the robots.txt is a string in the
-    /// config, or if each host has its own file.
+    /// `None` if the robots.txt is a string in the config, or if each host has its own file.
     pub(crate) fn place(&self) -> Option<String> {
         match self {
-            // The path is made absolute, because it may be relative to the working directory of
-            // robotsd.
+            // The path may be relative to the working directory of robotsd.
             Self::File(path) => Some(std::path::absolute(path).unwrap_or_else(|_| path.clone()).display().to_string()),
             Self::Url { url, .. } => Some(url.clone()),
             Self::Inline(_) | Self::Directory { .. } | Self::Upstream { .. } => None,
         }
     }
 
-    /// Returns the value of the key `source` for this source.
+    /// Returns the value of the key `source`.
     pub(crate) const fn kind(&self) -> &'static str {
         match self {
             Self::File(_) => "file",
@@ -115,14 +110,12 @@ impl RobotsSource {
     }
 }
 
-/// How a robots.txt is fetched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Remote {
     /// Fetch interval if the response has no max-age.
     pub(crate) refresh: Duration,
-    /// Minimum time that the robots.txt must be missing until it counts as removed.
+    /// Time that the robots.txt must be missing before it counts as removed.
     pub(crate) hold: Duration,
-    /// Certificate authorities to trust instead of the system's.
     pub(crate) ca: Option<Authorities>,
 }
 
@@ -259,8 +252,6 @@ fn remote(robots: &RawRobots, ca: Option<&Spanned<PathBuf>>, folder: &Path) -> R
     Ok(Remote { refresh, hold, ca })
 }
 
-/// Returns the first key that has no effect with this source. Also returns the position of the key,
-/// and the sources that accept it.
 fn stray(robots: &RawRobots, source: SourceKind) -> Option<(&'static str, Range<usize>, &'static str)> {
     use SourceKind::{Directory, File, Inline, Upstream, Url};
     let (is_url, is_fetched) = ("source = \"url\"", "source = \"upstream\" or source = \"url\"");

@@ -137,19 +137,19 @@ messages! {
     }
 }
 
-/// Adds a header next to existing ones (`APPEND_IF_EXISTS_OR_ADD`).
+/// `APPEND_IF_EXISTS_OR_ADD` of Envoy's `HeaderAppendAction`.
 const APPEND_OR_ADD: i32 = 0;
 
-/// Adds a header unless it already exists (`ADD_IF_ABSENT`).
+/// `ADD_IF_ABSENT`.
 const ADD_IF_ABSENT: i32 = 1;
 
-/// Sets a header. If the header already exists, it is replaced (`OVERWRITE_IF_EXISTS_OR_ADD`).
+/// `OVERWRITE_IF_EXISTS_OR_ADD`.
 const OVERWRITE_OR_ADD: i32 = 2;
 
-/// Returns the response that allows the request. It sets the field `Robots-Verdict` if the request
-/// is tagged. Otherwise, it removes this field if the client has sent it.
+/// Returns the response that allows the request. If the request is not tagged, the response removes
+/// a `Robots-Verdict` that the client has sent.
 ///
-/// Envoy adds `fields` to the response that the client gets, regardless of the status of this
+/// Envoy adds `fields` to the response that the client gets, regardless of the status of that
 /// response.
 pub(crate) fn allowed(
     tag: Option<HeaderValue>,
@@ -178,7 +178,6 @@ pub(crate) fn allowed(
     }
 }
 
-/// Returns the response that makes Envoy reject the request and send `response` to the client.
 pub(crate) fn denied(response: Response<Bytes>, metadata: Option<Metadata>) -> CheckResponse {
     let (head, body) = response.into_parts();
     CheckResponse {
@@ -222,9 +221,8 @@ fn entry(key: &str, value: MetadataValue) -> MetadataEntry {
     MetadataEntry { key: key.to_owned(), value: Some(value) }
 }
 
-/// Converts header fields. Repeated fields are joined into one, because Envoy would otherwise
-/// replace the earlier field with the later one. `Content-Length` is omitted, because Envoy
-/// computes it from the body.
+/// Repeated fields are joined into one, because Envoy would otherwise replace the earlier field
+/// with the later one. `Content-Length` is omitted, because Envoy computes it from the body.
 fn headers(fields: &HeaderMap) -> Vec<HeaderOption> {
     let names = fields.keys().filter(|name| **name != CONTENT_LENGTH);
     let joined = |name: &HeaderName| {
@@ -248,12 +246,11 @@ fn response_header((name, value): &(HeaderName, HeaderValue)) -> HeaderOption {
     HeaderOption { append_action, ..header(name, value.as_bytes()) }
 }
 
-/// A decision request that was parsed from a message.
 #[derive(Debug)]
 pub(crate) struct CheckQuestion {
     http: HttpAttributes,
     pub(crate) address: Option<IpAddr>,
-    /// The name of the site, from the context extension with the key `site`.
+    /// From the context extension with the key `site`.
     site: Option<Bytes>,
 }
 
@@ -267,12 +264,11 @@ impl CheckQuestion {
         Ok(Self { http: request.and_then(|request| request.http).unwrap_or_default(), address, site })
     }
 
-    /// Returns the name of the site; `None` if the proxy's configuration does not set it.
     pub(crate) fn site(&self) -> Option<Cow<'_, str>> {
         self.site.as_deref().map(String::from_utf8_lossy)
     }
 
-    /// Returns method, target and host from the message. A missing method or target is an error.
+    /// A missing method or target is an error.
     pub(crate) fn original(&self) -> Result<AskedRequest<'_>, QuestionError> {
         let HttpAttributes { method, path, host, .. } = &self.http;
         for (value, place) in [(path, PATH), (method, METHOD)] {
@@ -317,10 +313,8 @@ const METHOD: &str = "attributes.request.http.method";
 
 const GRPC_ACCEPT_ENCODING: HeaderName = HeaderName::from_static("grpc-accept-encoding");
 
-/// The reason why a gRPC call gets an error status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CallError {
-    /// The method is unknown.
     UnknownMethod,
     /// The message is compressed. Proxies compress messages only if they are configured to.
     Compressed,
@@ -329,7 +323,6 @@ pub(crate) enum CallError {
     Malformed,
     /// The message did not arrive before the timeout.
     Late,
-    /// The caller has disconnected.
     Broken,
 }
 
@@ -355,12 +348,10 @@ impl CallError {
         }
     }
 
-    /// Reports whether the error is caused by the configuration of the proxy.
     pub(crate) const fn is_fault(self) -> bool {
         matches!(self, Self::Compressed | Self::TooLarge | Self::Malformed)
     }
 
-    /// Returns the header fields of a response that reports only this error.
     pub(crate) fn fields(self) -> HeaderMap {
         let mut fields = self.code().fields(self.message());
         if self == Self::Compressed {

@@ -1,7 +1,5 @@
 //! External authorisation over gRPC as Envoy requests it (`envoy.service.auth.v3`). The decision
-//! request is a single message, and so is the response.
-//!
-//! This module only parses the decision request and builds the response. The parent module decides.
+//! request is a single message, and so is the response. The parent module decides.
 
 mod messages;
 #[cfg(any(test, fuzzing))]
@@ -22,19 +20,15 @@ pub(super) use self::messages::{CallError, CheckQuestion, CheckResponse, allowed
 
 const SERVICE: &str = "/envoy.service.auth.v3.Authorization/";
 
-/// The kinds of requests to this service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ServiceRequest {
-    /// A decision request about a client's request.
     Check,
-    /// A gRPC call of an unknown method.
     Unknown,
-    /// A request that is not a gRPC call, for example because it does not use HTTP/2.
+    /// For example because the request does not use HTTP/2.
     NoCall,
 }
 
 impl ServiceRequest {
-    /// Classifies a request. Returns `None` if the request is not for this service.
     pub(super) fn of<B>(request: &Request<B>) -> Option<Self> {
         let is_call = request.version() == Version::HTTP_2 && OriginalRequest::has_grpc_type(request.headers());
         match (request.uri().path().strip_prefix(SERVICE), is_call) {
@@ -65,8 +59,7 @@ struct MessageReader {
 }
 
 impl MessageReader {
-    /// Adds bytes. Returns an error if the bytes received so far cannot be the beginning of a valid
-    /// message.
+    /// Returns an error if the bytes received so far cannot be the beginning of a valid message.
     fn push(&mut self, octets: &[u8]) -> Result<(), CallError> {
         if self.octets.len() + octets.len() > PREFIX + MAX_MESSAGE {
             return Err(if self.length().is_ok_and(|length| length <= MAX_MESSAGE) {
@@ -86,7 +79,6 @@ impl MessageReader {
         }
     }
 
-    /// Returns the message. Returns an error if it is incomplete.
     fn finish(self) -> Result<Bytes, CallError> {
         let length = self.length()?;
         let message = self.octets.freeze().split_off(PREFIX);
@@ -102,7 +94,6 @@ impl MessageReader {
     }
 }
 
-/// Encodes a message with its prefix, as it is sent in a response.
 pub(super) fn framed(message: &impl prost::Message) -> Bytes {
     let length = message.encoded_len();
     let mut out = BytesMut::with_capacity(PREFIX + length);
@@ -113,8 +104,8 @@ pub(super) fn framed(message: &impl prost::Message) -> Bytes {
     out.freeze()
 }
 
-/// Waits for the message of a call. Returns an error if it does not arrive within the caller's
-/// timeout or [`MAX_MESSAGE_TIME`], whichever is shorter.
+/// Returns an error if the message does not arrive within the caller's timeout or
+/// [`MAX_MESSAGE_TIME`], whichever is shorter.
 pub(super) async fn message_of(fields: &HeaderMap, mut body: RequestBody) -> Result<Bytes, CallError> {
     let patience = fields.get(GRPC_TIMEOUT).and_then(|value| grpc_timeout(value.as_bytes()));
     let reading = async {
@@ -133,7 +124,7 @@ pub(super) async fn message_of(fields: &HeaderMap, mut body: RequestBody) -> Res
         .unwrap_or(Err(CallError::Late))
 }
 
-/// Parses a `grpc-timeout`: up to eight digits and a unit.
+/// A `grpc-timeout` has up to eight digits and a unit.
 fn grpc_timeout(text: &[u8]) -> Option<Duration> {
     let (unit, digits) = text.split_last()?;
     if digits.is_empty() || digits.len() > 8 || !digits.iter().all(u8::is_ascii_digit) {

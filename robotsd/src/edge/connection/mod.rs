@@ -1,9 +1,9 @@
-//! Serves one connection from its first byte to its end. A connection begins on the fast path. If
-//! the fast path cannot serve a request, the connection is handed over to hyper, HTTP/2 or SPOP.
+//! Serves one connection. If the fast path cannot serve a request, the connection is handed over to
+//! hyper, HTTP/2 or SPOP.
 //!
 //! After the fast path, hyper drives HTTP/1.1 connections and `h2` drives HTTP/2 connections. This
 //! module decides when to shut them down gracefully, and adds what both lack: deadlines, and a way
-//! to free a claimed slot.
+//! to close an idle connection when a new connection needs its slot.
 //!
 //! **The HTTP version of a connection is decided before hyper or `h2` sees it.** The first bytes of
 //! the connection are compared with the HTTP/2 preface, up to the first difference.
@@ -38,7 +38,6 @@ use super::tls::SettledProtocol;
 use crate::http_common::{EdgeService, poll_due};
 use crate::socket::Socket;
 
-/// Serves a connection until it ends. After the signal `stop`, the connection is drained.
 pub(crate) async fn serve<S: EdgeService>(
     socket: Socket,
     service: Arc<RequestService<S>>,
@@ -49,15 +48,14 @@ pub(crate) async fn serve<S: EdgeService>(
 ) -> Result<(), ConnectionFailure> {
     let served = http1_fast::serve(socket, service, &settings, Arc::clone(&clock), &stop).await?;
     let Some(handover) = served else { return Ok(()) };
-    // The future is boxed, because most connections end before they need it. Without the box, all
-    // connections would reserve space for it.
+    // This future is boxed, because most connections end before they need it, and would otherwise
+    // reserve space for it.
     match messages.filter(|_| spop::begins(&handover)) {
         Some(messages) => Box::pin(spop::serve(handover, settings, clock, stop, messages)).await,
         None => Box::pin(serve_handover(handover, settings, clock, stop)).await,
     }
 }
 
-/// Serves a connection that the fast path has handed over.
 pub(super) async fn serve_handover<S: EdgeService>(
     handover: Handover<S>,
     settings: Arc<ConnectionSettings>,
@@ -72,7 +70,7 @@ pub(super) async fn serve_handover<S: EdgeService>(
         // If TLS has negotiated HTTP/2, the server must send nothing before it has received the
         // HTTP/2 preface.
         Some(SettledProtocol::Http2) | None => {
-            // Boxed, so that the connection does not reserve memory for it after the detection.
+            // Boxed, so that the memory for the detection is freed when it ends.
             let detection = Box::new(ProtocolDetection::new(socket));
             let cancel = |detection: Pin<&mut Box<ProtocolDetection<_>>>| detection.get_mut().socket = None;
             let detected = drive(detection, cancel, &state, &settings, stop.clone()).await?;
@@ -81,13 +79,11 @@ pub(super) async fn serve_handover<S: EdgeService>(
         }
     };
     if protocol == SettledProtocol::Http2 {
-        // The connection is boxed, because most connections do not need this much memory.
         let connection = Box::new(Http2ServerConnection::new(socket, service, Arc::clone(&settings), clock));
         return drive(connection, |connection| connection.get_mut().begin_shutdown(), &state, &settings, stop)
             .await
             .map(|_| ());
     }
-    // Boxed, because the future of an HTTP/2 connection would otherwise reserve space for it.
     let connection = Box::pin(settings.http1.serve_connection(TokioIo::new(socket), service).with_upgrades());
     drive(connection, |connection| connection.get_mut().as_mut().graceful_shutdown(), &state, &settings, stop).await?;
     let tunnel = state.tunnel.lock().take();
@@ -99,8 +95,7 @@ pub(super) async fn serve_handover<S: EdgeService>(
     Ok(())
 }
 
-/// Polls a connection, or one step of a connection, until it completes. Returns `None` if the
-/// connection was closed before that.
+/// Returns `None` if the connection was closed on purpose before it completed.
 async fn drive<C, O, E>(
     connection: C,
     begin_shutdown: impl Fn(Pin<&mut C>),
@@ -140,8 +135,8 @@ where
         match event {
             Event::Served(served) => break served,
             Event::Reclaimed => return Ok(None),
-            // On HTTP/2, a client that is overdue first gets a GOAWAY. HTTP/1.1 has no message like
-            // GOAWAY, so the connection ends immediately.
+            // On HTTP/2, a client that has missed its deadline first gets a GOAWAY. HTTP/1.1 has no
+            // message like GOAWAY, so the connection ends immediately.
             Event::Overdue if is_leaving || !state.is_http2.is_set() => {
                 let slow = (ConnectionErrorKind::Slow, "the client did not send a complete request in time".into());
                 return if state.has_served() { Ok(None) } else { Err(slow) };
@@ -155,7 +150,7 @@ where
     };
     match served.map_err(Into::into) {
         Ok(served) => Ok(Some(served)),
-        // An idle connection may break during a shutdown, which is not an error.
+        // If an idle connection breaks during a shutdown, this is not an error.
         Err(_) if is_leaving && state.is_idle() => Ok(None),
         Err(error) if state.flood.get().is_some() => Err((ConnectionErrorKind::Flood, error)),
         Err(error) => Err((kind_of(&*error), error)),
@@ -166,11 +161,9 @@ enum Event<O, E> {
     Served(Result<O, E>),
     Leave,
     Overdue,
-    /// The connection was idle, and its slot was claimed for a new one.
     Reclaimed,
 }
 
-/// Completes when the connection should be closed because its listener has stopped.
 async fn farewell(state: &ConnectionState, settings: &ConnectionSettings, stop: watch::Receiver<bool>) {
     stopped(stop).await;
     if settings.successor.is_set() && !state.is_http2.is_set() {
@@ -189,8 +182,8 @@ fn poll_close_idle<C, O, E>(connection: Pin<&mut C>, state: &ConnectionState, cx
 where
     C: Future<Output = Result<O, E>>,
 {
-    // All bytes that have arrived have been read. So if the next read returns bytes, they belong to
-    // a new request.
+    // All bytes that have arrived have been read. So any bytes from the next read belong to a new
+    // request.
     state.close_if_idle.set(true);
     let served = connection.poll(cx);
     if state.is_closed_as_idle.is_set() {
@@ -203,18 +196,15 @@ where
     served.map(Event::Served)
 }
 
-/// Computes the deadline of a connection, including deadlines that [`ConnectionState`] does not
-/// know.
 struct ConnectionDeadline<'c> {
     state: &'c ConnectionState,
     limits: &'c EdgeLimits,
-    /// Deadline of a client that was sent a GOAWAY.
     patience: Instant,
-    /// The number in [`Unsent::Streams`], and the time when this number was first seen. If the
-    /// number does not change in time, the first stream is stalled, and the connection is closed.
-    /// [`stream_timeout`](crate::edge::http2::stream_timeout) cannot reset the stream, because its
-    /// task has already passed the whole response to `h2` and ended. While another request is in
-    /// progress, the connection is not closed.
+    /// Progress of the streams whose responses `h2` has not sent completely ([`Unsent::Streams`]),
+    /// and the time when this progress was first seen. If the value does not change for `body_idle`
+    /// and no request is in progress, the connection is closed.
+    /// [`stream_timeout`](crate::edge::http2::stream_timeout) cannot reset the stalled stream,
+    /// because the stream's task has passed the whole response to `h2` and ended.
     untaken: Option<(u32, Instant)>,
 }
 
@@ -227,9 +217,8 @@ impl ConnectionDeadline<'_> {
         poll_due(timer, cx, |now| self.next(now))
     }
 
-    /// Returns the deadline. If there is none, returns the time of the next check: after
-    /// `header_read`. This is soon enough, because a head that begins to arrive after `now` may
-    /// take at least that long.
+    /// If there is no deadline, returns the time of the next check: after `header_read`. This is
+    /// soon enough, because a head that begins to arrive after `now` may take at least that long.
     fn next(&mut self, now: Instant) -> Instant {
         let deadline = self.state.deadline().into_iter().chain(self.of_untaken_streams(now)).min();
         deadline.map_or(now + self.limits.header_read, |deadline| deadline.max(self.patience))
@@ -253,7 +242,8 @@ fn kind_of(error: &(dyn Error + 'static)) -> ConnectionErrorKind {
     let mut cause = Some(error);
     while let Some(error) = cause {
         let is_parse = |error: &hyper::Error| error.is_parse() || error.is_parse_too_large();
-        // The library has detected a violation of the protocol and has already answered it.
+        // A violation of the protocol that `h2` has detected and has already reported to the
+        // client.
         let is_broken_rule = |error: &h2::Error| error.is_library();
         let is_invalid = |error: &io::Error| error.kind() == io::ErrorKind::InvalidData;
         if error.downcast_ref().is_some_and(is_parse)
@@ -268,11 +258,11 @@ fn kind_of(error: &(dyn Error + 'static)) -> ConnectionErrorKind {
 }
 
 /// Decides which version of HTTP a connection uses (RFC 9113, sections 3.3 and 3.4). Reads to the
-/// end of the HTTP/2 preface, or to the first byte that differs from the preface. The HTTP library
+/// end of the HTTP/2 preface, or to the first byte that differs from the preface. hyper or `h2`
 /// then reads these bytes again.
 #[derive(Debug)]
 pub(crate) struct ProtocolDetection<T> {
-    /// `None` after the version is decided, or if detection was cancelled.
+    /// `None` after the version is known, or if detection was cancelled.
     socket: Option<WatchedSocket<T>>,
     octets: [u8; PREFACE.len()],
     filled: usize,
@@ -313,7 +303,6 @@ mod tests {
     use super::*;
     use crate::http_common::test_peer::soon;
 
-    /// Returns the detected version, and the bytes that can then be read from the connection.
     async fn detected(pieces: &[&[u8]]) -> (SettledProtocol, Vec<u8>) {
         let (near, mut far) = tokio::io::duplex(64);
         let state = Arc::new(ConnectionState::new(&EdgeLimits::default()));

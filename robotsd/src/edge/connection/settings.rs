@@ -7,7 +7,7 @@
 //! is limited by [`EdgeLimits::head_bytes`] and [`EdgeLimits::fields`]. Bytes in a target that
 //! `http::Uri` rejects are [escaped](crate::edge::http1_fast) before the fast path or hyper reads
 //! the target. The fast path hands over some requests to hyper, but never interprets a request
-//! differently.
+//! differently from hyper.
 //!
 //! A property test sends the same bytes through the edge and through hyper alone, and compares the
 //! responses, their framing and the state of the connection.
@@ -29,10 +29,9 @@ use crate::http_common::Flag;
 pub(crate) struct ConnectionSettings {
     pub(crate) limits: EdgeLimits,
     pub(crate) on_access: Option<OnAccess>,
-    /// hyper's settings, for connections handed over by the fast path.
     pub(crate) http1: http1::Builder,
-    /// Set when another process accepts connections instead of this one. Responses then make
-    /// clients reconnect. All settings of this process share this flag.
+    /// Set when another process accepts connections instead of this one, so that clients must
+    /// reconnect. All connection settings of this process share this flag.
     pub(crate) successor: Arc<Flag>,
 }
 
@@ -42,7 +41,6 @@ impl ConnectionSettings {
         Self { limits, on_access, http1, successor: Arc::default() }
     }
 
-    /// Returns these settings with other limits.
     pub(crate) fn with(&self, limits: EdgeLimits) -> Self {
         Self { successor: Arc::clone(&self.successor), ..Self::new(limits, self.on_access.clone()) }
     }
@@ -55,8 +53,8 @@ impl ConnectionSettings {
     /// connection is closed without an announcement.
     pub(crate) fn farewell(&self, has_served: bool) -> Duration {
         match (self.successor.is_set(), has_served) {
-            // Requests that arrive at the end of the first half of the drain time are answered in
-            // the second half.
+            // A request may arrive at the end of the first half of the drain time; the second half
+            // remains for it.
             (true, _) => self.limits.drain / 2,
             (false, true) => Duration::ZERO,
             (false, false) => self.limits.greeting,
@@ -64,7 +62,6 @@ impl ConnectionSettings {
     }
 }
 
-/// Completes when the listener has stopped, or when the sender has been dropped.
 pub(crate) async fn stopped(mut stop: watch::Receiver<bool>) {
     let _ = stop.wait_for(|stop| *stop).await;
 }
@@ -72,7 +69,6 @@ pub(crate) async fn stopped(mut stop: watch::Receiver<bool>) {
 /// hyper's default limit for the number of header fields.
 const USUAL_FIELDS: usize = 100;
 
-/// Parses bytes that must consist of exactly one complete head.
 pub(crate) fn parse_whole<'h, 'b>(
     octets: &'b [u8],
     fields: &'h mut [MaybeUninit<Header<'b>>],
@@ -82,7 +78,6 @@ pub(crate) fn parse_whole<'h, 'b>(
     matches!(parsed, Ok(Status::Complete(length)) if length == octets.len()).then_some(head)
 }
 
-/// Returns a hyper builder with the limits that apply to HTTP/1.1.
 pub(crate) fn http1(limits: &EdgeLimits) -> http1::Builder {
     let mut builder = http1::Builder::new();
     builder
@@ -100,7 +95,6 @@ pub(crate) fn http1(limits: &EdgeLimits) -> http1::Builder {
     builder
 }
 
-/// The limits for the clients of one listener.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct EdgeLimits {
     /// Kind of callers. The kind determines which fields requests may contain.
@@ -114,23 +108,21 @@ pub(crate) struct EdgeLimits {
     /// Maximum duration of a TLS handshake, including the time before the client sends its first
     /// byte.
     pub(crate) tls_handshake: Duration,
-    /// Maximum time until the first byte of a new connection.
     pub(crate) first_byte: Duration,
     /// Maximum time between the first and the last byte of a request head.
     pub(crate) header_read: Duration,
     /// Maximum time that a connection may stay open between two requests.
     pub(crate) keep_alive: Duration,
-    /// Maximum time without progress of a body, in either direction. The total time is not limited.
+    /// Maximum time without progress in the transfer of a request or response body. The total time
+    /// is not limited.
     pub(crate) body_idle: Duration,
-    /// Maximum time without progress of a tunnel (WebSocket).
+    /// Maximum time without data in a tunnel (WebSocket).
     pub(crate) tunnel_idle: Duration,
     /// Maximum size of a request head, in bytes. Also the size of the buffer for a body.
     pub(crate) head_bytes: usize,
     /// Maximum length of path and query together, in bytes.
     pub(crate) target_bytes: usize,
-    /// Maximum number of header fields in a request.
     pub(crate) fields: usize,
-    /// Maximum number of open streams on an HTTP/2 connection.
     pub(crate) streams: u32,
     /// Flow-control window and buffer size of an HTTP/2 stream, in bytes.
     pub(crate) window_bytes: usize,
@@ -142,7 +134,6 @@ pub(crate) struct EdgeLimits {
     pub(crate) drain: Duration,
 }
 
-/// The kind of callers that a listener serves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Callers {
     /// Any client. Fields that only a proxy may send are removed, and robotsd adds its own.
@@ -159,9 +150,9 @@ impl Default for EdgeLimits {
         Self {
             callers: Callers::Clients,
             connections: 16_384,
-            // A core cannot perform this many handshakes in a second. Each handshake in progress
-            // may buffer up to 16 KiB of a ClientHello, which is 16 MiB in total. Other connections
-            // buffer at most 4 KiB each, which is 64 MiB in total.
+            // A core cannot perform this many handshakes in a second. Each handshake may buffer up
+            // to 16 KiB of a ClientHello, so all handshakes buffer at most 16 MiB. The 16,384
+            // connections buffer at most 4 KiB each before their handshakes, 64 MiB in total.
             handshakes: const { NonZeroUsize::new(1024).unwrap() },
             tls_handshake: Duration::from_secs(10),
             first_byte: Duration::from_secs(10),

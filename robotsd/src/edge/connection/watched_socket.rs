@@ -14,12 +14,12 @@
 //! **A library may accept a whole body long before the client has received it.** Then no request is
 //! in progress any more, but the connection must not be closed yet. The socket detects that the
 //! client has not received everything by two signs: a write or flush waits, or the end of an HTTP/2
-//! stream has not been sent. Unfinished streams keep a connection open for `body_idle` after the
-//! last request in progress. Requests that arrive meanwhile do not restart `body_idle`.
+//! stream has not been sent. Unfinished streams keep a connection open for `body_idle` after its
+//! last request has ended. Requests that arrive meanwhile do not restart `body_idle`.
 //!
 //! **An incomplete HTTP/2 frame is treated like an incomplete head.** The frame has the same
-//! deadline as a head, and the connection can lose its slot after the same time. A request begins
-//! when its field section is complete.
+//! deadline as a head, and the connection can lose its slot after the same time. A stream counts as
+//! a request when its field section is complete.
 
 use std::io;
 use std::pin::Pin;
@@ -40,29 +40,24 @@ use crate::socket::{LingeringClose, poll_write_slices};
 #[derive(Debug)]
 pub(crate) struct WatchedSocket<T> {
     socket: T,
-    /// Bytes that were read before this socket was created.
     early: Bytes,
-    /// Bytes that were read to detect the protocol. The next reads return them.
+    /// Bytes that were read to detect the protocol; the next reads return them.
     pub(crate) unread: Bytes,
     state: Arc<ConnectionState>,
-    /// Timeouts, indexed by [`Operation`].
     timeouts: [IdleTimeout; 2],
     protocol: Protocol,
-    /// Interim responses that are being written.
     interim: Bytes,
-    /// The value that was last stored in the [`ConnectionState`].
+    /// The unsent data, as last reported to the [`ConnectionState`].
     unsent: Unsent,
-    /// Number of the incomplete frame that was last reported to the [`ConnectionState`].
+    /// Result of `FrameAccounting::partial`, as last reported to the [`ConnectionState`].
     partial: Option<u32>,
-    /// `Some` if the sending side is closed.
+    /// `Some` after the sending side was closed.
     lingering: Option<LingeringClose>,
 }
 
-/// The protocol of a connection, if it is known, or the progress of its detection.
 #[derive(Debug)]
 enum Protocol {
     Http1,
-    /// All bytes so far match the beginning of the HTTP/2 preface.
     Preface {
         octets: usize,
         /// Whether TLS has negotiated HTTP/2, so that no other protocol is allowed.
@@ -74,7 +69,7 @@ enum Protocol {
 pub(super) const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 impl<T> WatchedSocket<T> {
-    /// Creates the socket. If `settled` is `None`, the client's first bytes decide the protocol.
+    /// If `settled` is `None`, the client's first bytes decide the protocol.
     pub(crate) fn new(
         socket: T,
         early: Bytes,
@@ -92,7 +87,6 @@ impl<T> WatchedSocket<T> {
         Self { socket, early, unread, state, timeouts, protocol, interim, unsent, partial, lingering }
     }
 
-    /// Returns the protocol of the connection, or `None` if it is not decided yet.
     pub(crate) fn protocol(&self) -> Option<SettledProtocol> {
         match &self.protocol {
             Protocol::Http1 => Some(SettledProtocol::Http1),
@@ -101,7 +95,6 @@ impl<T> WatchedSocket<T> {
         }
     }
 
-    /// Returns the number of requests that have arrived on an HTTP/2 connection.
     pub(crate) fn requests(&self) -> usize {
         match &self.protocol {
             Protocol::Http2(accounting) => accounting.requests,
@@ -109,7 +102,7 @@ impl<T> WatchedSocket<T> {
         }
     }
 
-    /// Stores in the [`ConnectionState`] whether data remains to be sent (in the socket or in
+    /// Reports to the [`ConnectionState`] whether data remains to be sent (in the socket or in
     /// streams), and whether a frame is incomplete.
     fn record_progress(&mut self) {
         let is_blocked = self.timeouts.iter().any(|timeout| timeout.is_waiting);
@@ -128,8 +121,7 @@ impl<T> WatchedSocket<T> {
         }
     }
 
-    /// Inspects bytes from the client before the HTTP library receives them. An empty slice means
-    /// that the client has closed its sending side.
+    /// An empty slice means that the client has closed its sending side.
     fn received(&mut self, mut octets: &[u8]) -> Result<(), ProtocolViolation> {
         if let Protocol::Preface { octets: matched, is_required } = &mut self.protocol {
             let is_end = octets.is_empty();
@@ -164,7 +156,7 @@ impl<T> WatchedSocket<T> {
 
 impl<T: AsyncWrite + Unpin> WatchedSocket<T> {
     /// Ends the connection of a client that did not send the HTTP/2 preface although TLS has
-    /// negotiated HTTP/2. Before this call, nothing has been sent to the client.
+    /// negotiated HTTP/2.
     fn refuse_protocol(&mut self, cx: &mut Context<'_>) -> io::Error {
         let goaway = frames::goaway(0, frames::PROTOCOL_ERROR);
         self.send_last(cx, &[&frames::NO_SETTINGS[..], &goaway].concat());
@@ -174,7 +166,6 @@ impl<T: AsyncWrite + Unpin> WatchedSocket<T> {
         )
     }
 
-    /// Closes an idle connection to free its slot. Returns false if the connection is not idle.
     fn close_idle(&mut self, cx: &mut Context<'_>) -> bool {
         if self.unsent != Unsent::Nothing {
             return false;
@@ -191,8 +182,7 @@ impl<T: AsyncWrite + Unpin> WatchedSocket<T> {
         true
     }
 
-    /// Sends the last bytes of a connection if the socket accepts them immediately; otherwise drops
-    /// them.
+    /// Drops bytes that the socket does not accept immediately.
     fn send_last(&mut self, cx: &mut Context<'_>, octets: &[u8]) {
         if matches!(Pin::new(&mut self.socket).poll_write(cx, octets), Poll::Ready(Ok(_))) {
             let _ = Pin::new(&mut self.socket).poll_flush(cx);
@@ -200,8 +190,9 @@ impl<T: AsyncWrite + Unpin> WatchedSocket<T> {
         }
     }
 
-    /// Writes the interim responses, because hyper cannot send them. hyper flushes the socket
-    /// whenever it has polled the service. At that time, no message from hyper is partly written.
+    /// Writes the interim responses, because hyper cannot send them. This happens when hyper
+    /// flushes the socket: hyper does so whenever it has polled the service, and no message from
+    /// hyper is partly written at that time.
     fn poll_flush_interim(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         loop {
             ready!(self.poll_write_interim(cx))?;
@@ -217,8 +208,8 @@ impl<T: AsyncWrite + Unpin> WatchedSocket<T> {
         }
     }
 
-    /// Finishes writing interim responses that are partly written. Afterwards, the bytes from hyper
-    /// are written.
+    /// Finishes writing interim responses that are partly written, because bytes from hyper must
+    /// not come between their bytes. Afterwards, the bytes from hyper are written.
     fn poll_write_interim(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         while !self.interim.is_empty() {
             match ready!(Pin::new(&mut self.socket).poll_write(cx, &self.interim))? {
@@ -230,8 +221,7 @@ impl<T: AsyncWrite + Unpin> WatchedSocket<T> {
         Poll::Ready(Ok(()))
     }
 
-    /// Passes on the result of a write or a flush. If the operation is pending and has made no
-    /// progress for too long, returns an error instead.
+    /// Returns an error if the operation is pending and has made no progress for too long.
     fn watch<R>(
         &mut self,
         operation: Operation,
@@ -258,14 +248,12 @@ impl<T: AsyncWrite + Unpin> WatchedSocket<T> {
 #[derive(Clone, Copy)]
 enum Operation {
     Write,
-    /// A flush. With TLS, bytes that were written may still be in the buffer of the TLS stream.
+    /// With TLS, bytes that were written may still be in the buffer of the TLS stream.
     Flush,
 }
 
-/// A violation of the protocol that ends the connection.
 enum ProtocolViolation {
     Preface,
-    /// The client sent too many frames. Contains the type of the first excess frame.
     Flood(u8),
 }
 
@@ -357,7 +345,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for WatchedSocket<T> {
             ready!(Pin::new(&mut this.socket).poll_shutdown(cx))?;
         }
         let lingering = this.lingering.get_or_insert_with(LingeringClose::new);
-        // If the slot of the connection was claimed, and the client has received everything, the
+        // If a new connection has claimed the slot, and the client has received everything, the
         // connection is closed without waiting for the client.
         if this.state.is_reclaimed() { Poll::Ready(Ok(())) } else { lingering.poll(&mut this.socket, cx).map(Ok) }
     }
@@ -366,17 +354,16 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for WatchedSocket<T> {
 /// Maximum amount of data in the kernel's send buffer that has not been sent yet, in bytes. Data
 /// that was sent but not acknowledged does not count.
 ///
-/// By default a socket becomes writable again when a third of the send buffer is free, and that
-/// buffer grows to megabytes. A client that reads 50 KB a second would seem stalled for many
-/// seconds. With this limit, the socket becomes writable again when less data than half of the
-/// limit is unsent. Most large responses are smaller than this limit. A lower limit would split
+/// By default a socket becomes writable again when a third of the send buffer is free, and the send
+/// buffer can grow to megabytes. A client that reads 50 KB a second would seem stalled for many
+/// seconds. With this limit, the socket becomes writable again when the unsent data is less than
+/// half of the limit. Most large responses are smaller than this limit. A lower limit would split
 /// them into two writes, and cost 10 % more CPU.
 #[cfg(target_os = "linux")]
 const UNSENT: u32 = 128 * 1024;
 
-/// Limits how much unsent data the kernel buffers for each connection of a listener. A connection
-/// then becomes writable soon after the client has read data. The option is set on the listener,
-/// and accepted connections inherit it.
+/// With this limit, a connection becomes writable soon after the client has read data. Accepted
+/// connections inherit the option from the listener.
 pub(crate) fn bound_unsent(listener: &TcpListener) {
     // If the kernel does not support this option, robotsd notices the progress of clients later.
     #[cfg(target_os = "linux")]

@@ -1,5 +1,5 @@
-//! The fast path of HTTP/1.1, for GET and HEAD requests without a body whose head arrives in one
-//! read.
+//! The fast path of HTTP/1.1, for GET and HEAD requests that have no body and whose head arrives in
+//! one read.
 //!
 //! Nearly all requests are of this kind, and their framing is simple: the request ends with its
 //! head. These requests are answered here without a state machine for bodies, but with the same
@@ -9,8 +9,6 @@
 //!
 //! An idle connection is parked: it keeps its socket but no buffer. Bytes are read into a buffer on
 //! the stack.
-//!
-//! [`request`] reads a head, [`response`] writes a response.
 //!
 //! **Writes are batched after reads.** A write to a sleeping peer wakes the peer, which costs more
 //! than the rest of the write. So each task yields once to the other tasks of its worker before it
@@ -47,18 +45,15 @@ use crate::edge::tls::SettledProtocol;
 use crate::http_common::EdgeService;
 use crate::socket::Socket;
 
-/// A connection that the fast path hands over to hyper, HTTP/2 or SPOP.
 pub(crate) struct Handover<S> {
     pub(crate) socket: Socket,
-    /// The bytes read so far.
     pub(crate) octets: Bytes,
-    /// The protocol. `None` if it must be detected from the first bytes.
     pub(crate) protocol: Option<SettledProtocol>,
     pub(crate) service: Arc<RequestService<S>>,
 }
 
-/// Answers requests until the connection ends. Returns the connection if a request arrives that the
-/// fast path cannot handle.
+/// Returns the connection if a request arrives that the fast path cannot handle; `None` if the
+/// connection has ended.
 pub(crate) async fn serve<S: EdgeService>(
     socket: Socket,
     service: Arc<RequestService<S>>,
@@ -72,8 +67,7 @@ pub(crate) async fn serve<S: EdgeService>(
         Box::new(FastSocket::new(socket, limits.body_idle, clock, stop.clone(), Arc::clone(&service.connection)));
     let mut wait = pin!(RequestWait::new(limits.first_byte));
     let mut stop_signal = StopSignal::new(stop.clone(), settings);
-    // Memory for the future that writes a response. This memory grows to the size of the largest
-    // such future, and is reused while requests arrive.
+    // Memory for the future that writes a response, reused for all responses of the connection.
     let mut response = None;
     loop {
         let octets = match wait.as_mut().next(&mut client, &mut stop_signal, &service.connection, &mut response).await {

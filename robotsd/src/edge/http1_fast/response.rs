@@ -19,26 +19,20 @@ use crate::edge::request::service::{RequestService, ResponseWriter};
 use crate::edge::request::trusted::X_REQUEST_ID;
 use crate::http_common::{EdgeService, RequestBody, Transfer, fields, yield_before_write};
 
-/// Maximum size of a body that is copied into the buffer of its head, in bytes. Head and body are
-/// then written together. For small bodies, this is cheaper than a vectored write.
+/// Maximum size of a body that is copied into the buffer of the response head, in bytes. Head and
+/// body are then written together. For small bodies, this is cheaper than a vectored write.
 const SMALL: usize = 4 * 1024;
 
-/// What to do with the connection after a response.
 pub(crate) enum AfterResponse {
-    /// The connection can serve another request.
     Next,
-    /// The connection is to be closed gracefully.
     Close,
-    /// The client has disconnected.
     Gone,
     /// The response is incomplete. To show this to the client, the connection must not be closed
     /// gracefully.
     Broken(BoxError),
 }
 
-/// Answers a request and writes the response.
-///
-/// The service is called here, because moving its future costs more than this function.
+/// The service is called in this function, so that its large future is not moved.
 pub(crate) async fn answer<S: EdgeService>(
     mut client: Box<FastSocket>,
     service: Arc<RequestService<S>>,
@@ -76,8 +70,8 @@ pub(crate) async fn answer<S: EdgeService>(
 }
 
 /// Appends the head of a response to `out`, which may already contain interim responses. Returns
-/// whether this response is the last one on the connection: because `is_last` is set, or because
-/// the response contains `Connection: close`.
+/// whether the connection ends after this response: because `is_last` is set, or because the
+/// response contains `Connection: close`.
 fn write_head(
     out: &mut Vec<u8>,
     head: &response::Parts,
@@ -93,7 +87,7 @@ fn write_head(
     let mut has_date = false;
     for (name, value) in &head.headers {
         has_date |= name == DATE;
-        // robotsd writes these fields itself.
+        // robotsd writes `Connection` and `X-Request-Id` itself.
         match *name {
             CONNECTION => is_last |= value.as_bytes().eq_ignore_ascii_case(b"close"),
             _ if name == X_REQUEST_ID => {}
@@ -122,7 +116,6 @@ fn write_head(
     is_last
 }
 
-/// Writes the pending bytes, and then a body.
 async fn write_body<B>(client: &mut FastSocket, mut body: Pin<&mut B>, framing: Framing) -> AfterResponse
 where
     B: Body<Data = Bytes, Error: Into<BoxError>>,
@@ -142,8 +135,7 @@ where
             Poll::Ready(None) => Poll::Ready(BodyStep::End),
             Poll::Ready(Some(Err(error))) => Poll::Ready(BodyStep::Failed(error.into())),
             Poll::Ready(Some(Ok(frame))) => Poll::Ready(BodyStep::Data(frame.into_data().unwrap_or_default())),
-            // Pending bytes are sent before waiting for more of the body. The wait ends if the
-            // client disconnects.
+            // Pending bytes are sent before waiting for more of the body.
             Poll::Pending => match client.poll_send(cx, &mut Bytes::new()) {
                 Poll::Ready(Err(error)) => Poll::Ready(BodyStep::Failed(error.into())),
                 _ => client.poll_left(cx).map(|()| BodyStep::Left),
@@ -177,7 +169,7 @@ where
             (BodyStep::Data(data), None) => {
                 let _ = write!(client.out, "{:X}\r\n", data.len());
                 let sent = send(client, data).await;
-                // The end of the chunk is sent together with the next bytes.
+                // The CRLF after the chunk is sent together with the next bytes.
                 client.out.extend_from_slice(b"\r\n");
                 sent.map(|()| false)
             }

@@ -1,6 +1,5 @@
-//! The socket of a connection on the fast path. It reads into a buffer on the stack and writes with
-//! a deadline. This module also contains the clock for the `Date` field, and the wait for the next
-//! request. A deadline, a shutdown or a claim of the slot can end the wait.
+//! The socket of a connection on the fast path. This module also contains the clock for the `Date`
+//! field, and the wait for the next request.
 
 use std::future::{Future, poll_fn};
 use std::io::{self, IoSlice};
@@ -29,17 +28,13 @@ pub(crate) const READ: usize = 8 * 1024;
 #[derive(Debug)]
 pub(crate) struct FastSocket {
     socket: Socket,
-    /// Bytes that arrived while a response was in progress.
     early: Bytes,
-    /// Bytes that wait to be written. These bytes begin with the head of a response.
     pub(crate) out: Vec<u8>,
     sent: usize,
     timeout: IdleTimeout,
-    /// The upstream connection that the response in progress occupies.
     pub(crate) transfer: Option<Transfer>,
     write_idle: Duration,
     pub(crate) clock: Arc<DateClock>,
-    /// The signal that the listener stops.
     pub(crate) stop: watch::Receiver<bool>,
     connection: Arc<ConnectionState>,
 }
@@ -61,7 +56,6 @@ impl FastSocket {
         self.socket
     }
 
-    /// Reads bytes from the client. Returns `None` if the client has closed its sending side.
     pub(crate) fn poll_receive(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Option<Bytes>>> {
         if !self.early.is_empty() {
             return Poll::Ready(Ok(Some(std::mem::take(&mut self.early))));
@@ -81,7 +75,6 @@ impl FastSocket {
         Poll::Pending
     }
 
-    /// Writes everything in [`out`](Self::out), and then `data`.
     pub(crate) async fn send(&mut self, mut data: Bytes) -> io::Result<()> {
         poll_fn(|cx| self.poll_send(cx, &mut data)).await
     }
@@ -119,7 +112,7 @@ impl FastSocket {
         Poll::Ready(Ok(()))
     }
 
-    /// Writes the interim responses that have arrived. Does not wait for the final response.
+    /// Does not wait for the final response.
     pub(crate) fn poll_send_interim(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let is_sending = !self.out.is_empty() || self.timeout.is_waiting;
         if !is_sending && !self.connection.interim().is_waiting() {
@@ -131,8 +124,6 @@ impl FastSocket {
         self.poll_send(cx, &mut Bytes::new())
     }
 
-    /// Appends the remaining interim responses to [`out`](Self::out), so that they are written
-    /// before the final response.
     pub(crate) fn take_interim(&mut self) {
         let Self { connection, out, .. } = self;
         if connection.interim().is_waiting() {
@@ -141,8 +132,8 @@ impl FastSocket {
         }
     }
 
-    /// Closes the sending side gracefully. If the client has sent more bytes, reads and discards
-    /// them for a while, unless the slot is claimed.
+    /// If the client has sent more bytes, discards them for a while, unless a new connection has
+    /// claimed the slot.
     pub(crate) async fn close(&mut self) {
         let (mut lingering, limit) = (None, self.write_idle);
         let closing = poll_fn(|cx| -> Poll<io::Result<()>> {
@@ -152,32 +143,28 @@ impl FastSocket {
                 return Poll::Ready(Ok(()));
             }
             ready!(shut)?;
-            // If bytes have arrived that were not read, closing the socket would reset the
-            // connection, and the client could lose the response.
+            // Closing a socket with unread bytes would reset the connection, and the client could
+            // lose the response.
             let has_sent_more = |this: &Self| !this.early.is_empty() || this.socket.peek().is_ok();
             if lingering.is_none() && self.poll_left(cx).is_pending() && !has_sent_more(self) {
                 return Poll::Ready(Ok(()));
             }
             lingering.get_or_insert_with(LingeringClose::new).poll(&mut self.socket, cx).map(Ok)
         });
-        // The time limit ends the wait for clients that do not read. The future is boxed, so that a
-        // connection reserves memory for it only when it closes.
+        // The future is boxed, so that a connection reserves memory for it only when it closes.
         let _ = Box::pin(tokio::time::timeout(limit, closing)).await;
     }
 
-    /// Frees all memory except the socket.
     pub(crate) fn park(&mut self) {
         self.out = Vec::new();
         self.timeout = IdleTimeout::new(self.write_idle);
     }
 
-    /// Records that the client has received bytes.
     fn progressed(&mut self) {
         let Self { timeout, transfer, .. } = self;
         timeout.progressed(|| transfer.clone());
     }
 
-    /// Records that a write has to wait, and polls its deadline.
     fn poll_stalled(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.timeout.poll_stalled(self.transfer.as_ref(), cx).map(|()| Err(client_does_not_read()))
     }
@@ -196,7 +183,6 @@ impl FastSocket {
 pub(crate) struct DateClock(Mutex<Option<(u64, HeaderValue)>>);
 
 impl DateClock {
-    /// Appends the `Date` value to a head.
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
         self.with(|value| out.extend_from_slice(value.as_bytes()));
     }
@@ -228,7 +214,6 @@ fn text(second: u64) -> HeaderValue {
 /// The time is very short in tests, so that the tests cover parked connections.
 pub(crate) const PARK: Duration = if cfg!(test) { Duration::from_millis(5) } else { Duration::from_secs(1) };
 
-/// The event that ended the wait for a request.
 pub(crate) enum Next {
     Octets(Bytes),
     Closed(io::Result<()>),
@@ -238,7 +223,6 @@ pub(crate) enum Next {
 }
 
 impl Next {
-    /// Converts the result of a read.
     pub(crate) fn received(read: io::Result<Option<Bytes>>) -> Self {
         match read {
             Ok(Some(octets)) => Self::Octets(octets),
@@ -249,8 +233,9 @@ impl Next {
 }
 
 pin_project_lite::pin_project! {
-    /// The wait for the next request. A connection has only one timer, which is not reset for each
-    /// request. If the timer fires too early, about once a second, it is set to the new deadline.
+    /// The connection has only one timer, which is not reset for each request. Under load, this
+    /// timer therefore fires too early about once a second, and is then set to the current
+    /// deadline.
     pub(crate) struct RequestWait {
         since: Instant,
         patience: Duration,
@@ -265,7 +250,7 @@ pin_project_lite::pin_project! {
 impl RequestWait {
     pub(crate) fn new(patience: Duration) -> Self {
         let now = Instant::now();
-        // A new connection counts as parked, because there is no memory to free before the first
+        // A new connection counts as parked, because it has no memory to free before its first
         // request.
         Self {
             since: now,
@@ -277,8 +262,7 @@ impl RequestWait {
         }
     }
 
-    /// Restarts the wait after a response. `patience` is the time until the next request must
-    /// arrive.
+    /// `patience` is the time until the next request must arrive.
     pub(crate) fn again(self: Pin<&mut Self>, patience: Duration) {
         let this = self.project();
         *this.since = Instant::now();
@@ -287,8 +271,7 @@ impl RequestWait {
         *this.has_served = true;
     }
 
-    /// Waits for the next request. If no request arrives for [`PARK`], parks the connection: drops
-    /// `response` and frees the client's buffers.
+    /// If no request arrives for [`PARK`], drops `response` and frees the client's buffers.
     pub(crate) async fn next<D>(
         mut self: Pin<&mut Self>,
         client: &mut FastSocket,
@@ -297,7 +280,7 @@ impl RequestWait {
         response: &mut Option<D>,
     ) -> Next {
         poll_fn(|cx| {
-            // Bytes that have already arrived come first, even if a deadline has passed or the
+            // A request that has already arrived is served, even if a deadline has passed or the
             // listener has stopped.
             if let Poll::Ready(read) = client.poll_receive(cx) {
                 return Poll::Ready(Next::received(read));
@@ -343,14 +326,12 @@ impl RequestWait {
     }
 }
 
-/// The signal that the listener stops. The waker for the signal is registered only once per
-/// connection, because under load, the next request usually arrives before the signal.
+/// The waker for this signal is registered only once per connection, not for each request.
 pub(crate) struct StopSignal<'s> {
     stop: watch::Receiver<bool>,
     signal: Pin<Box<dyn Future<Output = ()> + Send>>,
     is_registered: bool,
     settings: &'s ConnectionSettings,
-    /// Timer for one more request, started after the signal.
     farewell: Option<Pin<Box<Sleep>>>,
 }
 
@@ -360,7 +341,6 @@ impl<'s> StopSignal<'s> {
         Self { stop, signal, is_registered: false, settings, farewell: None }
     }
 
-    /// Completes when the idle connection should be closed.
     fn poll(&mut self, cx: &mut Context<'_>, has_served: bool) -> Poll<()> {
         if self.farewell.is_none() {
             if self.is_registered && !self.stop.has_changed().unwrap_or(true) {

@@ -4,8 +4,7 @@
 //! `h2` writes each piece of content separately and flushes after it. Without this socket, ten
 //! responses in a turn would need ten TLS records and ten system calls. The [underlying
 //! socket](WatchedSocket) gets the bytes only at the end of the turn. So the deadlines and the
-//! frame accounting of the underlying socket do not include bytes that wait for the end of the
-//! turn.
+//! frame accounting of that socket do not include bytes that wait for the end of the turn.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -22,22 +21,19 @@ use crate::socket::poll_write_slices;
 /// Maximum number of gathered bytes: the size of a TLS record.
 const BATCH: usize = 16 * 1024;
 
-/// Maximum size of a write that is gathered, in bytes. Larger writes are not copied, because
-/// sending them separately is cheaper.
+/// Maximum size of a write that is gathered, in bytes. Copying larger writes costs more than
+/// sending them separately.
 const SMALL: usize = 4 * 1024;
 
 /// A socket with two owners: `h2` reads and writes, and the connection sends the gathered bytes.
-/// All clones refer to the same socket.
 #[derive(Debug)]
 pub(crate) struct BatchedSocket<T>(Arc<Mutex<Batch<T>>>);
 
 #[derive(Debug)]
 struct Batch<T> {
     socket: WatchedSocket<T>,
-    /// The gathered bytes. No memory is allocated until bytes are gathered, because most
-    /// connections are idle.
+    /// This buffer is allocated only when needed, because most connections are idle.
     gathered: BytesMut,
-    /// Whether a read in this turn has found no more bytes. Later bytes wake the connection.
     is_drained: bool,
 }
 
@@ -54,12 +50,11 @@ impl<T> Clone for BatchedSocket<T> {
 }
 
 impl<T: AsyncRead + AsyncWrite + Unpin> BatchedSocket<T> {
-    /// Returns the number of requests that have arrived on the connection.
     pub(crate) fn requests(&self) -> usize {
         self.0.lock().socket.requests()
     }
 
-    /// Sends the gathered bytes. Called at the end of a turn.
+    /// Must be called at the end of a turn.
     pub(crate) fn poll_send(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let batch = &mut *self.0.lock();
         batch.is_drained = false;

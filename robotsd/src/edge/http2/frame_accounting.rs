@@ -1,15 +1,15 @@
-//! Inspects the frames of one HTTP/2 connection. Finds incomplete frames and field sections,
-//! streams whose response is not finished, and clients that send too many frames.
+//! Inspects the frames of an HTTP/2 connection to find incomplete frames and field sections,
+//! unfinished responses, and clients that send too many frames.
 
 use tokio::time::Instant;
 
 use crate::http_common::FrameBudget;
 use crate::http_common::frames::{self, Frames};
 
-/// Maximum size of the pieces of response bodies passed to `h2`, in bytes. A piece and the head of
-/// its frame fit into one TLS record, and into the default frame size (RFC 9113, section 4.2). A
-/// client counts as reading only when a whole piece has been sent. With larger pieces, slow clients
-/// would look stalled.
+/// Maximum size of the pieces of response bodies passed to `h2`, in bytes. A piece and its frame
+/// header fit into one TLS record, and into the default frame size (RFC 9113, section 4.2). A
+/// client counts as reading only when a whole piece has been sent. If the pieces were larger, slow
+/// clients would look stalled.
 pub(crate) const PIECE: usize = 16 * 1024 - frames::HEAD;
 
 #[derive(Debug)]
@@ -17,37 +17,31 @@ pub(crate) struct FrameAccounting {
     received: Frames,
     sent: Frames,
     budget: FrameBudget,
-    /// Highest number of a stream that the client has opened.
     last: u32,
-    /// Number of streams whose request has arrived.
     pub(crate) requests: usize,
     open: OpenStreams,
-    /// Whether a field section is incomplete because its last frame has not begun to arrive.
+    /// Whether the current field section continues in a CONTINUATION frame that has not begun to
+    /// arrive.
     in_fields: bool,
-    /// The stream whose field section is complete when the current frame is complete.
     coming: Option<u32>,
-    /// Number of frames and field sections so far. This number identifies the current frame or
-    /// section.
+    /// Number of frames so far, which identifies the current frame. A field section counts as one
+    /// frame.
     begun: u32,
 }
 
-/// The streams whose response has not been sent completely.
 #[derive(Debug, Default)]
 struct OpenStreams {
-    /// The streams, ordered by stream number.
     streams: Vec<OpenStream>,
     /// A number that changes whenever a whole piece of the first stream has been sent, or the first
     /// stream has ended. As in [`stream_timeout`](super::stream_timeout), single bytes do not count
     /// as progress.
     turn: u32,
-    /// Number of bytes of the first stream's current piece that have been sent.
     moved: usize,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct OpenStream {
     number: u32,
-    /// Whether any content of the response has been sent.
     has_content: bool,
 }
 
@@ -58,8 +52,8 @@ impl FrameAccounting {
         Self { received, sent, budget, last, requests, open, in_fields, coming, begun }
     }
 
-    /// Inspects bytes from the client. If there are more frames than the client's requests need,
-    /// returns the type of the first excess frame as the error.
+    /// If the client has sent more frames than its requests need, returns the type of the first
+    /// excess frame as the error.
     pub(crate) fn received(&mut self, octets: &[u8]) -> Result<(), u8> {
         let Self { received, budget, last, requests, open, in_fields, coming, begun, .. } = self;
         let mut flood = None;
@@ -97,7 +91,6 @@ impl FrameAccounting {
         flood.map_or(Ok(()), Err)
     }
 
-    /// Inspects bytes that the client's socket has accepted.
     pub(crate) fn sent(&mut self, octets: &[u8]) {
         let Self { sent, budget, open, .. } = self;
         sent.pass(octets, |frame| {
@@ -145,7 +138,6 @@ impl OpenStreams {
         }
     }
 
-    /// Removes a stream. Returns its state, or `None` if the stream was not open.
     fn close(&mut self, stream: u32) -> Option<OpenStream> {
         let at = self.position(stream)?;
         let closed = self.streams.remove(at);

@@ -33,22 +33,20 @@ use crate::date;
 use crate::http_common::{EdgeService, InterimResponses, RequestBody, RequestStream, frames};
 use crate::socket::Socket;
 
-/// Maximum number of stream resets that errors of the client may cause before the connection ends.
-/// A reset costs the server more than the client.
+/// Maximum number of streams that `h2` resets because of client errors before it ends the
+/// connection. A reset costs the server more than the client.
 const RESETS: usize = 1024;
 
-/// Serves a connection until it ends, or until it has drained after [`begin_shutdown`](Self::begin_shutdown).
 pub(crate) struct Http2ServerConnection<S> {
     part: Part,
     socket: BatchedSocket<Socket>,
     service: Arc<RequestService<S>>,
     settings: Arc<ConnectionSettings>,
-    /// Clock for the `Date` of responses. `None` if the system time is certainly wrong.
+    /// `None` if the system time is certainly wrong.
     clock: Option<Arc<DateClock>>,
     is_leaving: bool,
     /// Number of requests that have arrived and are no longer in the queue of `h2`.
     taken: usize,
-    /// Timer that limits the time for sending GOAWAY to a flooding client.
     patience: Option<Pin<Box<Sleep>>>,
 }
 
@@ -74,7 +72,7 @@ impl<S> Http2ServerConnection<S> {
         Self { part, socket, service, settings, clock, is_leaving: false, taken: 0, patience: None }
     }
 
-    /// Sends a GOAWAY. Requests in progress are completed, and no new ones are accepted.
+    /// Requests in progress are completed, and no new ones are accepted.
     pub(crate) fn begin_shutdown(&mut self) {
         self.is_leaving = true;
         if let Part::Serving { connection, .. } = &mut self.part {
@@ -86,15 +84,15 @@ impl<S> Http2ServerConnection<S> {
 /// Maximum window size (RFC 9113, section 6.9.1).
 const MAX_WINDOW: u32 = i32::MAX as u32;
 
-/// Maximum number of bytes that the HTTP library charges against a budget for each byte of content
-/// that waits to be read. Each frame is charged 256 minus its length, and frames are assumed to
-/// have at least 16 bytes.
+/// Maximum charge to the budget for small frames, per byte of unread content. `h2` charges 256
+/// minus the length for each frame. Frames are assumed to have at least 16 bytes.
 const CHARGE_PER_OCTET: usize = 16;
 
-/// Creates the builder. The connection's window has room for all of its streams. So if an upstream
-/// does not read an upload, this does not block other uploads. A small frame uses more memory than
-/// the size of its content. So there is an additional budget for small frames. This budget is as
-/// large as the connection's window, so the small frames of one stream always fit into the budget.
+/// Returns the builder of HTTP/2 connections. The connection's window has room for all of its
+/// streams, so an upload that an upstream does not read cannot block other uploads. A small frame
+/// uses more memory than the size of its content, so `h2` has an additional budget for small
+/// frames. This budget is at least as large as the connection's window, and the small frames of one
+/// stream always fit into it.
 fn builder(limits: &EdgeLimits) -> Builder {
     let window = u32::try_from(limits.window_bytes).unwrap_or(MAX_WINDOW);
     let connection_window = limits.streams.saturating_mul(window).min(MAX_WINDOW);
@@ -127,15 +125,13 @@ impl<S: EdgeService> Http2ServerConnection<S> {
         tokio::spawn(Box::pin(stream_timeout::watch(stream, consumer, idle)));
     }
 
-    /// Completes if the client has silently disconnected.
     fn poll_absence(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         let Part::Serving { absence, .. } = &mut self.part else { return Poll::Pending };
         ready!(absence.as_mut().poll(cx));
         Poll::Ready(Err("the client did not answer a PING in time".into()))
     }
 
-    /// Reads and answers requests until it would have to wait. Bytes of the responses may remain in
-    /// the socket's buffer.
+    /// Bytes of the responses may remain in the socket's buffer.
     fn poll_turn(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         loop {
             match &mut self.part {
@@ -168,8 +164,8 @@ impl<S: EdgeService> Http2ServerConnection<S> {
                         Poll::Ready(Some(Ok((request, respond)))) => {
                             self.begin_stream(request, respond);
                             self.taken += 1;
-                            // `h2` polls the connection before it returns a request. So if no
-                            // other request has arrived, another poll would find nothing.
+                            // `h2` polls the connection before it returns a request. So if no other
+                            // request has arrived, polling again would find nothing.
                             if self.taken == self.socket.requests() {
                                 return self.poll_absence(cx);
                             }
@@ -204,8 +200,6 @@ impl<S: EdgeService> Future for Http2ServerConnection<S> {
     }
 }
 
-/// Returns the I/O error that caused an HTTP/2 error. If there is none, returns the HTTP/2 error
-/// itself.
 fn cause(error: h2::Error) -> BoxError {
     if error.is_io() {
         return error.into_io().map_or_else(|| "the connection broke".into(), Into::into);
@@ -213,12 +207,13 @@ fn cause(error: h2::Error) -> BoxError {
     error.into()
 }
 
-/// Detects clients that have silently disconnected, even while their streams wait for something. If
-/// no bytes arrive for [`EdgeLimits::keep_alive`], sends a PING and waits
-/// [`EdgeLimits::header_read`] for the answer. Completes if no answer arrives.
+/// Detects clients that have silently disconnected, even while requests are in progress. If no
+/// bytes arrive for [`EdgeLimits::keep_alive`], sends a PING and waits [`EdgeLimits::header_read`]
+/// for the answer. Completes if no answer arrives.
 ///
-/// A PING is queued behind all bytes that were written earlier. So a client whose socket accepts
-/// bytes counts as connected. If the client's socket accepts nothing, the deadline of the
+/// A PING is queued behind all bytes that were written earlier, so on a slow connection, its answer
+/// may take long. Therefore, a client whose socket accepts bytes counts as connected. If the
+/// client's socket accepts nothing, the deadline of the
 /// [socket](crate::edge::connection::watched_socket) applies instead.
 async fn absence(pings: Option<PingPong>, connection: Arc<ConnectionState>, interval: Duration, patience: Duration) {
     let Some(mut pings) = pings else { return std::future::pending().await };
@@ -231,9 +226,9 @@ async fn absence(pings: Option<PingPong>, connection: Arc<ConnectionState>, inte
         if connection.heard.take() {
             continue;
         }
-        // If other bytes arrived before the answer to the last PING, that answer may have arrived
-        // in the meantime, and is discarded. If that answer has not arrived, the last PING is still
-        // pending.
+        // Discards the answer to the previous PING if it arrived after other bytes from the client.
+        // If no answer has arrived, the previous PING is still pending, and `send_ping` does
+        // nothing.
         poll_fn(|cx| Poll::Ready(pings.poll_pong(cx).is_ready())).await;
         let _ = pings.send_ping(Ping::opaque());
         let taken = connection.delivery.taken();

@@ -17,9 +17,8 @@ use crate::edge::http1_fast::DateClock;
 use crate::edge::request::response_body::Framing;
 use crate::http_common::{InterimClient, interim, yield_before_write};
 
-/// Waits for the service's response and sends it. Stops if the client resets the stream. If the
-/// response is complete before the request, the stream is reset, so that the client does not send
-/// the rest of its request.
+/// Serves the request of a stream. If the response is complete before the request, the stream is
+/// reset, so that the client does not send the rest of its request.
 pub(crate) async fn serve<B: Body<Data = Bytes>>(
     answering: impl Future<Output = Response<B>>,
     mut respond: SendResponse<Bytes>,
@@ -45,8 +44,7 @@ pub(crate) async fn serve<B: Body<Data = Bytes>>(
     }
 }
 
-/// Sends the interim responses as they arrive, and returns the final response. Returns `None` if
-/// the client has reset the stream.
+/// Returns `None` if the client has reset the stream.
 async fn answer<R>(
     answering: impl Future<Output = R>,
     respond: &mut SendResponse<Bytes>,
@@ -66,8 +64,8 @@ async fn answer<R>(
             while let Some(head) = queue.take() {
                 sent += 1;
                 octets += interim::size(&head);
-                // The HTTP library stores what the client does not accept. So the limit applies to
-                // all interim responses of the request together.
+                // `h2` buffers the interim responses that the client does not accept. So the limits
+                // of the queue apply to all interim responses of a request together.
                 if sent <= interim::WAITING && octets <= interim::WAITING_OCTETS {
                     // An error here concerns the whole stream or connection, so it occurs again
                     // when the final response is sent.
@@ -81,7 +79,6 @@ async fn answer<R>(
     .await
 }
 
-/// Adds `Content-Length` and `Date` to a head.
 fn complete_head(head: &mut response::Parts, framing: Framing, clock: Option<&DateClock>) {
     // An empty body needs no `Content-Length`, because END_STREAM already shows its length.
     if let Framing::Length { octets: octets @ 1.., is_in_head: false } | Framing::Absent { length: Some(octets) } =
@@ -94,8 +91,8 @@ fn complete_head(head: &mut response::Parts, framing: Framing, clock: Option<&Da
     }
 }
 
-/// Sends a body. `left` is its declared length, if known. If the body is shorter or longer, the
-/// stream is reset. Otherwise the client would consider the body complete.
+/// If the body is shorter or longer than its declared length `left`, the stream is reset. Otherwise
+/// the client would consider the body complete.
 async fn send_body<B>(body: B, mut stream: SendStream<Bytes>, mut left: Option<u64>, consumer: &StreamConsumer)
 where
     B: Body<Data = Bytes>,
@@ -104,8 +101,8 @@ where
     loop {
         let step = poll_fn(|cx| {
             let frame = body.as_mut().poll_frame(cx);
-            // This code checks for a reset by the client only if there is no frame to send. If
-            // there is one, sending it fails after a reset.
+            // If there is a frame, sending it fails after a reset, so a check is necessary only if
+            // there is none.
             if frame.is_pending() && stream.poll_reset(cx).is_ready() {
                 return Poll::Ready(BodyStep::Reset);
             }
@@ -164,13 +161,12 @@ enum BodyStep {
     Data(Bytes),
     Ended(Option<HeaderMap>),
     Failed,
-    /// The client has reset the stream.
     Reset,
 }
 
 /// Waits until the client accepts more bytes. Must be called only if there is something to send,
 /// because other streams cannot use a window that is reserved for this stream. The client counts as
-/// stalled during the wait, even if the body has recorded that the client reads.
+/// stalled during the wait, although polling the body normally counts as progress.
 async fn has_room(stream: &mut SendStream<Bytes>, consumer: &StreamConsumer) -> bool {
     stream.reserve_capacity(1);
     if stream.capacity() == 0 {

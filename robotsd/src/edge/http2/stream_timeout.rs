@@ -1,10 +1,10 @@
 //! Ends HTTP/2 streams whose clients do not read the responses.
 //!
 //! A stream waits for its flow-control window inside the HTTP library. The socket cannot detect
-//! such a wait, because other streams may still progress. The body cannot detect it either, because
-//! the library does not poll the body. So this module wraps the task of each stream. The body
-//! records when it returns a frame. If the task does not poll for the next frame in time, the task
-//! ends, which resets only this stream.
+//! such a wait, because other streams may still make progress. The body cannot detect it either,
+//! because the library does not poll the body. So this module wraps the task of each stream. The
+//! body records when it returns a frame. If the task does not poll for the next frame in time, the
+//! task ends, which resets only this stream.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -19,20 +19,17 @@ use tokio::time::Instant;
 use crate::edge::connection_state::ConnectionState;
 use crate::http_common::{Flag, IdleTimeout, InterimClient, InterimQueue, Transfer};
 
-/// The progress of a client in reading a response. The stream's task, the body and the exchange
-/// share it.
+/// The stream's task, the response body and the `Exchange` of the request share this value.
 pub(crate) type StreamConsumer = Arc<StreamDelivery>;
 
 #[derive(Debug, Default)]
 pub(crate) struct StreamDelivery {
     /// Counter that becomes odd when the body returns a frame, and even when the body is polled
-    /// again. The value is different for each frame.
+    /// again.
     turn: AtomicUsize,
-    /// Number of bytes of the body that the stream has accepted.
     sent: AtomicU64,
-    /// Whether the stream has also accepted the end of the body.
     pub(crate) is_ended: Flag,
-    /// The upstream connection that the response occupies, and the client connection of the stream.
+    /// The upstream connection that the response uses, and the client connection of the stream.
     holds: OnceLock<(Transfer, Arc<ConnectionState>)>,
     interim: InterimQueue,
 }
@@ -52,17 +49,14 @@ impl StreamDelivery {
         self.turn.store(self.turn() | 1, Ordering::Relaxed);
     }
 
-    /// Records that the stream has accepted this many bytes of the body.
     pub(crate) fn note_sent(&self, octets: usize) {
         self.sent.fetch_add(octets as u64, Ordering::Relaxed);
     }
 
-    /// Returns the number of bytes of the body that the stream has accepted.
     pub(crate) fn sent(&self) -> u64 {
         self.sent.load(Ordering::Relaxed)
     }
 
-    /// Records that the response occupies an upstream connection.
     pub(crate) fn hold(&self, transfer: Transfer, connection: Arc<ConnectionState>) {
         // A stream has only one response, so this cannot fail.
         let _ = self.holds.set((transfer, connection));
@@ -75,7 +69,6 @@ impl StreamDelivery {
     }
 }
 
-/// Wraps a stream's task. The wrapped task ends if it makes no progress for `idle`.
 pub(crate) fn watch<F: Future>(stream: F, consumer: StreamConsumer, idle: Duration) -> impl Future<Output = ()> {
     Watched { stream, consumer, seen: 0, timeout: IdleTimeout::new(idle), turns: StreamTurns::new(TURN, LOOK) }
 }
@@ -103,10 +96,9 @@ const TURN: Duration = Duration::from_secs(30);
 ///
 /// The streams of a slow client share its socket. Between two pieces of one stream, a piece of
 /// every other stream may be sent, and only whole pieces count as progress. So a stream that waits
-/// for the socket may seem stalled although it is not. If writes do not have to wait for the
-/// socket, a stalled stream lacks flow-control window.
+/// for the socket may seem stalled although it is not. If no write has to wait for the socket, a
+/// waiting stream lacks flow-control window, so it is stalled.
 struct StreamTurns {
-    /// Time when this stream last made progress.
     last: Instant,
     /// Value of [`Delivery::taken`](crate::edge::connection_state::Delivery) at the last check.
     taken: usize,
@@ -115,8 +107,7 @@ struct StreamTurns {
 }
 
 impl StreamTurns {
-    /// Creates the state. A stream may wait for at most `longest`, and the connection is checked
-    /// every `often`.
+    /// A stream may wait for at most `longest`. The connection is checked at the interval `often`.
     fn new(longest: Duration, often: Duration) -> Self {
         Self { last: Instant::now(), taken: 0, longest, look: IdleTimeout::new(often) }
     }
@@ -126,13 +117,12 @@ impl StreamTurns {
     }
 
     /// Reports whether other streams of the connection have made progress since the last call, and
-    /// this stream has not waited for too long.
+    /// this stream has not waited longer than `longest`.
     fn have_passed(&mut self, connection: &ConnectionState) -> bool {
         let taken = connection.delivery.taken();
         std::mem::replace(&mut self.taken, taken) != taken && self.last.elapsed() < self.longest
     }
 
-    /// Wakes the task regularly while the stream is stalled.
     fn look_again(&mut self, cx: &mut Context<'_>) {
         while self.look.poll_expired(cx).is_ready() {
             self.look.reset();
@@ -176,7 +166,6 @@ mod tests {
     use crate::http_common::StallObserver;
     use crate::http_common::test_peer::soon;
 
-    /// Number of times that a transfer was reported as stalled, and as resumed.
     #[derive(Debug, Default)]
     struct Reports {
         stalled: AtomicUsize,
@@ -194,7 +183,6 @@ mod tests {
         }
     }
 
-    /// Reports whether a stream counts as making progress although none of its pieces is sent.
     async fn moves(is_taking: bool, turn: Duration) -> bool {
         let (connection, reports) =
             (Arc::new(ConnectionState::new(&EdgeLimits::default())), Arc::new(Reports::default()));

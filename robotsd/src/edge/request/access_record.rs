@@ -1,8 +1,7 @@
-//! The access record of one request, which is written as a line of the access log.
+//! The access record of one request, which becomes a line of the access log.
 //!
-//! A record is created when the head of its request has arrived. The record is sent to the log when
-//! the response has ended, for any reason. Without an access log, no records are created. The
-//! services behind the edge may add fields.
+//! A record is created when the head of its request has arrived. It is sent to the log when the
+//! response has ended, for any reason. The services behind the edge may add fields.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -16,17 +15,15 @@ use super::ClientInfo;
 use super::request_id::{RequestId, trace_id};
 use crate::http_common::{AccessFields, AddedFields, AskedAbout};
 
-/// A request and its outcome. For a decision request of another proxy, the record describes the
-/// original request and the decision.
+/// If another proxy has asked for a decision, the record describes the original request and the
+/// decision.
 #[derive(Debug)]
 pub(crate) struct AccessRecord {
-    /// Time when the head of the request was complete.
     pub(crate) at: SystemTime,
     /// Address of the client's end of the connection. For a proxy's decision request, the address
     /// of the original client; `None` if the decision request does not contain it.
     pub(crate) peer: Option<SocketAddr>,
     pub(crate) id: RequestId,
-    /// Id of the request's trace, in hexadecimal digits.
     pub(crate) trace_id: Option<Box<str>>,
     pub(crate) method: Method,
     /// Path and query. The host of an absolute-form target or of an HTTP/2 request is not included.
@@ -35,24 +32,21 @@ pub(crate) struct AccessRecord {
     pub(crate) host: Option<HeaderValue>,
     pub(crate) referer: Option<HeaderValue>,
     pub(crate) user_agent: Option<HeaderValue>,
-    /// Status of the response. `None` if the client disconnected before there was a response.
+    /// `None` if the client disconnected before there was a response.
     pub(crate) status: Option<StatusCode>,
     /// Number of bytes of the response's content that were passed to the connection.
     pub(crate) sent: u64,
-    /// Whether all of the content was passed to the connection.
     pub(crate) is_whole: bool,
     pub(crate) took: Duration,
     pub(crate) notes: Vec<(&'static str, Value)>,
 }
 
-/// Callback for each request that has ended. Must not block.
+/// Callback for each request that has ended. It must not block.
 pub(crate) type OnAccess = Arc<dyn Fn(Box<AccessRecord>) + Send + Sync>;
 
-/// The record of a request that has not ended.
 pub(crate) struct PendingRecord {
     record: Option<Box<AccessRecord>>,
     began: Instant,
-    /// The fields added by the services behind the edge.
     pub(crate) fields: AccessFields,
     /// Length of the content as declared in the response's head, in bytes. The content counts as
     /// complete after `length` bytes, because the connection then does not poll the body again.
@@ -61,8 +55,7 @@ pub(crate) struct PendingRecord {
 }
 
 impl PendingRecord {
-    /// Creates the record of a request. `Referer` and `User-Agent` are recorded as the client sent
-    /// them.
+    /// `Referer` and `User-Agent` are recorded as the client sent them.
     pub(crate) fn new(
         (method, target, version): (&Method, &Uri, Version),
         headers: &HeaderMap,
@@ -110,7 +103,6 @@ impl PendingRecord {
         }
     }
 
-    /// Records that all content has been passed to the connection.
     pub(crate) fn whole(&mut self) {
         if let Some(record) = &mut self.record {
             record.is_whole = true;

@@ -1,9 +1,8 @@
-//! Rejects requests with an invalid method, size, target, transfer coding or expectation. Also
-//! builds the edge's own responses to refused requests, which are short and never cached.
+//! Rejects requests with an invalid method, size, target, transfer coding or expectation.
 //!
 //! hyper and `h2` do not check everything in a request head. This module and [`host`](super::host)
-//! check what they leave out. Path and query are not changed here; bytes that `http::Uri` rejects
-//! have already been [escaped](crate::edge::http1_fast).
+//! check the rest. Path and query are not changed here: bytes that `http::Uri` rejects have already
+//! been [escaped](crate::edge::http1_fast).
 
 use http::header::{ALLOW, CONNECTION, CONTENT_LENGTH, EXPECT, TRANSFER_ENCODING, UPGRADE};
 use http::request::Parts;
@@ -13,8 +12,7 @@ use super::response_body::ResponseBody;
 use crate::edge::connection::settings::{Callers, EdgeLimits};
 use crate::http_common::{fields, plain_answer};
 
-/// Checks a request head, and removes the `Expect` field. Returns whether the request asks for a
-/// WebSocket.
+/// Also removes the `Expect` field. Returns whether the request asks for a WebSocket.
 pub(crate) fn admit(head: &mut Parts, limits: &EdgeLimits) -> Result<bool, RequestRefusal> {
     let is_question = limits.callers == Callers::AskingProxies;
     if head.method == Method::CONNECT || head.method == Method::TRACE && !is_question {
@@ -27,15 +25,13 @@ pub(crate) fn admit(head: &mut Parts, limits: &EdgeLimits) -> Result<bool, Reque
         ));
     }
     check_target(head, limits)?;
-    // Most requests have none of the four fields that are checked below, so one pass over the names
-    // is usually enough.
     let is_simple = |name: &HeaderName| !matches!(*name, TRANSFER_ENCODING | CONTENT_LENGTH | EXPECT | UPGRADE);
     if head.headers.keys().all(is_simple) {
         return Ok(false);
     }
     let is_chunked = fields::is_chunked(&head.headers).map_err(RequestRefusal::bad_request)?;
-    // hyper would drop the length of such a request, and close the connection after the response.
-    // The request is rejected here, so that safety does not depend on hyper.
+    // hyper would ignore `Content-Length` here, and close the connection after the response. The
+    // request is rejected, so that safety does not depend on hyper.
     if is_chunked && head.headers.contains_key(CONTENT_LENGTH) {
         return Err(RequestRefusal::bad_request("the request has both Content-Length and Transfer-Encoding"));
     }
@@ -91,7 +87,6 @@ fn asks_for_websocket(head: &Parts) -> bool {
         && mentions(CONNECTION, b"upgrade")
 }
 
-/// The reason why the edge refuses a request, and the status of the response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RequestRefusal {
     pub(crate) status: StatusCode,

@@ -1,7 +1,7 @@
-//! Determines the host of a request. A client can send it in three places: in the target, in
+//! Determines the host of a request, which a client can send in three places: in the target, in
 //! `Host`, and in `:authority`.
 //!
-//! The rules are those of RFC 9112, section 3.2, and RFC 9113, section 8.3.1. Afterwards, the
+//! The rules are those of RFC 9112, section 3.2, and RFC 9113, section 8.3.1. After the checks, the
 //! target is in origin-form, and the host is only in `Host`. The site is chosen later.
 
 use http::header::HOST;
@@ -13,7 +13,7 @@ use tower_robots::rules::{Authority, Port};
 use super::admission::RequestRefusal;
 use crate::edge::tls::{Secured, SettledProtocol};
 
-/// Determines the host of a request, stores it in `Host`, and converts the target to origin-form.
+/// Stores the host in `Host`, and converts the target to origin-form.
 pub(crate) fn settle(head: &mut Parts) -> Result<(), RequestRefusal> {
     let mut named = head.headers.get_all(HOST).iter();
     let host = named.next();
@@ -50,9 +50,9 @@ pub(crate) fn settle(head: &mut Parts) -> Result<(), RequestRefusal> {
     to_origin_form(head)
 }
 
-/// Converts the target of a proxy's decision request to origin-form, and stores its host in `Host`.
-/// The host is not checked, because it comes from the client of the original request. The proxy
-/// must get a decision even if that client sent an invalid host.
+/// Converts the target of a request that asks for a decision about another proxy's request. The
+/// host is not checked, because it comes from a client of the other proxy. That proxy must get a
+/// decision even if its client sent an invalid host.
 pub(crate) fn to_origin_form(head: &mut Parts) -> Result<(), RequestRefusal> {
     if let Some(authority) = head.uri.authority()
         && let Ok(host) = HeaderValue::from_str(authority.as_str())
@@ -63,13 +63,14 @@ pub(crate) fn to_origin_form(head: &mut Parts) -> Result<(), RequestRefusal> {
     Ok(())
 }
 
-/// Checks whether a request with a known host may be sent on its TLS connection.
+/// Checks whether a request may be sent on its TLS connection. `Host` must already contain the
+/// requested host.
 ///
 /// The request must use the protocol that the handshake negotiated (RFC 9113, section 3.2), and its
 /// host must be covered by the connection's certificate. If the certificate does not cover the
-/// requested host, the client has not verified that the server may answer for this host. The client
-/// then needs a new connection (RFC 9110, section 15.5.20). If the client named no host in the
-/// handshake, any `Host` is accepted.
+/// requested host, the client has not verified that the server may answer for this host, and needs
+/// a new connection (RFC 9110, section 15.5.20). If the client named no host in the handshake, any
+/// `Host` is accepted.
 pub(crate) fn check_connection(head: &Parts, secured: &Secured) -> Result<(), RequestRefusal> {
     if (head.version == Version::HTTP_2) != (secured.protocol == SettledProtocol::Http2) {
         return Err(RequestRefusal::bad_request("the request does not use the protocol negotiated by TLS"));
@@ -83,7 +84,6 @@ pub(crate) fn check_connection(head: &Parts, secured: &Secured) -> Result<(), Re
     }
 }
 
-/// Returns the name or the address in a valid host, without port and brackets.
 fn without_port(host: &str) -> &str {
     std::str::from_utf8(Authority::of_host_field(host.as_bytes()).bare_host()).unwrap_or(host)
 }
@@ -97,10 +97,8 @@ fn origin_form(uri: &Uri) -> Result<Uri, RequestRefusal> {
     }
 }
 
-/// Reports whether the bytes are a valid host with an optional port.
-///
-/// The grammar of URIs also allows commas, quotes and escapes. These characters are rejected here,
-/// because no name that can be resolved contains them.
+/// The grammar of URIs also allows commas, quotes and escapes. This function rejects them, because
+/// no name that can be resolved contains them.
 pub(crate) fn is_valid(host: &[u8]) -> bool {
     let authority = Authority::of_host_field(host);
     let name_is_valid = match authority.host {

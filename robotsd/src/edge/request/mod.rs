@@ -1,8 +1,7 @@
-//! The steps between a connection and the site: for every request before its site is chosen, and
-//! for every response on the way back to the client.
+//! The steps between a connection and the site, for requests before their site is chosen, and for
+//! all responses.
 //!
-//! [`service`] connects the steps: forwarded fields, request id, admission, host. Each step has its
-//! own module.
+//! [`service`] connects the steps: forwarded fields, request id, admission, host.
 
 pub(crate) mod service;
 
@@ -23,8 +22,7 @@ use http::HeaderValue;
 
 use crate::http_common::Peer;
 
-/// The address and the `User-Agent` of a request's client. The values come from the forwarded
-/// fields if the peer is a trusted proxy.
+/// If the peer is a trusted proxy, these values come from the forwarded fields.
 #[derive(Debug)]
 pub(crate) struct ClientInfo {
     pub(crate) peer: Peer,

@@ -6,15 +6,15 @@
 //! id twice. Ids are unique, but not secret.
 //!
 //! `traceparent` and `tracestate` come from the client and are passed on unchanged. robotsd reads
-//! only the trace id in `traceparent`, for logs, and only if the field is valid. So clients cannot
-//! write arbitrary text into logs.
+//! only the trace id in `traceparent`, for logs, and only if the field is valid, so that clients
+//! cannot write arbitrary text into logs.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::OnceLock;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-/// Unique id of a request: 32 hexadecimal digits, or an id from a trusted proxy.
+/// An id of 32 hexadecimal digits, or an id from a trusted proxy.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, derive_more::Debug, derive_more::Display)]
 #[debug("RequestId({})", self.as_str())]
 #[display("{}", self.as_str())]
@@ -23,26 +23,23 @@ pub(crate) struct RequestId {
     length: u8,
 }
 
-/// Maximum length of an accepted id, in bytes.
 const MAX_BYTES: usize = 64;
 const OWN: usize = 32;
 
 impl RequestId {
-    /// Creates the id of a request from the number of the connection, and the number of the request
-    /// within the connection. So threads need not share a counter of requests.
+    /// Requests are numbered within their connection, so that threads need not share a counter.
     pub(crate) fn new(connection: u64, request: u64) -> Self {
         static PROCESS: OnceLock<u64> = OnceLock::new();
         let process = *PROCESS.get_or_init(|| RandomState::new().hash_one(std::process::id()));
         let mut digits = [0; MAX_BYTES];
-        // `mix` is a bijection. So the ids of any two requests of the process differ in at least
+        // `mix` is a bijection, so the ids of any two requests of the process differ in at least
         // one half.
         write_hex(&mut digits[..16], mix(process ^ connection));
         write_hex(&mut digits[16..OWN], mix(process.rotate_left(32) ^ connection.rotate_left(40) ^ request));
         Self { text: digits, length: OWN as u8 }
     }
 
-    /// Accepts an id from a proxy. Returns `None` if the id is not safe to write into a log, a page
-    /// or a header.
+    /// Returns `None` if the proxy's id is not safe to write into a log, a page or a header.
     pub(crate) fn given(id: &[u8]) -> Option<Self> {
         let is_plain = |octet: &u8| octet.is_ascii_alphanumeric() || b"-_.:+/=@~".contains(octet);
         if id.is_empty() || !id.iter().all(is_plain) {
@@ -57,22 +54,20 @@ impl RequestId {
         self.text.get(..usize::from(self.length)).unwrap_or_default()
     }
 
-    /// Returns the id as a string.
     pub(crate) fn as_str(&self) -> &str {
         std::str::from_utf8(self.octets()).unwrap_or_default()
     }
 
     pub(crate) fn to_value(self) -> HeaderValue {
         let mut value = HeaderValue::from_bytes(self.octets()).unwrap_or_else(|_| HeaderValue::from_static("-"));
-        // A sensitive value is not stored in HPACK's table. An id is never repeated, so in the
-        // table, it would only evict a field that can be used again. Ids would also slow down `h2`,
-        // which compares a value with all entries that have the same name.
+        // A sensitive value is not stored in HPACK's table. An id is never repeated, so storing it
+        // would only evict an entry that can be used again. Ids would also slow down `h2`, which
+        // compares a value with all entries that have the same name.
         value.set_sensitive(true);
         value
     }
 }
 
-/// The last step of SplitMix64, which is a bijection.
 fn mix(mut value: u64) -> u64 {
     value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -86,7 +81,6 @@ fn write_hex(digits: &mut [u8], value: u64) {
     }
 }
 
-/// The two hexadecimal digits of each byte value.
 static HEX: [[u8; 2]; 256] = {
     let (digits, mut hex, mut octet) = (b"0123456789abcdef", [[0; 2]; 256], 0);
     while octet < hex.len() {
@@ -102,7 +96,7 @@ const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 const LENGTH: usize = 55;
 
 /// Returns the trace id: 32 hexadecimal digits in lower case, not all zero. Returns `None` unless
-/// the request has exactly one `traceparent` field with a valid value.
+/// there is exactly one `traceparent` field, with a valid value.
 pub(crate) fn trace_id(fields: &HeaderMap) -> Option<&str> {
     let mut lines = fields.get_all(TRACEPARENT).into_iter();
     let (Some(line), None) = (lines.next(), lines.next()) else { return None };

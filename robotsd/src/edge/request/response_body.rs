@@ -1,5 +1,5 @@
-//! The body of a response on its way to a client, its framing, and the exchange that ends with its
-//! last byte.
+//! The body of a response that is sent to the client, its framing, and the exchange that ends with
+//! its last byte.
 //!
 //! HTTP/2 clients also get trailers, if [their names are allowed](trailers). On HTTP/1.1, trailers
 //! are dropped, as RFC 9110, section 6.5.1, allows.
@@ -21,7 +21,6 @@ use crate::edge::http2::stream_timeout::StreamConsumer;
 use crate::http_common::{Transfer, fields, trailers};
 
 pin_project! {
-    /// The body of a response on its way to the client.
     #[derive(Debug)]
     pub(crate) struct ResponseBody<B> {
         #[pin]
@@ -34,17 +33,15 @@ pin_project! {
     }
 }
 
-/// Splits a body into pieces for an HTTP/2 stream. Whenever a piece has been sent, this shows that
-/// the client still reads.
+/// Splits a body into pieces for an HTTP/2 stream. Each piece that has been sent shows that the
+/// client still reads.
 #[derive(Debug)]
 struct Http2Pieces {
     consumer: StreamConsumer,
-    /// The part of the last frame that has not been returned yet.
     queued: Bytes,
 }
 
 impl Http2Pieces {
-    /// Returns the next piece of a frame that was split, if any.
     fn next_piece(&mut self) -> Option<Bytes> {
         if self.queued.is_empty() {
             return None;
@@ -53,8 +50,8 @@ impl Http2Pieces {
         Some(self.queued.split_to(self.queued.len().min(PIECE)))
     }
 
-    /// Records that the body returns this frame, or `None` at its end. If the frame is larger than
-    /// one piece, keeps only the first piece in the frame and queues the others.
+    /// If the frame is larger than one piece, keeps only the first piece in the frame and queues
+    /// the others.
     fn hand_out(&mut self, frame: Option<&mut Frame<Bytes>>) {
         self.consumer.handed_out();
         if let Some(data) = frame.and_then(Frame::data_mut)
@@ -78,7 +75,6 @@ pin_project! {
 }
 
 impl<B> ResponseBody<B> {
-    /// Creates the body of a response that the edge itself has generated.
     pub(crate) fn own(text: Bytes) -> Self {
         Self {
             content: Content::Own { text: Some(text).filter(|text| !text.is_empty()) },
@@ -87,14 +83,11 @@ impl<B> ResponseBody<B> {
         }
     }
 
-    /// Creates the body of a response from the service. `stream` is `None` for an HTTP/1.1
-    /// connection.
     pub(crate) fn inner(body: B, stream: Option<StreamConsumer>) -> Self {
         let stream = stream.map(|consumer| Box::new(Http2Pieces { consumer, queued: Bytes::new() }));
         Self { content: Content::Inner { body }, stream, exchange: None }
     }
 
-    /// Returns the number of queued bytes.
     fn queued(&self) -> u64 {
         self.stream.as_ref().map_or(0, |stream| stream.queued.len() as u64)
     }
@@ -137,8 +130,7 @@ impl<B: Body<Data = Bytes>> ResponseBody<B> {
         }
     }
 
-    /// Adds bytes to the access record, if there is one. On HTTP/2, the stream counts the bytes
-    /// instead.
+    /// On HTTP/2, the stream counts the bytes instead.
     fn account(self: Pin<&mut Self>, octets: Option<usize>) {
         let is_whole = octets.is_none() || self.is_end_stream();
         let Some(record) = self.project().exchange.as_mut().and_then(Exchange::body_record) else {
@@ -191,21 +183,20 @@ impl<B: Body<Data = Bytes>> Body for ResponseBody<B> {
 /// How the client finds the end of a response body (RFC 9112, section 6; RFC 9113, section 8.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Framing {
-    /// No body follows. For the response to a HEAD request, `length` is the `Content-Length` that
-    /// must be added to the head, if any.
+    /// If the request was HEAD, `length` is the `Content-Length` that must be added to the head, if
+    /// any.
     Absent { length: Option<u64> },
-    /// The length is known. If `is_in_head` is true, the head already contains the length as
-    /// `Content-Length`.
+    /// If `is_in_head` is true, the head already contains the length as `Content-Length`.
     Length { octets: u64, is_in_head: bool },
-    /// Every piece and the end are marked: by chunks on HTTP/1.1, by frames on HTTP/2.
+    /// Chunks on HTTP/1.1 or frames on HTTP/2 mark every piece and the end.
     Chunked,
 }
 
 impl Framing {
-    /// Chooses the framing for a head and a body. Removes a length that contradicts the framing from
-    /// the head. The caller must have removed the hop-by-hop fields, such as `Transfer-Encoding`.
+    /// Also removes an invalid or forbidden `Content-Length` from the head. The caller must have
+    /// removed the hop-by-hop fields, such as `Transfer-Encoding`.
     pub(crate) fn new(head: &mut response::Parts, body: &impl Body, is_head: bool) -> Self {
-        // With these statuses, there is no body (RFC 9110, section 6.4.1).
+        // These statuses have no body (RFC 9110, section 6.4.1).
         let has_none = matches!(head.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
         if head.status == StatusCode::NO_CONTENT {
             head.headers.remove(CONTENT_LENGTH);
@@ -231,8 +222,8 @@ impl Framing {
     }
 }
 
-/// One request and its response. The exchange ends when this value is dropped: after the last byte
-/// of the body, or when the client disconnects.
+/// An exchange ends when this value is dropped: after the last byte of the body, or when the client
+/// disconnects.
 #[derive(Debug)]
 pub(crate) struct Exchange {
     // This field must be before `record`, because fields are dropped in order: when the record is
@@ -240,10 +231,9 @@ pub(crate) struct Exchange {
     in_progress: RequestInProgress,
     holds_transfer: bool,
     is_answered: bool,
-    /// The access record, if there is an access log.
     pub(crate) record: Option<Box<PendingRecord>>,
-    /// The HTTP/2 stream of the response; `None` on HTTP/1.1. The stream counts the sent bytes,
-    /// because only the stream knows how many bytes were accepted.
+    /// `None` on HTTP/1.1. The stream counts the sent bytes, because only the stream knows how many
+    /// bytes `h2` has accepted.
     pub(crate) stream: Option<StreamConsumer>,
 }
 
@@ -253,8 +243,7 @@ impl Exchange {
         Self { in_progress, holds_transfer: false, is_answered: false, record: None, stream: None }
     }
 
-    /// Returns the access record if the body must count its bytes in the record. `None` if the
-    /// stream counts the bytes, or if there is no access log.
+    /// Returns the access record only if the body must count its bytes, because no stream does.
     pub(crate) fn body_record(&mut self) -> Option<&mut PendingRecord> {
         self.record.as_deref_mut().filter(|_| self.stream.is_none())
     }
@@ -263,13 +252,11 @@ impl Exchange {
         &self.in_progress.0
     }
 
-    /// Records the status of the response.
     pub(crate) fn answered(&mut self, status: StatusCode) {
         self.is_answered = true;
         self.connection().counts.answered(status);
     }
 
-    /// Records that the response occupies an upstream connection.
     pub(crate) fn hold(&mut self, transfer: Transfer) {
         self.holds_transfer = true;
         *self.connection().delivery.transfer.lock() = Some(transfer);

@@ -1,8 +1,8 @@
-//! The service of one connection. It performs the steps that every request passes, and completes
-//! the responses.
+//! The service of one connection. It performs these steps for every request, and completes the
+//! responses:
 //!
-//! 1. [Forwarded fields](super::trusted) are read if the peer is a trusted proxy. This must precede
-//!    step 5, which removes them.
+//! 1. [Forwarded fields](super::trusted) are read if the peer is a trusted proxy. This must happen
+//!    before step 5, which removes these fields.
 //! 2. [Request id](super::request_id): an id from a trusted proxy is used, or a new one is
 //!    generated. The exchange and its [access record](super::access_record) begin.
 //! 3. [Admission](super::admission): method, size, target, transfer codings and expectation are
@@ -44,33 +44,24 @@ use crate::http_common::tunnel::{PendingTunnel, Tunnel};
 use crate::http_common::{ClientRequest, EdgeService, InterimClient, InterimResponses, RequestBody, Transfer, fields};
 use crate::metrics::MethodLabel;
 
-/// Properties of a connection that apply to all of its requests.
 #[derive(Clone, Debug)]
 pub(crate) struct ConnectionInfo {
     pub(crate) forwarded: ForwardedFields,
-    /// Result of the TLS handshake; `None` on a listener without TLS.
     pub(crate) secured: Option<Secured>,
 }
 
-/// The code that will write the response to a request.
 pub(crate) enum ResponseWriter {
-    /// The fast path of HTTP/1.1, which cannot switch protocols.
     Fast,
-    /// hyper, with its handle for switching protocols.
     Hyper(OnUpgrade),
-    /// An HTTP/2 stream.
     Stream(StreamConsumer),
 }
 
-/// Answers the requests of one connection.
 pub(crate) struct RequestService<S> {
     inner: S,
     settings: Arc<ConnectionSettings>,
     pub(crate) connection: Arc<ConnectionState>,
     info: ConnectionInfo,
-    /// Number of the connection within the process.
     number: u64,
-    /// Number of requests so far on this connection.
     requests: AtomicU64,
 }
 
@@ -85,8 +76,7 @@ impl<S> RequestService<S> {
         Self { inner, settings, connection, info, number, requests: AtomicU64::new(0) }
     }
 
-    /// Returns the protocol that TLS has negotiated. Returns `None` if there is no TLS; the first
-    /// bytes of the connection then decide the protocol.
+    /// `None` if there is no TLS: the first bytes of the connection then decide the protocol.
     pub(crate) fn settled_protocol(&self) -> Option<SettledProtocol> {
         self.info.secured.as_ref().map(|secured| secured.protocol)
     }
@@ -167,8 +157,7 @@ impl<S: EdgeService> hyper::service::Service<Request<Incoming>> for RequestServi
 }
 
 impl<S: EdgeService> RequestService<S> {
-    /// Answers a request. Also returns the request's id, which the fast path adds to the response
-    /// itself.
+    /// Also returns the request's id, which the fast path adds to the response itself.
     pub(crate) fn answer(
         &self,
         request: Request<RequestBody>,
@@ -184,7 +173,7 @@ impl<S: EdgeService> RequestService<S> {
             Some(stream) => Some(InterimResponses::to(Arc::clone(stream))),
             None => (version == Version::HTTP_11).then(|| InterimResponses::to(Arc::clone(&self.connection))),
         };
-        // The value of `TE` is not checked, because HTTP/2 allows only `trailers` (RFC 9113,
+        // The value of `TE` need not be checked, because HTTP/2 allows only `trailers` (RFC 9113,
         // section 8.2.2).
         let accepts_trailers = stream.is_some() && request.headers().contains_key(TE);
         let (forwarded, given) = match self.settings.limits.callers {
@@ -209,7 +198,6 @@ impl<S: EdgeService> RequestService<S> {
                 Ok((request, wants_websocket)) => {
                     let upgrade = upgrade.filter(|_| wants_websocket);
                     let response = service.answer(request).await;
-                    // The fast path writes interim responses itself.
                     if !is_fast {
                         interim_written(&mut exchange, response.extensions().get::<Transfer>().cloned()).await;
                     }
@@ -222,7 +210,7 @@ impl<S: EdgeService> RequestService<S> {
             };
             let mut value = (!is_fast).then(|| id.to_value());
             if let Some(value) = &mut value {
-                // The first response of a connection stores the field's name in HPACK's table.
+                // Only the first response of a connection adds the field name to HPACK's table.
                 // Later responses refer to that entry.
                 value.set_sensitive(!is_first);
             }
@@ -232,12 +220,11 @@ impl<S: EdgeService> RequestService<S> {
     }
 }
 
-/// Waits until the interim responses of a request have been written.
 async fn interim_written(exchange: &mut Exchange, transfer: Option<Transfer>) {
     let is_held = poll_fn(|cx| Poll::Ready(exchange.connection().interim().poll_written(cx).is_pending())).await;
     if is_held {
-        // The client does not read. `hold` registers the transfer, so that it can be aborted if
-        // other requests need the upstream connection.
+        // The client does not read. The transfer is registered, so that it can be aborted if other
+        // requests need its upstream connection.
         if let Some(transfer) = transfer {
             exchange.hold(transfer);
         }
@@ -245,8 +232,7 @@ async fn interim_written(exchange: &mut Exchange, transfer: Option<Transfer>) {
     }
 }
 
-/// Completes the head of a response, and adds the exchange to its body, so that the exchange ends
-/// with the body.
+/// Also adds the exchange to the body of the response, so that both end together.
 fn end<B: Body<Data = Bytes, Error: Into<BoxError>>>(
     mut response: Response<ResponseBody<B>>,
     requested: Version,
@@ -264,8 +250,8 @@ fn end<B: Body<Data = Bytes, Error: Into<BoxError>>>(
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }
     if requested == Version::HTTP_10 && response.headers().contains_key(CONNECTION) {
-        // The response already contains a `Connection` field. If its version were HTTP/1.1, hyper
-        // would add `keep-alive`, because the client has requested it.
+        // With HTTP/1.1 as the version, hyper would add `keep-alive` to the existing `Connection`
+        // field, because the client has requested it.
         *response.version_mut() = Version::HTTP_10;
     }
     if let Some(transfer) = response.extensions().get::<Transfer>() {
@@ -287,8 +273,7 @@ fn end<B: Body<Data = Bytes, Error: Into<BoxError>>>(
     response.map(|body| body.ending(Some(exchange)))
 }
 
-/// Removes hop-by-hop fields from a response. If client and upstream both switch to a WebSocket,
-/// prepares the tunnel.
+/// If client and upstream both switch to a WebSocket, prepares the tunnel.
 fn finish<B>(
     mut response: Response<B>,
     upgrade: Option<OnUpgrade>,
@@ -309,8 +294,8 @@ fn finish<B>(
             fields.insert(UPGRADE, HeaderValue::from_static("websocket"));
             response.map(|_| ResponseBody::own(Bytes::new()))
         }
-        // A 1xx response cannot be the final response. If this response were passed on, the client
-        // could take the upstream's next bytes for another response.
+        // A 1xx response cannot be the final response. If it were passed on, the client could take
+        // the upstream's next bytes for another response.
         _ => {
             RequestRefusal::new(StatusCode::BAD_GATEWAY, "unexpected interim response").into_response(Version::HTTP_11)
         }

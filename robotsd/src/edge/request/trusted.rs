@@ -1,5 +1,5 @@
-//! Reads the forwarded fields of trusted proxies, and builds the fields that report the client to
-//! an upstream.
+//! Reads the forwarded fields of trusted proxies, and builds the forwarded fields that inform an
+//! upstream about the client.
 //!
 //! robotsd always writes the [fields for an upstream](ForwardedValues) itself, and removes incoming
 //! fields with these names. If the peer is trusted, the incoming fields are read first, and
@@ -20,41 +20,35 @@ use super::{ClientInfo, host};
 use crate::http_common::Peer;
 use crate::http_common::fields::{self, ForwardedValues, Sender};
 
-/// The trusted proxies in front of a listener. By default, no proxy is trusted, so forwarded fields
-/// are ignored.
+/// By default, no proxy is trusted, so that forwarded fields are ignored.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Trusted {
-    /// The addresses of the trusted proxies.
     pub(crate) networks: Vec<Network>,
     /// Name of the field that contains the client's `User-Agent`, if the proxies send their own
     /// product name in `User-Agent`.
     pub(crate) agent_header: Option<HeaderName>,
 }
 
-/// The content of the forwarded fields that a trusted proxy has sent with a request.
 #[derive(Debug)]
 pub(crate) struct ForwardedInfo {
-    /// Address of the client: the last address in the list that is not trusted. If all addresses
-    /// are trusted, the first one.
+    /// Address of the client: the last address in the forwarded fields that is not a trusted proxy.
+    /// If all addresses are trusted, the first one.
     pub(crate) client: SocketAddr,
     /// The addresses from the client to the peer, in the format of `X-Forwarded-For`. Addresses
     /// before the client's are left out.
     pub(crate) way: Option<HeaderValue>,
     pub(crate) scheme: Option<&'static str>,
     pub(crate) host: Option<HeaderValue>,
-    /// Request id set by a proxy.
     pub(crate) id: Option<RequestId>,
-    /// All lines of the client's `User-Agent`, if the proxies send it in a separate field.
+    /// All lines of the field [`Trusted::agent_header`]; `None` if the proxies use no such field.
     pub(crate) agent: Option<Arc<[HeaderValue]>>,
 }
 
 impl Trusted {
-    /// Reports whether a peer at this address is trusted.
     pub(crate) fn trusts(&self, address: IpAddr) -> bool {
         self.networks.iter().any(|network| network.contains(address))
     }
 
-    /// Reads the fields of a request from a trusted peer.
     pub(crate) fn read(&self, fields: &HeaderMap, peer: SocketAddr) -> ForwardedInfo {
         let way = ForwardedWay::read(fields, peer, |address| self.trusts(address));
         let client = way.client();
@@ -72,8 +66,7 @@ impl Trusted {
         }
     }
 
-    /// Returns the id that a trusted proxy has set. Returns `None` if it is not safe to write into
-    /// a log, a page or a header.
+    /// Returns `None` if the proxy's id is not safe to write into a log, a page or a header.
     pub(crate) fn request_id(fields: &HeaderMap) -> Option<RequestId> {
         let mut given = fields.get_all(X_REQUEST_ID).iter();
         match (given.next(), given.next()) {
@@ -83,20 +76,17 @@ impl Trusted {
     }
 }
 
-/// Name of the field with the request id. robotsd or a trusted proxy sets this field. If a client
-/// sends the field, it is removed.
+/// robotsd or a trusted proxy sets this field. If a client sends the field, it is removed.
 pub(crate) const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 fn scheme(given: &[u8]) -> Option<&'static str> {
     ["https", "http"].into_iter().find(|scheme| given.eq_ignore_ascii_case(scheme.as_bytes()))
 }
 
-/// The forwarded fields that are the same for all requests of a connection.
 #[derive(Clone, Debug)]
 pub(crate) struct ForwardedFields {
     peer: Peer,
     address: HeaderValue,
-    /// Scheme of the connection, `http` or `https`.
     scheme: &'static str,
     trusted: Arc<Trusted>,
     is_trusted: bool,
@@ -118,23 +108,19 @@ impl ForwardedFields {
         Self { is_trusted: false, ..self }
     }
 
-    /// Returns the kind of sender of the connection's requests.
     pub(crate) const fn sender(&self) -> Sender {
         if self.is_trusted { Sender::TrustedProxy } else { Sender::Anyone }
     }
 
-    /// Reads the forwarded fields of a request if the peer is trusted. Must be called before they
-    /// are removed.
+    /// Must be called before the forwarded fields are removed.
     pub(crate) fn read(&self, fields: &HeaderMap) -> Option<ForwardedInfo> {
         self.is_trusted.then(|| self.trusted.read(fields, self.peer.address))
     }
 
-    /// Returns the request id set by a trusted peer, without reading its other fields.
     pub(crate) fn request_id(&self, fields: &HeaderMap) -> Option<RequestId> {
         self.is_trusted.then(|| Trusted::request_id(fields)).flatten()
     }
 
-    /// Returns the address and `User-Agent` of the client of a request.
     pub(crate) fn client(&self, forwarded: Option<&ForwardedInfo>) -> ClientInfo {
         match forwarded {
             None => ClientInfo { peer: self.peer, agent: None },
@@ -144,9 +130,8 @@ impl ForwardedFields {
         }
     }
 
-    /// Returns the values of the forwarded fields for a request. The forwarded fields that came
-    /// with the request must have been removed. If the proxies send the client's `User-Agent` in
-    /// another field, that field is added again for the upstream.
+    /// The incoming forwarded fields must have been removed from `fields`. If the proxies send the
+    /// client's `User-Agent` in another field, that field is added again for the upstream.
     pub(crate) fn values(
         &self,
         fields: &mut HeaderMap,
@@ -199,7 +184,6 @@ mod tests {
             ("127.0.0.1, 10.9.9.9, 192.0.2.1, 10.0.0.2", "192.0.2.1", "192.0.2.1, 10.0.0.2, 10.0.0.1"),
             ("2001:db8:2::1, 2001:db8:1::7", "2001:db8:2::1", "2001:db8:2::1, 2001:db8:1::7, 10.0.0.1"),
             ("::ffff:192.0.2.1, ::ffff:10.0.0.2", "192.0.2.1", "192.0.2.1, 10.0.0.2, 10.0.0.1"),
-            // All addresses are trusted.
             ("10.0.0.3, 10.0.0.2", "10.0.0.3", "10.0.0.3, 10.0.0.2, 10.0.0.1"),
             // If an entry cannot be parsed, the entry after it counts as the client. In the first
             // of these values, the peer comes after it.

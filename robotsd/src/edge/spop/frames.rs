@@ -1,5 +1,4 @@
-//! Parses and builds the frames of SPOP and the values in them: variable-length integers, strings,
-//! typed data, and lists.
+//! Parses and builds the frames of SPOP and the values in them.
 //!
 //! Everything is parsed in place. Strings are byte strings, because strings from a client need not
 //! be UTF-8.
@@ -12,20 +11,16 @@ use bytes::{Buf, Bytes, BytesMut};
 /// most as large as its buffers: 16 KiB by default.
 pub(crate) const MAX_FRAME_BYTES: usize = 64 * 1024;
 
-/// Minimum frame size that a peer may announce as its maximum, in bytes.
 const MIN_BOUND: u64 = 256;
 
-/// Size of the length field of a frame, in bytes.
 const LENGTH: usize = 4;
 
 const AGENT_HELLO: u8 = 101;
 const AGENT_DISCONNECT: u8 = 102;
 const ACK: u8 = 103;
 
-/// The flag that marks the last frame of a payload.
 const FIN: u32 = 1;
 
-/// A frame sent by HAProxy.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum HaproxyFrame {
     Hello(Bytes),
@@ -39,17 +34,14 @@ pub(crate) enum HaproxyFrame {
     Unknown,
 }
 
-/// The parameters that both sides have agreed on in the handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Agreement {
     /// Maximum frame size, in bytes.
     pub(crate) largest: usize,
     pub(crate) has_pipelining: bool,
-    /// Whether HAProxy opened the connection only for a health check.
     pub(crate) is_health_check: bool,
 }
 
-/// The reason for the end of a connection, as sent in DISCONNECT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SpopError {
     pub(crate) status: u32,
@@ -106,7 +98,6 @@ fn read(frame: Bytes) -> Result<HaproxyFrame, SpopError> {
     }
 }
 
-/// Parses HAProxy's HELLO, and returns the parameters for the connection.
 pub(crate) fn agree(payload: &[u8]) -> Result<Agreement, SpopError> {
     let items = Arguments::all(payload).ok_or(SpopError::INVALID)?;
     let versions = items.octets(b"supported-versions").ok_or(SpopError::NO_VERSION)?;
@@ -166,33 +157,29 @@ fn push_frame(out: &mut Vec<u8>, kind: u8, stream: u64, frame: u64, payload: imp
     out[start..start + LENGTH].copy_from_slice(&length.to_be_bytes());
 }
 
-/// The variables to set with an ACK. HAProxy keeps them until the request has been answered.
+/// HAProxy keeps the variables of an ACK until the request has been answered.
 #[derive(Debug)]
 pub(crate) struct VariableList {
-    /// The encoded actions: one per variable.
     pub(crate) actions: Vec<u8>,
-    /// Maximum total size of the actions, in bytes.
+    /// Maximum size of `actions`, in bytes.
     most: usize,
 }
 
-/// Maximum size of the head of an ACK, in bytes.
 const HEAD: usize = 1 + 4 + 10 + 10;
 
-/// Maximum size of an action without its name and value, in bytes.
+/// Maximum size of an action, without the name and the value of the variable, in bytes.
 const AROUND: usize = 3 + 3 + 1 + 5;
 
 impl VariableList {
-    /// Creates an empty list for a frame of at most `largest` bytes.
     pub(crate) fn of_frame(largest: usize) -> Self {
         Self { actions: Vec::new(), most: largest.saturating_sub(HEAD) }
     }
 
-    /// Reports whether a variable with this name and value still fits.
     fn has_room(&self, name: &str, value: &[u8]) -> bool {
         self.actions.len() + AROUND + name.len() + value.len() <= self.most
     }
 
-    /// Sets a variable to a string. The variable is omitted if it does not fit.
+    /// Does nothing if the variable does not fit.
     pub(crate) fn text(&mut self, name: &str, value: &[u8]) {
         if self.has_room(name, value) {
             self.set(name);
@@ -200,7 +187,7 @@ impl VariableList {
         }
     }
 
-    /// Sets a variable to a number. The variable is omitted if it does not fit.
+    /// Does nothing if the variable does not fit.
     pub(crate) fn number(&mut self, name: &str, value: u32) {
         if self.has_room(name, &[]) {
             self.set(name);
@@ -215,14 +202,13 @@ impl VariableList {
     }
 }
 
-/// A typed value in a frame. Values of types that robotsd does not need are skipped.
+/// Values of types that robotsd does not need are skipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SpopValue<'a> {
     Null,
     Flag(bool),
     Number(u64),
     Address(IpAddr),
-    /// A string or binary data.
     Octets(&'a [u8]),
 }
 
@@ -231,7 +217,6 @@ pub(crate) enum SpopValue<'a> {
 pub(crate) struct Arguments<'a>(&'a [u8]);
 
 impl<'a> Arguments<'a> {
-    /// Checks that the bytes are exactly one list, and returns it. Returns `None` if they are not.
     pub(super) fn all(octets: &'a [u8]) -> Option<Self> {
         let mut rest = octets;
         while !rest.is_empty() {
@@ -240,7 +225,6 @@ impl<'a> Arguments<'a> {
         Some(Self(octets))
     }
 
-    /// Returns the first message of a payload, and the rest of the payload.
     pub(crate) fn of_message(payload: &'a [u8]) -> Option<(Self, &'a [u8])> {
         let (_name, rest) = split_string(payload)?;
         let (count, items) = rest.split_first()?;
@@ -251,7 +235,6 @@ impl<'a> Arguments<'a> {
         Some((Self(&items[..items.len() - rest.len()]), rest))
     }
 
-    /// Returns the first value with this name.
     pub(crate) fn get(self, name: &[u8]) -> Option<SpopValue<'a>> {
         let mut rest = self.0;
         while !rest.is_empty() {
@@ -264,7 +247,6 @@ impl<'a> Arguments<'a> {
         None
     }
 
-    /// Returns the value with this name if it is a string or binary data.
     pub(crate) fn octets(self, name: &[u8]) -> Option<&'a [u8]> {
         match self.get(name)? {
             SpopValue::Octets(octets) => Some(octets),
@@ -273,7 +255,6 @@ impl<'a> Arguments<'a> {
     }
 }
 
-/// A name and its value.
 type Item<'a> = (&'a [u8], SpopValue<'a>);
 
 fn split_item(octets: &[u8]) -> Option<(Item<'_>, &[u8])> {
@@ -282,7 +263,7 @@ fn split_item(octets: &[u8]) -> Option<(Item<'_>, &[u8])> {
     Some(((name, value), rest))
 }
 
-/// Parses a string at the start of the bytes. Also returns the remaining bytes.
+/// Also returns the remaining bytes.
 pub(crate) fn split_string(octets: &[u8]) -> Option<(&[u8], &[u8])> {
     let (length, rest) = split_integer(octets)?;
     rest.split_at_checked(usize::try_from(length).ok()?)
@@ -313,9 +294,9 @@ fn split_value(octets: &[u8]) -> Option<(SpopValue<'_>, &[u8])> {
     })
 }
 
-/// Parses an integer at the start of the bytes. Also returns the remaining bytes. Values below 240
-/// are a single byte. Otherwise, the first byte contributes four bits, and each following byte
-/// contributes seven. The highest bit of the last byte is 0.
+/// Also returns the remaining bytes. Values below 240 are a single byte. Otherwise, the first byte
+/// contributes four bits, and each following byte contributes seven. The highest bit of the last
+/// byte is 0.
 pub(super) fn split_integer(octets: &[u8]) -> Option<(u64, &[u8])> {
     let (first, mut rest) = octets.split_first()?;
     let mut number = u64::from(*first);
@@ -354,13 +335,11 @@ pub(crate) fn push_string(out: &mut Vec<u8>, text: &[u8]) {
     out.extend_from_slice(text);
 }
 
-/// Appends a string as typed data.
 pub(super) fn push_text(out: &mut Vec<u8>, text: &[u8]) {
     out.push(8);
     push_string(out, text);
 }
 
-/// Appends an unsigned 32-bit integer as typed data.
 pub(super) fn push_number(out: &mut Vec<u8>, number: u32) {
     out.push(3);
     push_integer(out, number.into());

@@ -1,11 +1,11 @@
 //! SPOP, the protocol that HAProxy uses to ask an agent about its requests (SPOE). Decision
 //! listeners support it in addition to HTTP.
 //!
-//! A SPOP connection is recognised by its first byte. A frame begins with its length in four bytes,
-//! and the first of these bytes is 0. No HTTP request begins with 0. Each message in a NOTIFY frame
-//! is converted to a decision request. The same [chain](super::request) and service answer it as
-//! for a decision request over HTTP. The response is converted to the variables of the ACK. These
-//! conversions are defined by the services behind the edge ([`SpopMessages`]).
+//! A SPOP connection is recognised by its first byte, which is 0, because a frame begins with its
+//! length in four bytes. No HTTP request begins with 0. Each message in a NOTIFY frame is converted
+//! to a decision request. The same [chain](super::request) and service as for HTTP answer this
+//! request. The response is converted to the variables of the ACK. These conversions are defined by
+//! the services behind the edge ([`SpopMessages`]).
 //!
 //! Only the required parts of the protocol are implemented: the handshake with its health check,
 //! NOTIFY and ACK, and DISCONNECT in both directions. Several NOTIFY frames can be in progress at
@@ -42,34 +42,27 @@ use crate::http_common::{EdgeService, RequestBody};
 pub(crate) use self::frames::push_string;
 pub(crate) use self::frames::{Arguments, SpopValue, VariableList, split_string};
 
-/// Functions that convert SPOP messages to HTTP requests, and responses to variables.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SpopMessages {
-    /// Builds a request from the arguments of a message.
     pub(crate) request: fn(Arguments<'_>) -> Request<()>,
-    /// Sets the variables for a response.
     pub(crate) variables: fn(&Response<Bytes>, &mut VariableList),
 }
 
-/// Reports whether a connection uses SPOP, according to its first byte.
 pub(crate) fn begins<S>(handover: &Handover<S>) -> bool {
     handover.octets.first() == Some(&0) && !handover.service.connection.has_served()
 }
 
-/// Maximum number of frames of a connection that wait for their answers.
+/// Maximum number of unanswered frames of a connection.
 const MAX_WAITING: usize = 64;
 
-/// The next step after the received frames have been processed.
 enum AfterFrame {
-    /// Wait for bytes.
     Wait,
-    /// Send the answers before reading more frames, so that answers cannot accumulate.
+    /// Send the answers before reading more frames, so that unsent answers cannot accumulate.
     Send,
-    /// End the connection. HAProxy has already been sent the reason.
+    /// HAProxy has already been sent the reason.
     End,
 }
 
-/// Answers messages until the connection ends.
 pub(crate) async fn serve<S: EdgeService>(
     handover: Handover<S>,
     settings: Arc<ConnectionSettings>,
@@ -116,33 +109,29 @@ fn broken(error: io::Error) -> ConnectionFailure {
 
 struct Session<S> {
     client: FastSocket,
-    /// Received bytes that are not processed yet.
     received: BytesMut,
-    /// Time when the current incomplete frame began. Before the handshake, it is also set if no
-    /// frame has begun.
+    /// Time when the current incomplete frame began. Before the handshake, also set if no frame has
+    /// begun.
     partial_since: Option<Instant>,
     was_told_to_stop: bool,
-    /// Whether reading frames has ended because of a shutdown. A connection with a constant flow of
-    /// messages would otherwise never end.
+    /// Whether reading frames has ended because of a shutdown. If frames were still read, a
+    /// connection with a constant flow of messages would never end.
     takes_no_more: bool,
     service: Arc<RequestService<S>>,
     messages: SpopMessages,
-    /// The result of the handshake; `None` before the handshake.
     agreement: Option<Agreement>,
     waiting: FuturesUnordered<WaitingFrame>,
 }
 
-/// A frame that cannot be answered immediately. The result contains the numbers of the stream and
-/// the frame, because later frames may be answered first.
+/// Returns the numbers of the stream and the frame, because later frames may be answered first.
 type WaitingFrame = Pin<Box<dyn Future<Output = ((u64, u64), VariableList)> + Send>>;
 
 impl<S: EdgeService> Session<S> {
-    /// Answers or queues the complete frames that have arrived, and sends the answers.
     async fn answer_received(&mut self) -> Result<AfterFrame, ConnectionFailure> {
         let length = self.received.len();
         let after = self.answer_frames();
         if self.received.len() < length {
-            // If bytes remain, they belong to another frame, whose deadline starts now.
+            // Remaining bytes belong to another frame, whose deadline starts now.
             self.partial_since = None;
         }
         if let Err(error) = after {
@@ -158,12 +147,10 @@ impl<S: EdgeService> Session<S> {
         }
     }
 
-    /// Prepares the wait for bytes and answers, and returns the deadline of the wait.
     fn begin_wait(&mut self, limits: &EdgeLimits) -> Instant {
         let is_partial = !self.received.is_empty() || self.agreement.is_none();
         self.service.connection.set_partial(is_partial || !self.waiting.is_empty());
         if self.received.is_empty() {
-            // An idle connection does not keep a buffer.
             self.received = BytesMut::new();
         }
         self.takes_no_more = self.was_told_to_stop && !is_partial;
@@ -174,8 +161,6 @@ impl<S: EdgeService> Session<S> {
         self.partial_since.map_or(now + limits.keep_alive, |since| since + limits.header_read)
     }
 
-    /// Completes with the event that ends the wait. The event is `None` if queued frames have been
-    /// answered.
     fn poll_event(
         &mut self,
         stopped: Pin<&mut impl Future<Output = ()>>,
@@ -188,8 +173,8 @@ impl<S: EdgeService> Session<S> {
         if self.takes_no_more && self.waiting.is_empty() {
             return Poll::Ready(Some(Next::Stop));
         }
-        // Bytes that have already arrived come first, even if a deadline has passed or the listener
-        // has stopped.
+        // Bytes that have already arrived are read first, even if a deadline has passed or the
+        // listener has stopped.
         if !self.takes_no_more
             && self.waiting.len() < MAX_WAITING
             && let Poll::Ready(read) = self.client.poll_receive(cx)
@@ -206,12 +191,12 @@ impl<S: EdgeService> Session<S> {
         timer.poll(cx).map(|()| Some(Next::Overdue))
     }
 
-    /// Ends the connection. If HAProxy is still connected, sends it the reason.
+    /// Sends HAProxy the reason if it is still connected.
     async fn leave(mut self, end: Next) -> Result<(), ConnectionFailure> {
         let is_partial = self.partial_since.is_some();
         let (why, ended) = match end {
             Next::Closed(Err(error)) if is_partial => return Err(broken(error)),
-            // If a proxy resets an idle connection, it has simply disconnected.
+            // If a proxy resets an idle connection, this is not an error.
             Next::Closed(_) => return Ok(()),
             Next::Overdue if is_partial => {
                 (SpopError::TIMEOUT, Err((ConnectionErrorKind::Slow, "the SPOP frame was not complete in time".into())))
@@ -224,7 +209,6 @@ impl<S: EdgeService> Session<S> {
         ended
     }
 
-    /// Answers or queues every complete frame.
     fn answer_frames(&mut self) -> Result<AfterFrame, SpopError> {
         loop {
             if self.client.out.len() > MAX_FRAME_BYTES {
@@ -265,7 +249,6 @@ impl<S: EdgeService> Session<S> {
         }
     }
 
-    /// Completes when queued frames have been answered.
     fn poll_waiting(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let mut answered = Poll::Pending;
         while let Poll::Ready(Some(((stream, frame), variables))) = self.waiting.poll_next_unpin(cx) {
@@ -275,9 +258,8 @@ impl<S: EdgeService> Session<S> {
         answered
     }
 
-    /// Decides the messages of a frame and returns its variables. An invalid frame ends the
-    /// connection, and HAProxy then does what its config prescribes for errors. The cause is
-    /// HAProxy's config, which determines the content of the frames.
+    /// An invalid frame ends the connection, and HAProxy then does what its config prescribes for
+    /// errors.
     fn decide(&self, number: (u64, u64), payload: &[u8], largest: usize) -> Result<WaitingFrame, SpopError> {
         let mut answering = Vec::new();
         let mut rest = payload;
@@ -292,7 +274,7 @@ impl<S: EdgeService> Session<S> {
             let mut variables = VariableList::of_frame(largest);
             for answering in answering {
                 let (head, body) = answering.await.into_parts();
-                // If reading the body fails, the response is still a refusal.
+                // If reading the body fails, the decision in the head still counts.
                 let body = body.collect().await.map(Collected::to_bytes).unwrap_or_default();
                 (messages.variables)(&Response::from_parts(head, body), &mut variables);
             }

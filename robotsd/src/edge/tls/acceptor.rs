@@ -1,20 +1,20 @@
 //! Performs the TLS handshake on an accepted socket, within a deadline.
 //!
 //! A connection first waits for the first record of its ClientHello. Meanwhile, it uses memory only
-//! for the bytes that have arrived, and it can lose its slot like any other idle connection. When
-//! the record is complete, the handshake begins: the connection acquires a permit, and rustls reads
-//! the ClientHello, which may consist of several records. If the first record is longer than
-//! [`USUAL_HELLO`] bytes, the connection needs the permit to receive the rest of it. This limits
-//! the memory that all incomplete first records use.
+//! for the bytes that have arrived, and like any other idle connection, it may be closed to make
+//! room for a new one. When the record is complete, the handshake begins: the connection acquires a
+//! permit, and rustls reads the ClientHello, which may consist of several records. If the first
+//! record is longer than [`USUAL_HELLO`] bytes, the connection needs the permit to receive the rest
+//! of it. So the memory for all incomplete first records is limited.
 //!
 //! rustls is not used before the handshake begins, because it reserves 4 to 64 KiB for each
-//! incomplete ClientHello. Otherwise, every connection would need a permit from its first byte on.
-//! Because of this memory, there can only be few permits. A few clients could then block all others
-//! by sending one byte each.
+//! incomplete ClientHello. If rustls read the first byte, every connection would need a permit from
+//! its first byte on. Memory allows only few permits, so a few clients could block all others by
+//! sending one byte each.
 //!
 //! **Each certificate has its own rustls configuration**, and a handshake chooses a configuration.
-//! So the certificate of a connection is known without asking the TLS session, and does not change
-//! when the files are replaced. All configurations share the ticket keys.
+//! So the certificate of a connection is known without asking the TLS session. All configurations
+//! share the ticket keys.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -41,28 +41,26 @@ use crate::edge::connection_error::{ConnectionErrorKind, ConnectionFailure};
 use crate::edge::connection_state::{ConnectionState, Idleness};
 use crate::socket::LingeringClose;
 
-/// The TLS settings and certificates of a listener. Cloning is cheap; all workers of the listener
-/// share them.
+/// Cloning is cheap; all workers of the listener share the value.
 #[derive(Clone, Debug)]
 pub(crate) struct TlsAcceptor {
     certificates: LiveCertificates,
-    /// Permits for concurrent handshakes.
     permits: Arc<Semaphore>,
     under_way: Arc<HandshakesUnderWay>,
     deadline: Duration,
 }
 
 impl TlsAcceptor {
-    /// Creates an acceptor that allows this number of concurrent `handshakes`. A handshake counts
-    /// only after the first record of its ClientHello. The `deadline` includes the time until this
-    /// record is complete, and the wait for a permit.
+    /// A handshake counts towards `handshakes` when the first record of its ClientHello is
+    /// complete. The `deadline` includes the time until this record is complete, and the wait for a
+    /// permit.
     pub(crate) fn new(certificates: LiveCertificates, handshakes: NonZeroUsize, deadline: Duration) -> Self {
         let permits = Arc::new(Semaphore::new(handshakes.get().min(Semaphore::MAX_PERMITS)));
         Self { certificates, permits, under_way: Arc::default(), deadline }
     }
 
-    /// Performs the handshake. Returns `None` if the connection ended before its first byte, or if
-    /// its slot was claimed.
+    /// Returns `None` if the connection ended before its first byte, or if a new connection claimed
+    /// its slot.
     ///
     /// If the connection has sent nothing when `stop` completes, it is closed. `full` is called if
     /// the connection has to wait for a permit.
@@ -112,9 +110,9 @@ impl TlsAcceptor {
         Ok(Some((stream, secured)))
     }
 
-    /// Waits for a handshake permit. Meanwhile, ends handshakes that have waited for their clients
-    /// for longer than [`GRACE`]. Otherwise a thousand clients that send only a ClientHello could
-    /// block all others until the deadline.
+    /// Waits for a permit, and meanwhile ends handshakes that have waited for their clients for
+    /// longer than [`GRACE`]. Otherwise a thousand clients that send only a ClientHello could block
+    /// all others until the deadline.
     async fn permit(&self, full: impl FnOnce()) -> Result<SemaphorePermit<'_>, AcquireError> {
         if let Ok(permit) = self.permits.try_acquire() {
             return Ok(permit);
@@ -133,9 +131,9 @@ impl TlsAcceptor {
 }
 
 impl LiveCertificates {
-    /// Performs the handshake of a connection to the admin interface. No permit is needed, because
-    /// the number of these connections is limited. Also returns the name in the client's
-    /// certificate, if one was requested.
+    /// Performs the handshake of a connection to the admin interface. These connections need no
+    /// permit, because their number is limited. Also returns the name in the client's certificate,
+    /// if one was requested.
     pub(crate) async fn secure(&self, socket: TcpStream) -> io::Result<(TlsStream<TcpStream>, Option<String>)> {
         let mut first = [0];
         if socket.peek(&mut first).await? == 1 && first[0].is_ascii_uppercase() {
@@ -152,8 +150,7 @@ impl LiveCertificates {
     }
 }
 
-/// Reads the first record of a ClientHello, but at most [`USUAL_HELLO`] bytes. `None` if the
-/// connection ends before its first byte, or if `stop` completes before the first byte.
+/// Returns `None` if the connection ends, or `stop` completes, before the first byte.
 async fn begin_hello(
     socket: &mut TcpStream,
     stop: impl Future<Output = ()>,
@@ -182,7 +179,7 @@ async fn begin_hello(
     Ok(Some(begun))
 }
 
-/// Reads the available bytes, up to [`USUAL_HELLO`] in total. Uses a buffer on the stack, so that a
+/// Reads the available bytes, up to [`USUAL_HELLO`] in total. The buffer is on the stack, so that a
 /// waiting connection does not keep an empty buffer.
 fn poll_append(socket: &mut TcpStream, begun: &mut Vec<u8>, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
     let mut room = [0; USUAL_HELLO];
@@ -193,8 +190,7 @@ fn poll_append(socket: &mut TcpStream, begun: &mut Vec<u8>, cx: &mut Context<'_>
     Poll::Ready(Ok(buffer.filled().len()))
 }
 
-/// Reports whether the first record of a connection is complete. Also returns true if the bytes are
-/// not a ClientHello, so that rustls rejects them.
+/// Also returns true if the bytes are not a ClientHello, so that rustls rejects them.
 fn is_record_whole(begun: &[u8]) -> bool {
     match *begun {
         [kind, ..] if kind != HANDSHAKE => true,
@@ -206,15 +202,16 @@ fn is_record_whole(begun: &[u8]) -> bool {
     }
 }
 
-/// Reads the ClientHello that begins with the bytes in `begun`. If the ClientHello is invalid,
-/// sends an alert to the client.
+/// `begun` contains the first bytes of the ClientHello. If the ClientHello is invalid, sends an
+/// alert to the client.
 async fn read_hello(socket: &mut TcpStream, begun: &[u8]) -> io::Result<Accepted> {
     let (reader, writer) = socket.split();
     let reader = begun.chain(reader).take(MAX_HELLO);
     let mut acceptor = LazyConfigAcceptor::new(Acceptor::default(), join(reader, writer));
     match (&mut acceptor).await {
         Ok(StartHandshake { accepted, io, .. }) if io.reader().get_ref().get_ref().0.is_empty() => Ok(accepted),
-        // The extra bytes would have to be passed on to the TLS session, which is not implemented.
+        // These extra bytes would have to be passed on to the TLS session, which is not
+        // implemented.
         Ok(_) => Err(io::Error::other("the client sent more than a ClientHello before the server answered")),
         Err(_) if acceptor.take_io().is_some_and(|io| io.reader().limit() == 0) => {
             Err(io::Error::other(format!("the ClientHello is longer than {MAX_HELLO} bytes")))
@@ -227,7 +224,7 @@ async fn read_hello(socket: &mut TcpStream, begun: &[u8]) -> io::Result<Accepted
 /// key shares, browsers send up to 2 KiB.
 const MAX_HELLO: u64 = 16 * 1024;
 
-/// Maximum number of bytes of a ClientHello that are kept before the connection has a permit.
+/// Maximum number of bytes that are read before the connection has a permit.
 const USUAL_HELLO: usize = 4 * 1024;
 
 /// The content type of records with handshake messages (RFC 8446, section 5.1).
@@ -236,12 +233,10 @@ const HANDSHAKE: u8 = 22;
 /// Maximum size of the fragment in a record, in bytes (RFC 8446, section 5.1).
 const MAX_FRAGMENT: usize = 1 << 14;
 
-/// The response to a request without TLS. The response is sent without reading the request.
+/// The response to a request without TLS, which is sent without reading the request.
 const WITHOUT_TLS: &[u8] = b"HTTP/1.1 400 Bad Request\r\ncontent-type: text/plain; charset=utf-8\r\n\
     content-length: 39\r\ncache-control: no-store\r\nconnection: close\r\n\r\n400 this port speaks TLS: use https://\n";
 
-/// Tells the client that this port speaks TLS, and waits until the client has received the
-/// response.
 async fn explain(mut socket: TcpStream) {
     if socket.write_all(WITHOUT_TLS).await.is_ok() && socket.shutdown().await.is_ok() {
         let mut lingering = LingeringClose::new();
@@ -249,15 +244,14 @@ async fn explain(mut socket: TcpStream) {
     }
 }
 
-/// Minimum duration of a handshake before it may be ended to free its permit. This time is longer
-/// than a round trip to any client.
+/// Minimum duration of a handshake before it may be ended to free its permit. This is longer than a
+/// round trip to any client.
 const GRACE: Duration = Duration::from_secs(1);
 
 /// The handshakes that have a permit, ordered by the time when they acquired it.
 #[derive(Debug, Default)]
 pub(crate) struct HandshakesUnderWay(Mutex<VecDeque<(Instant, Weak<Handshake>)>>);
 
-/// A handshake that has a permit. This value is dropped when the handshake ends.
 #[derive(Debug)]
 pub(crate) struct Handshake(Arc<ConnectionState>);
 
@@ -265,8 +259,7 @@ impl HandshakesUnderWay {
     pub(crate) fn begin(&self, connection: &Arc<ConnectionState>) -> Arc<Handshake> {
         let handshake = Arc::new(Handshake(Arc::clone(connection)));
         let mut all = self.0.lock();
-        // There are at most as many entries as permits, and usually few. So removing the ended ones
-        // is cheap.
+        // There are at most as many entries as permits, so this is cheap.
         all.retain(|(_, handshake)| handshake.strong_count() > 0);
         all.push_back((Instant::now(), Arc::downgrade(&handshake)));
         handshake
@@ -292,22 +285,21 @@ impl HandshakesUnderWay {
 }
 
 /// Time until the next check if [`HandshakesUnderWay::give_up`] has just ended a handshake. The
-/// ended handshake releases its permit within this time.
+/// permit of the ended handshake is free after this time.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
-/// The result of the TLS handshake of a connection.
 #[derive(Clone, Debug)]
 pub(crate) struct Secured {
     certificates: LiveCertificates,
     served: Arc<ServedCertificate>,
     place: usize,
-    /// The host that the client named in the handshake, in lower case.
+    /// The requested host in lower case; `None` if the client named no host.
     name: Option<Box<str>>,
     pub(crate) protocol: SettledProtocol,
 }
 
-/// The protocol that a connection must use. ALPN determines it (HTTP/1.1 if the client does not use
-/// ALPN). Without TLS, the first request on the connection determines it.
+/// The protocol is determined by ALPN (HTTP/1.1 if the client does not use ALPN), or without TLS by
+/// the first request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SettledProtocol {
     Http1,
@@ -315,9 +307,8 @@ pub(crate) enum SettledProtocol {
 }
 
 impl Secured {
-    /// Reports whether a client may send requests for this host on the connection. The certificate
-    /// must cover the host, or be a certificate that can be chosen for the host. If the client
-    /// named no host in the handshake, every host is allowed.
+    /// The certificate must cover the host, or it must be one that can be chosen for the host. If
+    /// the client named no host in the handshake, every host is allowed.
     pub(crate) fn is_for(&self, host: &str) -> bool {
         self.name.as_deref().is_none_or(|name| {
             host.eq_ignore_ascii_case(name)

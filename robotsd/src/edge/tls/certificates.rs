@@ -3,12 +3,12 @@
 //! A certificate is chosen by the name that the client sends (SNI). An exact name takes precedence
 //! over a wildcard. If several certificates have the same name, for example with an ECDSA key and
 //! with an RSA key, the first certificate whose signature the client supports is chosen. If a
-//! client sends an unknown name or no name, it gets the first certificate of the listener. A
-//! certificate for another name tells a person more than a failed handshake does, and health checks
-//! that connect by address keep working.
+//! client sends an unknown name or no name, it gets the first certificate of the listener. This
+//! certificate shows a person what is wrong better than a failed handshake, and health checks that
+//! connect by address keep working.
 //!
 //! A certificate and its key are two files, which are not replaced at the same moment. So a new
-//! pair is used only if certificate and key match, and two successive reads have found the same
+//! pair is used only if its certificate and key match, and two successive reads have found the same
 //! content. Otherwise the previous pair stays in force. A new pair applies only to later
 //! handshakes.
 //!
@@ -33,7 +33,6 @@ use self::CertificateEventKind::InForce;
 use super::pair::{CertificatePair, PairPaths, PairVersion, Validity, provider, version};
 use crate::authorities::Authorities;
 
-/// The certificates of a listener, indexed by name. There is at least one.
 #[derive(Debug)]
 pub(super) struct CertificatesByName<P = Arc<CertificatePair>> {
     pub(super) certificates: Vec<P>,
@@ -43,7 +42,6 @@ pub(super) struct CertificatesByName<P = Arc<CertificatePair>> {
 }
 
 impl<P> CertificatesByName<P> {
-    /// Builds the index. The first certificate is the default for unknown names.
     pub(super) fn new(certificates: Vec<P>, names: impl Fn(&P) -> &[String]) -> Self {
         let mut exact: HashMap<String, Vec<usize>> = HashMap::new();
         let mut wildcard: HashMap<String, Vec<usize>> = HashMap::new();
@@ -61,9 +59,8 @@ impl<P> CertificatesByName<P> {
         Self { certificates, exact, wildcard }
     }
 
-    /// Returns the certificate for a name, with its index: the first one with this name that
-    /// `suits` accepts. If there is none, returns the first one with this name, or else the
-    /// default.
+    /// Also returns the index of the certificate. If `suits` accepts no certificate with this name,
+    /// returns the first one with this name, or else the default.
     pub(super) fn choose(&self, name: Option<&str>, suits: impl Fn(&P) -> bool) -> Option<(usize, &P)> {
         let candidates = || name.into_iter().flat_map(|name| self.candidates(name));
         let suitable = candidates().find(|place| self.certificates.get(*place).is_some_and(&suits));
@@ -71,14 +68,12 @@ impl<P> CertificatesByName<P> {
         Some((place, self.certificates.get(place)?))
     }
 
-    /// Reports whether the certificate at this index could be chosen for a client that sends this
-    /// name.
     pub(super) fn may_choose(&self, place: usize, name: &str) -> bool {
         let mut candidates = self.candidates(name).peekable();
         if candidates.peek().is_none() { place == DEFAULT } else { candidates.any(|candidate| candidate == place) }
     }
 
-    /// Returns the indices of all certificates that could be chosen for a name, best first.
+    /// The best certificate comes first.
     fn candidates(&self, name: &str) -> impl Iterator<Item = usize> {
         let name = name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();
         let exact = self.exact.get(&name);
@@ -93,26 +88,24 @@ const DEFAULT: usize = 0;
 pub(super) const HTTP_2: &[u8] = b"h2";
 const HTTP_1: &[u8] = b"http/1.1";
 
-/// A certificate and its key, with the rustls configuration that uses them.
 #[derive(Debug)]
 pub(super) struct ServedCertificate {
     pub(super) pair: CertificatePair,
     pub(super) config: Arc<ServerConfig>,
 }
 
-/// Settings that all handshakes of a listener share.
 #[derive(Debug)]
 pub(super) struct HandshakeConfig {
     provider: Arc<CryptoProvider>,
-    /// The keys for session tickets. The keys are replaced every six hours, but not when
-    /// certificates are reloaded, because resuming a session does not involve a certificate.
+    /// These keys are replaced every six hours, but not when certificates are reloaded, because
+    /// resuming a session does not involve a certificate.
     tickets: Arc<dyn ProducesTickets>,
     clients: Arc<dyn ClientCertVerifier>,
     protocols: &'static [&'static [u8]],
 }
 
 impl HandshakeConfig {
-    /// Creates the settings. Fails if the system cannot provide randomness.
+    /// Fails if the system cannot provide randomness.
     pub(super) fn new() -> Result<Self, Error> {
         let (tickets, clients) = (ring::Ticketer::new()?, WebPkiClientVerifier::no_client_auth());
         Ok(Self { provider: Arc::new(provider()), tickets, clients, protocols: &[HTTP_2, HTTP_1] })
@@ -135,13 +128,12 @@ impl HandshakeConfig {
             .with_cert_resolver(Arc::new(SingleCertAndKey::from(Arc::clone(&pair.key))));
         config.alpn_protocols = self.protocols.iter().map(|protocol| protocol.to_vec()).collect();
         config.ticketer = Arc::clone(&self.tickets);
-        // The clients keep their sessions in tickets, so the server needs no memory for sessions.
+        // Clients keep their sessions in tickets, so the server needs no memory for sessions.
         config.session_storage = Arc::new(NoServerSessionStorage {});
         Ok(Arc::new(ServedCertificate { pair, config: Arc::new(config) }))
     }
 }
 
-/// The current certificates of a listener. Cloning is cheap.
 #[derive(Clone, Debug)]
 pub(crate) struct LiveCertificates(Arc<CertificateState>);
 
@@ -152,56 +144,49 @@ struct CertificateState {
     current: ArcSwap<CertificatesByName<Arc<ServedCertificate>>>,
     making: HandshakeConfig,
     reports: Mutex<Vec<PairReport>>,
-    /// For each pair, in the order of `paths`: the reason why its current files cannot be used.
-    /// This is not part of `reports`, because `reports` is locked while files are read.
+    /// The reason why the current files of a pair cannot be used, for each pair in the order of
+    /// `paths`. These reasons are not part of `reports`, because `reports` is locked while files
+    /// are read.
     rejections: ArcSwap<Vec<Option<String>>>,
 }
 
-/// The last report about a pair, which is not repeated.
+/// The last rejection of a pair and the last warning about it, which are not reported again.
 #[derive(Clone, Debug, Default)]
 struct PairReport {
     rejection: Option<String>,
     warning: Option<String>,
 }
 
-/// An event about a pair, to be reported to the operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CertificateEvent {
     pub(crate) kind: CertificateEventKind,
     pub(crate) message: String,
 }
 
-/// The kinds of [`CertificateEvent`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CertificateEventKind {
-    /// The pair is used from now on.
     InForce,
-    /// The pair's current files cannot be used. The previous certificate stays in force.
+    /// The files cannot be used, and the previous certificate stays in force.
     Rejected,
-    /// The pair expires soon, or has expired.
     Warning,
 }
 
-/// Two values are equal if they have the same paths in the same order. The content of the files is
-/// not compared.
+/// Compares the paths and their order, not the content of the files.
 impl PartialEq for LiveCertificates {
     fn eq(&self, other: &Self) -> bool {
         self.0.paths == other.0.paths && self.0.clients == other.0.clients
     }
 }
 
-/// The pairs of a listener as read at start-up, each with its paths.
 type ReadPairs = Vec<(PairPaths, CertificatePair)>;
 
 impl LiveCertificates {
-    /// Creates the certificates of a listener. The first pair is the default. Fails if the system
-    /// cannot provide randomness.
+    /// The first pair is the default. Fails if the system cannot provide randomness.
     pub(crate) fn new(pairs: ReadPairs) -> Result<Self, Error> {
         Self::made_by(HandshakeConfig::new()?, None, pairs)
     }
 
-    /// Creates the certificates of an admin listener. If `clients` is given, each client must have
-    /// a certificate from one of these authorities.
+    /// If `clients` is given, each client must have a certificate from one of these authorities.
     pub(crate) fn for_operators(pairs: ReadPairs, clients: Option<Authorities>) -> Result<Self, Error> {
         Self::made_by(HandshakeConfig::for_operators(clients.as_ref())?, clients, pairs)
     }
@@ -215,44 +200,38 @@ impl LiveCertificates {
         Ok(Self(Arc::new(CertificateState { paths, clients, current, making, reports, rejections })))
     }
 
-    /// Reports whether `self` and `other` are clones of one value. Two separate values for the same
-    /// files are equal (`==`), but this function returns `false` for them.
+    /// Reports whether `self` and `other` are clones of one value; `==` compares paths.
     pub(crate) fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// Reports whether clients must have a certificate.
     pub(crate) fn ask_clients(&self) -> bool {
         self.0.clients.is_some()
     }
 
-    /// Returns the validity of each certificate in force, with the path of its chain file.
+    /// Returns the path of each chain file, with the validity of its certificate in force.
     pub(crate) fn dates(&self) -> Vec<(PathBuf, Validity)> {
         let current = self.current();
         let pairs = self.0.paths.iter().zip(&current.certificates);
         pairs.filter_map(|(paths, shown)| Some((paths.chain.clone(), shown.pair.validity?))).collect()
     }
 
-    /// Returns the path of each pair's certificate file. If the pair's current files cannot be
-    /// used, also returns the reason; the previous certificate stays in force meanwhile. Does not
-    /// read files.
+    /// Returns the path of each chain file, and the reason if the pair's current files cannot be
+    /// used. Does not read files.
     pub(crate) fn rejections(&self) -> Vec<(PathBuf, Option<String>)> {
         let chains = self.0.paths.iter().map(|paths| paths.chain.clone());
         chains.zip(self.0.rejections.load().iter().cloned()).collect()
     }
 
-    /// Reports whether any certificate is for this host. A pattern such as `*.example.com` is also
-    /// accepted.
+    /// Accepts host names, and patterns such as `*.example.com`.
     pub(crate) fn are_for(&self, pattern: &str) -> bool {
         let current = self.current();
         let mut names = current.certificates.iter().flat_map(|shown| &shown.pair.names);
-        // For a pattern, it is enough if a certificate is for some of the hosts that the pattern
-        // matches.
+        // A pattern needs only a certificate for some of the hosts that it matches.
         let is_any_below = |below: &str| names.any(|name| name.ends_with(below));
         pattern.strip_prefix('*').map_or_else(|| current.candidates(pattern).next().is_some(), is_any_below)
     }
 
-    /// Returns an event for each certificate in force, and warnings about them.
     pub(crate) fn report_all(&self, now: SystemTime) -> Vec<CertificateEvent> {
         let mut reports = self.0.reports.lock();
         let mut events = Vec::new();
@@ -265,9 +244,8 @@ impl LiveCertificates {
         events
     }
 
-    /// Loads files that have changed. The two files of a pair are rarely replaced at the same
-    /// moment. So this function first waits for `settling`, and then loads only pairs that have not
-    /// changed during this wait. Blocks.
+    /// The two files of a pair are rarely replaced at the same moment, so this function first waits
+    /// for `settling`, and then loads only pairs that have not changed meanwhile. Blocks.
     pub(crate) fn look(&self, now: SystemTime, settling: Duration) -> Vec<CertificateEvent> {
         let mut reports = self.0.reports.lock();
         let seen = self.versions();
@@ -279,27 +257,24 @@ impl LiveCertificates {
         self.take(&mut reports, &seen, now)
     }
 
-    /// Loads all files now, because an operator has requested it. Blocks.
+    /// Blocks.
     pub(crate) fn reload(&self, now: SystemTime) -> Vec<CertificateEvent> {
         let mut reports = self.0.reports.lock();
-        // The operator gets all reports again, even if they have been made before.
+        // The operator gets all messages again, even if they were reported before.
         reports.fill(PairReport::default());
         self.take(&mut reports, &self.versions(), now)
     }
 
-    /// Returns the certificate for a client, with its index.
     pub(super) fn chosen(&self, hello: &ClientHello<'_>) -> Option<(usize, Arc<ServedCertificate>)> {
         let (current, schemes) = (self.current(), hello.signature_schemes());
         let chosen = current.choose(hello.server_name(), |shown| shown.pair.key.key.choose_scheme(schemes).is_some());
         chosen.map(|(place, shown)| (place, Arc::clone(shown)))
     }
 
-    /// Returns the certificates in force.
     pub(super) fn current(&self) -> Arc<CertificatesByName<Arc<ServedCertificate>>> {
         self.0.current.load_full()
     }
 
-    /// Returns the version of each pair's files, or `None` for a pair that cannot be read.
     fn versions(&self) -> Vec<Option<PairVersion>> {
         self.0.paths.iter().map(version).collect()
     }
@@ -340,7 +315,6 @@ impl LiveCertificates {
         events
     }
 
-    /// Reads a pair from its files. Returns `None` if the pair cannot be used.
     fn read(
         &self,
         paths: &PairPaths,
@@ -397,7 +371,6 @@ fn by_name(shown: Vec<Arc<ServedCertificate>>) -> CertificatesByName<Arc<ServedC
 mod tests {
     use super::*;
 
-    /// A stand-in for a certificate: its names, and whether the client supports its signature.
     type Made = (Vec<String>, bool);
 
     fn certificates(of: &[(&[&str], bool)]) -> CertificatesByName<Made> {

@@ -2,7 +2,7 @@
 //! its results for the connection.
 //!
 //! TLS 1.2 and 1.3 are supported, with the cipher suites of rustls on ring. HTTP/2 is used if the
-//! client offers it by ALPN. Certificates are replaced at run time; open connections keep the
+//! client offers it with ALPN. Certificates are replaced at run time; open connections keep the
 //! certificate of their handshake.
 //!
 //! **TLS is handled before HTTP.** This module turns a TCP socket into a TLS stream. The rest of

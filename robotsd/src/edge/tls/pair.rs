@@ -1,5 +1,4 @@
-//! A certificate with its issuers and its key. All of them are read from files, and the key must
-//! match the certificate.
+//! A certificate with its issuers and its key, read from files.
 //!
 //! No message contains anything from a key file.
 
@@ -22,32 +21,26 @@ use webpki::{EndEntityCert, KeyUsage};
 use crate::date;
 use crate::files;
 
-/// The files of a certificate and its key, both in PEM.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PairPaths {
-    /// The file with the certificate, followed by the certificates of its issuers.
+    /// The certificate, followed by the certificates of its issuers.
     pub(crate) chain: PathBuf,
     pub(crate) key: PathBuf,
 }
 
-/// A certificate and its key, ready for handshakes.
 pub(crate) struct CertificatePair {
     pub(super) key: Arc<CertifiedKey>,
-    /// The DNS names of the certificate, in lower case; a wildcard begins with `*.`.
+    /// DNS names in lower case; a wildcard begins with `*.`.
     pub(crate) names: Vec<String>,
-    /// The validity of the certificate; `None` if it cannot be determined.
     pub(super) validity: Option<Validity>,
     pub(super) version: PairVersion,
-    /// Whether the permissions of the key file are too wide: other users can access it, or the
-    /// group can change it.
+    /// Whether other users can access the key file, or the group can change it.
     exposed: bool,
 }
 
-/// Hash of both files, to detect changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PairVersion([u8; 32]);
 
-/// The reason why a pair of files cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub(crate) struct Unusable {
@@ -55,7 +48,6 @@ pub(crate) struct Unusable {
     message: String,
 }
 
-/// One of the two files of a pair, to show which of them causes a problem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PairFile {
     Chain,
@@ -67,7 +59,6 @@ pub(crate) enum PairFile {
 const MAX_FILE: u64 = 1 << 20;
 
 impl CertificatePair {
-    /// Reads the files and checks that they match.
     pub(crate) fn read(paths: &PairPaths) -> Result<Self, Unusable> {
         let unusable = |culprit, what: &str| {
             let path = if culprit == PairFile::Chain { &paths.chain } else { &paths.key };
@@ -99,16 +90,15 @@ impl CertificatePair {
         Ok(Self { key: Arc::new(key), names, validity, version, exposed })
     }
 
-    /// Returns a warning about the certificate or its key, if any.
     pub(super) fn warning(&self, now: SystemTime) -> Option<String> {
-        if let Some(warning) = self.validity.and_then(|validity| validity.warning(now)) {
-            return Some(warning);
-        }
-        self.exposed
-            .then(|| "users other than the owner can read or change the key: set its mode to 0600 or 0640".to_owned())
+        let of_validity = self.validity.and_then(|validity| validity.warning(now));
+        let of_key = "users other than the owner can read or change the key: set its mode to 0600 or 0640";
+        let of_key = self.exposed.then(|| of_key.to_owned());
+        let warnings: Vec<_> = of_validity.into_iter().chain(of_key).collect();
+        (!warnings.is_empty()).then(|| warnings.join("; "))
     }
 
-    /// Reports whether clients that verify certificates accept this certificate for a host.
+    /// Reports whether clients that verify certificates accept this certificate for the host.
     pub(super) fn covers(&self, host: &str) -> bool {
         let Ok(name) = ServerName::try_from(host) else { return false };
         let certificate = self.key.cert.first().and_then(|certificate| EndEntityCert::try_from(certificate).ok());
@@ -118,7 +108,6 @@ impl CertificatePair {
 
 tower_robots::internals::debug_as!(|it| CertificatePair { names: it.names, validity: it.validity });
 
-/// Writes a summary: the names of the certificate and its last day.
 impl fmt::Display for CertificatePair {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &*self.names {
@@ -139,29 +128,27 @@ impl PairVersion {
     }
 }
 
-/// Returns the first DNS name in a client's certificate. If there is none, returns the beginning of
-/// the certificate's hash.
+/// Returns the first DNS name in a client's certificate. If the certificate has no name, returns
+/// the beginning of its hash.
 pub(super) fn name_of(certificate: &CertificateDer<'_>) -> String {
     let parsed = EndEntityCert::try_from(certificate).ok();
     let name = parsed.as_ref().and_then(|parsed| parsed.valid_dns_names().next().map(str::to_owned));
     name.unwrap_or_else(|| format!("sha256:{}", HEXLOWER.encode(&hmac_sha256::Hash::hash(certificate)[..8])))
 }
 
-/// Returns the cryptography provider based on ring. The provider is passed explicitly to rustls,
-/// because libraries could change the process-wide default.
+/// The provider is passed to rustls explicitly, because libraries could change the process-wide
+/// default.
 pub(super) fn provider() -> CryptoProvider {
     ring::default_provider()
 }
 
-/// Returns the current version of a pair's files. Returns `None` if one of the files cannot be
-/// read.
 pub(super) fn version(paths: &PairPaths) -> Option<PairVersion> {
     let (chain, _) = read(&paths.chain).ok()?;
     let (key, _) = read(&paths.key).ok()?;
     Some(PairVersion::of(&chain, &key))
 }
 
-/// Checks the first certificate in a file. Returns whether it belongs to a certificate authority,
+/// Checks the first certificate in a file: returns whether it belongs to a certificate authority,
 /// and a warning about its validity, if any.
 pub(crate) fn objections(chain: &Path, now: SystemTime) -> (bool, Option<String>) {
     let chain = read(chain).ok().and_then(|(pem, _)| certificates(&pem).ok()).unwrap_or_default();
@@ -171,7 +158,7 @@ pub(crate) fn objections(chain: &Path, now: SystemTime) -> (bool, Option<String>
     (is_of_authority, validity.warning(now))
 }
 
-/// Returns the bytes of a regular file, and whether its permissions are too wide for a key.
+/// Also returns whether the permissions are too wide for a key.
 fn read(path: &Path) -> io::Result<(Vec<u8>, bool)> {
     let (octets, metadata) = files::read_at_most(path, MAX_FILE)?;
     if octets.len() as u64 > MAX_FILE {
@@ -180,8 +167,7 @@ fn read(path: &Path) -> io::Result<(Vec<u8>, bool)> {
             "the file is larger than 1 MiB, so it is not a PEM file",
         ));
     }
-    // For a key, the group may only have the permission to read, and other users may have no
-    // permission.
+    // The group may only read a key, and other users may do nothing with it.
     Ok((octets, metadata.mode() & 0o037 != 0))
 }
 
@@ -210,19 +196,21 @@ fn unix_time(time: SystemTime) -> UnixTime {
     UnixTime::since_unix_epoch(date::sayable(time).duration_since(UNIX_EPOCH).unwrap_or_default())
 }
 
-/// Returns the reason why rustls' verifier rejects a DER certificate at this time, or `None` if the
-/// certificate cannot be parsed. This verifier trusts no authority, so it rejects every
-/// certificate. But it checks dates and basic constraints first.
+/// Returns the reason why rustls' verifier rejects a DER certificate at this time. The verifier
+/// trusts no authority here, so it rejects every certificate, but it checks dates and basic
+/// constraints first.
 fn refusal(certificate: &CertificateDer<'_>, time: UnixTime) -> Option<webpki::Error> {
     let certificate = EndEntityCert::try_from(certificate).ok()?;
     certificate.verify_for_usage(&[], &[], &[], time, KeyUsage::server_auth(), None, None).err()
 }
 
-/// Warnings begin this long before a certificate expires. Certificates for 90 days are usually
-/// renewed 30 days before they expire. So a warning means that the renewal has failed.
+/// Warnings begin at most this long before a certificate expires, and only in the last quarter of
+/// its validity. Certificates for 90 days are usually renewed 30 days before they expire, and
+/// certificates for six days after three days. So a warning means that automatic renewal has
+/// failed.
 const SOON: Duration = Duration::from_secs(14 * 24 * 3600);
 
-/// The first and the last date of a certificate's validity (RFC 5280, section 4.1.2.5).
+/// The first and last date of a certificate's validity (RFC 5280, section 4.1.2.5).
 ///
 /// rustls has no method that returns these dates, and an X.509 parser would add 14 crates. So the
 /// verifier of rustls is called with a time before the first date, and with a time after the last
@@ -234,7 +222,7 @@ pub(crate) struct Validity {
 }
 
 impl Validity {
-    /// Returns the dates of a DER certificate, or `None` if the verifier cannot parse it.
+    /// `None` if rustls' verifier cannot parse the certificate.
     pub(crate) fn of(certificate: &[u8]) -> Option<Self> {
         let certificate = CertificateDer::from(certificate);
         let at = |time: UnixTime| UNIX_EPOCH + Duration::from_secs(time.as_secs());
@@ -248,27 +236,24 @@ impl Validity {
         }
     }
 
-    /// Returns the last day of validity, such as `2027-01-31`.
     pub(crate) fn last_day(&self) -> String {
         let mut day = date::rfc3339(self.end);
         day.truncate(10);
         day
     }
 
-    /// Returns a warning if the certificate is not valid now or expires soon.
     pub(crate) fn warning(&self, now: SystemTime) -> Option<String> {
         let [time, not_before, not_after] = [now, self.begin, self.end].map(unix_time);
         if now < self.begin {
             return Some(certificate_fault(&CertificateError::NotValidYetContext { time, not_before }));
         }
+        let soon = SOON.min(self.end.duration_since(self.begin).unwrap_or_default() / 4);
         match self.end.duration_since(now) {
             Err(_) => Some(certificate_fault(&CertificateError::ExpiredContext { time, not_after })),
-            Ok(left) if left <= SOON => {
-                let days = left.as_secs() / (24 * 3600);
-                Some(format!(
-                    "the certificate expires on {last_day}, in {days} days: renew it",
-                    last_day = self.last_day()
-                ))
+            Ok(left) if left <= soon => {
+                let hours = left.as_secs() / 3600;
+                let left = if hours < 48 { format!("{hours} hours") } else { format!("{} days", hours / 24) };
+                Some(format!("the certificate expires on {last_day}, in {left}: renew it", last_day = self.last_day()))
             }
             Ok(_) => None,
         }
@@ -314,7 +299,7 @@ mod tests {
             ("2026-01-01T00:00:00Z", None),
             ("2026-03-17T23:59:59Z", None),
             ("2026-03-18T00:00:00Z", Some("expires on 2026-04-01, in 14 days")),
-            ("2026-03-31T12:00:00Z", Some("in 0 days")),
+            ("2026-03-30T12:00:00Z", Some("in 36 hours")),
             (
                 "2026-04-01T00:00:01Z",
                 Some("is not valid after Wed, 01 Apr 2026 00:00:00 GMT: it has expired, so renew it"),
@@ -326,6 +311,13 @@ mod tests {
                 None => assert_eq!(warning, None, "{now}"),
             }
         }
+    }
+
+    #[test]
+    fn short_certificates_are_warned_about_in_their_last_quarter() {
+        let validity = Validity::of(&made((2026, 1, 1), (2026, 1, 9))).unwrap();
+        assert_eq!(validity.warning(at("2026-01-06T23:59:59Z")), None);
+        assert!(validity.warning(at("2026-01-07T00:00:00Z")).unwrap().contains("expires on 2026-01-09, in 2 days"));
     }
 
     #[test]

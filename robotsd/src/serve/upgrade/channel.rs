@@ -1,9 +1,9 @@
 //! Defines the messages between the two processes of an upgrade. Each message is one packet of
 //! JSON; a `Socket` message also carries a socket.
 //!
-//! **The processes communicate over a pair of connected sockets. The new process has its socket as
-//! standard input.** The pair requires neither `unsafe` code nor a descriptor with an agreed
-//! number, and each process notices when the other process ends.
+//! **The processes communicate over a pair of connected sockets. The new process receives its
+//! socket as standard input.** The pair requires neither `unsafe` code nor a descriptor with an
+//! agreed number, and each process notices when the other process ends.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -34,7 +34,7 @@ const MAX_PACKET_BYTES: usize = 16 * 1024;
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "say", rename_all = "kebab-case")]
 pub(super) enum UpgradeMessage {
-    /// From the old process: here is a listening socket. The socket is attached to the message.
+    /// From the old process: the attached socket is a listening socket.
     Socket { place: SocketPlace },
     /// From the old process: all sockets have been sent.
     Start,
@@ -55,13 +55,12 @@ pub(super) enum UpgradeMessage {
 pub(super) struct UpgradeChannel(OwnedFd);
 
 impl UpgradeChannel {
-    /// Creates both ends. The second one is for the new process.
+    /// The second end is for the new process.
     pub(super) fn pair() -> io::Result<(Self, OwnedFd)> {
         let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, CLOSED_ON_EXEC.0, None)?;
         Ok((Self(ours), theirs))
     }
 
-    /// Creates the channel in the new process, from the end that the process was started with.
     pub(super) fn of(end: OwnedFd) -> Self {
         Self(end)
     }
@@ -84,8 +83,7 @@ impl UpgradeChannel {
         Ok(())
     }
 
-    /// Waits for a message. Returns the message with its socket; `None` if the other process has
-    /// ended. Blocks.
+    /// Blocks until a message arrives; `None` if the other process has ended.
     pub(super) fn receive(&self) -> io::Result<Option<(UpgradeMessage, Option<OwnedFd>)>> {
         let mut octets = vec![0; MAX_PACKET_BYTES];
         let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
@@ -93,7 +91,7 @@ impl UpgradeChannel {
         let received = loop {
             match recvmsg(self.0.as_fd(), &mut [IoSliceMut::new(&mut octets)], &mut control, CLOSED_ON_EXEC.1) {
                 // ECONNRESET means that the other process ended without reading all of our packets.
-                // Messages of that process can still be received, so the loop tries again.
+                // Its own messages can still be received.
                 Err(Errno::INTR | Errno::CONNRESET) => {}
                 received => break received?,
             }
@@ -112,7 +110,6 @@ impl UpgradeChannel {
 }
 
 impl UpgradeMessage {
-    /// Creates the message that the new process cannot serve. A long reason is truncated.
     pub(super) fn failed(why: &str) -> Self {
         let mut end = why.len().min(MAX_PACKET_BYTES / 8);
         while !why.is_char_boundary(end) {

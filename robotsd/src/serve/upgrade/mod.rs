@@ -14,13 +14,13 @@
 //!   directs clients to it, drains, ends
 //! ```
 //!
-//! Until "serves", both processes have the same sockets, so one of them accepts every connection.
-//! If the new process fails before "serves", it ends. The old process, which has served all the
-//! time, then takes back the resources that it has released. If the old process ends before
+//! Until "serves", both processes have the same sockets, so every connection is accepted by one of
+//! them. If the new process fails before "serves", it ends. The old process, which has continued to
+//! serve, then takes back the resources that it has released. If the old process ends before
 //! "serves", the new process continues. After "serves", the new process is like any other: if it
 //! ends, its supervisor restarts it.
 //!
-//! The two processes communicate over a pair of sockets ([`channel`]). In each process, a type of
+//! The two processes communicate over a pair of sockets ([`channel`]). In each process, a type in
 //! [`processes`] represents the other process.
 //!
 //! **The state directory is handed over, not shared.** The old process writes all changes to the
@@ -39,28 +39,25 @@ mod processes;
 
 pub(super) use self::processes::{Predecessor, Successor};
 
-/// What the old process used a socket for.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum SocketPlace {
-    /// A listener, with its address in the config.
+    /// Contains the address from the config.
     Listener(std::net::SocketAddr),
-    /// An address of the admin interface, with its address in the config.
+    /// Contains the address from the config.
     Admin(std::net::SocketAddr),
     /// The Unix socket of the admin interface. `is_made` is true if robotsd created the socket
     /// file, and false if a supervisor created it.
     AdminSocket { path: std::path::PathBuf, is_made: bool },
 }
 
-/// Sockets that one process hands to the other.
 pub(super) type HandedSockets = Vec<(SocketPlace, std::os::fd::OwnedFd)>;
 
-/// What the new process has reported to the old one.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum SuccessorEvent {
     /// The config of the new process is usable.
     Prepared,
-    /// The new process serves. Contains its summary.
+    /// Contains the new process's summary.
     Serves(String),
     /// The new process cannot serve, and has ended. Contains the reason.
     Failed(String),

@@ -1,5 +1,5 @@
-//! Represents the two processes of an upgrade: the old process in the new one ([`Predecessor`]),
-//! and the new process in the old one ([`Successor`]).
+//! Represents the two processes of an upgrade: the new process has a [`Predecessor`], and the old
+//! process has a [`Successor`].
 
 use std::os::fd::AsFd;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -15,11 +15,9 @@ use super::{HandedSockets, SuccessorEvent};
 /// Environment variable that tells a new process the ID of the process that it replaces.
 const UPGRADE: &str = "ROBOTSD_UPGRADE";
 
-/// The old process, which this one replaces.
 #[derive(Debug)]
 pub(in crate::serve) struct Predecessor {
     channel: UpgradeChannel,
-    /// Process ID of the old process.
     pub(in crate::serve) process: u32,
 }
 
@@ -54,8 +52,8 @@ impl Predecessor {
     }
 
     /// Asks the old process to release the resources that only one process may have, and waits
-    /// until they are released. Returns whether the old process still exists. If the old process
-    /// has ended, its resources are free in any case. Blocks.
+    /// until they are free. Returns `false` if the old process has ended, which frees them, too.
+    /// Blocks.
     pub(in crate::serve) fn take(&self) -> bool {
         if self.channel.send(&UpgradeMessage::Prepared, None).is_err() {
             return false;
@@ -69,19 +67,18 @@ impl Predecessor {
         }
     }
 
-    /// Reports to the old process that this process serves.
     pub(in crate::serve) fn serves(&self, summary: &str) {
-        // The result is ignored: sending fails only if the old process has ended.
+        // Sending fails only if the old process has ended.
         let _ = self.channel.send(&UpgradeMessage::Serves { summary: summary.to_owned() }, None);
     }
 
-    /// Reports to the old process that this process cannot serve.
     pub(in crate::serve) fn failed(&self, why: &str) {
         let _ = self.channel.send(&UpgradeMessage::failed(why), None);
     }
 }
 
-/// Maximum time that the new process may run after it has failed or closed the channel.
+/// Maximum time that the new process may continue to run after it has reported a failure or closed
+/// the channel.
 const END: Duration = Duration::from_millis(500);
 
 /// The new process, which will replace this one. Dropping this value kills the new process, unless
@@ -143,34 +140,30 @@ impl Successor {
         Ok(successor)
     }
 
-    /// Returns the ID of the new process.
     pub(in crate::serve) fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// Notifies the new process that it may take the resources that only one process may have.
     pub(in crate::serve) fn take(&mut self) {
         self.deadline = Instant::now() + self.patience;
-        // The result is ignored: if the new process has ended, the wait for its next message fails.
+        // If sending fails, the new process has ended, which the wait for its next message reports.
         let _ = self.channel.send(&UpgradeMessage::Take, None);
     }
 
     /// Makes the new process, which now serves, read everything again.
     pub(in crate::serve) fn reload(&self) {
         if let Some(process) = Pid::from_raw(self.child.id().cast_signed()) {
-            // The result is ignored: the signal cannot be sent only if the new process has ended.
+            // Sending the signal fails only if the new process has ended.
             let _ = kill_process(process, Signal::HUP);
         }
     }
 
-    /// Kills the new process, unless it has already ended, and waits for its end.
     pub(in crate::serve) fn stop(&mut self) {
         let _ = self.child.kill();
         // The wait is short, because a process cannot ignore SIGKILL.
         let _ = self.child.wait();
     }
 
-    /// Waits for the next report of the new process. This method is cancel safe.
     pub(in crate::serve) async fn next(&mut self) -> SuccessorEvent {
         while self.failure.is_none() {
             let why = match timeout_at(self.deadline, self.said.recv()).await {
@@ -200,7 +193,7 @@ impl Successor {
         })
     }
 
-    /// Waits until the new process ends by itself. Kills it if this takes longer than [`END`].
+    /// Waits until the new process ends by itself, and kills it after [`END`].
     async fn end(&mut self) -> Option<ExitStatus> {
         let end = Instant::now() + END;
         loop {
@@ -223,8 +216,6 @@ impl Drop for Successor {
     }
 }
 
-/// Sends the sockets to the new process, and then forwards the messages of the new process until it
-/// serves or ends.
 fn converse(channel: &UpgradeChannel, sockets: HandedSockets, say: &mpsc::UnboundedSender<UpgradeMessage>) {
     for (place, socket) in sockets {
         if channel.send(&UpgradeMessage::Socket { place }, Some(socket.as_fd())).is_err() {

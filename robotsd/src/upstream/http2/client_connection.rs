@@ -1,12 +1,11 @@
-//! HTTP/2 connections, which concurrent requests share. A PING checks whether a silent server is
-//! still reachable.
+//! HTTP/2 connections, which concurrent requests share, and the PINGs that check whether a silent
+//! server is still reachable.
 //!
 //! gRPC servers close a connection if the client sends more than one PING in five minutes without
-//! DATA or HEADERS frames of the server in between. So a PING is sent only if the server has been
-//! silent for [`QUIET`], or if a request got no response before its deadline. A missed deadline
-//! shows more clearly than silence that the server may be unreachable. Until the PING is answered,
-//! the connection gets no new requests. If it is too early for another PING, the connection gets no
-//! more requests at all.
+//! DATA or HEADERS frames from the server in between. So a PING is sent only if the server has been
+//! silent for [`QUIET`], or if a request got no response before its deadline, which is a stronger
+//! sign of an unreachable server. Until the PING is answered, the connection gets no new requests.
+//! If it is too early for another PING, it gets no more requests at all.
 //!
 //! **The window of a connection has room for all of its 128 streams.** So a client that does not
 //! read blocks only its own stream. In the worst case, all 128 clients stall, and the connection
@@ -35,35 +34,31 @@ use crate::upstream::connection_limit::Permit;
 use crate::upstream::endpoint::UpstreamLimits;
 use crate::upstream::usage::{ClientKey, Usage};
 
-/// Maximum number of streams on one connection. The server may set a lower limit.
+/// Maximum number of streams on one connection, unless the server sets a lower limit.
 pub(super) const STREAMS: usize = 128;
 
-/// Maximum number of reset streams that are remembered for a second. Frames that arrive late for a
-/// remembered stream are not errors. Clients cannot cancel this many requests in a second. A
-/// remembered stream uses a few hundred bytes.
+/// Number of reset streams that are remembered for a second, a few hundred bytes each, so that
+/// frames that arrive late are not errors. Clients cannot cancel this many requests in a second.
 const REMEMBERED: usize = 4096;
 
-/// Maximum number of stream errors on one connection. If this number is reached, h2 treats the
-/// server as hostile and ends the connection. For example, a frame for a reset stream is an error
-/// if the stream is no longer remembered.
+/// At this number of stream errors, h2 treats the server as hostile and ends the connection. An
+/// example is a frame for a reset stream that is no longer remembered.
 const STREAM_ERRORS: usize = 8192;
 
-/// Maximum number of resets, for any reason. A connection with this number of resets gets no more
-/// requests. Each stream error resets its stream. With half of [`STREAM_ERRORS`], the requests that
-/// are still in progress can cause as many errors again before h2 ends the connection.
+/// A connection with this number of resets gets no more requests. Each stream error resets its
+/// stream, so the other half of [`STREAM_ERRORS`] is left for the requests in progress.
 const RESETS: usize = STREAM_ERRORS / 2;
 
-/// Maximum number of empty DATA frames. After this number of frames, a connection gets no more
-/// requests. h2 ends the connection at twice this number.
+/// A connection with this number of empty DATA frames gets no more requests. h2 ends the connection
+/// at twice this number.
 const EMPTY: usize = 50;
 
-/// Maximum number of bytes that h2 charges against a budget for each byte of content that waits to
-/// be read. Each frame is charged 256 minus its length, and frames are assumed to have at least 16
-/// bytes. With this budget, streams full of small unread messages do not end the connection for
-/// other streams.
+/// h2 ends a connection that receives too many small DATA frames: it charges 256 bytes minus the
+/// length of each unread frame to a budget. This is the size of the budget, per byte of the
+/// connection's window. A window full of frames of 16 bytes needs 15 bytes per byte, so it does not
+/// end the connection.
 const CHARGE_PER_OCTET: usize = 16;
 
-/// An HTTP/2 connection. The connection exists as long as the pool or a request refers to it.
 #[derive(Debug)]
 pub(in crate::upstream) struct Http2ClientConnection {
     sender: SendRequest<Bytes>,
@@ -72,10 +67,8 @@ pub(in crate::upstream) struct Http2ClientConnection {
     pub(super) activity: Arc<ConnectionActivity>,
     /// Number of requests in progress on the connection.
     streams: AtomicUsize,
-    /// Whether a response has arrived on the connection.
     pub(in crate::upstream) has_answered: Flag,
-    /// Whether a failure of this connection has already been counted against the server. At most
-    /// one failure is counted.
+    /// The failure of a connection is counted against the server only once.
     is_blamed: AtomicBool,
     pub(super) opened: Instant,
     /// Time when the last request ended, in milliseconds since `opened`.
@@ -85,10 +78,8 @@ pub(in crate::upstream) struct Http2ClientConnection {
     _released: oneshot::Sender<()>,
 }
 
-/// The result of asking a connection for a stream.
 pub(super) enum Admission {
     Stream(SendRequest<Bytes>),
-    /// All streams of the connection are in use.
     Full,
     /// The connection gets no more requests, because it has ended or is about to end.
     Closed,
@@ -109,8 +100,8 @@ impl Http2ClientConnection {
             .initial_connection_window_size(connection_window)
             .data_frame_budget((connection_window as usize).saturating_mul(CHARGE_PER_OCTET))
             .max_header_list_size(window)
-            // h2 writes no more than the stream's window, so this limits only frames that wait
-            // behind other streams.
+            // The capacity of a stream never exceeds its send window, so this limits only frames
+            // that wait behind other streams.
             .max_send_buffer_size(limits.buffer_bytes)
             .initial_max_send_streams(STREAMS)
             .max_concurrent_reset_streams(REMEMBERED)
@@ -137,21 +128,21 @@ impl Http2ClientConnection {
         })
     }
 
-    /// Reserves a stream if fewer than `most` streams are in use. The stream is counted until
+    /// Reserves a stream if fewer than `most` are in use. The stream is counted until
     /// [`leave`](Self::leave).
     pub(super) fn enter(&self, most: usize) -> Admission {
         let streams = self.streams.load(Ordering::Relaxed);
         // Until the server's stream limit is known, only one stream is used.
         let most = if self.activity.settled.initialized() { most } else { 1 };
-        // Free streams are checked first, because this check is the cheapest. While requests do not
-        // share connections, there are many connections, and most of them have no free stream.
+        // The free streams are checked first, because this check is the cheapest. While requests do
+        // not share connections, there are many connections, and most of them have no free stream.
         if streams >= most {
             return Admission::Full;
         }
         let mut sender = self.sender.clone();
         let is_closed = matches!(sender.poll_ready(&mut Context::from_waker(Waker::noop())), Poll::Ready(Err(_)));
-        // A connection also gets no more requests if it is close to a limit on its total number of
-        // requests or resets.
+        // A connection that is close to a limit on its total number of resets or empty DATA frames
+        // gets no more requests.
         let is_worn = self.activity.resets() >= RESETS || self.activity.empty() >= EMPTY;
         if is_closed || is_worn || self.doubt.is_kept() {
             return Admission::Closed;
@@ -160,14 +151,14 @@ impl Http2ClientConnection {
             return Admission::Full;
         }
         if self.streams.fetch_add(1, Ordering::Relaxed) == 0 {
-            // Several clients share the connection. So it is not counted for any client, and it is
+            // Several clients share the connection, so it is not counted for any client, and it is
             // never closed for requests of other clients.
             self.usage.begin(ClientKey::default());
         }
         Admission::Stream(sender)
     }
 
-    /// Records that a request has ended. Returns true if it was the only request on the connection.
+    /// Returns true if the request was the only one on the connection.
     pub(super) fn leave(&self) -> bool {
         if self.streams.fetch_sub(1, Ordering::Relaxed) > 1 {
             return false;
@@ -191,15 +182,14 @@ impl Http2ClientConnection {
         (self.is_idle() && now.saturating_duration_since(idle_since) >= timeout) || is_closed()
     }
 
-    /// Records that a response has arrived.
     pub(super) fn answered(&self) {
         if !self.has_answered.is_set() {
             self.has_answered.set(true);
         }
     }
 
-    /// Records that the failure of this connection is counted against the server. Returns whether
-    /// this is the first time.
+    /// Records that the failure of this connection is counted against the server. Returns true only
+    /// for the first failure.
     pub(in crate::upstream) fn blame(&self) -> bool {
         !self.is_blamed.swap(true, Ordering::Relaxed)
     }
@@ -213,8 +203,8 @@ impl Http2ClientConnection {
     }
 }
 
-/// Sends and receives the frames of a connection until it ends. When no pool or request refers to
-/// the connection any more, it has `patience` to shut down cleanly.
+/// Drives a connection until it ends. When no pool or request refers to the connection any more,
+/// waits at most `patience` for a clean shutdown.
 async fn drive(
     connection: client::Connection<GuardedSocket, Bytes>,
     death: impl Future<Output = ()>,
@@ -227,7 +217,7 @@ async fn drive(
     };
     tokio::select! {
         biased;
-        // If the connection fails, h2 reports the error to its requests.
+        // h2 reports a failure of the connection to its requests.
         _ = connection => {}
         () = death => {}
         () = left => {}
@@ -242,13 +232,12 @@ const QUIET: Duration = Duration::from_secs(310);
 #[derive(Debug, Default)]
 pub(super) struct Doubt {
     is_raised: AtomicBool,
-    /// Whether it was too early to send a PING. In this case, the suspicion is permanent.
+    /// Whether the suspicion is permanent, because it was too early to send a PING.
     is_kept: AtomicBool,
     raised: Notify,
 }
 
 impl Doubt {
-    /// Records that a request got no response, so that the driver sends a PING.
     pub(super) fn raise(&self) {
         if !self.is_raised.swap(true, Ordering::SeqCst) {
             self.raised.notify_one();
@@ -259,7 +248,6 @@ impl Doubt {
         self.is_raised.load(Ordering::SeqCst)
     }
 
-    /// Reports whether the suspicion is permanent, so that the connection gets no more requests.
     pub(super) fn is_kept(&self) -> bool {
         self.is_kept.load(Ordering::SeqCst)
     }
@@ -283,7 +271,7 @@ impl Doubt {
 /// Sends a PING if a request raises the suspicion, or if the server has been silent for [`QUIET`].
 /// Completes if a PING is not answered within `patience`, or when the connection has ended.
 async fn death(mut ping: PingPong, activity: Arc<ConnectionActivity>, doubt: Arc<Doubt>, patience: Duration) {
-    // Time of the last PING, and the number of DATA and HEADERS frames received before that PING.
+    // Time of the last PING, and the number of DATA and HEADERS frames received before it.
     let mut last: Option<(Instant, usize)> = None;
     loop {
         tokio::select! {
@@ -319,8 +307,8 @@ async fn death(mut ping: PingPong, activity: Arc<ConnectionActivity>, doubt: Arc
 pub(super) struct GuardedSocket {
     socket: Socket,
     activity: Arc<ConnectionActivity>,
-    /// Budget for frames without message content. The connections of clients to robotsd have the
-    /// same budget.
+    /// Budget for frames without message content. It has the same size as the budget of each client
+    /// connection.
     budget: FrameBudget,
     received: Frames,
     sent: Frames,

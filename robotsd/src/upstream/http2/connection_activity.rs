@@ -1,5 +1,5 @@
-//! The activity of an HTTP/2 connection. The socket records the activity. The code that keeps,
-//! shares or closes the connection reads the record.
+//! The activity of an HTTP/2 connection. The socket records it, and the code that keeps, shares or
+//! closes the connection reads it.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -9,7 +9,6 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::http_common::frames::Frame;
 
-/// Times and counts of the frames on one connection.
 #[derive(Debug)]
 pub(super) struct ConnectionActivity {
     opened: Instant,
@@ -32,12 +31,10 @@ impl ConnectionActivity {
         Self { opened, received_at, resets, content, empty, settled }
     }
 
-    /// Returns the time when the server last sent something.
     pub(super) fn received_at(&self) -> Instant {
         self.opened + Duration::from_millis(self.received_at.load(Ordering::Relaxed))
     }
 
-    /// Completes when no byte has arrived for `time`.
     pub(super) async fn quiet(&self, time: Duration) {
         loop {
             let due = self.received_at() + time;
@@ -48,18 +45,14 @@ impl ConnectionActivity {
         }
     }
 
-    /// Returns the number of RST_STREAM frames sent to the server. If frames arrive on a stream
-    /// after its reset, h2 sends another RST_STREAM frame.
     pub(super) fn resets(&self) -> usize {
         self.resets.load(Ordering::Relaxed)
     }
 
-    /// Returns the number of DATA and HEADERS frames received.
     pub(super) fn content(&self) -> usize {
         self.content.load(Ordering::Relaxed)
     }
 
-    /// Returns the number of empty DATA frames received.
     pub(super) fn empty(&self) -> usize {
         self.empty.load(Ordering::Relaxed)
     }

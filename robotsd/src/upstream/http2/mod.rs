@@ -14,7 +14,7 @@
 //! connections to a server.
 //!
 //! **`h2` ends a connection at the first response that it cannot parse**, for example because of a
-//! line feed in a field. All requests on the connection then end. An attacker who can make an
+//! line feed in a field, and with it all requests on the connection. An attacker who can make an
 //! application send an invalid field could repeatedly end the requests of all other clients. So GET
 //! and HEAD requests are sent a second time, and requests do not share connections for a minute.
 //! See

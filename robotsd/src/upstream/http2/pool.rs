@@ -1,9 +1,9 @@
 //! The HTTP/2 connections of one worker to one server.
 //!
-//! A request uses the first connection that has a free stream. So connections that are not needed
-//! become idle and expire. If no stream is free, only one request opens a connection, and all other
-//! requests wait. Afterwards, the waiting requests use the new connection, or fail with the same
-//! error. So a burst of requests opens only one connection.
+//! A request uses the first connection that has a free stream, so connections that are not needed
+//! become idle and expire. If no stream is free, the first request opens a connection, and the
+//! other requests wait. Afterwards, they use the new connection, or fail with the same error. So a
+//! burst of requests opens one connection.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +20,6 @@ use crate::upstream::connection_limit::{Demand, Permit};
 use crate::upstream::endpoint::{HttpVersions, UpstreamLimits};
 use crate::upstream::failure_kind::{Cause, FailureKind};
 
-/// The connections to one server.
 #[derive(Debug)]
 pub(in crate::upstream) struct Http2Pool {
     connections: Mutex<Vec<Arc<Http2ClientConnection>>>,
@@ -36,17 +35,14 @@ pub(in crate::upstream) struct Http2Pool {
     demand: Arc<Demand>,
 }
 
-/// The reason why connecting to a server failed. All requests that waited for the attempt get the
-/// same reason.
+/// All requests that waited for the attempt to connect get the same reason.
 #[derive(Clone, Debug)]
 pub(in crate::upstream) struct ConnectFailure {
     pub(in crate::upstream) kind: FailureKind,
     pub(in crate::upstream) why: String,
-    /// Whether the failure counts against the server.
     pub(in crate::upstream) is_of_server: bool,
 }
 
-/// A stream on a connection, for one request.
 #[derive(Debug)]
 pub(in crate::upstream) struct Http2Slot {
     pub(in crate::upstream) connection: Arc<Http2ClientConnection>,
@@ -59,8 +55,6 @@ pub(in crate::upstream) struct Http2Slot {
 }
 
 impl Http2Pool {
-    /// Creates a pool. If `capacity` is zero, no idle connections are kept; otherwise they are kept
-    /// for `timeout`.
     pub(in crate::upstream) fn new(capacity: usize, timeout: Duration, demand: Arc<Demand>) -> Self {
         let (connections, connecting, has_refused) = Default::default();
         Self { connections, connecting, has_refused, keeps_idle: capacity > 0, timeout, demand }
@@ -113,7 +107,6 @@ impl Http2Pool {
         agrees
     }
 
-    /// Starts HTTP/2 on a new connection, and keeps it in the pool.
     pub(in crate::upstream) async fn open(
         self: &Arc<Self>,
         socket: Socket,
@@ -130,17 +123,15 @@ impl Http2Pool {
         Ok(slot)
     }
 
-    /// Closes connections that have been idle for too long.
     pub(in crate::upstream) fn sweep(&self) {
         let now = Instant::now();
         let mut connections = self.connections.lock();
         let gone: Vec<_> = connections.extract_if(.., |connection| connection.is_expired(now, self.timeout)).collect();
-        // The lock is released before the connections are closed.
         drop(connections);
         drop(gone);
     }
 
-    /// Closes one idle connection. Returns `None` if no connection is idle.
+    /// Closes one idle connection. `None` if no connection is idle.
     pub(in crate::upstream) fn give_up(&self) -> Option<()> {
         let mut connections = self.connections.lock();
         let at = connections.iter().position(|connection| connection.is_idle())?;

@@ -1,7 +1,7 @@
 //! Sends the body of a request on a stream, no faster than the server accepts it.
 //!
-//! The task that waits for the response also sends the body. If the response arrives before the
-//! body is complete, the rest of the body is sent by a separate task.
+//! The task that waits for the response also sends the body. If the response arrives first, a
+//! separate task sends the rest of the body.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -17,29 +17,27 @@ use tokio_util::task::AbortOnDropHandle;
 use crate::http_common::{Flag, RequestBody, RequestBodyError};
 use crate::upstream::tracked_io::UploadProgress;
 
-/// Maximum number of body bytes that are kept until the response arrives. With these bytes, the
-/// request can be sent again if the server reports that it did not process the request.
+/// Maximum number of body bytes that are kept until the response arrives, so that the request can
+/// be sent again if the server reports that it did not process it.
 const KEPT: usize = 64 * 1024;
 
-/// Maximum number of pieces that are kept. Each piece uses more memory than its bytes.
+/// Maximum number of pieces that are kept, because each piece uses more memory than its bytes.
 const KEPT_PIECES: usize = 256;
 
 /// Pieces smaller than this, in bytes, are joined with the pieces that follow immediately. Some
-/// servers treat many small frames as a flood, and end the connection with the requests of other
-/// clients.
+/// servers treat many small frames as a flood, and end the connection and all requests on it.
 const SMALL: usize = 1024;
 
-/// A request body that is being sent.
 #[derive(Debug)]
 pub(super) struct RequestUpload {
     body: RequestBody,
     stream: SendStream<Bytes>,
     /// Bytes that the server has not accepted yet.
     waiting: Bytes,
-    /// Result of polling the body in advance, unless it was data. This result is processed after
-    /// the bytes in `waiting`.
+    /// What the body returned when it was polled in advance, if it was not data but trailers, an
+    /// error or the end. Processed after the bytes in `waiting`.
     next: Option<Option<Result<Frame<Bytes>, RequestBodyError>>>,
-    /// The copies of all pieces received from the client so far. `None` if they exceed the limits.
+    /// All pieces received from the client so far; `None` if they exceed the limits.
     kept: Option<Vec<Bytes>>,
     kept_octets: usize,
     pub(super) progress: Arc<UploadProgress>,
@@ -47,13 +45,11 @@ pub(super) struct RequestUpload {
     has_response_moved: Arc<Flag>,
 }
 
-/// How an upload ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum UploadEnd {
     Complete,
     /// The server does not need the rest of the body.
     Unwanted,
-    /// The client did not send the whole body.
     Failed,
 }
 
@@ -73,15 +69,14 @@ impl RequestUpload {
         Self { body, stream, waiting, next, kept, kept_octets, progress, has_response_moved }
     }
 
-    /// Returns the whole body, to be sent on another connection. `None` if a part of the body was
-    /// not kept, or if the client did not send the whole body.
+    /// Returns the whole body, to be sent on another connection; `None` if a part of it was not
+    /// kept, or if the client did not send it completely.
     pub(super) fn into_body(self) -> Option<RequestBody> {
         let is_whole = self.progress.failure().is_none() && matches!(self.next, None | Some(None));
         let kept = self.kept.filter(|_| is_whole)?;
         Some(self.body.preceded_by(kept))
     }
 
-    /// Sends as many of the arrived bytes as the server accepts.
     pub(super) fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<UploadEnd> {
         loop {
             if !self.waiting.is_empty() {
@@ -95,7 +90,7 @@ impl RequestUpload {
                 }
             }
             if self.has_response_moved.take() {
-                // A part of the response also counts as progress of the upload. The exchange has
+                // A part of the response also counts as progress of the upload: the exchange has
                 // stalled only if neither direction makes progress.
                 self.body.has_moved();
             }
@@ -111,8 +106,7 @@ impl RequestUpload {
                         self.waiting = data;
                     }
                     Err(frame) => {
-                        // Trailers end the body. Trailers are not kept, so a body with trailers
-                        // cannot be sent again.
+                        // Trailers are not kept, so a body with trailers cannot be sent again.
                         self.kept = None;
                         let Ok(trailers) = frame.into_trailers() else { continue };
                         return self.end(|stream| stream.send_trailers(trailers));
@@ -132,7 +126,6 @@ impl RequestUpload {
         }
     }
 
-    /// Joins a small piece of the body with the next pieces that have already arrived.
     fn joined(&mut self, piece: Bytes, cx: &mut Context<'_>) -> Bytes {
         if piece.len() >= SMALL {
             return piece;
@@ -188,7 +181,7 @@ impl RequestUpload {
         kept.push(data.clone());
     }
 
-    /// Moves the upload to a separate task, because the response has arrived.
+    /// The body is no longer kept for another attempt, because the response has arrived.
     pub(super) fn spawn(mut self) -> UploadTask {
         self.kept = None;
         let (progress, has_response_moved) = (Arc::clone(&self.progress), Arc::clone(&self.has_response_moved));
@@ -198,7 +191,7 @@ impl RequestUpload {
 }
 
 impl UploadTask {
-    /// Returns the time when the server last accepted bytes; `None` if the upload has ended.
+    /// Returns the time when the server last accepted bytes. `None` if the upload has ended.
     pub(super) fn last_taken(&self) -> Option<Instant> {
         (!self.task.is_finished()).then(|| self.progress.last_taken())
     }

@@ -20,25 +20,23 @@ use crate::upstream::failure_kind::{Cause, ResponseBodyError};
 /// Maximum time to wait for the end of a stream whose declared bytes have all arrived.
 const LAST_FRAME: Duration = Duration::from_secs(1);
 
-/// The rest of a response. Dropping this value before the end of the body resets the stream, so
-/// that the server notices that the client has left. If all bytes have arrived and only the end of
-/// the stream is missing, the stream is not reset immediately.
+/// Dropping this value before the end of the body resets the stream, so that the server notices
+/// that the client has left. If all bytes have arrived and only the end of the stream is missing,
+/// the stream is not reset immediately.
 #[derive(Debug)]
 pub(in crate::upstream) struct Http2Body {
     part: BodyPart,
     left: ExpectedBody,
     idle: Duration,
-    /// Timer for deadlines. The timer is created at the first wait, and is not reset for each
-    /// frame.
+    /// The timer is created at the first wait, and is not reset for each frame.
     timer: Option<Pin<Box<Sleep>>>,
     /// Time when the current wait for data began; `None` after data has arrived.
     moved: Option<Instant>,
-    // The order of these fields is the order of dropping. The stream is reset when both the upload
-    // and the stream are dropped. Only after that may another request use the slot.
+    // The order of these fields is the order of dropping: when both the upload and the stream are
+    // dropped, the stream is reset, and only then may another request use the slot.
     upload: Option<UploadTask>,
     stream: Option<RecvStream>,
     slot: Option<Box<Http2Slot>>,
-    /// Reason why the body ended early; `None` after the error has been returned.
     failed: Option<ResponseBodyError>,
 }
 
@@ -53,7 +51,6 @@ pub(super) enum ExpectedBody {
 }
 
 impl ExpectedBody {
-    /// Reports whether all bytes of the declared length have arrived.
     fn is_complete(self) -> bool {
         matches!(self, Self::Absent | Self::Length(0))
     }
@@ -66,9 +63,9 @@ enum BodyPart {
     End,
 }
 
-/// A stream whose body is complete according to its declared length, but whose end has not arrived.
-/// Nobody polls the complete body any more, so a task waits for the end of the stream. The stream
-/// keeps its slot, so the stream limit also limits the number of these tasks.
+/// A stream whose declared bytes have arrived, but not its end. Nobody polls the complete body any
+/// more, so a task waits for the end. The stream keeps its slot, so the stream limit also limits
+/// the number of these tasks.
 #[derive(Debug)]
 struct EndingStream {
     stream: RecvStream,
@@ -88,7 +85,6 @@ impl Http2Body {
         body
     }
 
-    /// Keeps the stream's slot occupied until the end of the body.
     pub(in crate::upstream) fn hold(&mut self, slot: Box<Http2Slot>) {
         if self.part != BodyPart::End {
             self.slot = Some(slot);
@@ -133,8 +129,8 @@ impl Http2Body {
                 // Empty frames are not passed on. The HTTP library counts and limits them.
                 Poll::Ready(Some(Ok(data))) if data.is_empty() => {}
                 Poll::Ready(Some(Ok(data))) => {
-                    // The client reads the data, so the server may send as much again. An error
-                    // here would be an error of the stream, which the next poll returns.
+                    // The client reads the data, so the window of the stream is restored. The next
+                    // poll returns any error of the stream.
                     let _ = stream.flow_control().release_capacity(data.len());
                     if let ExpectedBody::Length(left) = &mut self.left {
                         *left = left.saturating_sub(data.len() as u64);
@@ -177,8 +173,8 @@ impl Http2Body {
         self.fail(ResponseBodyError::Broken(cause), cx)
     }
 
-    /// Ends the body with an error, but only at the next poll. So the client first receives
-    /// everything that the server has sent, as on HTTP/1.1.
+    /// The error is returned only at the next poll, so the client first receives everything that
+    /// the server has sent, as on HTTP/1.1.
     fn fail<T>(&mut self, error: ResponseBodyError, cx: &mut Context<'_>) -> Poll<T> {
         self.end();
         self.failed = Some(error);

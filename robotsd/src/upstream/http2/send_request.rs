@@ -27,7 +27,6 @@ use crate::upstream::http1_connection::ExchangeError;
 use crate::upstream::http1_fast::unify_framing;
 use crate::upstream::outgoing_request::InterimRelay;
 
-/// The reason why a request got no response.
 enum NoResponse {
     Stream(h2::Error),
     Late,
@@ -37,7 +36,6 @@ enum NoResponse {
 }
 
 impl Http2Slot {
-    /// Sends a request and waits for the head of the response.
     pub(in crate::upstream) async fn exchange(
         &mut self,
         mut request: Box<Request<RequestBody>>,
@@ -81,7 +79,7 @@ impl Http2Slot {
     }
 }
 
-/// Waits for the head of the response. Sends the body of the request meanwhile.
+/// Waits for the head of the response, and sends the body of the request meanwhile.
 async fn head_of(
     mut response: ResponseFuture,
     upload: &mut Option<RequestUpload>,
@@ -103,9 +101,8 @@ async fn head_of(
                 Poll::Pending => {}
             }
         }
-        // As on HTTP/1.1, the time limit for the response does not apply during an upload. If the
-        // upload waits for the client, the deadline of the request body applies. If the server
-        // accepts bytes, it is not overdue.
+        // As on HTTP/1.1, the time limit for the response does not apply during an upload. While
+        // the upload waits for the client, the deadline of the request body applies instead.
         let last_taken = |now| match &progress {
             Some(progress) if is_sending && progress.awaits_client.is_set() => now,
             Some(progress) => progress.last_taken(),
@@ -126,8 +123,7 @@ fn poll_head(
     relay: &InterimRelay,
     cx: &mut Context<'_>,
 ) -> Poll<Result<Response<RecvStream>, NoResponse>> {
-    // Interim responses are read one by one, because h2 queues them without a limit until they are
-    // read.
+    // h2 queues interim responses without a limit, so they are read as they arrive.
     while let Poll::Ready(Some(received)) = response.poll_informational(cx) {
         let received = received.map_err(NoResponse::Stream)?;
         if received.status() == StatusCode::SWITCHING_PROTOCOLS {
@@ -140,7 +136,6 @@ fn poll_head(
     Pin::new(response).poll(cx).map_err(NoResponse::Stream)
 }
 
-/// Checks the head of a response, and combines it with its body.
 fn accept(
     response: Response<RecvStream>,
     upload: Option<RequestUpload>,
@@ -170,8 +165,9 @@ fn failed(
     upload: Option<RequestUpload>,
     error: h2::Error,
 ) -> ExchangeError {
-    // A GOAWAY contains the number of a last stream. Streams with higher numbers fail with the
-    // error of the GOAWAY (RFC 9113, sections 6.8 and 8.7). All other streams continue.
+    // A GOAWAY contains the number of the last stream that the server may have processed. Only
+    // streams with higher numbers fail with the error of the GOAWAY (RFC 9113, sections 6.8 and
+    // 8.7).
     let is_refused = error.is_remote() && (error.is_go_away() || error.reason() == Some(Reason::REFUSED_STREAM));
     let has_broken = error.is_io();
     let cause = Cause::Http2(error);
@@ -192,9 +188,7 @@ fn failed(
     }
 }
 
-/// Converts the head of an HTTP/1.1 request to HTTP/2: replaces `Host` by `:authority`, and removes
-/// fields that concern the HTTP/1.1 connection. Returns `None` if the host is not a valid
-/// authority.
+/// Converts the head of a request to HTTP/2. `None` if the host is not a valid authority.
 pub(super) fn convert(request: &Request<RequestBody>, scheme: Scheme, accepts_trailers: bool) -> Option<Request<()>> {
     let host = request.headers().get(HOST)?;
     let mut uri = http::uri::Parts::default();
@@ -210,7 +204,8 @@ pub(super) fn convert(request: &Request<RequestBody>, scheme: Scheme, accepts_tr
         fields.remove(name);
     }
     if accepts_trailers {
-        // gRPC servers require `TE`. HTTP/2 allows no other value (RFC 9113, section 8.2.2).
+        // gRPC servers require `TE`, with the only value that HTTP/2 allows (RFC 9113, section
+        // 8.2.2).
         fields.insert(TE, HeaderValue::from_static("trailers"));
     }
     *head.headers_mut() = fields;

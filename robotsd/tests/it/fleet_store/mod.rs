@@ -421,7 +421,10 @@ fn off_works_by_direct_calls_while_the_store_is_down() {
         let parts =
             ["the change is not in the store yet: ", "NOT REACHED", "replicas reached directly: 2; not reached: 1"];
         assert_has(unfolded(&said), &parts);
-        assert_has(unfolded(&said), &[" of 3 replicas synced, as last read, after 3 s: "]);
+        assert_has(
+            unfolded(&said),
+            &["after 3 s, ", " of 3 replicas synced according to the last data from the store: to wait"],
+        );
         // The state of the other replicas must be reported, too.
         let gone = fleet.replicas[2].running.admin().to_string();
         assert_has(fleet.says(&["status", "--fleet"]).ends_with(1).out, &[&format!("{gone}: NOT REACHED")]);

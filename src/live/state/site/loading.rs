@@ -84,9 +84,9 @@ impl SiteStore {
         self.load_record(written, stamp, damaged, remembered, now)
     }
 
-    /// Loads the record of the live version. Applies the changes in the record that `state.json`
-    /// lacks: versions that went live or were rolled back while `state.json` could not be written.
-    /// If the bytes of the current version in `state.json` are missing, `damaged` is that version.
+    /// Applies the changes in the record that `state.json` lacks: versions that went live or were
+    /// rolled back while `state.json` could not be written. `damaged` is the current version in
+    /// `state.json` if its bytes could not be read, and otherwise [`WasLive::Unknown`].
     fn load_record(
         &self,
         written: &mut Written,
@@ -172,8 +172,7 @@ impl SiteStore {
         history
     }
 
-    /// Reads the bytes of a version. Returns the version if the bytes match its hash. Otherwise,
-    /// reports the damage as a problem.
+    /// Returns the version if the bytes match its hash. Otherwise, reports the damage as a problem.
     fn version<T>(&self, written: &mut Written, listed: &json::Listed<T>) -> Option<Version> {
         let path = self.path_of(listed.hash);
         let bytes = self.whole(self.disk.read(&path))?;
@@ -185,8 +184,7 @@ impl SiteStore {
         Some(version)
     }
 
-    /// Returns the content of a file. If the file could not be read, records the error as a problem
-    /// and returns `None`.
+    /// If the file could not be read, records the error as a problem and returns `None`.
     fn whole<T>(&self, read: Result<T, String>) -> Option<T> {
         read.inspect_err(|damage| self.problems.set(ProblemKind::Damaged, Some(damage.clone()))).ok()
     }

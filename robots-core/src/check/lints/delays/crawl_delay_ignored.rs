@@ -1,4 +1,5 @@
-//! `crawl-delay-ignored`: a delay before the first group, or for crawlers that all ignore delays.
+//! `crawl-delay-ignored`: a delay before the first group, or in a group whose crawlers all ignore
+//! delays.
 
 use crate::check::directives::is_named;
 use crate::check::lint::*;
@@ -43,7 +44,6 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     }
 }
 
-/// Reports whether the crawler with this name ignores Crawl-delay according to the registry.
 fn ignores(file: &CheckedFile<'_>, name: &[u8]) -> bool {
     let Some(token) = ProductToken::from_name(name) else { return false };
     file.crawlers.of_token(&token).is_some_and(|crawler| crawler.obeys_crawl_delay == Obeys::No)

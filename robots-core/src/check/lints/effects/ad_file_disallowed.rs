@@ -24,9 +24,8 @@ pub(crate) const LINT: Lint = Lint {
 const FILES: [&str; 3] = ["/ads.txt", "/app-ads.txt", "/sellers.json"];
 
 fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
-    // Each rule has at most one finding, for all of its crawlers.
+    // A rule is reported only once, for all crawlers that obey it.
     let mut closing: BTreeMap<usize, (Rule<'_>, Vec<&str>)> = BTreeMap::new();
-    // Each crawler is examined once, even if the file names it several times.
     let mut seen = HashSet::new();
     let names = file.names();
     let readers =

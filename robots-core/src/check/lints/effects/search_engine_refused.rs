@@ -79,11 +79,10 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     }
 }
 
-/// A rule that leads to refused requests, and the search engines that are reported at this rule.
 struct Refusals<'a> {
     rule: Rule<'a>,
-    /// Number of later rules that lead to refused requests. If the search engines have different
-    /// numbers of such rules, this is the largest number.
+    /// Number of later rules that make the policy refuse requests of one search engine. If the
+    /// numbers differ between the search engines, this is the largest number.
     others: usize,
     engines: Vec<&'a str>,
 }

@@ -42,8 +42,8 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     }
 }
 
-/// Reports whether the pattern contains the name without a following letter or digit. For example,
-/// `.sql` is not found in `INSTALL.sqlite.txt`.
+/// Reports whether the pattern contains the name, and no letter or digit follows directly: `.sql`
+/// is not found in `INSTALL.sqlite.txt`. A name that ends with a slash may be followed by anything.
 fn holds(pattern: &[u8], name: &[u8]) -> bool {
     let ends = |at: usize| name.ends_with(b"/") || !pattern.get(at + name.len()).is_some_and(u8::is_ascii_alphanumeric);
     memchr::memmem::find_iter(pattern, name).any(ends)

@@ -35,13 +35,12 @@ pub(crate) const LINT: Lint = Lint {
 /// Maximum number of rules for `*` that are examined, to bound the cost.
 const MAX_RULES: usize = 64;
 
-/// Maximum number of rules that an incomplete copy of the group for `*` may contain in addition to
-/// the copied rules. If a group has more additional rules than this, and more than copied rules, it
-/// was written for its crawler.
+/// Maximum number of additional disallow rules in an incomplete copy of the group for `*`. A group
+/// with more additional rules is treated as a copy only if it has at least as many copied rules.
 const OWN_LIST: usize = 24;
 
-/// Words in a path that suggest that it is disallowed on purpose. The message lists paths with
-/// these words first.
+/// Words that suggest that a path is disallowed on purpose. The message lists paths with these
+/// words first.
 const MEANT: &str = "account accounts admin administrator api auth basket cart cgi-bin checkout customer draft drafts internal login \
                      logout member members myaccount order orders password preview private profile register search signin \
                      staging test tmp user";
@@ -50,13 +49,11 @@ const MEANT: &str = "account accounts admin administrator api auth basket cart c
 const SHOWN_WITH: &str = "assets css dist fonts gif icons image images img javascript jpg js media png script scripts skin skins \
                           static style styles svg template templates theme themes";
 
-/// A rule for `*` that disallows a part of the site, with sample paths that match it.
 struct Closed<'r> {
     rule: Rule<'r>,
     paths: [Vec<u8>; 2],
 }
 
-/// The rules for `*` that are missing in a group.
 #[derive(Default)]
 struct Dropped {
     places: BTreeSet<usize>,
@@ -96,8 +93,8 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
         let lines = of_lines(rules.iter().map(|rule| rule.line()));
         rules.sort_by_key(|rule| !is_meant(rule.pattern()));
         let (verb, whom) = if dropping.len() == 1 { ("ignores", "it") } else { ("ignore", "them") };
-        // If a single rule is missing, it is often from a template, and its pages require a login
-        // anyway.
+        // A single missing rule is reported only as a note. It is often from a template, for pages
+        // that require a login anyway.
         let (open, severity) = match rules.len() {
             1 => ("is open to", Severity::Note),
             _ => ("are open to", Severity::Warning),
@@ -116,16 +113,16 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
 }
 
 impl Dropped {
-    /// Adds the rules for `*` that are missing in the crawler's groups. Reports whether the crawler
-    /// may therefore fetch paths that are disallowed for `*`, and nothing shows that this is
-    /// intended.
+    /// Returns false and adds nothing if no rule is missing, or if the rules seem to be left out on
+    /// purpose.
     fn by(&mut self, file: &CheckedFile<'_>, name: Name<'_>, closed: &[Closed<'_>]) -> bool {
         let Some(crawler) = file.crawlers.named(name) else { return false };
         let selection = file.rules().select(&crawler.tokens, Fallback::Nothing);
         let rules: Vec<Rule<'_>> = selection.groups().flat_map(Group::rules).collect();
         // `group-without-rules` reports groups without any lines.
         let is_bare = rules.is_empty() && selection.crawl_delay().is_none();
-        // A rule for the whole site shows that the group is intended.
+        // A rule about the whole site shows that the author did not expect the rules for `*` to
+        // apply as well.
         if is_bare || rules.iter().any(|rule| rule.pattern().is_empty() || is_every_path(rule.pattern())) {
             return false;
         }
@@ -147,12 +144,13 @@ impl Dropped {
             rules.iter().filter(|rule| rule.access() == Access::Disallow && !patterns.contains(rule.pattern())).count();
         let all = open.len();
         open.retain(|at| !pages_are_shown_with(closed[*at].rule.pattern()));
-        // Two kinds of groups are intended. Some are copies of the group for `*` that only lack
-        // rules for images, scripts and similar files. Others have many rules, and share only a few
-        // of them with the group for `*`.
+        // Two kinds of groups differ from the group for `*` on purpose. Some repeat at least half
+        // of the rules for `*`, and leave out rules for images, scripts and similar files. Others
+        // have many additional rules, and repeat fewer rules than they add.
         let is_copy = repeated * 2 >= closed.len();
         let is_meant = is_copy && open.len() < all || repeated > 0 && own > OWN_LIST.max(repeated);
-        // A group is also intended if its own rules allow most of the paths.
+        // A group also differs on purpose if its rules explicitly allow at least half of the paths
+        // that it does not disallow.
         if is_meant || open.is_empty() || all <= opened {
             return false;
         }
@@ -162,14 +160,11 @@ impl Dropped {
     }
 }
 
-/// Reports whether a word of the pattern suggests that the path is disallowed on purpose.
 fn is_meant(pattern: &[u8]) -> bool {
     let mut words = pattern.split(|octet| !octet.is_ascii_alphanumeric() && *octet != b'-');
     words.any(|word| is_of(MEANT, word))
 }
 
-/// Reports whether a pattern is for files that are needed to display pages: `/images/`, `/*.css$`
-/// and similar.
 fn pages_are_shown_with(pattern: &[u8]) -> bool {
     let is_word = |octet: &u8| !matches!(octet, b'/' | b'*' | b'.' | b'$');
     let mut words = pattern.split(|octet| !is_word(octet)).filter(|word| !word.is_empty());
@@ -180,7 +175,6 @@ fn is_of(words: &str, word: &[u8]) -> bool {
     words.split(' ').any(|known| word.eq_ignore_ascii_case(known.as_bytes()))
 }
 
-/// Lists line numbers, as in `line 2` or `lines 2, 5 to 9`.
 fn of_lines(lines: impl Iterator<Item = usize>) -> String {
     let mut runs: Vec<(usize, usize)> = Vec::new();
     for line in lines {
@@ -197,9 +191,9 @@ fn of_lines(lines: impl Iterator<Item = usize>) -> String {
     format!("{noun} {}", texts.join(", "))
 }
 
-/// Reports whether a crawler obeys `*` and fetches whole sites for an index or a collection.
-/// Archives are excluded, because sites often give them more access on purpose. Crawlers for link
-/// previews and ads are excluded, because they fetch only single pages.
+/// Reports whether a crawler obeys `*` and fetches whole sites, for example for a search index or
+/// as training data. Archives are excluded, because sites often give them more access on purpose.
+/// Crawlers for link previews and ads are excluded, because they fetch only single pages.
 fn reads_sites(file: &CheckedFile<'_>, name: Name<'_>) -> bool {
     let Some(crawler) = file.crawlers.named(name) else { return false };
     let reads = match crawler.category {

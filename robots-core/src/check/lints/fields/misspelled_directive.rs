@@ -48,8 +48,8 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     .help(format_args!("write \"{spelling}\""));
 }
 
-/// Reports whether a name begins like a rule but probably has another meaning, such as
-/// `DisallowAITraining`. A short ending, as in `Disallowed`, does not change the meaning.
+/// Reports whether a name begins with `Allow` or `Disallow` but probably has another meaning, such
+/// as `DisallowAITraining`. A short ending, as in `Disallowed`, does not change the meaning.
 fn says_more(field: &Field<'_>, spelling: &str) -> bool {
     const ENDING: usize = 3;
     matches!(field.directive, Directive::Allow | Directive::Disallow) && field.name.len() > spelling.len() + ENDING

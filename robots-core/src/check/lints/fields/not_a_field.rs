@@ -17,8 +17,8 @@ pub(crate) const LINT: Lint = Lint {
     fix: Some(LintFix::new(fix).shared_by(columns)),
 };
 
-/// Maximum number of lines in a file with columns that can be fixed. Each finding in such a file
-/// has the edits for all lines, so the edits of longer files would need too much memory.
+/// Maximum number of lines in a file whose fields are in columns. Longer files get no fix, because
+/// each finding has the edits of all lines, which would need too much memory.
 const MAX_EXPORTED: usize = 512;
 
 fn run(line: &Line<'_>, kind: &LineKind<'_>, sink: &mut Sink) {
@@ -75,8 +75,8 @@ fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let start = finding.span.start;
     let word = first_word(text);
     let is_cut = || file.lines().get(file.line_of(finding)).is_some_and(|line| line.cut_name().is_some());
-    // If a line contains only a directive, its value may be lost. Adding a colon could then change
-    // its meaning, and even allow the whole site.
+    // If the line is only a directive, or is cut at the end of the file, its value was probably
+    // lost. Adding a colon would then produce a wrong rule: `Disallow:` allows the whole site.
     if is_spelled(text) || is_cut() {
         return None;
     }
@@ -97,7 +97,7 @@ fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     (!is_rule).then(|| vec![Edit::insert(start, "# ")])
 }
 
-/// Returns the same key for all lines with columns, because they are converted together.
+/// All lines in columns have the same key, because they are converted together.
 fn columns(file: &CheckedFile<'_>, finding: &Finding) -> Option<usize> {
     of_columns(file.text_of(finding)).map(|_| 0)
 }

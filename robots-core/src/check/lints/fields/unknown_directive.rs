@@ -57,7 +57,7 @@ fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
         return Some(vec![Edit::insert(range.start, "Sitemap: ")]);
     }
     let mut edits = vec![Edit::new(range, nearest(name)?)];
-    // Some spreadsheets put a whole exported line in quotes, followed by a separator.
+    // Some spreadsheets export a whole line in quotes, with separators after the closing quote.
     if let [quote @ (b'"' | b'\''), ..] = name {
         let value = field.value;
         let quoted = value.trim_ascii_end().iter().rposition(|octet| !matches!(octet, b',' | b';'))?;

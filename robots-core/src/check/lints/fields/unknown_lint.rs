@@ -17,7 +17,7 @@ pub(crate) const LINT: Lint = Lint {
     fix: Some(LintFix::new(fix)),
 };
 
-/// Maximum number of wrong letters in a misspelled code.
+/// Maximum number of wrong letters in a misspelled lint code.
 const MAX_SLIPS: usize = 3;
 
 fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
@@ -36,7 +36,6 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     }
 }
 
-/// Returns the code that is probably meant.
 fn nearest(codes: &[&'static str], code: &[u8]) -> Option<&'static str> {
     let code = std::str::from_utf8(code).ok()?;
     let near = codes.iter().filter(|known| known.len().abs_diff(code.len()) <= MAX_SLIPS);

@@ -20,7 +20,6 @@ pub(crate) const LINT: Lint = Lint {
 
 const MARK: usize = 3;
 
-/// Reports whether `text` consists of byte order marks only.
 pub(in crate::check::lints) fn is_mark(text: &[u8]) -> bool {
     !text.is_empty() && text.chunks(MARK).all(|part| part == b"\xEF\xBB\xBF")
 }

@@ -50,8 +50,7 @@ fn run(line: &Line<'_>, kind: &LineKind<'_>, sink: &mut Sink) {
     });
 }
 
-/// Returns the most likely encoding of a path, and the decoded path. `None` if the encoding is
-/// unclear.
+/// `None` if the encoding is unclear.
 fn guessed(path: &[u8]) -> Option<(&'static str, String)> {
     let high = || path.iter().filter(|octet| **octet >= 0x80);
     let touches = |pair: &[u8]| pair.iter().any(|octet| *octet >= 0x80) && pair.iter().any(u8::is_ascii_alphabetic);
@@ -62,7 +61,7 @@ fn guessed(path: &[u8]) -> Option<(&'static str, String)> {
         return is_latin.then(|| ("ISO-8859-1", path.iter().copied().map(char::from).collect()));
     }
     let text: String = path.iter().copied().map(of_windows_1251).collect::<Option<_>>()?;
-    // If a lower-case word in another Cyrillic encoding is decoded as windows-1251, its letters are
+    // If a lower-case word in another Cyrillic encoding is decoded as windows-1251, the result is
     // in upper case. So all letters of a word except the first must be in lower case.
     let is_word = |pair: &[u8]| pair.iter().all(|octet| *octet >= 0x80);
     let is_small = |word: &str| word.chars().skip(1).all(char::is_lowercase);

@@ -17,7 +17,8 @@ pub(crate) const LINT: Lint = Lint {
 
 fn run(line: &Line<'_>, _: &LineKind<'_>, sink: &mut Sink) {
     let length = line.bytes().len();
-    // If a comment or a NUL begins before the limit, the part after the limit has no effect anyway.
+    // If there is a `#` or a NUL byte before the limit, crawlers ignore the part after the limit
+    // anyway.
     if length > MAX_LINE && memchr::memchr2(0, b'#', &line.bytes()[..MAX_LINE]).is_none() {
         sink.report(
             line.range.start + MAX_LINE..line.range.end,

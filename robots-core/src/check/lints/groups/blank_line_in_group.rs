@@ -38,9 +38,8 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     }
 }
 
-/// Removes the blank lines between the names and the last rule of the group. If a blank line
-/// separates two rules and is not next to a comment, it becomes an empty comment, so that people
-/// still see the two parts.
+/// If a blank line separates two rules and is not next to a comment, it becomes an empty comment,
+/// so that people still see the two parts.
 fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let is_name = |line: &usize| file.directive(*line) == Some(Directive::UserAgent);
     let is_rule = |line: &usize| matches!(file.directive(*line), Some(Directive::Allow | Directive::Disallow));
@@ -48,7 +47,7 @@ fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let name = (0..rule).rev().find(is_name)?;
     let last = (rule..file.lines().len()).take_while(|line| !is_name(line)).filter(is_rule).last()?;
     let mut edits = Vec::new();
-    // The last line before the current one that is not blank, and whether a rule has been found.
+    // The last non-blank line so far, and whether any line so far is a rule.
     let (mut before, mut is_parted) = (name, false);
     let mut line = name;
     while line <= last {

@@ -46,8 +46,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     }
 }
 
-/// Merges all groups for the same crawlers into the first of them. If a name is repeated within a
-/// group, removes the repetition.
+/// Merges all groups for the same crawlers into the first of them.
 fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let groups = file.groups();
     if groups.repeated.contains(&finding.line) {
@@ -62,15 +61,15 @@ fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
         start..last + 1
     };
     let is_name = |line: &usize| file.directive(*line) == Some(Directive::UserAgent);
-    // If the groups are adjacent, only the names and blank lines between them are removed. Comments
-    // after the names are kept.
+    // If groups are adjacent, only blank lines and the user-agent lines of the later groups are
+    // removed. Comments on these user-agent lines are kept.
     let is_next = |(number, at): &(usize, &usize)| first + number == **at;
     let joined = members.iter().enumerate().take_while(is_next).count();
     let end = lines_of(members[joined - 1]).end - 1;
     let between = (lines_of(first).end..=end).filter(|line| is_name(line) || file.is_blank(*line));
     let mut edits: Vec<Edit> = between.map(|line| file.without_field(line)).collect::<Option<_>>()?;
-    // Groups that are not adjacent are moved to the end of the first group, with the comment right
-    // above them.
+    // The lines of groups that are not adjacent are moved to the end of the first group, together
+    // with the comments directly above these groups.
     let mut moved = Vec::new();
     for at in &members[joined..] {
         let lines = lines_of(*at);
@@ -94,8 +93,8 @@ fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     Some(edits)
 }
 
-/// Returns the index of the first group with the same names. It is the same key for all findings
-/// that one merge corrects. `None` if the finding is about a name that is repeated within a group.
+/// Findings that the same merge corrects have the same key: the index of the first of the groups
+/// with the same names.
 fn shared(file: &CheckedFile<'_>, finding: &Finding) -> Option<usize> {
     let groups = file.groups();
     let own = groups.at(finding.line)?;

@@ -43,8 +43,8 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     }
 }
 
-/// Moves all fields except sitemaps from between the names of a group to the line after the group's
-/// last name.
+/// Moves the fields between the user-agent lines of a group, except sitemaps, below the last of
+/// these user-agent lines.
 fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let group = *file.groups().groups.get(group_of(file, finding)?)?;
     let (first, last) = (group.line() - 1, group.names().last()?.line() - 1);

@@ -33,8 +33,8 @@ fn run(file: &CheckedFile<'_>, name: Name<'_>, sink: &mut Sink) {
     });
 }
 
-/// Reports whether a value begins like the `User-Agent` header of a browser, as many headers of
-/// crawlers also do.
+/// Reports whether a value begins like the `User-Agent` header of a browser. The headers of many
+/// crawlers begin in the same way.
 pub(super) fn is_header(value: &[u8]) -> bool {
     [&b"mozilla/"[..], b"opera/"].iter().any(|start| starts_with(value, start))
 }

@@ -27,7 +27,7 @@ pub(crate) const LINT: Lint = Lint {
 /// semicolons.
 const JOINS: &[u8] = b"|&+/";
 
-/// Maximum number of names on a line to suggest a separate line for each name.
+/// Maximum number of names on a line. For a line with more names, no separate lines are suggested.
 const MAX_NAMES: usize = 16;
 
 fn run(file: &CheckedFile<'_>, name: Name<'_>, sink: &mut Sink) {
@@ -64,8 +64,8 @@ fn run(file: &CheckedFile<'_>, name: Name<'_>, sink: &mut Sink) {
     }
 }
 
-/// If a line seems to name several crawlers, returns the names; otherwise, `None`. On such a line,
-/// there are commas between the names, or all names are known.
+/// A value contains several names if there are commas or semicolons between the names, or if all
+/// names are known.
 fn several<'v>(value: &'v [u8], crawlers: &CrawlersByToken<'_>) -> Option<Vec<&'v [u8]>> {
     let is_separator =
         |octet: &u8| matches!(octet, b',' | b';') || JOINS.contains(octet) || octet.is_ascii_whitespace();
@@ -87,8 +87,8 @@ fn is_registered(file: &CheckedFile<'_>, value: &[u8]) -> bool {
     ProductToken::from_name(value).as_ref() == Some(&token) && file.crawlers.registry.knows(&token)
 }
 
-/// Reports whether crawlers cut only a version or a `*`, as the author expects: `Googlebot/2.1`,
-/// `Googlebot*`.
+/// Reports whether crawlers cut off only a version or a `*`, as the author expects:
+/// `Googlebot/2.1`, `Googlebot*`.
 fn is_cut_as_meant(value: &[u8], kept: &[u8]) -> bool {
     let rest = &value[kept.len()..];
     let meant = match rest {
@@ -100,7 +100,6 @@ fn is_cut_as_meant(value: &[u8], kept: &[u8]) -> bool {
     meant && !kept.is_empty()
 }
 
-/// Reports whether a name is one word: `MJ12bot`, `archive.org_bot`, `008`.
 fn is_one_word(value: &[u8]) -> bool {
     value.iter().all(|byte| is_word(*byte))
 }

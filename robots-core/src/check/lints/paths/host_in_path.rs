@@ -42,8 +42,8 @@ fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     (evidence == HostEvidence::Own).then(|| vec![Edit::new(finding.span.clone(), path)])
 }
 
-/// Returns the host at the start of a pattern, why it is taken for a host, and the path after it.
-/// `None` if the pattern does not begin with a host.
+/// Returns the host at the start of a pattern, the evidence that it is a host, and the path after
+/// it.
 fn host_and_path<'p>(file: &CheckedFile<'_>, pattern: &'p [u8]) -> Option<(&'p [u8], HostEvidence, &'p [u8])> {
     let text = pattern.strip_prefix(b"//").or(pattern.strip_prefix(b"/"))?;
     let own = file.own_host();

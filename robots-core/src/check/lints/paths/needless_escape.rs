@@ -49,8 +49,8 @@ fn decode(mut pattern: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Returns the byte of an escape at the start of `text`; `None` if the byte is not unreserved (RFC
-/// 3986, section 2.3).
+/// Returns the unreserved byte (RFC 3986, section 2.3) that the escape at the start of `text`
+/// stands for.
 fn needless(text: &[u8]) -> Option<u8> {
     let [b'%', high, low, ..] = text else { return None };
     let digit = |octet: &u8| char::from(*octet).to_digit(16);

@@ -29,7 +29,7 @@ fn run(file: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     if !is_rule(field) || matches!(path, [] | [b'/' | b'*', ..]) || is_url(path) {
         return;
     }
-    // Other lints report values with several paths and with invisible characters.
+    // Other lints report values with several paths or with invisible characters.
     if joined_paths(path).is_some() || visible_path(path).is_some() {
         return;
     }
@@ -49,19 +49,18 @@ fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     }])
 }
 
-/// The probable meaning of a value without a leading slash.
 enum Meaning {
     Pattern(Vec<u8>),
-    /// Two possible patterns. Each has a description of the paths that it matches.
+    /// Two possible patterns, each with a description of the paths that it matches.
     Either([(Vec<u8>, &'static str); 2]),
-    /// No pattern can be suggested. Contains advice for the author instead.
+    /// Advice for the author, because no pattern can be suggested.
     Unknown(&'static str),
 }
 
 const OF_A_DISK: &str = "write the path that a browser shows, without the folders of the server's disk";
 
 impl Meaning {
-    /// Returns the probable meaning of a value. `own` is the host of the site, if known.
+    /// `own` is the host of the site, if known.
     fn of(value: &[u8], own: Option<&[u8]>) -> Self {
         let seen = without_invisible(value);
         let text = seen.as_deref().map_or(value, str::as_bytes);
@@ -214,11 +213,10 @@ fn has_scheme(text: &[u8]) -> bool {
     let (word, rest) = text.split_at(text.iter().take_while(|octet| octet.is_ascii_alphabetic()).count());
     let is_web = is_one_of(word, "http https") && (rest.starts_with(b":") || rest.starts_with(b"//"));
     let (front, path) = text.split_at(memchr::memchr(b'/', text).unwrap_or(text.len()));
-    // `c:/` is a disk, not a scheme, and `:/a` has a superfluous colon.
+    // In `c:/`, the letter is a Windows drive, not a scheme. In `:/a`, the colon is superfluous.
     is_web || front.ends_with(b":") && (front.len() > 2 || path.starts_with(b"//"))
 }
 
-/// Returns a path without `./` and `../` at its start.
 fn without_dots(mut path: &[u8]) -> &[u8] {
     while let Some(rest) = path.strip_prefix(b"./").or(path.strip_prefix(b"../")) {
         path = rest;
@@ -226,8 +224,7 @@ fn without_dots(mut path: &[u8]) -> &[u8] {
     path
 }
 
-/// Returns a path with a leading slash. Backslashes and characters that look like a slash become
-/// slashes. If the text begins with an escaped slash, all escaped slashes become slashes.
+/// If the text begins with an escaped slash, all escaped slashes become slashes.
 fn with_slashes(text: &[u8]) -> Vec<u8> {
     let Ok(text) = std::str::from_utf8(text) else { return [b"/", text].concat() };
     let mut path = text.replace(['\\', '\u{2044}', '\u{2215}', '\u{ff0f}'], "/");

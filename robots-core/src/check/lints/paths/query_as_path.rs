@@ -28,7 +28,8 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     let rules = || file.fields().map(|(_, field)| field).filter(is_rule);
     let mut covered = HashSet::new();
     for pattern in rules().map(|rule| rule.value) {
-        // If a rule is for every query, no other rule about a query is reported.
+        // If the file has a rule for all queries, nothing is reported, because this rule covers
+        // every parameter.
         if matches!(pattern, b"/*?" | b"/*?*" | b"*?" | b"*?*") {
             return;
         }
@@ -59,8 +60,8 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     }
 }
 
-/// Returns whether a pattern is for the home page, and the query parameter at its start; `None` if
-/// there is no query parameter.
+/// Returns whether a pattern is for the home page (`/?`), and the query parameter at its start;
+/// `None` if there is no query parameter.
 fn parameter(pattern: &[u8]) -> Option<(bool, &[u8])> {
     let (is_home, text) = match pattern {
         [b'/', b'?', b'*' | b'&', text @ ..] | [b'/', b'?', text @ ..] => (true, text),
@@ -71,7 +72,7 @@ fn parameter(pattern: &[u8]) -> Option<(bool, &[u8])> {
     // for parts of page names (`/list=*`).
     let text = text.strip_suffix(b"*").filter(|_| is_home).unwrap_or(text);
     let value = &text[parameter_name(text)?.len() + 1..];
-    // Longer numbers and other values are more likely part of a page name.
+    // Values other than short numbers and words such as `yes` are more likely part of a page name.
     let is_number = value.len() <= 2 && value.iter().all(u8::is_ascii_digit);
     (is_number || is_one_of(value, "false no off on true yes")).then_some((is_home, text))
 }

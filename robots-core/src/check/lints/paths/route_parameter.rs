@@ -59,10 +59,9 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     });
 }
 
-/// Returns the ranges of placeholders in the path of a pattern.
 fn parameters(pattern: &[u8]) -> Vec<Range<usize>> {
-    // The query is excluded, because placeholders may be meant literally there: crawlers request
-    // `{search_term_string}`, which is in the markup of search boxes.
+    // The query is excluded, because placeholders may be meant literally there. For example,
+    // crawlers find `?q={search_term_string}` in the markup of search boxes, and request this URL.
     let is_query = |at: &usize| pattern[*at] == b'?' && !matches!(pattern.get(at + 1), None | Some(b'}' | b'/'));
     let path = &pattern[..(0..pattern.len()).find(is_query).unwrap_or(pattern.len())];
     let mut found: Vec<Range<usize>> = Vec::new();
@@ -86,7 +85,6 @@ fn parameters(pattern: &[u8]) -> Vec<Range<usize>> {
     found
 }
 
-/// Returns the length of the placeholder at the start of `text`; `None` if there is no placeholder.
 fn parameter(text: &[u8]) -> Option<usize> {
     let length = |text: &[u8]| text.iter().take_while(|octet| octet.is_ascii_alphanumeric() || **octet == b'_').count();
     let is_name = |name: &[u8]| {

@@ -35,8 +35,7 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     .help("write one path per line");
 }
 
-/// Splits a rule with several paths into one line per path. `None` if there is only one path. Also
-/// `None` if one of the paths is for the whole site, because it may be a mistake.
+/// `None` if one of the paths is for the whole site, because such a path may be a mistake.
 pub(super) fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let field = file.field_of(finding)?;
     let paths = several_paths(field.value)?;

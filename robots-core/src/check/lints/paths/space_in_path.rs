@@ -63,8 +63,7 @@ fn words(pattern: &[u8]) -> impl Iterator<Item = &[u8]> {
     pattern.split(is_blank).filter(|word| !word.is_empty())
 }
 
-/// Joins words into one path with escaped spaces. A space after the first slash is treated as a
-/// typing error and removed.
+/// A space after the first slash is treated as a typing error and removed.
 fn one_path(words: &[&[u8]]) -> Vec<u8> {
     match words {
         [b"/", rest @ ..] => [b"/".as_slice(), &rest.join(&b"%20"[..])].concat(),
@@ -72,8 +71,7 @@ fn one_path(words: &[&[u8]]) -> Vec<u8> {
     }
 }
 
-/// Reports whether a path seems complete. Words after a complete path may be a remark (`/private/
-/// for staff`).
+/// Words after a complete path may be a remark (`/private/ for staff`).
 const fn is_whole(path: &[u8]) -> bool {
     matches!(path, [.., b'/' | b'*' | b'$'])
 }

@@ -21,8 +21,8 @@ pub(crate) const LINT: Lint = Lint {
 };
 
 fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
-    // Other lints report invisible characters and text before the slash, which should be removed
-    // instead of escaped.
+    // Invisible characters, and any text before the slash, should be removed instead of escaped.
+    // Other lints report them.
     let is_pattern = matches!(field.value, [b'/' | b'*', ..]);
     if !is_rule(field) || !is_pattern || without_invisible(field.value).is_some() {
         return;
@@ -51,8 +51,7 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     });
 }
 
-/// Reports whether a character is non-ASCII white space, such as a no-break space. Authors often
-/// mean an ordinary space.
+/// Authors who write such a character, for example a no-break space, often mean an ordinary space.
 fn is_wide_blank(char: char) -> bool {
     !char.is_ascii() && char.is_whitespace()
 }

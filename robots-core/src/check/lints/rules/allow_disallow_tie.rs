@@ -23,7 +23,7 @@ pub(crate) const LINT: Lint = Lint {
 /// the cost.
 const MAX_COMPARED: usize = 1 << 18;
 
-/// The allow rules of groups, by priority and canonical pattern.
+/// Maps the priority and the canonical pattern of an allow rule to the rule.
 type Allowed<'a> = HashMap<(usize, Canonical), Rule<'a>>;
 
 fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
@@ -62,8 +62,8 @@ fn report(sink: &mut Sink, rule: Rule<'_>, allow: Rule<'_>, place: &str) {
     .help("remove the rule that you do not want");
 }
 
-/// Returns the groups that a crawler combines, as their indexes and the name that they share. If
-/// several names share the same groups, returns only one of the names.
+/// Returns groups that crawlers combine because they contain the same name. If the same groups
+/// share several names, there is only one element for these groups.
 fn shared<'a>(groups: &[Group<'a>]) -> Vec<(Vec<usize>, Name<'a>)> {
     let mut by_name: HashMap<Option<ProductToken>, (Vec<usize>, Name<'a>)> = HashMap::new();
     for (at, name) in groups.iter().enumerate().flat_map(|(at, group)| group.names().map(move |name| (at, name))) {
@@ -94,8 +94,6 @@ fn allowed_by<'a>(groups: impl IntoIterator<Item = Group<'a>>) -> Allowed<'a> {
     allowed
 }
 
-/// Returns pairs of rules with the same pattern and priority. Each pair contains a disallow rule of
-/// the group and one of the allow rules.
 fn ties<'a>(group: Group<'a>, allowed: &Allowed<'a>) -> Vec<(Rule<'a>, Rule<'a>)> {
     if allowed.is_empty() {
         return Vec::new();

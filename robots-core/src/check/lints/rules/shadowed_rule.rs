@@ -1,5 +1,5 @@
-//! `shadowed-rule`: a rule that never decides, because an opposite rule with a longer pattern
-//! matches all of its paths.
+//! `shadowed-rule`: a rule that never decides, because a rule of the other kind (allow or disallow)
+//! with a longer pattern matches all of its paths.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -27,7 +27,6 @@ const PAIRS: usize = 50_000;
 fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     let mut pairs = PAIRS;
     for group in file.robots.groups() {
-        // If a group has only one rule, no other rule can shadow it.
         if group.rules().len() > 1 {
             group_rules(group, &mut pairs, sink);
         }
@@ -66,7 +65,6 @@ fn group_rules(group: Group<'_>, pairs: &mut usize, sink: &mut Sink) {
     }
 }
 
-/// A rule and its pattern in canonical form, for comparison with other patterns.
 struct ComparedRule<'r> {
     rule: Rule<'r>,
     priority: usize,
@@ -79,8 +77,8 @@ impl<'r> ComparedRule<'r> {
     }
 }
 
-/// Patterns with a `*` before the end, by the literal before the `*`. Such a pattern can only cover
-/// patterns that begin with this literal.
+/// Patterns with a `*` before the end, keyed by the literal before the first `*`. Such a pattern
+/// can only cover patterns that begin with the same literal.
 #[derive(Default)]
 struct Wide<'p, 'r> {
     by_prefix: HashMap<&'p [u8], Vec<(&'p ComparedRule<'r>, PathPattern)>>,
@@ -95,8 +93,6 @@ impl<'p, 'r> Wide<'p, 'r> {
         self.by_prefix.entry(prefix).or_default().push((pattern, compiled));
     }
 
-    /// Returns a rule that shadows the rule with this pattern: it has a higher priority and matches
-    /// every path that `pattern` matches.
     fn covering(&self, pattern: &ComparedRule<'_>, pairs: &mut usize) -> Option<Rule<'r>> {
         let own = pattern.canonical.prefix();
         for length in self.lengths.range(..=own.len()) {

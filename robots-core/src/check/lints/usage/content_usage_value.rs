@@ -31,7 +31,7 @@ const fn words(_: &[u8]) -> &'static [&'static str] {
 /// and the second means no.
 type Words = fn(&[u8]) -> &'static [&'static str];
 
-/// Returns the first invalid item of a list `[/path] key=value, …`; `None` if all items are valid.
+/// Returns the first invalid item of a list `[/path] key=value, …`.
 pub(super) fn first_wrong(value: &[u8], words: Words) -> Option<&[u8]> {
     let list = match value {
         [b'/', ..] => value[memchr::memchr2(b' ', b'\t', value).unwrap_or(value.len())..].trim_ascii(),
@@ -47,8 +47,8 @@ pub(super) fn first_wrong(value: &[u8], words: Words) -> Option<&[u8]> {
     })
 }
 
-/// Returns a corrected list: other words for yes and no become valid values, and the colon in
-/// `train-ai: no` becomes `=`. `None` if an item cannot be corrected.
+/// Returns a corrected list: words such as `yes` and `false` are replaced with valid values, and
+/// the colon in `train-ai: no` is replaced with `=`.
 pub(super) fn corrected(value: &[u8], words: Words) -> Option<Vec<u8>> {
     let path = match value {
         [b'/', ..] => &value[..=memchr::memchr2(b' ', b'\t', value)?],

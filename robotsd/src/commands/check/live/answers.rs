@@ -12,20 +12,19 @@ use super::lints;
 use crate::fetch::{AnswerKind, ChainEnd, DocumentError, RetrievalChain, codings};
 use crate::render::{AnswerLint, FoundProblem};
 
-/// Minimum number of redirects in a chain that is reported as long. Crawlers follow at least five
-/// redirects (RFC 9309, section 2.3.1.2), and this is more than half of them.
+/// Minimum number of redirects that are reported as a long chain. Crawlers follow at least five
+/// (RFC 9309, section 2.3.1.2), and this is more than half.
 const LONG: usize = 3;
 
-/// Returns a phrase about how crawlers interpret a response of this kind. The phrase follows the
-/// subject of a sentence.
+/// Describes how crawlers interpret the response, in a phrase that follows the subject of a
+/// sentence.
 pub(super) fn meaning(kind: AnswerKind) -> String {
     let reading = kind.reading();
     let others = reading.other_readings.map_or_else(String::new, |others| format!("; {others}"));
     format!("{reading}{others}")
 }
 
-/// Returns the finding about the final status; `None` for 200, and if this machine cannot reach the
-/// server.
+/// Returns `None` for 200, and if this machine cannot reach the server.
 pub(super) fn of_status(chain: &RetrievalChain) -> Option<FoundProblem> {
     let kind = AnswerKind::of(chain);
     let (lint, help) = lint_of(kind)?;
@@ -104,8 +103,8 @@ pub(super) fn of_redirects(chain: &RetrievalChain) -> Vec<FoundProblem> {
     findings
 }
 
-/// Returns the host of the URL without `www.`. A host with `www.` and the same host without it
-/// almost always belong to the same site.
+/// Removes `www.`, because a host with `www.` and the same host without it almost always belong to
+/// the same site.
 fn name(url: &FetchUrl) -> &str {
     let host = url.host().trim_end_matches('.');
     host.strip_prefix("www.").unwrap_or(host)
@@ -113,7 +112,6 @@ fn name(url: &FetchUrl) -> &str {
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
-/// Returns the findings about the header fields of a response with this body.
 pub(super) fn of_fields(chain: &RetrievalChain, body: &[u8]) -> Vec<FoundProblem> {
     let Some(headers) = chain.headers() else { return Vec::new() };
     let finding = |lint, message: &str| FoundProblem::answer(lint, chain.url(), message);
@@ -165,8 +163,8 @@ pub(super) fn of_unasked_coding(plain: &RetrievalChain) -> Option<FoundProblem> 
     Some(finding.help("compress the file only if Accept-Encoding of the request contains that coding"))
 }
 
-/// Returns the finding about a charset. In a file that contains only ASCII characters, a wrong
-/// charset is harmless, because nearly every charset encodes these characters in the same way.
+/// Judges a charset. In a file that contains only ASCII characters, a wrong charset is harmless,
+/// because nearly every charset encodes these characters in the same way.
 fn of_charset(charset: &str, body: &[u8]) -> Option<(Severity, String)> {
     let is_harmless = body.is_ascii() && !charset.starts_with("utf-16") && !charset.starts_with("utf-32");
     let message = format!("the Content-Type has the charset {charset:?}, but crawlers read the file as UTF-8");
@@ -179,7 +177,6 @@ fn of_charset(charset: &str, body: &[u8]) -> Option<(Severity, String)> {
     }
 }
 
-/// Returns the media type and the charset of `Content-Type`.
 fn media_type(headers: &HeaderMap) -> Option<(String, Option<String>)> {
     let value = String::from_utf8_lossy(headers.get(CONTENT_TYPE)?.as_bytes()).to_ascii_lowercase();
     let mut parts = value.split(';').map(str::trim);
@@ -191,12 +188,12 @@ fn media_type(headers: &HeaderMap) -> Option<(String, Option<String>)> {
     Some((name, charset))
 }
 
-/// Returns the age of a cached copy, from the field `Age`.
+/// Returns the age of a cached copy.
 fn age(headers: &HeaderMap) -> Option<Duration> {
     headers.get(AGE)?.to_str().ok()?.trim().parse().ok().map(Duration::from_secs)
 }
 
-/// Formats a duration: in hours if it is shorter than two days, otherwise in days.
+/// Formats a duration, in hours if it is shorter than two days, otherwise in days.
 fn span(time: Duration) -> String {
     match time.as_secs() / DAY.as_secs() {
         0 | 1 => format!("{} hours", time.as_secs() / 3600),

@@ -4,13 +4,13 @@ use tower_robots::check::Severity;
 
 use crate::render::AnswerLint;
 
-/// Defines lints. A finding has the severity of its lint unless it sets its own.
+/// A finding has the severity of its lint unless it sets its own.
 macro_rules! lints {
     ($($name:ident = $severity:ident $code:literal: $summary:literal, $why:literal;)*) => {
         $(pub(super) const $name: AnswerLint =
             AnswerLint { code: $code, severity: Severity::$severity, summary: $summary, why: $why };)*
 
-        /// Every lint, in the order of the documentation page.
+        /// In the order of the documentation page.
         static ALL: &[AnswerLint] = &[$($name),*];
     };
 }

@@ -34,7 +34,6 @@ pub(super) use self::lints::{answer_lint, answer_lints};
 /// Maximum size of a decoded robots.txt, in bytes.
 const MAX_BYTES: usize = LiveRobots::MAX_FILE as usize;
 
-/// Checks the responses of sites.
 #[derive(Debug)]
 pub(super) struct LiveCheck<'a> {
     pub(super) retriever: Retriever,
@@ -80,7 +79,7 @@ impl LiveCheck<'_> {
         let settings = self.settings.for_host(&chain.url().authority());
         let evaluator = body.map(|body| Evaluator::new(body.octets, Reading::Standard, &settings));
         if evaluator.as_ref().is_some_and(Evaluator::is_other_file) {
-            // Another finding already reports that the file is not a robots.txt.
+            // Another finding reports this already.
             findings.retain(|finding| finding.code != Some(lints::CONTENT_TYPE.code));
         }
         let origin = if chain.last.url.target().as_str() == "/robots.txt" { &chain.last.url } else { chain.url() };
@@ -109,8 +108,8 @@ impl LiveCheck<'_> {
         Ok(LiveReport { name: chain.url().to_string(), answers, findings, evaluator, sitemaps, front_page, unreached })
     }
 
-    /// If the response in `chain` is encoded, sends a second request that accepts no content
-    /// coding. Returns a finding if the second response is encoded, too.
+    /// Sends a second request that accepts no content coding. `None` if only the first response is
+    /// encoded.
     fn unasked_coding(&self, chain: &RetrievalChain) -> Option<FoundProblem> {
         if codings(chain.headers()?).is_empty() {
             return None;
@@ -120,8 +119,8 @@ impl LiveCheck<'_> {
     }
 }
 
-/// Returns a finding if crawlers get different rules under another name of the site. `None` if
-/// crawlers get the same rules under both names, or if the other name has no address.
+/// Returns `None` if crawlers get the same rules under both names, or if the other name has no
+/// address.
 fn other_rules(other: &RetrievalChain, same: SameFile, named: &RetrievalChain) -> Option<FoundProblem> {
     let SameFile::Differs = same else { return None };
     let (kind, named_kind) = (AnswerKind::of(other), AnswerKind::of(named));
@@ -149,8 +148,7 @@ fn other_rules(other: &RetrievalChain, same: SameFile, named: &RetrievalChain) -
     Some(finding.severity_is(severity).help(&help))
 }
 
-/// Returns the robots.txt URL of an argument, and the robots.txt URLs of the other names and
-/// schemes of its host.
+/// Returns the robots.txt URL of an argument, and those of the other names and schemes of its host.
 ///
 /// # Errors
 ///
@@ -166,8 +164,7 @@ fn names_of_site(word: &str) -> Result<(FetchUrl, Vec<FetchUrl>), String> {
         ));
     }
     let others = if named.authority().ends_with(&format!(":{}", named.port())) {
-        // If the URL has an explicit port, it is not known which ports the other names and schemes
-        // use.
+        // With an explicit port, the ports of the other names and schemes are unknown.
         Vec::new()
     } else {
         let hosts: Vec<_> = [Some(named.host().to_owned()), counterpart(named.host())].into_iter().flatten().collect();
@@ -179,7 +176,6 @@ fn names_of_site(word: &str) -> Result<(FetchUrl, Vec<FetchUrl>), String> {
     Ok((named, others))
 }
 
-/// Adds `www.` to a host name, or removes a `www.` at the start.
 fn counterpart(host: &str) -> Option<String> {
     if host.parse::<IpAddr>().is_ok() || !host.trim_end_matches('.').contains('.') {
         return None;

@@ -1,4 +1,4 @@
-//! Writes the output about a site, in the requested format. The text format has one line for each
+//! Writes the results for a site, in the requested format. The text format has one line for each
 //! name of the site, and shows who may fetch the front page.
 
 use std::io::{self, Write};
@@ -22,9 +22,8 @@ struct AnswersText<'a> {
 }
 
 impl AnswersText<'_> {
-    /// Reports whether no explanation of how crawlers interpret a response is needed. This is the
-    /// case if a finding already explains it, or if the file is not a robots.txt and therefore has
-    /// no rules.
+    /// Reports whether the output need not explain how crawlers interpret a response: a finding
+    /// explains it already, or the file is not a robots.txt and has no rules.
     fn is_said(&self, answer: &AnswerSummary) -> bool {
         let lint = answers::lint_of(answer.kind).map(|(lint, _)| lint.code);
         let is_other_file = || self.report.evaluator.as_ref().is_some_and(Evaluator::is_other_file);
@@ -33,7 +32,6 @@ impl AnswersText<'_> {
     }
 }
 
-/// Describes the response after the redirects.
 fn outcome(answer: &AnswerSummary) -> String {
     match (answer.kind, &answer.detail) {
         (AnswerKind::Failed(_) | AnswerKind::Unreachable(_), Some(detail)) => detail.clone(),
@@ -41,7 +39,6 @@ fn outcome(answer: &AnswerSummary) -> String {
     }
 }
 
-/// Writes the number of notes that are not shown in full, and their codes.
 fn write_counted(out: &mut impl Write, notes: &[FoundProblem]) -> io::Result<()> {
     let mut codes: Vec<(&str, usize)> = Vec::new();
     for note in notes.iter().filter_map(|note| note.code) {
@@ -64,8 +61,7 @@ fn front_page_url(report: &LiveReport) -> String {
 }
 
 impl CheckOutput<'_> {
-    /// Checks a site, and writes the findings. `is_wanted` reports whether findings with a given
-    /// code are requested.
+    /// Checks a site. `is_wanted` reports whether findings with a given code are requested.
     pub(in crate::commands::check) fn site(
         &mut self,
         out: &mut impl Write,
@@ -100,7 +96,7 @@ impl CheckOutput<'_> {
             writeln!(out, "{}", AnswersText { report })?;
         }
         let form = if self.detail == Detail::Lines { FindingFormat::Concise } else { self.form };
-        // Findings are sorted by severity, the worst first.
+        // The findings are sorted by severity, the worst first.
         let shown = match self.notes {
             ShownNotes::Each => findings.len(),
             ShownNotes::Counted => findings.partition_point(|finding| finding.severity != Severity::Note),

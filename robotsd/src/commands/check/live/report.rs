@@ -9,34 +9,30 @@ use crate::evaluator::Evaluator;
 use crate::fetch::{AnswerKind, AnswerReading, DecodedBody, RetrievalChain, codings};
 use crate::render::FoundProblem;
 
-/// The results for one URL on the command line. In JSON output, the object with these results
-/// follows the findings.
+/// The results for one URL on the command line. In JSON output, this object follows the findings.
 #[derive(Debug, Serialize)]
 pub(super) struct LiveReport {
-    /// URL of the robots.txt.
     #[serde(rename = "file")]
     pub(super) name: String,
-    /// The response for this URL, followed by the responses for the other names of the site.
+    /// The first response is for this URL, the others are for the other names of the site.
     pub(super) answers: Vec<AnswerSummary>,
     /// Findings, the worst first.
     #[serde(skip)]
     pub(super) findings: Vec<FoundProblem>,
-    /// The compiled robots.txt; `None` if the response has no body that can be parsed.
+    /// `None` if the response has no body that can be parsed.
     #[serde(skip)]
     pub(super) evaluator: Option<Evaluator>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) sitemaps: Vec<SitemapSummary>,
     pub(super) front_page: FrontPage,
-    /// Why the server could not be reached from this machine; crawlers may be able to reach it.
+    /// Why this machine could not reach the server. Crawlers may be able to reach it.
     #[serde(skip)]
     pub(super) unreached: Option<String>,
 }
 
-/// A response to a request for robots.txt, as the report shows it.
 #[derive(Debug, Serialize)]
 pub(super) struct AnswerSummary {
     pub(super) url: String,
-    /// Redirects that were followed.
     pub(super) redirects: Vec<RedirectSummary>,
     #[serde(skip)]
     pub(super) kind: AnswerKind,
@@ -49,33 +45,32 @@ pub(super) struct AnswerSummary {
     pub(super) content_type: Option<String>,
     pub(super) cache_control: Option<String>,
     pub(super) codings: Vec<String>,
-    /// Size of the body as the server sent it, in bytes. `octets` is the size after decoding.
+    /// Size of the body as sent, in bytes. `octets` is the size after decoding.
     pub(super) octets_sent: Option<usize>,
     pub(super) octets: Option<usize>,
-    /// Whether only the beginning of the body was read, because the body is too large.
+    /// Whether the body was too large to be read completely.
     #[serde(skip)]
     pub(super) is_cut: bool,
     pub(super) same: SameFile,
 }
 
-/// Status of a redirect, and its target.
 #[derive(Debug, Serialize)]
 pub(super) struct RedirectSummary {
     pub(super) status: u16,
     pub(super) to: String,
 }
 
-/// Result of comparing the robots.txt under one name of the site with the robots.txt under the name
-/// in the argument.
+/// Compares the robots.txt under one name of the site with the robots.txt under the name in the
+/// argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum SameFile {
-    /// The name is the one in the argument, so there is nothing to compare.
+    /// The name is the one in the argument.
     Named,
     /// Crawlers get the same rules under both names, or no rules under either.
     Same,
     Differs,
-    /// The name has no address, so there is no such site.
+    /// The name has no address, so there is no site under this name.
     NoSite,
 }
 

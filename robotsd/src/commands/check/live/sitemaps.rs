@@ -15,25 +15,24 @@ use crate::html::grouped;
 use crate::pages::{Listed, MAX_BYTES, SitemapFault, read_sitemap};
 use crate::render::{AnswerLint, FoundProblem};
 
-/// Maximum number of sitemaps of one file that are fetched.
+/// Maximum number of sitemaps that are fetched for one robots.txt.
 const MAX_SITEMAPS: usize = 50;
 
 /// Maximum number of URLs in one sitemap, according to the sitemaps protocol.
 const MAX_URLS: u64 = 50_000;
 
-/// A sitemap, as the report shows it.
 #[derive(Debug, Serialize)]
 pub(super) struct SitemapSummary {
     pub(super) url: String,
-    /// Status of the response, or the reason why there is no response.
+    /// Status, or the reason why there is no response.
     pub(super) answer: String,
-    /// Number of URLs in the sitemap; `None` if the document is not a sitemap.
+    /// `None` if the document is not a sitemap.
     pub(super) urls: Option<u64>,
     pub(super) is_index: bool,
 }
 
-/// Fetches the sitemaps that a robots.txt lists. An invalid URL, such as a relative one, is
-/// reported as a finding.
+/// Fetches the sitemaps that a robots.txt lists. An invalid URL, such as a relative one, is a
+/// finding.
 pub(super) fn check(
     retriever: &Retriever,
     robots: &RobotsTxt,
@@ -74,8 +73,8 @@ pub(super) fn elsewhere(robots: &RobotsTxt, site: &FetchUrl) -> Vec<FoundProblem
     named(robots).iter().take(MAX_SITEMAPS).filter_map(|url| place(url, site)).collect()
 }
 
-/// Returns the URLs of sitemaps without duplicates. If there are more URLs than the limit, returns
-/// one URL more than the limit, which shows the caller that the limit is exceeded.
+/// Returns the URLs of sitemaps without duplicates. One URL more than the limit shows that the
+/// limit is exceeded.
 fn named(robots: &RobotsTxt) -> Vec<FetchUrl> {
     let mut urls: Vec<FetchUrl> = Vec::new();
     for url in robots.sitemaps().filter_map(|sitemap| String::from_utf8_lossy(sitemap.value).parse().ok()) {

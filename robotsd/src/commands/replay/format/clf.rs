@@ -1,7 +1,5 @@
 //! The common log format and its extensions, and the access logs of AWS application load balancers,
 //! which use the same quoting.
-//!
-//! A line of any format becomes a [`LoggedRequest`].
 
 use std::borrow::Cow;
 
@@ -68,7 +66,6 @@ fn is_other_than_agent(agent: &[u8], referer: &[u8]) -> bool {
     is_address(first) || (may_be_referer(agent) && !may_be_referer(referer))
 }
 
-/// The sender of a request, parsed from the words before the time.
 #[derive(Clone, Copy)]
 struct Client<'a> {
     host: Option<&'a [u8]>,
@@ -116,7 +113,7 @@ pub(super) fn is_address(word: &[u8]) -> bool {
 }
 
 /// Reports whether a word can be the address of a client, or the host name that a server logs
-/// instead of the address. A word such as `nginx:` is the tag of a program.
+/// instead of the address. A word such as `nginx:` is neither: it is the tag of a program.
 fn is_client(word: &[u8]) -> bool {
     let is_of_name = |octet: &u8| matches!(octet, b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'.' | b'-' | b'_' | b':' | b'%' | b'[' | b']');
     !word.is_empty() && word.iter().all(is_of_name) && (!word.ends_with(b":") || word == b"unix:" || is_address(word))
@@ -138,9 +135,10 @@ fn without_colour(word: &[u8]) -> &[u8] {
     memchr::memchr(b'm', escape).map_or(word, |end| &escape[end + 1..])
 }
 
-/// Returns the site that a line of robotsd's log names. A line of robotsd's log ends with the site,
-/// the action and the ID of the request, each in quotes. A line of another server may also end with
-/// three quoted values, so the caller must check that the config has a site with this name.
+/// Returns the name of the site at the end of a line of robotsd's log. Such a line ends with the
+/// site, the action and the ID of the request, each in quotes. A line of another server may also
+/// end with three quoted values, so the caller must check that the config has a site with this
+/// name.
 fn site_of_robotsd(rest: &[u8]) -> Option<Cow<'_, [u8]>> {
     let (site, rest) = quoted(rest)?;
     let (_action, rest) = quoted(rest)?;
@@ -148,12 +146,11 @@ fn site_of_robotsd(rest: &[u8]) -> Option<Cow<'_, [u8]>> {
     rest.trim_ascii().is_empty().then(|| value(site)).filter(|site| !site.is_empty())
 }
 
-/// Maximum length of a time in brackets, in bytes.
 const MAX_TIME_LENGTH: usize = 48;
 
-/// Finds the time in the bytes before the request. Returns the position of the opening bracket, and
-/// the time if it can be parsed. Hosts and process IDs may also be in brackets, and the prefix of a
-/// collector or a user name may also contain a time. Therefore, the last time in brackets is used.
+/// Returns the position of the opening bracket, and the time if it can be parsed. Hosts and process
+/// IDs may also be in brackets, and the prefix of a collector or a user name may also contain a
+/// time. Therefore, the last time in brackets is used.
 fn time_bracket(before: &[u8]) -> Option<(usize, Option<i64>)> {
     let time_at = |at: usize| {
         let rest = &before[at + 1..];
@@ -174,9 +171,8 @@ pub(super) fn request_line(request: &[u8]) -> Option<(&[u8], Cow<'_, [u8]>)> {
     (is_method(method) && end > 0).then(|| (method, unescaped(&rest[..end])))
 }
 
-/// Reports whether two values can be a method and its target. The values are from a log line that
-/// contains no request line. This check is needed because a log line about something else may have
-/// values with the same names.
+/// Reports whether two values of a JSON or W3C line can be from a request. Lines about other events
+/// may use the same keys.
 pub(super) fn is_request(method: &[u8], target: &[u8]) -> bool {
     is_method(method) && (target.starts_with(b"/") || target == b"*" || has_scheme(target) || method == b"CONNECT")
 }
@@ -185,7 +181,6 @@ fn is_method(method: &[u8]) -> bool {
     !method.is_empty() && method.iter().all(|octet| octet.is_ascii_alphabetic() || *octet == b'-')
 }
 
-/// Reports whether a string begins with the scheme of a URL and `://`.
 fn has_scheme(text: &[u8]) -> bool {
     let scheme = text.iter().take_while(|octet| octet.is_ascii_alphanumeric() || b"+-.".contains(octet)).count();
     scheme > 0 && text[scheme..].starts_with(b"://")
@@ -251,8 +246,7 @@ fn unescaped(text: &[u8]) -> Cow<'_, [u8]> {
 /// Connection types. Every line in the log of an AWS load balancer begins with a connection type.
 const ALB_KINDS: [&[u8]; 6] = [b"http", b"https", b"h2", b"grpcs", b"ws", b"wss"];
 
-/// Reports whether a line begins like the lines of load balancers: `https
-/// 2018-07-02T22:23:00.186641Z app/name/50dc6c495c0c9188 …`
+/// For example `https 2018-07-02T22:23:00.186641Z app/name/50dc6c495c0c9188 …`.
 pub(super) fn begins_alb(line: &[u8]) -> bool {
     let mut words = line.splitn(4, |octet| *octet == b' ');
     words.next().is_some_and(|kind| ALB_KINDS.contains(&kind))
@@ -295,33 +289,30 @@ pub(super) fn read_alb(line: &[u8]) -> Option<LoggedRequest<'_>> {
     })
 }
 
-/// Parses the three digits of a status.
 pub(super) fn status(word: Option<&[u8]>) -> Option<u16> {
     let digits = word.filter(|word| word.len() == 3)?;
     number(digits).and_then(|number| u16::try_from(number).ok())
 }
 
-/// A request, with the values that a log line contains.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct LoggedRequest<'a> {
     /// Host with port; `None` if the log does not contain hosts, empty if the request had no host.
     pub(crate) host: Option<Cow<'a, [u8]>>,
-    /// Name of the site that responded, if the line may be from robotsd's own log.
+    /// Only from lines that may be from robotsd's own log.
     pub(crate) site: Option<Cow<'a, [u8]>>,
     pub(crate) address: Cow<'a, [u8]>,
-    /// Seconds since 1970; `None` if the line has no time.
+    /// Seconds since 1970.
     pub(crate) time: Option<i64>,
     pub(crate) method: Cow<'a, [u8]>,
     pub(crate) target: Cow<'a, [u8]>,
-    /// Status of the response; `None` if the line has no status.
     pub(crate) status: Option<u16>,
-    /// Referer; empty if the line has no referer, or `-` in its place.
+    /// Empty if the line has no referer, or the referer `-`.
     pub(crate) referer: Cow<'a, [u8]>,
     pub(crate) agent: Cow<'a, [u8]>,
 }
 
 impl LoggedRequest<'_> {
-    /// Returns the method, or an empty string if it is not text.
+    /// Returns an empty string if the method is not valid UTF-8.
     pub(crate) fn method(&self) -> &str {
         std::str::from_utf8(&self.method).unwrap_or_default()
     }
@@ -332,7 +323,6 @@ impl LoggedRequest<'_> {
         *self.method == *b"GET" && !RateLimit::is_for_asset(&self.target) && self.status.is_none_or(is_page)
     }
 
-    /// Returns a copy of the request that does not borrow from the line.
     pub(super) fn into_owned(self) -> LoggedRequest<'static> {
         fn owned(value: Cow<'_, [u8]>) -> Cow<'static, [u8]> {
             Cow::Owned(value.into_owned())
@@ -362,14 +352,13 @@ fn clf_time(text: &[u8]) -> Option<i64> {
     Some(days(year, month as i64 + 1, day) * 86_400 + clock - zone(&text[20..]))
 }
 
-/// Parses `2000-10-10T13:55:36.123+02:00`, also with a space instead of the `T`.
+/// Parses `2000-10-10T13:55:36.123+02:00`. A space may replace the `T`.
 pub(super) fn rfc3339(text: &[u8]) -> Option<i64> {
     let (year, month, day) = (number(text.get(..4)?)?, number(text.get(5..7)?)?, number(text.get(8..10)?)?);
     let clock = clock(text.get(11..19)?)?;
     (1..=12).contains(&month).then(|| days(year, month, day) * 86_400 + clock - zone(&text[19..]))
 }
 
-/// Parses a time in the format of `clf_time` or RFC 3339, or as a number.
 pub(super) fn any_time(text: &[u8]) -> Option<i64> {
     let of_number = || {
         let text =
@@ -391,8 +380,8 @@ fn clock(text: &[u8]) -> Option<i64> {
     Some(number(&[*h1, *h2])? * 3600 + number(&[*m1, *m2])? * 60 + number(&[*s1, *s2])?)
 }
 
-/// Parses the time zone at the end of a time, and returns it in seconds. Fractional seconds may
-/// come before the time zone.
+/// Returns the offset of the time zone in seconds. Fractional seconds may come before the time
+/// zone.
 fn zone(text: &[u8]) -> i64 {
     let at = text.iter().position(|octet| matches!(octet, b'+' | b'-'));
     at.and_then(|at| offset(&text[at..])).unwrap_or(0)

@@ -61,8 +61,7 @@ fn has_agent(object: &ObjectAsVec<'_>) -> bool {
 /// Reports whether a line belongs to robotsd's log of events. Such lines are not counted, because
 /// their requests are also in robotsd's log of requests.
 pub(super) fn is_event(line: &[u8]) -> bool {
-    // Every line of the log of events begins with these bytes. Because of this check, other lines
-    // are not parsed twice.
+    // Every event begins with these bytes, so other lines are not parsed twice.
     if !line.starts_with(br#"{"ts":"#) {
         return false;
     }
@@ -71,15 +70,14 @@ pub(super) fn is_event(line: &[u8]) -> bool {
     line.contains_key("level") && line.get("event").and_then(Value::as_str).is_some_and(is_known)
 }
 
-/// Returns the strings that may be log lines from an object and its nested objects. Collectors such
-/// as Docker put each line of a program's output into an object.
+/// Collectors such as Docker put each line of a program's output into an object.
 pub(super) fn texts(line: &[u8]) -> Vec<Vec<u8>> {
     let mut texts = Vec::new();
     if let Ok(object) = serde_json::from_slice(line) {
         add_texts(&object, &mut texts);
     }
-    // A log line with a request contains quotes, so strings without quotes are skipped. A string of
-    // several lines is skipped, because it is not clear which line is the log line.
+    // A log line with a request contains quotes. A string of several lines is skipped, because it
+    // is not clear which line is the log line.
     let is_line = |text: &[u8]| memchr::memchr(b'"', text).is_some() && memchr::memchr(b'\n', text).is_none();
     texts.retain(|text| is_line(text));
     texts
@@ -98,7 +96,6 @@ fn add_texts(value: &Value<'_>, texts: &mut Vec<Vec<u8>>) {
     }
 }
 
-/// Returns a string, or the first string of an array.
 fn text_of<'a>(value: &Value<'a>) -> Option<Cow<'a, str>> {
     match value {
         Value::Str(text) => Some(text.clone()),
@@ -134,7 +131,7 @@ fn octets(text: Cow<'_, str>) -> Cow<'_, [u8]> {
     }
 }
 
-/// Returns a User-Agent, unescaped. CloudFront percent-encodes it even in JSON objects.
+/// CloudFront percent-encodes the User-Agent even in JSON objects.
 fn agent_of(text: Option<Cow<'_, str>>) -> Cow<'_, [u8]> {
     let agent = value(text);
     let is_escaped = memchr::memmem::find(&agent, b"%20").is_some() && !agent.contains(&b' ');

@@ -1,8 +1,6 @@
-//! The keys that requests have in JSON logs: the keys of known servers and services, and keys that
-//! an operator has given.
-//!
-//! The known keys are the keys in nginx's documentation, and the keys of Caddy, Traefik, Envoy,
-//! Cloudflare, Google Cloud and the Elastic Common Schema.
+//! The keys of requests in JSON logs. The known keys are the keys in nginx's documentation, and the
+//! keys of Caddy, Traefik, Envoy, Cloudflare, Google Cloud and the Elastic Common Schema. An
+//! operator may give other keys.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,7 +11,6 @@ use serde_json_borrow::{ObjectAsVec, Value};
 use crate::word_enum::word_enum;
 
 word_enum! {
-    /// A value of a request. A JSON object contains it under one of several keys.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub(super) enum JsonField {
         Agent = "ua",
@@ -29,8 +26,7 @@ word_enum! {
 }
 
 impl JsonField {
-    /// Returns the known keys of this field. The first key that an object contains is used. A `.`
-    /// in a key stands for a nested object.
+    /// The first key that an object contains is used. A `.` in a key stands for a nested object.
     #[expect(clippy::too_many_lines, reason = "a table")]
     const fn known_keys(self) -> &'static [&'static str] {
         match self {
@@ -154,11 +150,9 @@ impl FromStr for JsonKey {
     }
 }
 
-/// The keys to look for in JSON objects: the known keys, and the keys that the operator gave.
 #[derive(Debug, Default)]
 pub(in crate::commands) struct JsonKeys {
-    /// The keys that the operator gave, each with a flag that is set when an object contains the
-    /// key.
+    /// The flag is set when an object contains the key.
     named: Vec<(JsonKey, AtomicBool)>,
 }
 
@@ -171,12 +165,10 @@ impl JsonKeys {
         !self.named.is_empty()
     }
 
-    /// Returns the operator's keys that no object contained.
     pub(in crate::commands) fn missing(&self) -> impl Iterator<Item = &JsonKey> {
         self.named.iter().filter(|(_, is_found)| !is_found.load(Ordering::Relaxed)).map(|(key, _)| key)
     }
 
-    /// Records which of the operator's keys an object contains.
     pub(super) fn note(&self, object: &ObjectAsVec<'_>) {
         let missing = self.named.iter().filter(|(_, is_found)| !is_found.load(Ordering::Relaxed));
         let found = missing.filter(|(key, _)| find(object, &key.key).is_some());
@@ -187,12 +179,11 @@ impl JsonKeys {
         self.named.iter().any(|(key, _)| key.field == field)
     }
 
-    /// Returns the known keys of a field. They are not used if the operator gave a key for the
-    /// field.
+    /// The known keys of a field are not used if the operator gave a key for the field.
     fn known(&self, field: JsonField) -> &'static [&'static str] {
         let is_named = match field {
-            // The request line contains the method and the path. Its known keys are not used if the
-            // operator gave a key for the method or the path.
+            // The request line contains the method and the path, so its known keys are not used if
+            // the operator gave a key for one of these.
             JsonField::Request => {
                 [field, JsonField::Method, JsonField::Path].into_iter().any(|field| self.is_named(field))
             }
@@ -201,8 +192,6 @@ impl JsonKeys {
         if is_named { &[] } else { field.known_keys() }
     }
 
-    /// Looks up each key of `field` in the object, parses the values with `read`, and returns the
-    /// results that are not `None`.
     pub(super) fn values<'o, 'a, T>(
         &'o self,
         object: &'o ObjectAsVec<'a>,
@@ -219,7 +208,6 @@ impl JsonKeys {
     }
 }
 
-/// Lists the keys, on one line for each value of a request.
 impl fmt::Display for JsonKeys {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("these keys of JSON objects are read (--json-keys VALUE=KEY adds others):")?;

@@ -1,4 +1,4 @@
-//! Parses lines of access logs as requests, in any format.
+//! Parses the lines of access logs, in any supported format, as requests.
 
 mod clf;
 mod json;
@@ -33,11 +33,10 @@ pub(in crate::commands) enum ReplayLogFormat {
     Alb,
 }
 
-/// Maximum number of wrappers (objects and prefixes) that are removed from a line. A container
-/// runtime may add one, and the service that collects the output of containers may add another.
+/// Maximum number of objects and prefixes that are removed from around a line. A container runtime
+/// may add one, and the service that collects the output of containers may add another.
 const MAX_WRAPPERS: usize = 3;
 
-/// Reads the lines of one chunk of a log.
 #[derive(Debug)]
 pub(super) struct ChunkReader<'k> {
     format: ReplayLogFormat,
@@ -48,7 +47,6 @@ pub(super) struct ChunkReader<'k> {
     is_found: bool,
 }
 
-/// The kind of a log line.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum LogLine<'a> {
     Request(LoggedRequest<'a>),
@@ -60,7 +58,6 @@ pub(super) enum LogLine<'a> {
 }
 
 impl<'k> ChunkReader<'k> {
-    /// Creates a reader. If the format is `Auto`, detects the format of the chunk.
     pub(super) fn new(format: ReplayLogFormat, json_keys: &'k JsonKeys, chunk: &[u8]) -> Self {
         let is_found = format == ReplayLogFormat::Auto;
         Self { format: format.detect(json_keys, chunk), json_keys, columns: W3cColumns::default(), is_found }
@@ -82,7 +79,6 @@ impl<'k> ChunkReader<'k> {
         }
     }
 
-    /// Reads a line without unwrapping it.
     fn read_bare<'a>(&self, line: &'a [u8]) -> LogLine<'a> {
         if json::is_event(line) {
             return LogLine::Event;
@@ -96,8 +92,7 @@ impl<'k> ChunkReader<'k> {
         request.map_or(LogLine::Unread, LogLine::Request)
     }
 
-    /// Reads a line in a format other than the detected one, because the log format of the server
-    /// may have been changed.
+    /// The log format of the server may have been changed within a log.
     fn read_any<'a>(&self, line: &'a [u8]) -> Option<LoggedRequest<'a>> {
         let formats = [ReplayLogFormat::of(line), ReplayLogFormat::Common];
         let read =
@@ -125,9 +120,9 @@ impl<'k> ChunkReader<'k> {
     }
 }
 
-/// Returns each part of a wrapped line that may be the original line: each string of a JSON object,
-/// an object after a prefix, or the text after an unmatched quote. LiteSpeed writes such a quote
-/// before lines.
+/// Returns the strings in a wrapped line that may be the original line: each string of a JSON
+/// object, an object after a prefix, or the text after an unmatched quote. LiteSpeed writes such a
+/// quote before lines.
 fn wrapped(line: &[u8]) -> Vec<Vec<u8>> {
     let line = line.trim_ascii();
     match memchr::memchr(b'{', line) {
@@ -138,8 +133,8 @@ fn wrapped(line: &[u8]) -> Vec<Vec<u8>> {
 }
 
 impl ReplayLogFormat {
-    /// Reads a line. `None` if the line is not a request in this format, or if the format needs an
-    /// earlier line of column names.
+    /// `None` if the line is not a request in this format. Always `None` for the W3C format, whose
+    /// column names are in an earlier line.
     pub(super) fn read<'a>(self, line: &'a [u8], json_keys: &JsonKeys) -> Option<LoggedRequest<'a>> {
         match self {
             Self::Auto => Self::of(line).read(line, json_keys),
@@ -151,8 +146,7 @@ impl ReplayLogFormat {
         }
     }
 
-    /// Reports whether a parsed line is certainly in this format. This check is needed because
-    /// lines of error logs can also be parsed: they contain requests, too.
+    /// Lines of error logs can also be parsed, because they contain requests, too.
     fn is_sure_of(self, request: &LoggedRequest<'_>) -> bool {
         match self {
             Self::Common => request.time.is_some(),
@@ -161,7 +155,6 @@ impl ReplayLogFormat {
         }
     }
 
-    /// Returns the format that can parse most of a chunk's first lines.
     pub(super) fn detect(self, json_keys: &JsonKeys, chunk: &[u8]) -> Self {
         if self != Self::Auto {
             return self;
@@ -193,22 +186,20 @@ impl ReplayLogFormat {
     }
 }
 
-/// Reports whether a line, which may be truncated, contains a JSON object. A client cannot forge
-/// the beginning of an object, because servers escape quotes that clients send.
+/// `line` may be truncated. A client cannot forge the beginning of an object, because servers
+/// escape quotes that clients send.
 pub(super) fn has_object(line: &[u8]) -> bool {
     line.trim_ascii_start().starts_with(b"{") || memchr::memmem::find(line, b"{\"").is_some()
 }
 
-/// Reports whether a line belongs to an error log of nginx or Apache.
 pub(super) fn is_of_error_log(line: &[u8]) -> bool {
-    // An error line of nginx looks like `2026/11/22 10:00:00 [error] 7#7: …`. No line of an access
-    // log begins with a date in this form.
+    // nginx: `2026/11/22 10:00:00 [error] 7#7: …`. No line of an access log begins with a date in
+    // this form.
     let is_nginx = line.get(..22).is_some_and(|head| {
         let digits = head.iter().map(|octet| if octet.is_ascii_digit() { b'0' } else { *octet });
         digits.take(21).eq(*b"0000/00/00 00:00:00 [") && head[21].is_ascii_lowercase()
     });
-    // An error line of Apache looks like `[Sun Nov 22 10:00:00.000000 2026] [core:error] [pid 7]
-    // …`.
+    // Apache: `[Sun Nov 22 10:00:00.000000 2026] [core:error] [pid 7] …`.
     let is_apache = || {
         let line = line.strip_prefix(b"[")?;
         let (time, rest) = line.split_at(memchr::memchr(b']', line)?);

@@ -5,7 +5,6 @@ use std::borrow::Cow;
 
 use super::clf::{LoggedRequest, is_request, rfc3339, status};
 
-/// Start of the line that names the columns.
 pub(crate) const FIELDS: &[u8] = b"#Fields:";
 
 /// The names of the columns that are read: method, path, query, agent, referer, status, address,
@@ -25,16 +24,14 @@ const READ: [&[&[u8]]; 11] = [
     &[b"x-host-header"],
 ];
 
-/// Positions of the columns that are read. A log contains only some of these columns, depending on
-/// the configuration of the server.
+/// A log contains only some of these columns, depending on the configuration of the server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct W3cColumns {
     places: [Option<usize>; READ.len()],
-    /// Number of all columns, including columns that are not read.
+    /// Includes columns that are not read.
     count: usize,
 }
 
-/// One value of a log line.
 #[derive(Clone, Copy)]
 enum W3cValue<'a> {
     /// Value without quotes, which contains no separator.
@@ -44,7 +41,7 @@ enum W3cValue<'a> {
 }
 
 impl W3cColumns {
-    /// Parses the line `#Fields: …`. `None` for any other line.
+    /// `None` if this is not a line `#Fields: …`.
     pub(super) fn parse(line: &[u8]) -> Option<Self> {
         let names = line.strip_prefix(FIELDS)?.to_ascii_lowercase();
         let names: Vec<&[u8]> = names.split(u8::is_ascii_whitespace).filter(|name| !name.is_empty()).collect();
@@ -89,8 +86,8 @@ impl W3cColumns {
         })
     }
 
-    /// Splits a line into values; `None` if they do not match the columns. IIS does not escape
-    /// quotes that a client sent, so the line is parsed first with quoted strings and then without.
+    /// IIS does not escape quotes that a client sent, so the line is parsed first with quoted
+    /// strings and then without.
     fn values<'a>(&self, line: &'a [u8], blank: u8) -> Option<Vec<W3cValue<'a>>> {
         let has_quotes = memchr::memchr(b'"', line).is_some();
         let with_strings = has_quotes.then(|| with_strings(line, blank)).flatten();
@@ -122,8 +119,7 @@ impl<'a> W3cValue<'a> {
     }
 }
 
-/// Splits a line into values; a value that begins with a quote is read as a quoted string. `None`
-/// if the closing quote is missing.
+/// `None` if a closing quote is missing.
 fn with_strings(line: &[u8], blank: u8) -> Option<Vec<W3cValue<'_>>> {
     let (mut values, mut rest) = (Vec::new(), line);
     loop {
@@ -146,8 +142,8 @@ fn with_strings(line: &[u8], blank: u8) -> Option<Vec<W3cValue<'_>>> {
     }
 }
 
-/// Splits text at the closing quote of a string. Returns the content of the string and the text
-/// after the closing quote. Quotes in the content are still doubled.
+/// Returns the text before and after the closing quote of a string. Quotes in the first text are
+/// still doubled.
 fn string(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let mut end = memchr::memchr(b'"', text)?;
     while text.get(end + 1) == Some(&b'"') {
@@ -157,7 +153,7 @@ fn string(text: &[u8]) -> Option<(&[u8], &[u8])> {
 }
 
 /// Replaces `+` with a space, because IIS writes `+` for a space. The `+` in `(+https://…)` and `;
-/// +https://…` is kept, because it is a real `+`: crawlers write it before the URL of their page.
+/// +https://…` is kept, because crawlers write it before the URL of their page.
 fn with_blanks(text: &[u8]) -> Cow<'_, [u8]> {
     if memchr::memchr(b'+', text).is_none() {
         return Cow::Borrowed(text);
@@ -170,8 +166,8 @@ fn with_blanks(text: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(octets.collect())
 }
 
-/// Decodes a value of CloudFront. CloudFront percent-encodes special bytes, and does this twice in
-/// headers. A space is therefore `%20` or `%2520`.
+/// CloudFront percent-encodes special bytes, and does this twice in headers. A space is therefore
+/// `%20` or `%2520`.
 pub(super) fn percent_decoded(text: &[u8]) -> Cow<'_, [u8]> {
     if memchr::memchr(b'%', text).is_none() {
         return Cow::Borrowed(text);

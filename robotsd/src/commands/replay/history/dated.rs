@@ -9,11 +9,11 @@ use crate::date;
 use crate::input;
 use crate::render::printable_path;
 
-/// Description of the files that can form a history, for error messages.
 pub(super) const EXPECTED: &str = "name a file that git tracks, or copies of the robots.txt with the date in their \
     names, such as robots-2026-11-01.txt";
 
-/// Reports whether a path is a dated file, or a directory of dated files without a `robots.txt`.
+/// Reports whether a path is a dated file, or a directory that contains dated files but no
+/// `robots.txt`.
 pub(super) fn are_dated(path: &Path) -> bool {
     match path.is_dir() {
         true => !path.join("robots.txt").exists() && files_in(path).is_ok(),
@@ -21,7 +21,6 @@ pub(super) fn are_dated(path: &Path) -> bool {
     }
 }
 
-/// Returns the versions at these paths, the newest first.
 pub(super) fn versions(paths: &[PathBuf]) -> io::Result<FoundVersions> {
     let mut dated = Vec::new();
     for path in paths {
@@ -72,17 +71,16 @@ fn name_of(path: &Path) -> String {
     path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
-/// Parses the time in a file name, in UTC: `2026-11-01`, `20261101`,
-/// `robots-2026-11-01T12:30:00Z.txt`, `2026-11-01_1230`.
+/// Parses a time in UTC: `2026-11-01`, `20261101`, `robots-2026-11-01T12:30:00Z.txt`,
+/// `2026-11-01_1230`.
 fn date_in(name: &str) -> Option<i64> {
     let begins = (0..name.len()).filter(|at| !name.as_bytes()[..*at].last().is_some_and(u8::is_ascii_digit));
     begins.filter_map(|at| name.get(at..)).find_map(moment)
 }
 
-/// Parses a time at the beginning of a string.
 fn moment(text: &str) -> Option<i64> {
     let mut rest = text;
-    // Parses this number of digits after an optional separator.
+    // Parses `digits` digits after an optional separator.
     let mut number = |digits: usize, signs: &str| {
         let behind = rest.strip_prefix(|sign| signs.contains(sign)).unwrap_or(rest);
         let number = behind.get(..digits).filter(|number| number.bytes().all(|digit| digit.is_ascii_digit()))?;

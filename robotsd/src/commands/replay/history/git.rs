@@ -1,9 +1,9 @@
 //! Reads the versions of a file in a git repository with the command `git`.
 //!
 //! A version is in force from the time of its commit on the branch that is checked out. The content
-//! of a merged branch is in force from the time of the merge commit. The order of the versions is
-//! the order of the commits: if the date of a commit is later than the date of the next commit, the
-//! date of the next commit is used. The user's settings do not affect the result.
+//! of a merged branch is in force from the time of the merge commit. If the date of a commit is
+//! later than the date of the next commit, the date of the next commit is used. The user's git
+//! config does not affect the result.
 //!
 //! **The settings of a repository cannot make git run a program.** The git config of a repository
 //! can contain the names of programs, and may come from a stranger, for example if the checkout was
@@ -21,9 +21,9 @@ use crate::render::{printable, printable_path};
 /// Name of the file that is read if a path is a directory.
 const FILE: &str = "robots.txt";
 
-/// Options of every git command. With them, git does not treat file names as patterns. `-c`
-/// overrides settings of the user that would change the result, and settings of the repository that
-/// contain the names of programs. With an empty value, git runs no program.
+/// Options of every git command. `--literal-pathspecs` prevents git from treating file names as
+/// patterns. `-c` overrides settings of the user that would change the result, and settings of the
+/// repository that contain the names of programs. If such a setting is empty, git runs no program.
 const ALWAYS: &str = "--no-pager --literal-pathspecs -c log.showRoot=true -c log.follow=false -c log.diffMerges=separate \
                       -c log.mailmap=false -c core.pager=cat -c core.hooksPath=/dev/null -c core.fsmonitor= \
                       -c core.alternateRefsCommand=true -c alias.remote-none=";
@@ -41,7 +41,6 @@ const ENVIRONMENT: [(&str, &str); 3] =
 const LOG: &str = "log --first-parent -m --raw --no-abbrev --no-renames --no-color --no-show-signature --no-ext-diff \
                    --no-textconv -O/dev/null --format=%H%x20%ct";
 
-/// A commit that changed the file.
 struct Change {
     commit: String,
     at: i64,
@@ -50,7 +49,6 @@ struct Change {
     blob: String,
 }
 
-/// Reports whether a path is in a repository, or is a repository.
 pub(super) fn has_repository(path: &Path) -> bool {
     let Ok(path) = path.canonicalize() else { return false };
     let is_bare = |folder: &Path| folder.join("HEAD").is_file() && folder.join("objects").is_dir();
@@ -91,23 +89,21 @@ pub(super) fn versions(path: &Path) -> io::Result<FoundVersions> {
 }
 
 impl Change {
-    /// Reports whether the commit deleted the file. If the file does not exist in a version, the
-    /// version has no rules.
+    /// If a commit deletes the file, the mode is zero, and the version has no rules.
     fn is_removal(&self) -> bool {
         self.mode.bytes().all(|digit| digit == b'0')
     }
 }
 
 /// Returns the commits that changed a file, the newest first. If there are more commits than the
-/// limit, returns one commit more than the limit, which shows the caller that the limit is
-/// exceeded.
+/// limit, returns one commit more than the limit, so the caller can see that there are more.
 fn changes(folder: &Path, name: &str) -> io::Result<Vec<Change>> {
     let most = format!("--max-count={}", MAX_VERSIONS + 1);
     let log = git(folder, LOG.split(' ').chain([&*most, "--", name]))?;
     let mut changes: Vec<Change> = Vec::new();
     let mut commit: Option<(String, i64)> = None;
     for line in String::from_utf8_lossy(&log).lines() {
-        // The line of a change is `:100644 100644 BEFORE AFTER M\trobots.txt`.
+        // The line about a change looks like `:100644 100644 BEFORE AFTER M\trobots.txt`.
         let Some(change) = line.strip_prefix(':') else {
             let read = line.split_once(' ').and_then(|(hash, at)| Some((hash.to_owned(), at.parse().ok()?)));
             commit = read.or(commit);
@@ -122,8 +118,7 @@ fn changes(folder: &Path, name: &str) -> io::Result<Vec<Change>> {
     Ok(changes)
 }
 
-/// Reads the content of the file in these commits, up to the limits. The limits are checked with
-/// the size that git prints before each version.
+/// The limits are checked with the size that git prints before each version.
 fn read_blobs(folder: &Path, changes: &[&Change], found: &mut FoundVersions) -> io::Result<()> {
     let mut git = command(folder);
     git.args(["cat-file", "--batch"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
@@ -152,7 +147,7 @@ fn read_blobs(folder: &Path, changes: &[&Change], found: &mut FoundVersions) -> 
     };
     let done = read();
     drop(answers);
-    // If the limits are exceeded, git may still be writing further versions, so it is stopped.
+    // If the limits are exceeded, git may still be writing further versions.
     let _ = process.kill();
     process.wait()?;
     done.map_err(|error: io::Error| io::Error::other(format!("{}: git: {error}", printable_path(folder))))
@@ -176,7 +171,7 @@ fn size_of_next(answers: &mut impl BufRead, commit: &str) -> io::Result<usize> {
 fn command(folder: &Path) -> Command {
     let mut command = Command::new("git");
     command.arg("-C").arg(folder).args(ALWAYS.split(' ')).envs(ENVIRONMENT);
-    // If a git hook runs this command, git has set these variables for the repository of the hook.
+    // If a git hook runs robotsd, git has set these variables for the repository of the hook.
     for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_GLOB_PATHSPECS", "GIT_ICASE_PATHSPECS"] {
         command.env_remove(name);
     }

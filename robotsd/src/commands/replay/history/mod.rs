@@ -1,10 +1,9 @@
 //! `--history`: judges each request by the version of robots.txt that the crawler had fetched last
-//! before the request, as the board does.
+//! before the request, as the server's board does.
 //!
 //! The versions come from git ([`git`]) or from dated files ([`dated`]), and the fetches of
-//! robots.txt come from the log. Each line is counted in the same way as a request on the server,
-//! and the code of the board judges the crawlers ([`LogBoard`]). The same traffic therefore gets
-//! the same judgements.
+//! robots.txt come from the log. The code of the server's board judges the crawlers ([`LogBoard`]),
+//! so the same traffic gets the same judgements.
 
 mod dated;
 mod git;
@@ -32,30 +31,28 @@ const MAX_VERSIONS: usize = 512;
 /// Maximum size of all versions together, in bytes.
 const MAX_BYTES: usize = 16 << 20;
 
-/// A version, and the time when it came into force.
 #[derive(Debug)]
 struct DatedVersion {
-    /// Seconds since 1970.
+    /// Time when the version came into force, in seconds since 1970.
     at: i64,
     /// The commit or the file that contains the version.
     source: String,
     bytes: Vec<u8>,
 }
 
-/// The versions that were found, the newest first, within the limits.
 #[derive(Debug, Default)]
 struct FoundVersions {
     /// Path of the file in git. For dated files, the path of the newest file.
     file: String,
     versions: Vec<DatedVersion>,
     octets: usize,
-    /// Why versions were left out, as sentences without a full stop.
+    /// Reasons for leaving versions out, for the report. Each reason is a sentence without a full
+    /// stop.
     left_out: Vec<String>,
 }
 
 impl FoundVersions {
-    /// Reports whether another version of this size is within the limits. If not, records why it is
-    /// left out.
+    /// If the limits do not allow another version of this size, records why it is left out.
     fn has_room_for(&mut self, octets: usize, source: &str) -> bool {
         self.octets = self.octets.saturating_add(octets);
         let fault = match (self.versions.len(), self.octets) {
@@ -69,30 +66,23 @@ impl FoundVersions {
         false
     }
 
-    /// Records that this version and all earlier ones are left out.
     fn leave_out(&mut self, source: &str, why: &str) {
         self.left_out.push(format!("the versions up to {source} are left out: {why}"));
     }
 }
 
-/// The versions that were in force, the oldest first.
+/// The oldest version comes first.
 #[derive(Debug)]
 pub(super) struct VersionHistory {
     pub(super) versions: Vec<PastVersion>,
-    /// Path of the file in git. For dated files, the path of the newest file.
     file: String,
-    /// Why versions were left out, as sentences without a full stop.
     pub(super) left_out: Vec<String>,
-    /// Maximum time after the date of a version during which the previous version may still be
-    /// served, in seconds.
     deploy: Second,
 }
 
-/// A version that was in force.
 #[derive(Debug)]
 pub(super) struct PastVersion {
     pub(super) since: Second,
-    /// Name of the version that is used in judgements.
     pub(super) name: String,
     pub(super) source: String,
     hash: VersionHash,
@@ -100,9 +90,9 @@ pub(super) struct PastVersion {
 }
 
 impl VersionHistory {
-    /// Reads the versions at these paths: one path in a git repository, or dated files and
-    /// directories of dated files. `deploy` is the maximum time after the date of a version during
-    /// which the previous version may still be served, in seconds.
+    /// `paths` is one path in a git repository, or dated files and directories of dated files.
+    /// `deploy` is the maximum time after the date of a version during which the previous version
+    /// may still be served, in seconds.
     pub(super) fn read(paths: &[PathBuf], deploy: Option<Second>, settings: &EvaluatorSettings) -> io::Result<Self> {
         let of_git = match paths {
             [path] => git::has_repository(path) && !dated::are_dated(path),
@@ -123,8 +113,7 @@ impl VersionHistory {
             }
             let (name, since) = (board::version_name(hash), Second::try_from(at).unwrap_or(0));
             // An HTML page that was committed to git was probably served as robots.txt. An HTML
-            // page in a saved file is probably an error page that was saved by mistake, so it is an
-            // error.
+            // page in a saved file is probably an error page that was saved by mistake.
             let evaluator = match of_git {
                 true => Evaluator::new(bytes, Reading::Standard, settings),
                 false => RobotsFile { name: source.clone(), bytes }
@@ -139,18 +128,15 @@ impl VersionHistory {
         Ok(Self { versions, file, left_out, deploy })
     }
 
-    /// Returns the newest version as a file.
     pub(super) fn newest(&self) -> Option<RobotsFile> {
         let bytes = self.versions.last()?.evaluator.robots().bytes().to_vec();
         Some(RobotsFile { name: self.file.clone(), bytes })
     }
 
-    /// Returns the time when each version came into force, and the name of the version.
     pub(super) fn dates(&self) -> Vec<(Second, &str)> {
         self.versions.iter().map(|version| (version.since, version.name.as_str())).collect()
     }
 
-    /// Returns the index of the version in force at a time.
     fn at(&self, time: Second) -> Option<usize> {
         self.versions.partition_point(|version| version.since <= time).checked_sub(1)
     }
@@ -172,11 +158,9 @@ impl VersionHistory {
 /// Default time after a commit during which the previous version may still be served, in seconds.
 const DEPLOYED: Second = 15 * 60;
 
-/// The observations in one chunk of the log. They are used to judge crawlers as on the board.
+/// The observations in one chunk of the log, for judging crawlers.
 #[derive(Debug, Default)]
 pub(super) struct BoardNotes {
-    /// Sets of counts with the maximum number of rows. They are added to the board before
-    /// `counted`.
     full: Vec<Counted>,
     counted: Counted,
     times: LoggedTimes,
@@ -187,7 +171,6 @@ impl BoardNotes {
         self.full.into_iter().chain([self.counted]).for_each(|counted| board.join(counted, &self.times));
     }
 
-    /// Counts a line in the same way as the server counts requests.
     pub(super) fn note(
         &mut self,
         history: &VersionHistory,
@@ -254,7 +237,6 @@ impl BoardNotes {
     }
 }
 
-/// Returns the metadata of a path, or an error with the path.
 fn must_exist(path: &Path) -> io::Result<std::fs::Metadata> {
     std::fs::metadata(path).map_err(|error| crate::input::named(path, &error))
 }

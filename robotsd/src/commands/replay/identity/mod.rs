@@ -1,11 +1,10 @@
 //! Identifies the senders of the requests in a log with the evidence that is available today.
 //!
-//! The requests were sent in the past, and the evidence may be older or newer than a request.
-//! Therefore, these rules apply:
+//! The evidence may be older or newer than a request. Therefore, these rules apply:
 //!
 //! 1. A list verifies requests of any age. It refutes a claim only if the request was sent close to
-//!    the date of the list ([`is_close`]). At other times, a request from an address that is not on
-//!    the list is counted as claimed.
+//! the date of the list ([`is_close`]). At other times, a request from an address that is not on
+//! the list is counted as claimed.
 //! 2. If there are several copies of a list, only the copy that a server would start with can
 //!    refute a claim. The other copies can only verify claims: newer copies verify requests of any
 //!    age, and older copies verify only requests made before the date of the server's copy.
@@ -40,30 +39,26 @@ use crate::date::{parsed, seconds};
 
 pub(super) use self::names::{NameAnswers, NameQuestions, look_up};
 
-/// Evidence for identifying the senders of the requests in a log.
 #[derive(Debug, Default)]
 pub(super) struct LogEvidence {
-    /// Evidence by the name of the crawler.
+    /// By the crawler's name.
     crawlers: HashMap<String, Arc<CrawlerEvidence>>,
-    /// Patterns of reverse DNS names. The [`NameQuestions`] contain indexes
-    /// into this list.
+    /// Patterns of reverse DNS names. The [`NameQuestions`] contain indexes into this list.
     pub(super) patterns: Vec<Arc<[NamePattern]>>,
     pub(super) answers: Option<NameAnswers>,
     /// The trusted proxies of the config. Their addresses are not used as evidence about clients.
     trusted_proxies: Vec<Network>,
 }
 
-/// The evidence for checking requests that name one particular crawler.
 #[derive(Debug)]
 pub(super) struct CrawlerEvidence {
-    /// The lists of the crawler's addresses; `None` if there is no copy of a list.
+    /// The copies of each address list of the crawler; `None` for a list without a copy.
     lists: Box<[Option<Arc<ListCopies>>]>,
     names: Option<usize>,
 }
 
 impl LogEvidence {
-    /// Reads the evidence for the crawlers of a registry. Also returns messages about the copies of
-    /// lists that cannot be used.
+    /// Also returns a message for each unusable copy of an address list.
     pub(super) fn read(registry: &Registry, places: &EvidencePlaces) -> (Self, Vec<String>) {
         let mut evidence = Self { trusted_proxies: places.trusted_proxies.clone(), ..Self::default() };
         let (mut known, mut problems) = (HashMap::<&str, Option<Arc<ListCopies>>>::new(), Vec::new());
@@ -79,8 +74,7 @@ impl LogEvidence {
         (evidence, problems)
     }
 
-    /// Returns how an address can confirm or refute that a request is from these agents, or `None`
-    /// if an address cannot do this.
+    /// `None` if an address can neither confirm nor refute that a request is from these agents.
     pub(super) fn methods_of(&self, agents: &[Agent]) -> Option<ClaimMethods> {
         let known = |agent: &Agent| self.crawlers.get(agent.registered()?.name.as_str()).cloned();
         match agents {
@@ -89,8 +83,7 @@ impl LogEvidence {
         }
     }
 
-    /// Identifies the sender of a request that names these agents and was logged with this address
-    /// and time. Adds to `questions` the addresses whose names must be looked up.
+    /// Adds to `questions` the addresses whose names must be looked up.
     pub(super) fn identify(
         &self,
         agents: &[Agent],
@@ -106,7 +99,6 @@ impl LogEvidence {
         IdentityRequest::new(agents, address).identify(&evidence, SystemTime::UNIX_EPOCH).identity
     }
 
-    /// Returns the lists of these crawlers, sorted by URL.
     pub(super) fn lists_of<'c>(&self, crawlers: impl IntoIterator<Item = &'c str>) -> Vec<&ListCopies> {
         let evidence = crawlers.into_iter().filter_map(|name| self.crawlers.get(name));
         let mut lists: Vec<_> =
@@ -129,16 +121,14 @@ impl LogEvidence {
     }
 }
 
-/// How requests with a given header can be checked. This is determined once per header.
+/// Determined once per header.
 #[derive(Debug)]
 pub(super) enum ClaimMethods {
-    /// The header names one crawler; contains the evidence about it.
     One(Arc<CrawlerEvidence>),
     /// The header names several crawlers. Each is checked with its own evidence.
     Several,
 }
 
-/// Evidence about a request that was sent at `time`.
 struct EvidenceAt<'e> {
     evidence: &'e LogEvidence,
     methods: &'e ClaimMethods,
@@ -146,8 +136,8 @@ struct EvidenceAt<'e> {
     questions: Option<&'e RefCell<NameQuestions>>,
 }
 
-/// Reports whether an address can refute the claim to be this crawler. A fetcher that acts for a
-/// person may run on the device of that person, so it can have any address.
+/// A fetcher that acts for a person may run on the device of that person, so it can have any
+/// address.
 fn is_refutable(crawler: &Crawler) -> bool {
     crawler.category != Category::UserFetch
 }
@@ -168,8 +158,8 @@ impl ClaimEvidence for EvidenceAt<'_> {
             let copies = copies.as_ref()?;
             let set = copies.set_for(address, self.time);
             let best = &copies.best;
-            // Only a fetched list can refute a claim, because only then is it known when the
-            // operator confirmed the list.
+            // Only a fetched list can refute a claim. For any other copy, it is not known when the
+            // crawler's operator last confirmed the list.
             let is_close = best.copy.confirmed.is_some() && is_close(best.date, self.time);
             let counts = !is_refutable(crawler) || is_close;
             Some(ListEvidence { set, confirmed: counts.then_some(now) })
@@ -184,8 +174,8 @@ impl ClaimEvidence for EvidenceAt<'_> {
             questions.borrow_mut().note((names, address), false);
         }
         let Some(answers) = &self.evidence.answers else {
-            // The lists of a crawler contain all its addresses. Names that were not looked up
-            // therefore leave a claim undecided only if the crawler has no lists.
+            // Names were not looked up. If the crawler has lists, the lists are sufficient, because
+            // they contain all of its addresses.
             return methods.lists.is_empty().then_some(MethodOutcome::Undecided(UndecidedReason::NotLoaded));
         };
         Some(match answers.outcome(names, address) {
@@ -197,19 +187,16 @@ impl ClaimEvidence for EvidenceAt<'_> {
     }
 }
 
-/// Parses the address of a log line, which may have been truncated; `None` if it is not an address.
+/// The address may have been truncated before it was logged.
 pub(crate) fn address_as_logged(text: &[u8]) -> Option<IpAddr> {
     let text = std::str::from_utf8(text).ok()?;
     let text = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
     Some(text.parse::<IpAddr>().ok()?.to_canonical())
 }
 
-/// Reports whether an address can be the complete address of a client.
-///
-/// Logs are often written with addresses truncated to a /24, a /48 or a /64. A truncated address
-/// looks like a complete address, but is not the address of the client. Therefore, an address is
-/// not used as evidence if it ends like a truncated address. Few clients really have an address
-/// that ends like this.
+/// Reports whether an address can be the complete address of a client. Logs are often written with
+/// addresses truncated to a /24, a /48 or a /64. Few clients really have an address that ends like
+/// a truncated one.
 pub(crate) fn is_whole(address: &IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => address.octets()[3] != 0,
@@ -219,16 +206,15 @@ pub(crate) fn is_whole(address: &IpAddr) -> bool {
 
 const DAY: i64 = 24 * 60 * 60;
 
-/// Maximum time from the confirmation of a list to a later request whose claim the list may refute,
-/// in seconds. The server uses the same maximum.
+/// Maximum time from the confirmation of a list to a later request, in seconds. If more time has
+/// passed, the list does not refute the request's claim. The server uses the same maximum.
 const CONFIRMED_BEFORE: i64 = DAY;
 
-/// Maximum time from a request to a later confirmation of a list that may refute the claim of the
-/// request, in seconds. Addresses are removed from lists: within four months, one list lost half of
-/// its prefixes. Today's list therefore does not show who used an address a year ago.
+/// Maximum time from a request to a later confirmation of a list, in seconds. If more time has
+/// passed, the list does not refute the request's claim, because addresses are removed from lists:
+/// within four months, one list lost half of its prefixes.
 const CONFIRMED_AFTER: i64 = 30 * DAY;
 
-/// The copies of one list.
 #[derive(Debug)]
 pub(crate) struct ListCopies {
     pub(crate) url: String,
@@ -242,22 +228,20 @@ pub(crate) struct ListCopies {
 #[derive(Debug)]
 pub(crate) struct DatedCopy {
     pub(crate) copy: ListCopy,
-    /// Time when the copy was last known to be up to date, in seconds since 1970. This is the time
-    /// of the fetch or of the last confirmation, or the date in the file.
+    /// Time when the copy was last known to be up to date, in seconds since 1970: the time of the
+    /// fetch or of the last confirmation, or the date in the file.
     pub(crate) date: i64,
 }
 
 impl ListCopies {
-    /// Reads the copies of the list at a URL. Adds a message to `problems` for each copy that
-    /// cannot be used.
     fn read(url: &str, places: &EvidencePlaces, problems: &mut Vec<String>) -> Option<Self> {
         let copies = places.list_copies(url, |problem| problems.push(problem));
         let mut copies = copies.into_iter().map(|copy| DatedCopy::of(copy, places.own_copy(url)));
         Some(Self { url: url.to_owned(), best: copies.next()?, others: copies.collect() })
     }
 
-    /// Returns the addresses of one copy of the list: the copy that shows whether `address`
-    /// belonged to the operator at `time`, the time of the request.
+    /// Returns the addresses of the copy that shows whether `address` belonged to the crawler's
+    /// operator at `time`, the time of the request.
     ///
     /// If only an older copy contains the address, the address belonged to the operator until the
     /// date of the best copy. If only a newer copy contains the address, the address belongs to the
@@ -275,9 +259,8 @@ impl ListCopies {
 }
 
 impl DatedCopy {
-    /// Creates a dated copy. `own` is the path of the operator's own file, if the copy comes from
-    /// this file. If the list in this file contains no date, the time when the file was last
-    /// changed is used.
+    /// If the copy comes from a file that the config names, `own` is the path of this file. If the
+    /// list in the file contains no date, the time when the file was last changed is used.
     fn of(copy: ListCopy, own: Option<&Path>) -> Self {
         let changed = || own.and_then(|path| std::fs::metadata(path).and_then(|meta| meta.modified()).ok());
         let written = || copy.fetched.or(copy.list.created.as_deref()).and_then(day_of);
@@ -287,13 +270,11 @@ impl DatedCopy {
     }
 }
 
-/// Reports whether evidence from the time `date` may refute the claim of a request that was sent at
-/// `time`.
+/// `date` is the time of the evidence, and `time` the time of the request.
 fn is_close(date: i64, time: Option<i64>) -> bool {
     time.is_some_and(|time| (-CONFIRMED_BEFORE..=CONFIRMED_AFTER).contains(&date.saturating_sub(time)))
 }
 
-/// Parses the first ten characters as a day, and returns its beginning in seconds since 1970.
 fn day_of(text: &str) -> Option<i64> {
     parsed(text.get(..10)?)
 }
@@ -312,7 +293,6 @@ mod tests {
         ] {
             assert_eq!(whole(text), Some(want.parse().expect(want)), "{text}");
         }
-        // The last string, after the final comma, is empty.
         let others = "66.249.66.0 ::ffff:66.249.66.0 2001:4860:4801:: 2001:4860:4801:10:: 66.249.66.0/24 66.249.66.1, \
                       crawl.example - ";
         for text in others.split(' ') {

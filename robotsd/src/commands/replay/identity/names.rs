@@ -1,7 +1,6 @@
 //! Looks up reverse DNS names of addresses, before the requests of a log are counted.
 //!
-//! Limits: 50 DNS queries per second, 32 addresses at once, and a maximum number of addresses in
-//! total. Ctrl-C ends the look-ups. Answers that were received before that are used.
+//! Ctrl-C ends the look-ups. Answers that were received before that are used.
 
 use std::collections::HashMap;
 use std::io;
@@ -37,8 +36,7 @@ const PACE: usize = 50;
 /// Exit status of a process that was ended by Ctrl-C.
 const INTERRUPTED: i32 = 130;
 
-/// Looks up names through these resolvers or, if the list is empty, through the resolvers of the
-/// system.
+/// If `resolvers` is empty, the resolvers of the system are used.
 pub(crate) fn look_up(
     questions: NameQuestions,
     patterns: &[Arc<[NamePattern]>],
@@ -104,7 +102,6 @@ async fn ask(
                     outcomes.insert(question, outcome);
                     progress.inc(1);
                 }
-                // A look-up that panicked has no outcome.
                 Some(Err(_)) => {}
             },
         }
@@ -112,8 +109,7 @@ async fn ask(
     Ok(outcomes)
 }
 
-/// Ends the process on the next Ctrl-C. This is needed because tokio has replaced the default
-/// handler, and the process would otherwise ignore Ctrl-C.
+/// tokio has replaced the default handler, so the process would otherwise ignore the next Ctrl-C.
 fn end_on_the_next_interrupt(runtime: Runtime) {
     thread::spawn(move || {
         if runtime.block_on(tokio::signal::ctrl_c()).is_ok() {
@@ -140,22 +136,18 @@ fn refute_only_through_proven_resolvers(outcomes: &mut HashMap<NameQuestion, Met
     }
 }
 
-/// Maximum number of distinct addresses to count when finding the most frequent ones.
 const MAX_COUNTED: usize = 1 << 16;
 
-/// A look-up of names: the address, and the index of the patterns that its names must match.
+/// A look-up of names: the index of the patterns that the names must match, and the address.
 pub(crate) type NameQuestion = (usize, PublicAddress);
 
-/// The look-ups to make, each with the number of requests from its address.
 pub(in crate::commands::replay) type NameQuestions = FrequentCounts<NameQuestion, MAX_COUNTED>;
 
-/// The results of the name look-ups for claims.
 #[derive(Debug)]
 pub(crate) struct NameAnswers {
     pub(crate) outcomes: HashMap<NameQuestion, MethodOutcome>,
-    /// Time of the look-ups, in seconds since 1970.
+    /// Seconds since 1970.
     pub(super) asked: i64,
-    /// Number of addresses that were not looked up.
     pub(crate) left_out: usize,
 }
 

@@ -15,7 +15,6 @@ struct Details<'a> {
     by_rule: &'a RuleRows,
 }
 
-/// Returns a line for every crawler, and a line for the impostors of every crawler.
 pub(super) fn lines(report: &Report) -> Vec<CrawlerLine> {
     let crawlers = report.crawlers.iter().map(|row| crawler(report, row));
     crawlers.chain(report.impostors.iter().map(|row| impostor(report, row))).collect()
@@ -47,7 +46,6 @@ fn impostor(report: &Report, row: &ImpostorRow) -> CrawlerLine {
     line(report, (CrawlerGroup::Impostors, name), &row.tally, from, &row.by_rule)
 }
 
-/// Returns a line with a bar. The reader can expand the line to show the details.
 fn line<const N: usize>(
     report: &Report,
     (group, name): (CrawlerGroup, String),
@@ -72,8 +70,8 @@ fn line<const N: usize>(
     CrawlerLine { group, name, badge: None, parts: parts(tally, group.disallowed(), report), value, details }
 }
 
-/// Returns the parts of a bar. The first part stands for the requests that the file disallows or
-/// that the change affects, and the second part for all other requests.
+/// Returns the segments of a bar. The first segment stands for the requests that the file disallows
+/// or that the change affects.
 fn parts(of: &RequestTally, harm: &'static str, report: &Report) -> Vec<ChartPart> {
     match report.is_compared() {
         false => vec![(harm, of.disallowed), ("early", of.not_blamed), ("allowed", of.allowed)],

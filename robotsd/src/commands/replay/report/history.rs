@@ -1,5 +1,5 @@
-//! Two parts of a report: judgements of crawlers by the versions of robots.txt that they had
-//! fetched, and the visitors that their operators' services referred.
+//! Judgements of crawlers by the versions of robots.txt that they had fetched, and the visitors
+//! that their operators' services referred.
 
 use std::collections::BTreeMap;
 
@@ -16,8 +16,8 @@ pub(super) const SHOWN: usize = 25;
 /// Maximum number of crawlers that are listed per judgement.
 const NAMED: usize = 10;
 
-/// Judgements from worst to best. Each has its name, the phrase for one crawler, and the phrase for
-/// several crawlers.
+/// Judgements from worst to best: the name, the phrase for one crawler, and the phrase for several
+/// crawlers.
 const JUDGEMENTS: [(&str, &str, &str); 4] = [
     ("ignores", "ignores robots.txt", "ignore robots.txt"),
     ("has not read the newest version", "has not read the newest version", "have not read the newest version"),
@@ -25,17 +25,13 @@ const JUDGEMENTS: [(&str, &str, &str); 4] = [
     ("obeys", "obeys", "obey"),
 ];
 
-/// Judgements of crawlers by the versions in a history, as on the board.
 #[derive(Debug, Serialize)]
 pub(crate) struct PastJudgements {
-    /// Versions, the oldest first.
     versions: Vec<VersionRow>,
     /// Whether, according to the config, the logs contain every fetch of robots.txt.
     sees_all: bool,
-    /// Periods without a line in the logs.
     lacking: Vec<[String; 2]>,
     lacking_hours: u64,
-    /// Why older versions were left out.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     left_out: Vec<String>,
     /// Crawlers, in the same format as in `/board.json`.
@@ -103,7 +99,7 @@ impl PastJudgements {
         verdicts
     }
 
-    /// Returns notes about the history. Each note is a sentence without a full stop.
+    /// Each note is a sentence without a full stop.
     pub(super) fn notes(&self) -> impl Iterator<Item = String> {
         let newest = self.versions.last();
         let versions = newest.map(|newest| {
@@ -131,15 +127,12 @@ impl PastJudgements {
         versions.into_iter().chain(self.left_out.iter().cloned()).chain(lacking).chain(unseen)
     }
 
-    /// Returns the crawlers that were judged or have requested a disallowed path, each with its
-    /// judgement and the reason.
     pub(super) fn shown(&self) -> Vec<(&CrawlerBoard, String, String)> {
         let shown = self.crawlers.iter().filter(|crawler| crawler.word.is_some() || crawler.disallowed > 0);
         shown.map(said).collect()
     }
 }
 
-/// Returns the pages that crawlers got and the visitors that services referred, per operator.
 pub(super) fn balances(plan: &ReplayPlan, counts: &ReplayCounts) -> Vec<OperatorBalance> {
     let rows = counts.rows.iter().filter(|row| row.agent.is_crawler);
     let taken = rows.map(|row| {
@@ -154,7 +147,6 @@ pub(super) fn balances(plan: &ReplayPlan, counts: &ReplayCounts) -> Vec<Operator
     }
 }
 
-/// Returns a crawler with its judgement and the reason.
 fn said(crawler: &CrawlerBoard) -> (&CrawlerBoard, String, String) {
     let word = crawler.word.clone().or_else(|| crawler.no_word.clone()).unwrap_or_default();
     let all = counted(crawler.allowed + crawler.disallowed, "other request");

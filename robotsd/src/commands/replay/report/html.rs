@@ -1,10 +1,9 @@
-//! The report as one HTML page with charts: the page has no scripts, loads no other files, and
+//! The report as one HTML page with charts. The page has no scripts, loads no other files, and
 //! supports dark and light mode.
 //!
-//! `page.html` is the template; this module computes the values for it. Logs contain text of
-//! unknown clients, so the template escapes every value. The Content-Security-Policy of the page
-//! allows only the built-in style sheet, identified by its hash. Each number is also in the text,
-//! or in the title of its column.
+//! `page.html` is the template. Logs contain text of unknown clients, so the template escapes every
+//! value. The Content-Security-Policy of the page allows only the built-in style sheet, identified
+//! by its hash. Each number in a chart is also in the text, or in the title of its column.
 
 use askama::Template;
 use askama::filters::Safe;
@@ -15,10 +14,8 @@ use super::{Report, details};
 use crate::commands::replay::tally::RequestTally;
 use crate::html::{ChartPart, Markup, STYLE, TimeChart, bar, crawler_lines, filters, grouped, moment};
 
-/// Maximum number of crawlers in a list.
 const LISTED: usize = 20;
 
-/// Maximum number of columns in the chart over time.
 const COLUMNS: i64 = 72;
 
 #[derive(Template)]
@@ -41,8 +38,6 @@ pub(in crate::commands::replay) fn page(report: &Report) -> String {
 }
 
 impl ReplayPage<'_> {
-    /// Returns a bar for every crawler. The reader can expand a bar to show the rules or, in a
-    /// comparison, the effect of the change.
     fn crawlers(&self) -> Option<Markup> {
         let lines = details::lines(self.report);
         let (harm, kept) = match self.report.is_compared() {
@@ -53,8 +48,7 @@ impl ReplayPage<'_> {
     }
 
     /// Returns the chart of crawlers' requests over time, with its title and a description of the
-    /// counted requests. In a comparison, only requests with different verdicts are counted. If
-    /// there are none, the chart has no columns.
+    /// counted requests. In a comparison, only requests with different verdicts are counted.
     fn over_time(&self) -> Option<(&'static str, &'static str, TimeChart)> {
         let report = self.report;
         let (first, last) = (report.hours.first()?.start, report.hours.last()?.start);
@@ -62,8 +56,8 @@ impl ReplayPage<'_> {
             return Some(("The change", "", TimeChart { first, step: 3600, columns: Vec::new() }));
         }
         let hours = ((last - first) / 3600 + COLUMNS) / COLUMNS;
-        // The length of each column is a multiple of 24 hours, or divides 24 hours. The first
-        // column begins at a multiple of this length.
+        // The period of a column is a multiple or a divisor of 24 hours. The first column begins at
+        // a multiple of this period.
         let step = [1, 2, 3, 4, 6, 12].into_iter().find(|step| *step >= hours).unwrap_or((hours + 23) / 24 * 24) * 3600;
         let first = first.div_euclid(step) * step;
         let mut sums = vec![RequestTally::default(); usize::try_from((last - first) / step + 1).unwrap_or(1)];
@@ -99,8 +93,6 @@ impl ReplayPage<'_> {
         })
     }
 
-    /// Returns a bar for one group of the requests that name a crawler: the verified requests, the
-    /// undecided requests, or the requests of impostors.
     fn bar_of(&self, share: &RequestTally) -> Markup {
         let most = self.report.identity.shares().map(|(share, _)| share.requests).max().unwrap_or(0);
         bar(&[("disallowed", share.disallowed), ("allowed", share.requests - share.disallowed)], most)

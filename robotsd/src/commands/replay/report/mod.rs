@@ -20,7 +20,6 @@ use super::tally::RequestTally;
 use crate::board::OperatorBalance;
 use crate::html::{counted, grouped, percent, period};
 
-/// Maximum number of crawlers in the headline.
 const HEADLINES: usize = 3;
 
 #[derive(Debug, Serialize)]
@@ -29,8 +28,8 @@ pub(crate) struct Report {
     pub(crate) robots: String,
     pub(crate) against: Option<String>,
     pub(crate) requests: u64,
-    /// Number of requests for hosts of other sites, which no other count includes. `without_host`
-    /// is the number of requests without a host. The other counts include these requests.
+    /// Number of requests for hosts of other sites, which no other count includes. The requests in
+    /// `without_host` are also in the other counts.
     other_hosts: u64,
     without_host: u64,
     #[serde(skip)]
@@ -40,33 +39,26 @@ pub(crate) struct Report {
     /// Number of requests without a User-Agent. If the log does not contain User-Agents, this is
     /// the number of all requests.
     nameless: u64,
-    /// Number of requests without a readable time.
     timeless: u64,
-    /// Whether the policy limits the rate of any counted request because of a `Crawl-delay`.
+    /// Whether a `Crawl-delay` limits the rate of any counted request.
     #[serde(skip)]
     has_limit: bool,
     /// Time of the first request, in seconds since 1970.
     first: Option<i64>,
     last: Option<i64>,
     totals: CrawlerTotals,
-    /// Search engines that requested a path that the change blocks. Only search engines whose index
-    /// people use are listed.
     pub(crate) search_engines_shut_out: Vec<String>,
-    /// Senders of the requests that name a crawler.
     identity: Senders,
     crawlers: Vec<ReportedCrawler>,
-    /// The requests of impostors, by the crawler that they name.
     impostors: Vec<ImpostorRow>,
-    /// Requests of agents that are not crawlers, by class of agent.
     others: Vec<ClassRow>,
-    /// Requests of crawlers, by hour.
     hours: Vec<HourRow>,
     /// Numbers of disallowed requests that the mode `refuse` would refuse, by the status of the
     /// response. Responses of an upstream have the key "upstream".
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     refusals: BTreeMap<String, u64>,
-    /// Operators that have a service which refers visitors: the pages that their crawlers got, and
-    /// the visitors that came from these services.
+    /// For each operator of a service that refers visitors: the pages that its crawlers got, and
+    /// the visitors that the service referred.
     given_back: Vec<OperatorBalance>,
     #[serde(skip_serializing_if = "Option::is_none")]
     history: Option<PastJudgements>,
@@ -77,19 +69,17 @@ struct ReportedCrawler {
     name: String,
     class: Class,
     category: Option<Category>,
-    /// Whether this is a search engine whose index people use.
     #[serde(skip)]
     is_index_engine: bool,
     #[serde(flatten)]
     tally: RequestTally,
-    /// Senders of the requests that name this crawler. The other counts of this row do not include
-    /// impostors.
+    /// The other counts of this row do not include requests of impostors.
     identity: SenderSplit,
     #[serde(flatten)]
     by_rule: RuleRows,
 }
 
-/// Sums of the counts of all crawlers, without requests of impostors.
+/// Without the requests of impostors.
 #[derive(Debug, Serialize)]
 struct CrawlerTotals {
     crawler_requests: u64,
@@ -99,7 +89,7 @@ struct CrawlerTotals {
 
 #[derive(Debug, Serialize)]
 struct HourRow {
-    /// Beginning of the hour, in seconds since 1970.
+    /// Seconds since 1970.
     start: i64,
     #[serde(flatten)]
     tally: RequestTally,
@@ -173,8 +163,9 @@ impl Report {
     }
 
     /// Returns the headline with one sentence per crawler. Search engines come first, followed by
-    /// the other crawlers with the most disallowed or changed requests. A crawler whose claims were
-    /// checked but never verified comes last, because impostors may have sent all its requests.
+    /// the other crawlers with the most disallowed requests or, in a comparison, the most requests
+    /// with different verdicts. A crawler whose claims were checked but never verified comes last,
+    /// because impostors may have sent all its requests.
     fn headlines(&self) -> impl Iterator<Item = String> {
         let harm = |row: &ReportedCrawler| {
             let (own, verified) = (&row.tally, &row.identity.verified);
@@ -206,8 +197,6 @@ impl Report {
         })
     }
 
-    /// Describes the effect of the mode `refuse` on disallowed requests; `None` if no request is
-    /// disallowed.
     fn if_refused(&self) -> Option<String> {
         let RequestTally { disallowed, would_refuse, would_tag, .. } = self.totals.tally;
         let passing = disallowed.saturating_sub(would_refuse + would_tag);
@@ -224,23 +213,20 @@ impl Report {
             .then(|| format!("with mode = \"refuse\", {refused} of these would be refused{by_status}{parts}"))
     }
 
-    /// Returns the period from the first request to the last.
     fn times(&self) -> Option<String> {
         self.first.zip(self.last).map(|(first, last)| period(first, last))
     }
 
-    /// Returns the search engines that the change blocks.
     fn engines_shut_out(&self) -> Vec<&ReportedCrawler> {
         self.crawlers.iter().filter(|row| self.search_engines_shut_out.contains(&row.name)).collect()
     }
 
-    /// Reports whether all requests lack a User-Agent.
     const fn lacks_names(&self) -> bool {
         self.requests > 0 && self.nameless == self.requests
     }
 
-    /// Reports whether the requests of agents other than crawlers are shown. If no request has a
-    /// User-Agent, these requests are shown only if a rule disallows some of them.
+    /// If no request has a User-Agent, the requests of agents other than crawlers are shown only if
+    /// a rule disallows some of them.
     pub(crate) fn has_others(&self) -> bool {
         !self.lacks_names() || self.others.iter().any(|row| row.disallowed > 0)
     }
@@ -288,15 +274,14 @@ fn log_gaps(report: &Report) -> impl Iterator<Item = String> + '_ {
     report.host_notes.iter().cloned().chain(nameless).chain(timeless).chain(uncounted)
 }
 
-/// Describes the crawlers that are not shown, such as `3 more crawlers with 1,200 requests`; `None`
-/// if all crawlers are shown.
+/// Describes the crawlers that are not shown, such as `3 more crawlers with 1,200 requests`.
 fn more_crawlers(requests: impl ExactSizeIterator<Item = u64>) -> Option<String> {
     let count = requests.len() as u64;
     (count > 0).then(|| format!("{} with {}", counted(count, "more crawler"), counted(requests.sum(), "request")))
 }
 
 /// Describes the requests of agents that are not crawlers, such as `115 by browsers, 2 by HTTP
-/// libraries`; `None` if there are none.
+/// libraries`.
 fn other_requests(rows: &[ClassRow]) -> Option<String> {
     let by = |row: &ClassRow| {
         let agents = match row.class {

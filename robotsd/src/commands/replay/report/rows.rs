@@ -16,35 +16,28 @@ use crate::commands::replay::rule_paths::{DecidingRule, Effect, PathTree, RulePa
 use crate::commands::replay::tally::{AddressTally, RequestTally};
 use crate::html::{counted, grouped};
 
-/// Maximum number of rules in the report of a crawler, and maximum number of patterns per rule.
 const RULES: usize = 20;
 const PATTERNS: usize = 10;
 
-/// The deciding rules of a crawler: rules that disallow requests, or, in a comparison, rules that
-/// change the result of requests.
 #[derive(Debug, Serialize)]
 pub(super) struct RuleRows {
     pub(super) rules: Vec<RuleRow>,
-    /// Number of rules that are not listed.
     pub(super) other_rules: u64,
     pub(super) other_rules_requests: u64,
 }
 
-/// Effect of one rule on the requests of a crawler.
 #[derive(Debug, Serialize)]
 pub(super) struct RuleRow {
     pub(super) effect: Effect,
     /// Name of the file that contains the rule: the first file if the change allows requests,
     /// otherwise the last file.
     pub(super) file: String,
-    /// Line of the rule. If there were too many rules, one row contains the sum for several rules.
-    /// In this row, `line` and `pattern` are `None`.
+    /// `line` and `pattern` are `None` in the row that contains the sum for several rules. This row
+    /// exists only if there were too many rules.
     pub(super) line: Option<usize>,
     pub(super) pattern: Option<String>,
     pub(super) requests: u64,
-    /// Numbers of requests, by the pattern of their paths.
     pub(super) paths: Vec<PatternRow>,
-    /// Number of paths that are not listed.
     pub(super) other_paths: u64,
     pub(super) other_paths_requests: u64,
 }
@@ -67,7 +60,7 @@ impl RuleRows {
         }
     }
 
-    /// Returns the patterns with the most requests for an effect, such as `/cart/ and /sale`.
+    /// For example `/cart/ and /sale`.
     pub(super) fn patterns(&self, effect: Effect) -> Option<String> {
         let mut patterns =
             self.rules.iter().filter(|rule| rule.effect == effect).filter_map(|rule| rule.pattern.as_ref());
@@ -104,7 +97,6 @@ impl RuleRow {
         }
     }
 
-    /// Describes the effect of the rule, with its file and line.
     pub(super) fn sentence(&self) -> String {
         let (effect, file) = (self.effect_words(), &self.file);
         match (self.line, &self.pattern) {
@@ -113,7 +105,6 @@ impl RuleRow {
         }
     }
 
-    /// Returns the words that describe the effect. In output, they come before the rule.
     pub(super) const fn effect_words(&self) -> &'static str {
         match self.effect {
             Effect::Disallowed => "",
@@ -127,40 +118,33 @@ pub(super) fn text_of(octets: &[u8]) -> String {
     String::from_utf8_lossy(octets).into_owned()
 }
 
-/// Maximum number of addresses that are listed for the impostors of one crawler, or for one crawler
-/// with suspect claims.
 const ADDRESSES: usize = 20;
 const SUSPECT_ADDRESSES: usize = 3;
 
-/// The evidence about the senders of requests that name a crawler, and the results of the checks.
 #[derive(Debug, Serialize)]
 pub(super) struct Senders {
     /// Date of the oldest list that was used.
     pub(super) lists_of: Option<String>,
     lists: Vec<ListRow>,
-    /// Name look-ups; `None` if names were not looked up.
+    /// `None` if names were not looked up.
     pub(super) names: Option<NamesRow>,
     #[serde(flatten)]
     pub(super) split: SenderSplit,
     pub(super) suspect_paths: Vec<SuspectRow>,
 }
 
-/// Numbers of requests that name a crawler, by the result of checking the claim.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct SenderSplit {
-    /// Whether at least one claim could be checked.
     #[serde(skip)]
     pub(super) is_checked: bool,
     pub(super) verified: RequestTally,
     pub(super) claimed: RequestTally,
-    /// Number of claims that are neither verified nor refuted, by reason. The reasons have the same
-    /// names as in robotsd's log.
+    /// The reasons have the same names as in robotsd's log.
     pub(super) claimed_because: BTreeMap<&'static str, u64>,
     /// The requests of impostors, which no other count includes.
     pub(super) impostors: RequestTally,
 }
 
-/// An address list that was used as evidence.
 #[derive(Debug, Serialize)]
 struct ListRow {
     url: String,
@@ -169,42 +153,36 @@ struct ListRow {
     prefixes: usize,
 }
 
-/// Number of addresses whose names were looked up, and number of addresses that were left out
-/// because of the limit.
 #[derive(Debug, Serialize)]
 pub(super) struct NamesRow {
     pub(super) looked_up: usize,
     left_out: usize,
 }
 
-/// A crawler whose failed claims do not prove that impostors sent the requests, because the log may
-/// not contain the addresses of clients.
+/// A crawler with suspect claims. According to the log, requests did not come from the crawler's
+/// operator, but the log may not contain the addresses of clients.
 #[derive(Debug, Serialize)]
 pub(super) struct SuspectRow {
     pub(super) crawler: String,
     pub(super) requests: u64,
-    /// Addresses or networks with the most requests.
     pub(super) addresses: Vec<String>,
     pub(super) other_addresses: u64,
 }
 
-/// The requests of one crawler's impostors.
 #[derive(Debug, Serialize)]
 pub(crate) struct ImpostorRow {
     pub(super) crawler: String,
     #[serde(flatten)]
     pub(super) tally: RequestTally,
-    /// The addresses with the most requests.
     pub(super) addresses: Vec<AddressRow>,
-    /// Number of addresses that are not listed. If there are very many addresses, this number is
-    /// too low, because not all addresses are counted.
+    /// If there are very many addresses, this number is too low, because not all addresses are
+    /// counted.
     pub(super) other_addresses: u64,
     pub(super) other_addresses_requests: u64,
     #[serde(flatten)]
     pub(super) by_rule: RuleRows,
 }
 
-/// Address of an impostor, or its network.
 #[derive(Debug, Serialize)]
 pub(super) struct AddressRow {
     pub(super) address: String,
@@ -234,7 +212,6 @@ impl Senders {
         }
     }
 
-    /// Describes the evidence that was used to check senders. `None` if there was no evidence.
     pub(super) fn evidence(&self) -> Option<String> {
         let names = self.names.as_ref().map(|names| names.looked_up).filter(|looked_up| *looked_up > 0);
         let lists = self.lists_of.iter().map(|day| format!("the published lists of {day}"));
@@ -242,8 +219,6 @@ impl Senders {
         (!parts.is_empty()).then(|| format!("by {}", parts.join(" and ")))
     }
 
-    /// Returns the numbers of requests that name a crawler, by kind of sender. Each number is
-    /// paired with the phrase that follows it. Impostors are included only if there are any.
     pub(super) fn shares(&self) -> impl Iterator<Item = (&RequestTally, &'static str)> {
         let SenderSplit { verified, claimed, impostors, .. } = &self.split;
         let impostors = (impostors.requests > 0)
@@ -256,8 +231,6 @@ impl Senders {
         .chain(impostors)
     }
 
-    /// Returns the reasons why claims are neither verified nor refuted, the most frequent first.
-    /// Each reason is paired with the number of requests.
     pub(super) fn reasons(&self) -> Vec<(String, u64)> {
         let mut reasons: Vec<_> = self.split.claimed_because.iter().collect();
         reasons.sort_by_key(|(_, requests)| std::cmp::Reverse(**requests));
@@ -273,8 +246,8 @@ impl Senders {
             Ok(Reason::Stale) => match &self.lists_of {
                 Some(day) => {
                     return format!(
-                        "the lists of the operators, of {day} or later, do not contain the addresses, but may have \
-                         contained them at the time of the requests{rdns}"
+                        "the operators' lists do not contain the addresses; these lists are of {day} or later, and \
+                         may have contained the addresses at the time of the requests{rdns}"
                     );
                 }
                 None => {
@@ -296,7 +269,6 @@ impl Senders {
 }
 
 impl SenderSplit {
-    /// Sums up the counts of these crawlers.
     pub(super) fn of<'r>(rows: impl IntoIterator<Item = &'r ReplayRow>) -> Self {
         let mut split = Self::default();
         for row in rows {
@@ -313,8 +285,8 @@ impl SenderSplit {
 }
 
 impl ImpostorRow {
-    /// Returns the impostors of every crawler, sorted by the number of disallowed or changed
-    /// requests, largest first.
+    /// The impostors with the most disallowed requests come first or, in a comparison, those with
+    /// the most requests with different verdicts.
     pub(super) fn all(counts: &ReplayCounts, plan: &ReplayPlan) -> Vec<Self> {
         let failed = |row: &ReplayRow| Some(Self::new(&row.agent.name, row.failed.as_deref()?, plan));
         let mut rows: Vec<_> = counts.rows.iter().filter_map(failed).collect();
@@ -340,8 +312,6 @@ impl ImpostorRow {
         }
     }
 
-    /// Lists up to `most` addresses with their numbers of requests, and the total of all other
-    /// addresses.
     pub(super) fn addresses_in_words(&self, most: usize) -> String {
         let (shown, rest) = self.addresses.split_at(most.min(self.addresses.len()));
         let rest = rest.iter().map(|row| row.tally.requests).sum::<u64>() + self.other_addresses_requests;
@@ -364,7 +334,7 @@ impl SuspectRow {
     }
 }
 
-/// Returns the addresses for the report, sorted by the number of requests, largest first.
+/// Several addresses may become one row, because addresses are redacted.
 fn shown(addresses: &[(IpAddr, AddressTally)], privacy: ReportPrivacy) -> Vec<AddressRow> {
     let mut tallies = BTreeMap::<String, AddressTally>::new();
     for (address, tally) in addresses {
@@ -375,7 +345,6 @@ fn shown(addresses: &[(IpAddr, AddressTally)], privacy: ReportPrivacy) -> Vec<Ad
     rows
 }
 
-/// Returns the day of a time in seconds since 1970.
 fn day_of(seconds: i64) -> String {
     date_of(u64::try_from(seconds).unwrap_or(0))
 }

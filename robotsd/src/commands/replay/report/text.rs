@@ -1,7 +1,7 @@
 //! The report for a terminal.
 //!
-//! `text.txt` is the template; this module computes the values for it. Text from a log is escaped,
-//! because it could otherwise add lines to the report.
+//! `text.txt` is the template. Text from a log is escaped, because it could otherwise add lines to
+//! the report.
 
 use askama::Template;
 
@@ -15,13 +15,11 @@ use crate::render::{cut, printable};
 /// crawlers.
 const CRAWLERS: usize = 25;
 
-/// Maximum number of crawlers that are shown with their rules and paths.
 const DETAILED: usize = 5;
 
 /// Width of a bar, in columns.
 const BAR: usize = 20;
 
-/// Maximum number of rules that are shown per crawler, and of patterns per rule.
 const RULES: usize = 8;
 const PATTERNS: usize = 5;
 
@@ -46,7 +44,6 @@ impl TextReport<'_> {
         more_crawlers(self.report.crawlers.iter().skip(CRAWLERS).map(|row| row.tally.requests))
     }
 
-    /// Returns the crawlers that are shown with rules and paths.
     fn detailed(&self) -> impl Iterator<Item = &ReportedCrawler> {
         self.report.crawlers.iter().filter(|row| !row.by_rule.rules.is_empty()).take(DETAILED)
     }
@@ -59,19 +56,16 @@ impl TextReport<'_> {
         self.report.impostors.iter().filter(|row| !row.by_rule.rules.is_empty()).take(DETAILED_IMPOSTORS)
     }
 
-    /// Returns the width of the name column.
     fn width(&self) -> usize {
         self.crawlers().map(|row| printable(&row.name).chars().count()).max().unwrap_or(0).clamp(7, 32)
     }
 
-    /// Returns the name of a crawler, truncated to the width of the column.
     fn name(&self, row: &ReportedCrawler) -> String {
         let (name, width) = (printable(&row.name), self.width());
         if name.chars().count() > width { cut(&name, width - 1) } else { name }
     }
 
-    /// Draws the requests of a crawler as a bar: the part for disallowed requests is dark, and the
-    /// part for allowed requests is light.
+    /// Draws disallowed requests as a dark bar, followed by allowed requests as a light bar.
     fn bar(&self, row: &ReportedCrawler) -> String {
         let most = self.crawlers().map(|row| row.tally.requests).max().unwrap_or(1);
         // A count above zero is drawn with at least one column.
@@ -101,23 +95,19 @@ fn reads(row: &ReportedCrawler) -> String {
     }
 }
 
-/// Returns the number of patterns of a rule that are not shown, and the number of requests that
-/// match them; `None` if all patterns are shown.
 fn other_paths(rule: &RuleRow) -> Option<(u64, u64)> {
     let rest = rule.paths.iter().skip(PATTERNS).map(|path| path.requests);
     others(rest, rule.other_paths, rule.other_paths_requests)
 }
 
-/// Returns the number of a crawler's rules that are not shown, and the number of requests that
-/// these rules decide; `None` if all rules are shown.
 fn other_rules(by_rule: &RuleRows) -> Option<(u64, u64)> {
     let rest = by_rule.rules.iter().skip(RULES).map(|rule| rule.requests);
     others(rest, by_rule.other_rules, by_rule.other_rules_requests)
 }
 
-/// Returns the number of rows that are not shown, and the number of their requests. These are the
-/// rows in `rest`, which are above the display limit, and the rows that the report does not
-/// contain. `others` is the number of these, and `of_others` the number of their requests.
+/// `rest` contains the numbers of requests of the rows above the display limit. `others` is the
+/// number of rows that the report does not contain, and `of_others` is the number of their
+/// requests.
 fn others(rest: impl ExactSizeIterator<Item = u64>, others: u64, of_others: u64) -> Option<(u64, u64)> {
     let count = rest.len() as u64 + others;
     (count > 0).then(|| (count, rest.sum::<u64>() + of_others))
