@@ -33,7 +33,7 @@ pub(super) fn changes(rules: [&RuleSet; 2], classes: &[Vec<Subject>], goes_on: &
     if !rules.iter().any(|rules| rules.states_usage()) {
         return Vec::new();
     }
-    let mut found: HashMap<(&'static str, String, [Option<String>; 2]), Vec<Subject>> = HashMap::new();
+    let mut found: HashMap<_, Vec<Subject>> = HashMap::new();
     for class in classes.iter().take_while(|_| goes_on()) {
         let Some(first) = class.first() else { continue };
         let selections = rules.map(|rules| first.select(rules));
