@@ -36,10 +36,11 @@ const MAX_VERSION_1_BYTES: usize = 107;
 
 const VERSION_1: &[u8] = b"PROXY ";
 
-/// No HTTP request and no TLS record begins with these bytes.
+/// First bytes of a version 2 header. No HTTP request and no TLS record begins with these bytes.
 const VERSION_2: &[u8] = b"\r\n\r\n\0\r\nQUIT\n";
 
-/// Size of the fixed part of a version 2 header, in bytes.
+/// Size of the fixed part of a version 2 header, in bytes. This part contains the signature,
+/// version and command, family and transport, and the length of the rest.
 const FIXED: usize = 16;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,7 +57,8 @@ pub(crate) enum AnnouncedClient {
 pub(crate) enum HeaderProgress {
     /// More bytes of the header must arrive before the client is known.
     Partial,
-    /// The header has `length` bytes; extensions at its end may still be missing.
+    /// The client is known. The header has `length` bytes; extensions at its end may still be
+    /// missing.
     Known { client: AnnouncedClient, length: usize },
 }
 
@@ -81,7 +83,7 @@ pub(crate) enum HeaderError {
     Length(u16),
 }
 
-/// `octets` are all bytes received since the start of the connection.
+/// Parses a header. `octets` are all bytes received since the start of the connection.
 pub(crate) fn parse(octets: &[u8]) -> Result<HeaderProgress, HeaderError> {
     let begins = |signature: &[u8]| {
         let common = octets.len().min(signature.len());
@@ -114,6 +116,8 @@ fn version_1(octets: &[u8]) -> Result<HeaderProgress, HeaderError> {
     Ok(HeaderProgress::Known { client, length: end + 2 })
 }
 
+/// Parses a version 1 line after the word `PROXY`, and returns the client's address. The line
+/// contains the family, both addresses, and both ports.
 fn tcp(line: &str) -> Option<SocketAddr> {
     let mut parts = line.split(' ');
     let mut next = || parts.next();
@@ -136,7 +140,7 @@ fn tcp(line: &str) -> Option<SocketAddr> {
     Some(SocketAddr::new(source, port(source_port)?))
 }
 
-/// Accepts neither a sign nor leading zeros, which `str::parse` would accept.
+/// Parses a port in decimal, without a sign or leading zeros.
 fn port(text: &str) -> Option<u16> {
     let is_plain = text.bytes().all(|octet| octet.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
     if is_plain { text.parse().ok() } else { None }
@@ -165,6 +169,7 @@ fn version_2(octets: &[u8]) -> Result<HeaderProgress, HeaderError> {
         return Err(HeaderError::Length(given));
     }
     let (source, port): (std::net::IpAddr, u16) = match (family_and_transport, block) {
+        // The payload contains the source and destination addresses, then the port of each.
         (0x11, &[a, b, c, d, _, _, _, _, high, low, ..]) => {
             (Ipv4Addr::new(a, b, c, d).into(), u16::from_be_bytes([high, low]))
         }
@@ -177,8 +182,8 @@ fn version_2(octets: &[u8]) -> Result<HeaderProgress, HeaderError> {
     known(AnnouncedClient::Address(SocketAddr::new(source, port)))
 }
 
-/// Returns `None` if the connection ends before the first byte of its header, or if no byte has
-/// arrived when `stop` completes.
+/// Reads the header. Returns `None` if the connection ends before the first byte of its header, or
+/// if no byte has arrived when `stop` completes.
 pub(crate) async fn receive(
     socket: &mut TcpStream,
     limits: &EdgeLimits,
@@ -201,7 +206,8 @@ pub(crate) async fn receive(
     timeout(limits.header_read, take(socket)).await.unwrap_or_else(|_| Err(late())).map(Some)
 }
 
-/// Does not read any byte after the header.
+/// Reads the rest of a header after its first byte has arrived. Does not read any byte after the
+/// header.
 async fn take(socket: &mut TcpStream) -> Result<AnnouncedClient, ConnectionFailure> {
     let broken = |error: io::Error| match error.kind() {
         io::ErrorKind::UnexpectedEof => cut_off(),

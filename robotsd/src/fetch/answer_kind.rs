@@ -59,10 +59,10 @@ pub(crate) enum CrawlerAccess {
 #[display("crawlers {crawlers} (RFC 9309, section {section})")]
 pub(crate) struct AnswerReading {
     /// Access for a crawler that follows RFC 9309 and has no earlier copy of the file. There is one
-    /// exception: 429 counts as a 5xx status, because crawlers treat it like one.
+    /// exception: the status 429 counts as a 5xx status, because crawlers treat it like one.
     pub(crate) crawlers: CrawlerAccess,
     pub(crate) section: &'static str,
-    /// How crawlers behave that follow other documents; `None` if they behave in the same way.
+    /// How crawlers that follow other documents behave; `None` if they behave in the same way.
     pub(crate) other_readings: Option<&'static str>,
 }
 
@@ -83,7 +83,7 @@ impl AnswerKind {
         Self::of_status(status)
     }
 
-    /// The status must not be a redirect that was followed.
+    /// Classifies the status of a response that is not a followed redirect.
     fn of_status(status: StatusCode) -> Self {
         match status.as_u16() {
             200..=299 => Self::Success(status),
@@ -174,7 +174,7 @@ pub(crate) enum DocumentError {
 }
 
 impl RetrievalChain {
-    /// Returns the first `most` bytes of the decoded body.
+    /// Returns the first `most` bytes of the decoded body of a successful response.
     ///
     /// # Errors
     ///
@@ -192,8 +192,9 @@ impl RetrievalChain {
 }
 
 impl Retriever {
-    /// Decodes the document while it is read, unlike [`RetrievalChain::document`]. Returns at most
-    /// `most` + 1 bytes: if the caller gets more than `most` bytes, the document is too large.
+    /// Opens a document like [`RetrievalChain::document`], but decodes it while it is read. Returns
+    /// at most `most` + 1 bytes: if the caller gets more than `most` bytes, the document is too
+    /// large.
     pub(crate) fn document(&self, url: &FetchUrl, most: usize) -> Result<Box<dyn Read>, DocumentError> {
         let request = RetrievalRequest { most: most as u64 + 1, ..RetrievalRequest::new(url.clone()) };
         let chain = self.retrieve(&request);

@@ -9,17 +9,19 @@ use http::header::CONTENT_ENCODING;
 
 use crate::input::{AtMost, TooManyOctets, Unpacked};
 
-/// The content codings that the crawlers of search engines accept.
+/// The value of `Accept-Encoding`: the content codings that the crawlers of search engines accept.
 pub(crate) const ACCEPTED_CODINGS: &str = "gzip, deflate, br";
 
-/// Servers do not use more than three codings for one body.
+/// Maximum number of content codings of one body. Servers do not use more than three codings.
 const MAX_CODINGS: usize = 3;
 
+/// Size of brotli's read buffer, in bytes.
 const BUFFER: usize = 8 << 10;
 
 #[derive(Debug)]
 pub(crate) struct DecodedBody {
     pub(crate) octets: Vec<u8>,
+    /// Whether the body is larger than the limit and was truncated.
     pub(crate) is_cut: bool,
 }
 
@@ -33,8 +35,8 @@ pub(crate) enum CodingError {
     TooMany(usize),
 }
 
-/// Returns the codings in lower case, without `identity`. The server applied the first coding
-/// first.
+/// Returns the codings of a body in lower case, without `identity`. The first coding is the one
+/// that the server applied first.
 pub(crate) fn codings(headers: &HeaderMap) -> Vec<String> {
     let fields = headers.get_all(CONTENT_ENCODING).into_iter();
     let words = fields.flat_map(|field| field.as_bytes().split(|octet| *octet == b','));
@@ -42,7 +44,8 @@ pub(crate) fn codings(headers: &HeaderMap) -> Vec<String> {
     words.filter(|word| !word.is_empty() && word != "identity").collect()
 }
 
-/// Decodes at most `most` bytes. If the body is incomplete, decodes as much of it as possible.
+/// Decodes a body, up to `most` bytes. If the body is incomplete, decodes as much of it as
+/// possible.
 pub(crate) fn decode(
     codings: &[String],
     body: &[u8],
@@ -60,9 +63,9 @@ pub(crate) fn decode(
     }
 }
 
-/// Decodes a body while it is read. Memory per decoder: 32 KiB for gzip and deflate, up to 16 MiB
-/// for brotli. If there are several codings, the intermediate data is limited to `most` bytes. The
-/// caller must limit the output.
+/// Decodes a body while it is read. A decoder needs 32 KiB of memory for gzip and deflate, and up
+/// to 16 MiB for brotli. If there are several codings, the intermediate data is limited to `most`
+/// bytes. The caller must limit the output.
 pub(crate) fn decoder<'a>(
     codings: &[String],
     body: impl Read + 'a,

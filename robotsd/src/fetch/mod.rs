@@ -16,15 +16,15 @@ pub(crate) use self::answer_kind::{AnswerKind, AnswerReading, CrawlerAccess, Doc
 pub(crate) use self::coding::{DecodedBody, codings, decoder};
 pub(crate) use self::retriever::{ChainEnd, RetrievalChain, RetrievalRequest, RetrievalSettings, Retriever};
 
-/// Includes schemes that cannot be fetched, because an argument such as `ftp://…` must not be
-/// treated as a file path.
+/// Arguments with these prefixes are URLs. They include schemes that cannot be fetched, because an
+/// argument such as `ftp://…` must not be treated as a file path.
 const SCHEMES: [&str; 6] = ["http://", "https://", "ftp://", "ftps://", "sftp://", "file://"];
 
 pub(crate) fn is_url(word: &str) -> bool {
     SCHEMES.iter().any(|scheme| word.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme)))
 }
 
-/// If the URL has no path, returns the URL of the host's `/robots.txt`.
+/// Parses a URL. If it has no path, returns the URL of the host's `/robots.txt`.
 pub(crate) fn robots_url(word: &str) -> Result<FetchUrl, ValueError> {
     let url: FetchUrl = word.parse()?;
     if url.target().as_str() != "/" {
@@ -33,11 +33,13 @@ pub(crate) fn robots_url(word: &str) -> Result<FetchUrl, ValueError> {
     format!("{}/robots.txt", site_of(&url)).parse()
 }
 
+/// Returns the scheme and the host of a URL, such as `https://example.com`.
 pub(crate) fn site_of(url: &FetchUrl) -> String {
     format!("{}://{}", if url.is_https() { "https" } else { "http" }, url.authority())
 }
 
-/// Leaves out user information and query, because both may contain secrets.
+/// Formats a URL for messages, without user information and query, because both may contain
+/// secrets.
 pub(crate) fn shown_url(word: &str) -> String {
     match word.parse::<FetchUrl>() {
         Ok(url) => url.to_string(),
@@ -45,6 +47,7 @@ pub(crate) fn shown_url(word: &str) -> String {
     }
 }
 
+/// Returns advice if the name of a missing file looks like a host.
 pub(crate) fn site_hint(word: &str) -> Option<String> {
     let host = word.strip_suffix("/robots.txt").unwrap_or(word);
     let (name, port) = host.split_once(':').map_or((host, None), |(name, port)| (name, Some(port)));

@@ -1,4 +1,4 @@
-//! The HTTP client of commands: makes one request at a time, follows redirects, and returns all
+//! The HTTP client of commands. It makes one request at a time, follows redirects, and returns all
 //! requests of a redirect chain as a [`RetrievalChain`].
 
 use std::io;
@@ -20,7 +20,8 @@ use tower_robots::source::fetch::{FetchError, FetchErrorKind, FetchUrl, Fetcher}
 use super::coding::ACCEPTED_CODINGS;
 use crate::input;
 
-/// The admin interface of robotsd recognises requests of commands by the prefix `robotsd/`.
+/// The `User-Agent` of every request. The admin interface of robotsd recognises these requests by
+/// the prefix `robotsd/`.
 const USER_AGENT: &str = concat!("robotsd/", env!("CARGO_PKG_VERSION"), " (+https://docs.rs/tower-robots)");
 
 /// Maximum number of redirects to follow (RFC 9309, section 2.3.1.2).
@@ -37,13 +38,15 @@ pub(crate) const WHOLE: u32 = 4;
 /// Time limit for opening a connection, and for its TLS handshake.
 const CONNECT: Duration = Duration::from_secs(10);
 
+/// Minimum and maximum of `--timeout`.
 const TIMES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(600));
 
-/// This heading is set for each option, because `next_help_heading` would also apply to the options
-/// that follow.
+/// Heading of the options in `--help`. The heading is set for each option, because
+/// `next_help_heading` would also apply to the options that follow.
 const HEADING: &str = "Fetching a robots.txt by URL";
 
-// All requests together may take [`WHOLE`] times as long as a single request.
+// Settings for fetching documents in one run of a command. All requests together may take [`WHOLE`]
+// times as long as a single request.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct RetrievalSettings {
     /// Time limit of a request, such as 10s. Each redirect is a separate request. All requests
@@ -75,6 +78,7 @@ fn time(text: &str) -> Result<Duration, String> {
 #[derive(Clone, Debug)]
 pub(crate) struct RetrievalRequest {
     pub(crate) url: FetchUrl,
+    /// Maximum number of body bytes to read, before decoding.
     pub(crate) most: u64,
     /// Whether to accept gzip, deflate and brotli. If not, no `Accept-Encoding` is sent; simple
     /// crawlers do not send it either.
@@ -86,6 +90,7 @@ pub(crate) struct Retriever {
     fetcher: Fetcher,
     runtime: Runtime,
     requests: AtomicUsize,
+    /// Time when the whole run must be over. `whole` is the time limit of the run.
     over: Instant,
     whole: Duration,
 }
@@ -97,7 +102,8 @@ impl Default for RetrievalSettings {
 }
 
 impl RetrievalRequest {
-    /// The size limit is that of a robots.txt: 8 MiB.
+    /// Creates a request for a robots.txt, or for another document with the same size limit (8
+    /// MiB).
     pub(crate) const fn new(url: FetchUrl) -> Self {
         Self { url, most: LiveRobots::MAX_FILE, accepts_codings: true }
     }
@@ -127,12 +133,12 @@ impl Retriever {
         Ok(Self { fetcher: builder.start()?, runtime, requests: AtomicUsize::new(0), over, whole })
     }
 
-    /// Returns the time limit of the whole run if this limit has been reached.
+    /// Returns the time limit of the whole run if it has been reached; otherwise `None`.
     pub(crate) fn is_over(&self) -> Option<Duration> {
         (Instant::now() >= self.over).then_some(self.whole)
     }
 
-    /// Blocks the thread, so it must not be called in async tasks.
+    /// Retrieves a document. Blocks the thread, so this function must not be called in async tasks.
     pub(crate) fn retrieve(&self, request: &RetrievalRequest) -> RetrievalChain {
         self.runtime.block_on(self.follow(request))
     }
@@ -215,11 +221,13 @@ pub(crate) struct RetrievalChain {
 }
 
 impl Hop {
+    /// Returns the address of the server; `None` if no connection was opened.
     pub(crate) fn address(&self) -> Option<SocketAddr> {
         self.answer.as_ref().map_or_else(|error| error.address, |answer| answer.address)
     }
 
-    /// `None` if the response is not a redirect, and `Some(None)` if a redirect has no `Location`.
+    /// Returns the `Location` of a redirect, unparsed. `None` if the response is not a redirect,
+    /// and `Some(None)` if a redirect has no `Location`.
     pub(super) fn location(&self) -> Option<Option<&[u8]>> {
         let answer = self.answer.as_ref().ok()?;
         matches!(answer.status.as_u16(), 301 | 302 | 303 | 307 | 308)
@@ -240,6 +248,8 @@ impl RetrievalChain {
         &self.hops.first().unwrap_or(&self.last).url
     }
 
+    /// Returns the final response, which may have any status. `None` if the chain does not end with
+    /// a response.
     pub(crate) fn answer(&self) -> Option<&FetchAnswer> {
         self.last.answer.as_ref().ok().filter(|_| self.end == ChainEnd::Reached)
     }
@@ -259,7 +269,8 @@ impl RetrievalChain {
     }
 }
 
-/// A rule of the form `HOST:PORT:ADDRESS:PORT`, as in curl's `--connect-to`.
+/// `HOST:PORT:ADDRESS:PORT`, as in curl's `--connect-to`: the host and port of matching URLs (empty
+/// for any), and the address and port to connect to instead.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ConnectTo {
     from: (Option<String>, Option<u16>),
@@ -267,6 +278,7 @@ pub(crate) struct ConnectTo {
 }
 
 impl ConnectTo {
+    /// Returns the host and port to connect to; `None` if the rule does not apply.
     pub(crate) fn place(&self, host: &str, port: u16) -> Option<(String, u16)> {
         let (of_host, of_port) = &self.from;
         let is_meant = of_host.as_deref().is_none_or(|of| of == host) && of_port.is_none_or(|of| of == port);
@@ -305,7 +317,8 @@ fn split(text: &str) -> Vec<&str> {
     .collect()
 }
 
-/// Returns `None` for an empty string, which stands for any host.
+/// Parses the host of a rule, in the syntax of URLs. Returns `None` for an empty string, which
+/// stands for any host.
 fn host(text: &str) -> Result<Option<String>, String> {
     if text.is_empty() {
         return Ok(None);

@@ -16,8 +16,8 @@ pub(super) struct Asks {
     reads: mpsc::UnboundedSender<Round>,
     beats: mpsc::UnboundedSender<BeatRequest>,
     pub(super) turns: mpsc::UnboundedSender<TurnRequest>,
-    /// Writes for entries of this replica that were missing from the document at the last read. The
-    /// writer task executes these writes.
+    /// Writes for the entries that were missing from the document when it was last read. The writer
+    /// task executes these writes.
     pub(super) lost: watch::Sender<Vec<WriteCall>>,
     /// Whether a write has failed since the document was last read. If so, the next read must fetch
     /// the whole document even if its epoch and tag are unchanged.
@@ -47,7 +47,7 @@ pub(super) type Round = oneshot::Sender<()>;
 
 #[derive(Debug)]
 pub(super) enum BeatRequest {
-    /// Sends the heartbeat of this replica, and reads those of all replicas.
+    /// Sends the heartbeat of this replica, and reads the heartbeats of all replicas.
     Beat(#[expect(dead_code, reason = "dropping it is the answer")] Round),
     Leave(#[expect(dead_code, reason = "dropping it is the answer")] Round),
 }
@@ -98,15 +98,16 @@ impl Asks {
     }
 }
 
-/// The sites of this process, for the tasks of the fleet.
+/// The interface to the sites of this process that the tasks of the fleet use.
 pub(crate) trait FleetSites: Send + Sync {
-    /// A site with one robots.txt per host has one entry per host.
+    /// Returns the name and status of each site. A site with one robots.txt per host has one entry
+    /// per host.
     fn statuses(&self) -> Vec<(String, Status)>;
 
-    /// Blocks.
+    /// Accepts the pending version with this hash. Blocks.
     fn accept(&self, site: &str, hash: &str, by: &Attribution);
 
-    /// Blocks.
+    /// Rolls a site back to the previous version. Blocks.
     fn roll_back(&self, site: &str, by: &Attribution);
 
     /// Records on the board that enforcement was switched off or on, because some requests of that

@@ -1,4 +1,4 @@
-//! The document of a fleet, a hash in a Redis store, and the writes that change it.
+//! The document of a fleet (a hash in a Redis store), and the writes that change it.
 //!
 //! ```text
 //! format       1
@@ -55,7 +55,7 @@ pub(crate) struct Document {
     pub(crate) rev: u64,
     pub(crate) tag: String,
     pub(crate) marks: BTreeMap<String, OffSwitch>,
-    /// The key is the name of the lifted off switch.
+    /// Tombstones by the name of the lifted off switch.
     pub(crate) lifted: BTreeMap<String, Stamp>,
     pub(crate) accepts: BTreeMap<String, Accept>,
     pub(crate) damaged: BTreeMap<Vec<u8>, Damage>,
@@ -63,6 +63,7 @@ pub(crate) struct Document {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Damage {
+    /// Value of the field; `None` if the field is missing.
     pub(crate) value: Option<Vec<u8>>,
     pub(crate) why: String,
 }
@@ -75,14 +76,14 @@ pub(crate) struct Stamp {
     #[serde(deserialize_with = "rev")]
     pub(crate) rev: u64,
     pub(crate) by: String,
-    /// Unix time in seconds, only for display: entries are ordered by `rev`.
+    /// Time of the entry, as Unix time in seconds. Only for display: entries are ordered by `rev`.
     #[serde(deserialize_with = "time")]
     pub(crate) at: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) why: Option<String>,
 }
 
-/// While an off switch is in force, nothing is enforced for its scope.
+/// An off switch. While it is in force, nothing is enforced for its scope.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct OffSwitch {
     pub(crate) scope: String,
@@ -92,8 +93,8 @@ pub(crate) struct OffSwitch {
 }
 
 impl OffSwitch {
-    /// The name contains the scope, because off switches with different scopes may have the same
-    /// ID.
+    /// Returns the name of the off switch, which consists of the scope and the ID. Off switches
+    /// with different scopes may have the same ID.
     pub(crate) fn name(&self) -> String {
         format!("{}:{}", self.scope, self.id)
     }
@@ -109,8 +110,8 @@ pub(crate) struct Accept {
 }
 
 impl Accept {
-    /// The permission may contain a prefix of the hash, with the minimum number of digits that
-    /// commands accept.
+    /// Reports whether this permission is for the version with the given hash. The stored hash may
+    /// be a prefix with the minimum number of digits that commands accept.
     pub(crate) fn is_of(&self, hash: &str) -> bool {
         let digits = |hash: &str| hash.trim_start_matches("sha256:").to_owned();
         let (own, hash) = (digits(&self.hash), digits(hash));
@@ -119,7 +120,7 @@ impl Accept {
 }
 
 impl Document {
-    /// Returns `None` if there are no fields.
+    /// Parses the fields of the document. Returns `None` if there are no fields.
     ///
     /// # Errors
     ///
@@ -151,7 +152,7 @@ impl Document {
         Ok(Some(document))
     }
 
-    /// Removes off switches that have a tombstone, even damaged ones.
+    /// Removes the off switches that have a tombstone, including damaged off switches.
     pub(super) fn leave_out_lifted(&mut self) {
         let Self { marks, lifted, damaged, .. } = self;
         let is_lifted = |name: &String| lifted.contains_key(name);
@@ -161,13 +162,14 @@ impl Document {
         marks.retain(|name, _| !is_lifted(name));
     }
 
-    /// This document is used if the key in the store does not contain a hash.
+    /// Returns a damaged document without entries. It is used if the key in the store does not
+    /// contain a hash.
     pub(super) fn unreadable(key: &str, why: &str) -> Self {
         let damage = Damage { value: None, why: format!("the key in the store must have the type hash ({why})") };
         Self { damaged: [(key.as_bytes().to_owned(), damage)].into(), ..Self::default() }
     }
 
-    /// Ignores fields that later versions of robotsd have added.
+    /// Parses one field. Ignores fields that were added by later versions of robotsd.
     fn take(&mut self, field: &[u8], value: &[u8], format: &mut u64) -> Result<(), String> {
         let field = str::from_utf8(field).map_err(|_| "the name of the field is not UTF-8".to_owned())?;
         match field.split_once(':') {
@@ -200,8 +202,9 @@ impl Document {
         self.damaged.iter().map(|(field, damage)| format!("{:?}: {}", String::from_utf8_lossy(field), damage.why))
     }
 
-    /// A damaged off switch gets its stamp (who wrote it, when and why) from `known`, or else
-    /// `stamp`. A damaged tombstone gets `stamp`. All other damaged fields are removed.
+    /// Returns repairs for the damaged fields. A damaged off switch gets its stamp (who wrote it,
+    /// when and why) from `known`, or `stamp` if it is not in `known`. A damaged tombstone gets
+    /// `stamp`. All other damaged fields are removed.
     pub(super) fn mends(&self, known: &BTreeMap<String, OffSwitch>, stamp: &Stamp) -> Vec<Mend> {
         let mend = |(field, Damage { value, .. }): (&Vec<u8>, &Damage)| {
             let stamp = match str::from_utf8(field).ok().and_then(|field| field.split_once(':')) {
@@ -217,7 +220,8 @@ impl Document {
         self.damaged.iter().map(mend).collect()
     }
 
-    /// Two replicas with the same digest know the same off switches and accepted versions.
+    /// Returns a digest of the off switches and accepted versions. Two replicas with the same
+    /// digest know the same off switches and accepted versions.
     pub(crate) fn digest(&self) -> String {
         digest(&self.marks, &self.accepts)
     }
@@ -241,8 +245,8 @@ fn number(text: &str) -> Result<u64, String> {
     number.ok_or_else(|| format!("{value:?} is not a number from 0 to {MAX_NUMBER}", value = cut(text, MAX_SHOWN)))
 }
 
-/// If the value is damaged, returns an empty stamp and the error, because the entry still takes
-/// effect.
+/// Parses the stamp of an entry. If the value is damaged, returns an empty stamp and the error,
+/// because the entry still takes effect.
 fn stamp(value: &[u8]) -> (Stamp, Result<(), String>) {
     match serde_json::from_slice(value) {
         Ok(stamp) => (stamp, Ok(())),
@@ -261,6 +265,7 @@ fn epoch(text: &str) -> Result<String, String> {
     is_plain.then(|| text.to_owned()).ok_or_else(why)
 }
 
+/// Deserializes a rev, which must be at most [`MAX_NUMBER`].
 pub(super) fn rev<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
     within(from, MAX_NUMBER)
 }
@@ -280,28 +285,29 @@ pub(crate) enum Write {
     Begin,
     OffSwitch(OffSwitch),
     Lift(String, Stamp),
-    /// The number is the rev of the site's current entry, which this write replaces; 0 if the site
-    /// has no entry.
+    /// Accepts a site's version. The number is the rev of the site's current entry, which the write
+    /// replaces; 0 if the site has no entry.
     Accept(String, Accept, u64),
     Mend(Vec<Mend>),
 }
 
-/// The repair is applied only if the field still has the damaged value `from`.
+/// Repair of one field. It is applied only if the field still has the damaged value `from`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Mend {
     pub(crate) field: Vec<u8>,
     pub(crate) from: Vec<u8>,
+    /// New value of the field; `None` if the field is removed.
     pub(crate) to: Option<Vec<u8>>,
 }
 
-/// A write, with the other arguments of the script in the store. If the store has lost the
-/// document, the script creates a new document with this `epoch`, so that the replicas keep their
-/// entries.
+/// A write, with the other arguments of the script that executes it in the store. If the store has
+/// lost the document, the script creates a new document whose epoch is `epoch`. The replicas then
+/// keep their entries, because the epoch is the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct WriteCall {
     pub(crate) epoch: String,
-    /// Highest rev that the writer has seen. The write gets a higher rev, even if the store was
-    /// reset to an earlier state.
+    /// Highest rev that the writer has seen. The rev of the write must be higher than this, even if
+    /// the store was reset to an earlier state.
     pub(crate) floor: u64,
     pub(crate) tag: String,
     pub(crate) write: Write,
@@ -310,12 +316,13 @@ pub(crate) struct WriteCall {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum WriteAnswer {
     Written(u64),
-    /// Nothing was written, because the document already contains the entry, or because the off
-    /// switch was lifted before.
+    /// The script wrote nothing, because the document already contains the entry, or because the
+    /// off switch was lifted before.
     Kept,
-    /// Nothing was written, because the current entry has this rev instead of the expected one.
+    /// The script wrote nothing, because the current entry has this rev instead of the expected
+    /// one.
     Conflict(u64),
-    /// Nothing was written, because the document has this epoch instead of the expected one.
+    /// The script wrote nothing, because the document has this epoch instead of the expected one.
     Foreign(String),
 }
 
@@ -350,7 +357,7 @@ impl WriteCall {
     }
 }
 
-/// The script in the store adds the rev.
+/// Serializes a value without its rev. The script in the store adds the rev.
 fn json(value: &impl Serialize) -> String {
     let mut value = serde_json::to_value(value).unwrap_or_default();
     if let Some(fields) = value.as_object_mut() {

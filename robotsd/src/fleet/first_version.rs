@@ -1,7 +1,7 @@
-//! Decides whether the first version of a site may go live on a new replica. On a new replica, the
-//! gate, which checks new versions, has no earlier version to compare the first one with. So the
-//! first version may go live if the fleet has accepted it, or if a running replica serves it. If
-//! the fleet does not know the site, the gate works as without a fleet.
+//! Decides whether the first version of a site may go live on a new replica. The gate, which checks
+//! new versions, has no earlier version on a new replica to compare the first version with. The
+//! first version may therefore go live if the fleet has accepted it, or if a running replica serves
+//! it. If the fleet does not know the site, the gate works in the same way as without a fleet.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -25,8 +25,8 @@ use crate::report::is_of;
 const CONTACT: Duration = Duration::from_secs(3);
 
 impl Fleet {
-    /// Must be called before the sites are opened. Does nothing if this replica already knows the
-    /// document. Blocks.
+    /// Reads the document and the heartbeats. Must be called before the sites are opened. Does
+    /// nothing if this replica already knows the document. Blocks.
     pub(crate) fn make_contact(self: &Arc<Self>) {
         if self.member.lock().is_known() {
             return;
@@ -35,16 +35,17 @@ impl Fleet {
         let contact = move || {
             let Ok(runtime) = Builder::new_current_thread().enable_all().build() else { return };
             let contact = contact(fleet);
-            // Problems with the store are reported after the start.
+            // Errors are ignored here, because problems with the store are reported after the
+            // start.
             let _ = runtime.block_on(LocalSet::new().run_until(async { timeout(CONTACT, contact).await }));
             runtime.shutdown_background();
         };
-        // A runtime cannot be started inside another runtime.
+        // This needs another thread, because a runtime cannot be started inside another runtime.
         let _ = thread::spawn(contact).join();
     }
 
-    /// If the fleet knows versions of the site, the gate accepts only one of these as the first
-    /// version on this replica.
+    /// Returns the gate of a site. If the fleet knows versions of the site, the gate accepts only
+    /// one of these as the first version on this replica.
     pub(crate) fn gate(&self, site: &str, gate: Gate) -> Gate {
         let known = self.known_versions(site);
         if known.is_empty() {

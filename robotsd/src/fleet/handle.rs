@@ -1,9 +1,10 @@
-//! The fleet's interface to other modules.
+//! The fleet's interface to other modules. It sets the kill switches of this process, makes the
+//! changes that operators request, and reports the state of the fleet.
 //!
 //! **An off switch takes effect even if writing to the store and to the disk fails.** The off
 //! switch is sent to the store first, because setting the kill switches and writing to the state
 //! directory may take a while. If writing to the store fails, the process keeps the off switch, and
-//! writes it to the store later.
+//! writes it when the store can be read again.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -32,8 +33,8 @@ use crate::report::{FleetEntry, FleetReport, ReplicaState, ServedVersions};
 /// Name of the file in the state directory that contains what the replica knows about the fleet.
 const FILE: &str = "fleet.json";
 
-/// Bytes reserved at the end of the file, so that about fifty off switches can be stored even if
-/// the disk is full.
+/// Number of bytes reserved at the end of the file, so that about fifty off switches can be stored
+/// even if the disk is full.
 const ROOM: usize = 8 << 10;
 
 #[derive(Debug)]
@@ -42,17 +43,17 @@ pub(crate) struct Fleet {
     file: Option<PathBuf>,
     pub(super) log: Log,
     pub(super) member: Mutex<Member>,
-    /// This lock is held while the file is written, because only one thread may write it at a time.
+    /// Lock that is held while the file is written, because only one thread may write it at a time.
     saving: Mutex<()>,
     every_site: KillSwitch,
     /// Whether another process with the same replica name has replaced this process, and now sends
     /// the heartbeats.
     pub(crate) is_replaced: AtomicBool,
-    /// The keys are names of sites (or `SITE/HOST`).
+    /// Kill switches of the open sites, by name of the site (or `SITE/HOST`).
     sites: Mutex<HashMap<String, KillSwitch>>,
     pub(super) store: Mutex<StoreView>,
     pub(super) asks: Asks,
-    /// `None` after the threads have taken the channels.
+    /// Receiving ends of the channels; `None` after the threads have taken them.
     pub(super) asked: Mutex<Option<Asked>>,
 }
 
@@ -62,7 +63,7 @@ pub(crate) struct SentDecision {
     answer: WriteAnswers,
 }
 
-/// Maximum time during an upgrade that both processes send heartbeats.
+/// Maximum overlap of the heartbeats of both processes during an upgrade.
 const AT_ONCE: Duration = Duration::from_secs(4);
 
 #[derive(Clone, Debug, Default)]
@@ -70,6 +71,7 @@ pub(super) struct StoreView {
     pub(super) standing: DocumentState,
     pub(super) document: Option<Document>,
     pub(super) read: Option<SystemTime>,
+    /// Whether the document was read successfully in the last attempt.
     is_read: bool,
     /// First and last time when a heartbeat of another process with this replica's name was found.
     /// If none was found for a long time, the next heartbeat sets both times.
@@ -80,22 +82,24 @@ pub(super) struct StoreView {
     lost: usize,
     file_problem: Option<String>,
     pub(super) replicas: Arc<BTreeMap<String, Heartbeat>>,
-    /// Unix time in seconds, by the clock of the store.
+    /// Time of the last heartbeat by the clock of the store, as Unix time in seconds.
     pub(super) now: u64,
-    /// Time when this replica began or resumed to read heartbeats. After an interruption, the last
-    /// heartbeats of running replicas are old, too.
+    /// Time when reading heartbeats began or resumed. After an interruption, the last heartbeats of
+    /// all replicas are old, although the replicas may be running.
     hearing: Option<Instant>,
-    /// The values are the times of the last heartbeats.
+    /// Missing replicas, with the times of their last heartbeats.
     pub(super) missing: BTreeMap<String, u64>,
 }
 
 impl StoreView {
+    /// Returns the reason why the store cannot be read or written; `None` if it can be read and
+    /// written.
     pub(super) fn problem(&self) -> Option<&String> {
         self.read_problem.as_ref().or(self.write_problem.as_ref())
     }
 
-    /// If another process has the same replica name, only this problem is reported, because the
-    /// fleet cannot distinguish the two processes.
+    /// Returns the state of the replica. If another process has the same replica name, the state
+    /// reports only this problem, because the fleet cannot distinguish the two processes.
     pub(super) fn state(&self) -> StateAndReason {
         // During an upgrade, two processes of this replica send heartbeats for a short time.
         let is_other = |(first, last): (Instant, Instant)| last.elapsed().as_secs() < SILENT && last - first >= AT_ONCE;
@@ -108,8 +112,8 @@ impl StoreView {
 }
 
 impl Fleet {
-    /// If the file in the state directory is missing or unreadable, nothing is enforced on any site
-    /// until the document is read.
+    /// Creates the fleet from the file in the state directory. If the file is missing or
+    /// unreadable, nothing is enforced on any site until the document is read.
     pub(crate) fn open(settings: &FleetSettings, state_dir: Option<&Path>, log: &Log) -> Arc<Self> {
         let (asks, asked) = Asks::new();
         let fleet = Self {
@@ -129,7 +133,8 @@ impl Fleet {
         Arc::new(fleet)
     }
 
-    /// Reads the file again during an upgrade, because the previous process may have changed it.
+    /// Reads the file in the state directory again. This is done during an upgrade, because the
+    /// previous process may have changed the file.
     pub(crate) fn read_file(&self) {
         let Some(file) = &self.file else { return self.follow() };
         let read = match files::read(file) {
@@ -153,15 +158,16 @@ impl Fleet {
         self.follow();
     }
 
-    /// Adds the kill switch of the site `name`, and the one for all sites.
+    /// Adds two kill switches to the builder of the site `name`: the switch of this site, and the
+    /// switch for all sites.
     pub(crate) fn join<S>(&self, builder: LiveBuilder<S>, name: &str) -> LiveBuilder<S> {
         let switch = self.sites.lock().entry(name.to_owned()).or_default().clone();
         self.follow_site(name, &switch);
         builder.additional_kill_switch(&self.every_site).additional_kill_switch(&switch)
     }
 
-    /// When this function returns, the change is in force, and is stored if the state directory is
-    /// writable. Blocks.
+    /// Changes what this replica knows. The change is in force when this function returns, and is
+    /// stored if the state directory is writable. Blocks.
     pub(super) fn change<R>(&self, change: impl FnOnce(&mut Member) -> R) -> R {
         let (made, is_changed) = self.change_member(change);
         if is_changed {
@@ -171,8 +177,9 @@ impl Fleet {
         made
     }
 
-    /// Makes a change that an operator has requested. The writes are sent to the store before kill
-    /// switches are set and the file is written, because this may take a while.
+    /// Makes a change like [`change`](Self::change), for a decision of an operator. The writes are
+    /// sent to the store first, because setting many kill switches or writing to a slow disk may
+    /// take a while.
     fn decide(&self, change: impl FnOnce(&mut Member) -> Vec<Write>) -> SentDecision {
         let (writes, is_changed) = self.change_member(change);
         let calls = self.calls(writes);
@@ -221,7 +228,8 @@ impl Fleet {
         self.log.say_at(LogLevel::Warn, LogEvent::Fleet, message);
     }
 
-    /// Returns the writes that restore lost entries. Blocks.
+    /// Applies the result of reading the document. Returns the writes that restore lost entries.
+    /// Blocks.
     pub(super) fn saw(&self, read: Result<Option<Document>, String>) -> Vec<WriteCall> {
         let seen = match &read {
             Ok(document) => self.change(|member| member.seen(document.as_ref())),
@@ -252,7 +260,8 @@ impl Fleet {
         self.calls(seen.write_back)
     }
 
-    /// Must run on a thread that may block, because parsing many heartbeats may take long.
+    /// Stores the heartbeats of the replicas, and the time of the store's clock. Must run on a
+    /// thread that may block, because parsing many heartbeats may take long.
     pub(super) fn hear(&self, now: u64, replicas: Vec<Field>) {
         // Equal maps are stored only once, to save memory: nearly all replicas serve the same
         // versions.
@@ -301,7 +310,7 @@ impl Fleet {
             before.is_some() && store.is_read
         });
         if is_back {
-            // The store can be read again, so it can probably be written, too; a heartbeat shows
+            // The store can be read again, so it can probably be written, too. A heartbeat shows
             // whether this is true.
             self.asks.ask_beat();
         }
@@ -311,7 +320,8 @@ impl Fleet {
         self.note(|store| store.write_problem = problem);
     }
 
-    /// Logs a line if a problem with the store has begun, changed or ended.
+    /// Changes the view of the store. Logs a line if a problem with the store has begun, changed or
+    /// ended.
     fn note<R>(&self, change: impl FnOnce(&mut StoreView) -> R) -> R {
         let mut store = self.store.lock();
         let before = store.problem().cloned();
@@ -381,8 +391,8 @@ impl Fleet {
         )
     }
 
-    /// The store executes this write only if its current entry for the site is the entry that this
-    /// replica knows.
+    /// Returns the write that accepts a version for the fleet. The store executes this write only
+    /// if its current entry for the site is the entry that this replica knows.
     pub(crate) fn accept(&self, site: &str, hash: &str, by: &Attribution) -> Vec<WriteCall> {
         let accept = self.member.lock().accept(site, &random(), hash, stamp(by));
         self.calls(vec![accept])
@@ -395,6 +405,7 @@ impl Fleet {
         member.is_known() && member.is_every_site_off()
     }
 
+    /// Returns a message if this replica has never read a document.
     pub(crate) fn unknown(&self) -> Option<String> {
         let (of, store) = (&self.settings.name, self.settings.store.place());
         let why = format!(
@@ -408,7 +419,7 @@ impl Fleet {
         self.file.is_some() && self.store.lock().file_problem.is_none()
     }
 
-    /// Waits until the writes are executed and the document has been read again.
+    /// Executes writes in the store, and waits until the document has been read again.
     ///
     /// # Errors
     ///
@@ -435,10 +446,13 @@ impl Fleet {
         refused.map_or(Ok(answers), Err)
     }
 
+    /// Reads the document and the heartbeats at the same time. Errors are not returned, but are
+    /// shown in the report.
     pub(crate) async fn look(&self) {
         tokio::join!(self.asks.read(), self.asks.beat());
     }
 
+    /// Removes the heartbeat of this replica from the store when the process ends.
     pub(crate) async fn leave(&self) {
         self.asks.leave().await;
     }
@@ -447,8 +461,8 @@ impl Fleet {
         self.store.lock().read
     }
 
-    /// Returns `None` if the replica follows the current document, or has not tried to read the
-    /// store yet.
+    /// Returns the reason why the replica does not follow the current document. `None` if the
+    /// replica follows the current document, or has not tried to read the store yet.
     pub(crate) fn problem(&self) -> Option<String> {
         let store = self.store.lock();
         let (state, why) = match store.state() {
@@ -464,8 +478,8 @@ impl Fleet {
 
     pub(crate) fn report(&self) -> FleetReport {
         let member = self.member.lock().clone();
-        // The view is cloned, because the document reader must not wait for the lock while the
-        // report is built.
+        // This clone releases the lock immediately, so that the document reader does not have to
+        // wait while the report is built.
         let store = self.store.lock().clone();
         let own_name = &self.settings.replica;
         let sites = store.replicas.get(own_name).map(|own| own.sites.clone()).unwrap_or_default();
@@ -504,8 +518,8 @@ impl Fleet {
     }
 }
 
-/// Sets the switch again until `is_off` returns the same result twice, because the result may
-/// change meanwhile.
+/// Sets a kill switch to off if `is_off` returns `true`, and to on otherwise. Repeats this until
+/// `is_off` returns the same result twice.
 fn follow(switch: &KillSwitch, why: impl Fn() -> Option<String>, is_off: impl Fn() -> bool) {
     loop {
         let wanted = is_off();
@@ -521,10 +535,11 @@ pub(super) fn stamp(by: &Attribution) -> Stamp {
     Stamp { rev: 0, by: by.who.clone().unwrap_or_default(), at, why: by.reason.clone() }
 }
 
+/// Returns 64 random bits in hex.
 pub(crate) fn random() -> String {
     let mut octets = [0; 8];
-    // If the system provides no random numbers, TLS connections fail anyway, and a repeated tag
-    // only means that readers notice a change later.
+    // Errors can be ignored. If the system provides no random numbers, TLS connections fail anyway,
+    // and a repeated tag only means that readers notice a change later.
     let _ = ring::default_provider().secure_random.fill(&mut octets);
     HEXLOWER.encode(&octets)
 }

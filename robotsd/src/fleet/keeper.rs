@@ -37,7 +37,8 @@ static WRITE: LazyLock<StoreScript> = LazyLock::new(|| StoreScript::new(include_
 static HEARTBEAT_SCRIPT: LazyLock<StoreScript> = LazyLock::new(|| StoreScript::new(include_str!("heartbeat.lua")));
 
 impl Fleet {
-    /// One of the threads also makes the versions live that the fleet has accepted for `sites`.
+    /// Starts the threads that communicate with the store. One of them also makes the versions live
+    /// that the fleet has accepted for `sites`.
     pub(crate) fn start(self: &Arc<Self>, sites: Arc<dyn FleetSites>) -> io::Result<()> {
         let Some(Asked { writes, reads, beats, turns, lost }) = self.asked.lock().take() else { return Ok(()) };
         self.unknown().into_iter().for_each(|why| self.warn(why));
@@ -73,7 +74,8 @@ struct Writer {
 
 impl Writer {
     async fn run(mut self, mut requests: UnboundedReceiver<WriteRequest>, mut lost: watch::Receiver<Vec<WriteCall>>) {
-        // The first decision should not have to wait for the connection.
+        // The task connects immediately, because the first decision should not have to wait for the
+        // connection.
         let _ = self.link.connected().await;
         let mut rest = VecDeque::new();
         loop {
@@ -105,13 +107,13 @@ impl Writer {
                     break;
                 }
             }
-            // An error means that nobody waits for the result any more.
+            // An error is ignored: it means that nobody waits for the result any more.
             let _ = answer.send(answers.into_iter().collect());
         }
     }
 
-    /// If the write fails, drops all remaining entries, because the next read of the document finds
-    /// them again.
+    /// Writes the next lost entry back. If this fails, drops all remaining entries, because the
+    /// next read of the document finds them again.
     async fn write_back(&mut self, rest: &mut VecDeque<WriteCall>) {
         let Some(call) = rest.pop_front() else { return };
         if self.write(&call).await.is_err() {
@@ -196,8 +198,8 @@ impl Heart {
         let (now, replicas, before): (u64, Vec<Field>, Option<Vec<u8>>) =
             self.link.run(&HEARTBEAT_SCRIPT, &key, &[replica, own]).await?;
         let before: Option<Heartbeat> = before.and_then(|beat| serde_json::from_slice(&beat).ok());
-        // The first heartbeat is not compared, because during an upgrade, the store still contains
-        // the heartbeat of the previous process.
+        // The first heartbeat is not compared with the heartbeat in the store, because during an
+        // upgrade, the store still contains the heartbeat of the previous process.
         let is_other = |before: &Heartbeat| before.process != self.process;
         if self.beaten.is_some() && before.as_ref().is_some_and(is_other) {
             self.fleet.meets_another();
@@ -207,7 +209,8 @@ impl Heart {
         spawn_blocking(move || fleet.hear(now, replicas)).await.map_err(|error| error.to_string())
     }
 
-    /// Returns whether an earlier attempt has ended.
+    /// Starts an attempt to make accepted versions live, if they are pending or previous versions
+    /// on this replica. Returns whether an earlier attempt has ended.
     fn accept(&mut self) -> bool {
         let is_over = self.accepting.take_if(|accepting| accepting.is_finished()).is_some();
         if self.accepting.is_some() || self.fleet.member.lock().lacking().next().is_none() {

@@ -10,10 +10,12 @@ use crate::store::{StoreAddresses, StoreConnection, StoreProblem, StoreScript, S
 pub(super) struct StoreLink {
     settings: StoreSettings,
     addresses: StoreAddresses,
+    /// The open connection; `None` before the first command, and after a command has failed.
     connection: Option<StoreConnection>,
 }
 
 pub(super) enum LinkError {
+    /// Any reason except `WrongType`. Contains the message for the operator.
     Failed(String),
     /// The key has a value of the wrong type. Contains the store's error message.
     WrongType(String),
@@ -33,7 +35,7 @@ impl StoreLink {
         Self { settings: settings.clone(), addresses, connection: None }
     }
 
-    /// Returns the fleet's prefix, followed by `of`.
+    /// Returns the full name of a key in the store: the fleet's prefix, followed by `of`.
     pub(super) fn key(&self, of: &str) -> String {
         format!("{}{of}", self.settings.prefix)
     }
@@ -58,8 +60,9 @@ impl StoreLink {
         answer.map_err(|error| self.failed(&error, "write", key).text())
     }
 
-    /// If the store has closed the connection, for example because it was idle, connects again and
-    /// repeats the command. This is safe, because a repeated write has no effect.
+    /// Sends a command. If the store has closed the connection, for example because it was idle,
+    /// connects again and repeats the command. This is safe, because a repeated write has no
+    /// effect.
     async fn ask<T>(
         &mut self,
         question: impl AsyncFn(&mut StoreConnection) -> RedisResult<T>,
@@ -73,7 +76,7 @@ impl StoreLink {
         Ok(question(self.connected().await?).await)
     }
 
-    /// Several commands may use the connection at the same time.
+    /// Returns the open connection, or opens one. Several commands may use it at the same time.
     pub(super) async fn connected(&mut self) -> Result<&mut StoreConnection, String> {
         if self.connection.is_none() {
             let key = self.key("doc");
@@ -95,8 +98,8 @@ impl StoreLink {
         self.connection.as_mut().ok_or_else(|| "no connection".to_owned())
     }
 
-    /// Also drops the connection, so that the next command connects again, unless the store
-    /// reported a wrong type or a missing permission.
+    /// Describes why a command failed. Drops the connection, so that the next command connects
+    /// again, unless the store reported a wrong type or a missing permission.
     pub(super) fn failed(&mut self, error: &RedisError, what: &str, key: &str) -> LinkError {
         let store = &self.settings;
         let text = error.to_string();

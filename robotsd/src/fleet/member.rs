@@ -33,7 +33,9 @@ use crate::report::is_of;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Member {
+    /// Epoch of the first document that the replica read; `None` if it has not read a document.
     epoch: Option<String>,
+    /// Highest rev in the documents that the replica has read.
     #[serde(deserialize_with = "rev")]
     rev: u64,
     /// Off switches in force, by name, including those that are not in the store yet.
@@ -47,16 +49,18 @@ pub(crate) struct Member {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum DocumentState {
+    /// No document has been read yet.
     #[default]
     Unknown,
     Current,
-    /// These entries of the replica are missing from the document, or older in the document.
+    /// Entries of the replica that are missing from the document, or older in it.
     WentBack(Vec<String>),
-    /// The document has this epoch instead of the fleet's.
+    /// The document has this epoch, which is not that of the fleet.
     Foreign(String),
-    /// Contains the error that a document of a later version of robotsd caused.
+    /// A later version of robotsd wrote the document, so it cannot be read. Contains the error.
     Rejected(String),
-    /// Descriptions of the damaged fields, and then of entries that are older or missing.
+    /// The document has damaged fields. Contains descriptions of the damaged fields, followed by
+    /// descriptions of entries that are older or missing.
     Damaged(Vec<String>),
 }
 
@@ -76,7 +80,8 @@ impl Member {
         self.epoch.as_deref()
     }
 
-    /// Returns `true` if an off switch for all sites is in force, or if no document was ever read.
+    /// Reports whether nothing is enforced on any site, because an off switch for all sites is in
+    /// force or no document was ever read.
     pub(crate) fn is_every_site_off(&self) -> bool {
         !self.is_known() || self.marks.values().any(|mark| mark.scope == EVERY_SITE)
     }
@@ -89,6 +94,7 @@ impl Member {
         &self.marks
     }
 
+    /// Returns the ID of the off switch that was lifted last.
     pub(crate) fn lifted_last(&self) -> Option<&str> {
         let (name, _) = self.lifted.iter().max_by_key(|(_, stamp)| stamp.at)?;
         name.rsplit(':').next()
@@ -105,24 +111,27 @@ impl Member {
         lacking.map(|(site, accept)| (&**site, accept))
     }
 
-    /// If the fleet has accepted this version for the site, its entry counts as fulfilled from now
-    /// on.
+    /// Records that a version is live on this replica. If the fleet has accepted this version for
+    /// the site, its entry counts as fulfilled from now on.
     pub(crate) fn serves(&mut self, site: &str, hash: &str) {
         let met = self.accepts.get(site).filter(|accept| accept.is_of(hash)).map(|accept| accept.id.clone());
         self.reached.extend(met.map(|id| (site.to_owned(), id)));
     }
 
-    /// Two replicas with the same digest have the same off switches and accepted versions.
+    /// Returns a digest of the off switches and accepted versions. The digest is used to compare
+    /// replicas with each other and with the document.
     pub(crate) fn digest(&self) -> String {
         digest(&self.marks, &self.accepts)
     }
 
+    /// Converts a write to arguments of the store's script; `None` if no document was read yet.
     pub(crate) fn call(&self, write: Write, tag: &str) -> Option<WriteCall> {
         let epoch = self.epoch.clone()?;
         Some(WriteCall { epoch, floor: self.rev, tag: tag.to_owned(), write })
     }
 
-    /// `None` means that the store has no document.
+    /// Applies a document that was read from the store; `None` means that the store has no
+    /// document.
     pub(crate) fn seen(&mut self, document: Option<&Document>) -> Seen {
         let mut seen = Seen::default();
         let none = Document::default();
@@ -162,8 +171,8 @@ impl Member {
         }
         for (name, mark) in read.marks.iter().filter(|(name, _)| !self.lifted.contains_key(*name)) {
             match self.marks.get_mut(name) {
-                // The stored value is damaged, so the replica keeps its own entry, which records
-                // who turned enforcement off.
+                // The field is damaged. The replica keeps its own entry, because this entry
+                // contains who turned enforcement off.
                 Some(_) if read.damaged.contains_key(format!("off:{name}").as_bytes()) => {}
                 Some(own) => own.clone_from(mark),
                 None => {
@@ -188,9 +197,9 @@ impl Member {
         seen
     }
 
-    /// Adopts accepted versions that are newer than those of the replica. Returns descriptions of
-    /// the replica's entries that are older in the document or missing from it. Damaged entries are
-    /// left out.
+    /// Adopts the accepted versions in the document that are newer than those of the replica.
+    /// Returns descriptions of the entries that are older in the document or missing from it.
+    /// Damaged entries are not described.
     fn take_accepts(&mut self, read: &Document, seen: &mut Seen) -> Vec<String> {
         let mut gone = Vec::new();
         for (site, accept) in &read.accepts {
@@ -223,7 +232,7 @@ impl Member {
         marks.chain(lifted).collect()
     }
 
-    /// Turns enforcement off on this replica, and returns the write for the store.
+    /// Turns enforcement off for a scope on this replica, and returns the write for the store.
     ///
     /// # Errors
     ///
@@ -240,21 +249,23 @@ impl Member {
         Ok(Write::OffSwitch(mark))
     }
 
-    /// Works even if the replica does not know the off switch.
+    /// Lifts the off switch with this name, and returns the write for the store. Works even if the
+    /// replica does not know the off switch.
     pub(crate) fn lift(&mut self, name: &str, stamp: Stamp) -> Write {
         self.marks.remove(name);
         self.lifted.entry(name.to_owned()).or_insert_with(|| stamp.clone());
         Write::Lift(name.to_owned(), stamp)
     }
 
-    /// The store executes this write only if the site's current entry is the entry that this
-    /// replica knows.
+    /// Returns the write that accepts a version. The store executes this write only if the site's
+    /// current entry is the entry that this replica knows.
     pub(crate) fn accept(&self, site: &str, id: &str, hash: &str, stamp: Stamp) -> Write {
         let accept = Accept { id: id.to_owned(), hash: hash.to_owned(), stamp };
         Write::Accept(site.to_owned(), accept, rev_of(&self.accepts, site))
     }
 
-    /// The missing entries get new revs, because replicas adopt only entries with a higher rev.
+    /// Returns the writes for the entries that are missing from the document. The entries get new
+    /// revs, because replicas adopt only entries with a higher rev.
     pub(crate) fn restore(&self, document: Option<&Document>) -> Vec<Write> {
         let none = Document::default();
         let read = document.unwrap_or(&none);
@@ -267,6 +278,7 @@ impl Member {
     }
 }
 
+/// Returns the rev of a site's accepted version, or 0 if the site has no accepted version.
 fn rev_of(accepts: &BTreeMap<String, Accept>, site: &str) -> u64 {
     accepts.get(site).map_or(0, |accept| accept.stamp.rev)
 }

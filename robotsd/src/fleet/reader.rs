@@ -33,8 +33,8 @@ pub(super) struct ReadTimer {
 }
 
 impl ReadTimer {
-    /// `share`, from 0 to 1, shortens the period by up to 20 %. Replicas have different shares,
-    /// because they should not all read at the same moment.
+    /// Creates a timer. `share`, from 0 to 1, shortens the period by up to 20 %. Replicas have
+    /// different shares, because they should not all read at the same moment.
     pub(super) fn new(now: Instant, share: f64) -> Self {
         Self { period: PERIOD.mul_f64(1.0 - 0.2 * share.clamp(0.0, 1.0)), next: now }
     }
@@ -48,12 +48,12 @@ impl ReadTimer {
     }
 }
 
-/// Epoch and tag of the document; each write changes the tag.
+/// Epoch and tag of the document. Each write changes the tag.
 type Edition = (Option<Vec<u8>>, Option<Vec<u8>>);
 
 pub(super) struct DocumentReader {
     fleet: Arc<Fleet>,
-    /// `None` before the sites are opened, when the store is contacted for the first time.
+    /// The sites; `None` before they are opened, when the store is contacted for the first time.
     sites: Option<Arc<dyn FleetSites>>,
     link: StoreLink,
     seen: Option<Edition>,
@@ -67,8 +67,8 @@ impl DocumentReader {
         Self { fleet, sites, link, seen: None, is_whole: false }
     }
 
-    /// Returns when all senders of requests are dropped. One read answers all requests that are in
-    /// the queue when it begins.
+    /// Reads the document whenever the timer expires or a request arrives, until all senders of
+    /// requests are dropped. One read answers all requests that are in the queue when it begins.
     pub(super) async fn run(mut self, share: f64, mut rounds: UnboundedReceiver<Round>) {
         let mut timer = ReadTimer::new(Instant::now(), share);
         loop {
@@ -111,7 +111,7 @@ impl DocumentReader {
         let is_changed = self.seen != now;
         let (fleet, sites) = (Arc::clone(&self.fleet), self.sites.clone());
         let saw = spawn_blocking(move || {
-            // `saw` sets the kill switches before it writes the file, so a slow disk cannot delay
+            // The kill switches are set before the file is written, so a slow disk cannot delay
             // them.
             let lost = fleet.saw(read);
             let is_whole = lost.is_empty();
@@ -122,8 +122,8 @@ impl DocumentReader {
             fleet.asks.lost.send_replace(lost);
             is_whole
         });
-        // If writing takes longer than [`DISK`], the epoch and tag are not recorded, so the next
-        // read applies the document again.
+        // If `saw` takes longer than [`DISK`], for example because the disk hangs, the epoch and
+        // tag are not recorded, so the next read applies the document again.
         if let Ok(Ok(is_whole)) = timeout(DISK, saw).await {
             (self.seen, self.is_whole) = (now, is_whole);
         }

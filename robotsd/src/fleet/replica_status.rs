@@ -1,4 +1,4 @@
-//! The heartbeats of replicas, and the state of each replica according to its heartbeat.
+//! The heartbeats of replicas. This module determines the state of each replica from its heartbeat.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +12,7 @@ pub(super) const SILENT: u64 = 15;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Heartbeat {
-    /// Unix time in seconds, by the clock of the store.
+    /// Time of the heartbeat by the clock of the store, as Unix time in seconds.
     #[serde(skip_serializing)]
     pub(super) at: u64,
     pub(super) version: String,
@@ -21,11 +21,12 @@ pub(crate) struct Heartbeat {
     pub(super) state: ReplicaState,
     pub(super) why: Option<String>,
     pub(super) digest: String,
+    /// Sites whose accepted version has never been live on the replica.
     pub(super) lacks: Vec<String>,
     pub(super) sites: ServedVersions,
 }
 
-/// The reason is `None` for [`Current`](ReplicaState::Current).
+/// The state of a replica, with the reason if it is not [`Current`](ReplicaState::Current).
 pub(super) type StateAndReason = (ReplicaState, Option<String>);
 
 impl DocumentState {
@@ -75,8 +76,8 @@ impl Heartbeat {
         }
     }
 
-    /// A heartbeat that cannot be parsed comes from another version of robotsd, so its replica
-    /// counts as running.
+    /// Returns a substitute for a heartbeat that cannot be parsed. A heartbeat that cannot be
+    /// parsed comes from another version of robotsd, so its replica counts as running.
     pub(super) fn unreadable(now: u64) -> Self {
         let why = Some(
             "the status that this replica sends cannot be read, because the replica runs another version of robotsd"

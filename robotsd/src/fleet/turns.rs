@@ -48,8 +48,9 @@ impl Fleet {
     }
 }
 
-/// Skips webhooks that no longer wait for the answer, because these have already sent the notice.
-/// Drops the current requests if the store cannot be reached.
+/// Answers the requests of webhooks, several at a time. Skips webhooks that no longer wait for the
+/// answer, because these have already sent the notice. If the store cannot be reached, the current
+/// requests get no reply.
 pub(super) async fn choose(fleet: Arc<Fleet>, mut requests: UnboundedReceiver<TurnRequest>) {
     let mut link = StoreLink::new(&fleet.settings.store);
     loop {
@@ -112,7 +113,8 @@ async fn turn_of(fleet: &Fleet, mut store: StoreConnection, id: &str, of: TurnOf
         return Ok(Turn::Sent);
     }
     if !fleet.is_alive(holder) {
-        // This replica may have just started, so it reads the heartbeats again.
+        // The replica that wants to send the notice may have just started, so the heartbeats of all
+        // replicas are read again.
         fleet.asks.beat().await;
     }
     if fleet.is_alive(holder) {

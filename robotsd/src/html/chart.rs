@@ -7,13 +7,13 @@ use askama::filters::Safe;
 
 use super::{Markup, moment};
 
-/// A segment: its CSS class, which determines the colour, and its count.
+/// A segment of a bar or column: its CSS class, which determines the colour, and its count.
 pub(crate) type ChartPart = (&'static str, u64);
 
 /// Minimum length of a visible segment, in percent of the whole length.
 const MIN_PERCENT: f64 = 0.4;
 
-/// A count of `most` fills the whole length.
+/// Draws a bar. A count of `most` fills its whole length.
 pub(crate) fn bar(parts: &[ChartPart], most: u64) -> Markup {
     let mut out = "<svg class=\"bar\" aria-hidden=\"true\">".to_owned();
     let mut x = 0.0;
@@ -31,6 +31,7 @@ pub(crate) struct TimeChart {
     /// Beginning of the first column as Unix time, and length of each column in seconds.
     pub(crate) first: i64,
     pub(crate) step: i64,
+    /// The segments of each column, from bottom to top, and the title of the column.
     pub(crate) columns: Vec<(Vec<ChartPart>, String)>,
 }
 
@@ -43,6 +44,7 @@ impl TimeChart {
         }
     }
 
+    /// Returns five time labels for the horizontal axis, from the first to the last.
     pub(crate) fn axis(&self) -> [String; 5] {
         let length = self.end() - self.first;
         std::array::from_fn(|part| {
@@ -67,7 +69,7 @@ impl TimeChart {
         self.first + self.step * self.columns.len() as i64
     }
 
-    /// Draws each column, with its title. A count of `top` fills the height.
+    /// Draws the columns, and returns each with its title. A count of `top` fills the height.
     pub(crate) fn columns(&self, top: u64) -> impl Iterator<Item = (Markup, &String)> {
         let width = 100.0 / self.columns.len().max(1) as f64;
         self.columns.iter().enumerate().map(move |(at, (parts, title))| {

@@ -23,19 +23,20 @@ word_enum! {
     }
 }
 
-/// A line about one crawler, or about several that are counted together.
+/// A line of the list, about one crawler or about several crawlers that are counted together.
 pub(crate) struct CrawlerLine {
     pub(crate) group: CrawlerGroup,
     pub(crate) name: String,
+    /// CSS class and text of the badge next to the name.
     pub(crate) badge: Option<(&'static str, &'static str)>,
-    /// The first segment is for disallowed requests.
+    /// The segments of the bar. The first one is for disallowed requests.
     pub(crate) parts: Vec<ChartPart>,
     pub(crate) value: String,
     pub(crate) details: Markup,
 }
 
 impl CrawlerGroup {
-    /// `category` is that of the registry, or empty for unknown crawlers.
+    /// Returns the group for a category of the registry. `category` is empty for unknown crawlers.
     pub(crate) fn of_category(category: &str) -> Self {
         match category {
             "search" => Self::SearchEngines,
@@ -46,7 +47,8 @@ impl CrawlerGroup {
         }
     }
 
-    /// Returns the CSS class for requests that are disallowed or newly blocked.
+    /// Returns the CSS class, which determines the colour, for disallowed or newly blocked requests
+    /// of this group's crawlers.
     pub(crate) const fn disallowed(self) -> &'static str {
         if matches!(self, Self::SearchEngines) { "engine" } else { "disallowed" }
     }
@@ -58,11 +60,12 @@ struct CrawlerLines<'a> {
     lines: &'a [CrawlerLine],
     harm: &'a str,
     meanings: &'a [(&'a str, &'a str)],
+    /// Number of requests in the longest bar.
     most: u64,
 }
 
-/// In the legend, `harm` describes the first segment of each bar, and `meanings` the other segments
-/// by their CSS class.
+/// Renders the list of crawlers. For the legend, `harm` describes the first segment of each bar,
+/// and `meanings` describes the other segments by their CSS class.
 pub(crate) fn crawler_lines(lines: &[CrawlerLine], harm: &str, meanings: &[(&str, &str)]) -> Markup {
     let most = lines.iter().map(|line| sum(&line.parts)).max().unwrap_or(0);
     markup(&CrawlerLines { lines, harm, meanings, most })
@@ -96,8 +99,8 @@ fn requests(lines: &[&CrawlerLine]) -> u64 {
     lines.iter().map(|line| sum(&line.parts)).sum()
 }
 
-/// Returns the number of requests and, if `count` is not 0, the share that `harm` describes. The
-/// text is short enough for a phone.
+/// Returns the text next to a bar: the number of requests and, if `count` is not 0, the share that
+/// `harm` describes. The text is short enough for a phone.
 pub(crate) fn value_of((count, harm): (u64, &str), requests: u64) -> String {
     match count {
         0 => counted(requests, "request"),

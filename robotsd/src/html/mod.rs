@@ -40,7 +40,8 @@ impl Escaper for Escape {
                 '"' => page.write_str("&quot;")?,
                 '\'' => page.write_str("&#39;")?,
                 '\\' => page.write_str("\\")?,
-                // Bidirectional control characters could make a path look like another path.
+                // Control characters are escaped, because control characters for bidirectional text
+                // could make a path look like another path.
                 _ => write!(page, "{}", char.escape_debug())?,
             }
         }
@@ -72,6 +73,7 @@ pub(crate) mod filters {
     }
 }
 
+/// Formats `1234567` as `1,234,567`.
 pub(crate) fn grouped(number: u64) -> String {
     HumanCount(number).to_string()
 }
@@ -80,7 +82,7 @@ pub(crate) fn counted(number: u64, what: &str) -> String {
     format!("{} {what}{}", grouped(number), if number == 1 { "" } else { "s" })
 }
 
-/// Formats a share, with one decimal below 10 %.
+/// Formats a share in percent, with one decimal below 10 %.
 pub(crate) fn percent(part: u64, whole: u64) -> String {
     if whole == 0 || part == 0 {
         return "0 %".to_owned();
@@ -105,7 +107,7 @@ pub(crate) fn moment(seconds: i64) -> String {
     minute(&date::rfc3339(time))
 }
 
-/// Shortens an RFC 3339 time to the form `2026-11-22 12:16`.
+/// Shortens a formatted time with seconds to the form `2026-11-22 12:16`.
 pub(crate) fn minute(written: &str) -> String {
     written.get(..16).unwrap_or(written).replace('T', " ")
 }
@@ -163,7 +165,7 @@ mod tests {
         }
     }
 
-    /// With a fixed width larger than a telephone, a page would scroll sideways.
+    /// A page with a fixed width that is larger than a telephone would scroll sideways.
     #[test]
     fn nothing_is_wider_than_a_narrow_window() {
         assert!(
@@ -187,7 +189,7 @@ mod tests {
         assert_eq!(text, want);
     }
 
-    /// Only [`Markup`] is exempt from escaping.
+    /// Templates escape everything except [`Markup`].
     #[test]
     fn no_template_turns_escaping_off() {
         let files = walkdir::WalkDir::new(concat!(env!("CARGO_MANIFEST_DIR"), "/src")).into_iter().flatten();

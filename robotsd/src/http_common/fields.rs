@@ -12,20 +12,21 @@ pub(crate) const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwar
 pub(crate) const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 pub(crate) const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 
-/// The sender determines which fields a request may contain.
+/// The kind of sender of a request. The sender determines which fields the request may contain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sender {
     Anyone,
     TrustedProxy,
 }
 
-/// A list field may have several lines.
+/// Iterates over the items of a list field, which may have several lines.
 pub(crate) fn listed(fields: &HeaderMap, name: HeaderName) -> impl Iterator<Item = &[u8]> {
     let lines = fields.get_all(name).into_iter();
     lines.flat_map(|line| line.as_bytes().split(|octet| *octet == b',')).map(<[u8]>::trim_ascii)
 }
 
-/// Returns `None` if the value is not a number, or does not fit into a `u64`.
+/// Parses the value of a `Content-Length`. Returns `None` if the value is not a number, or does not
+/// fit into a `u64`.
 pub(crate) fn length(value: &[u8]) -> Option<u64> {
     if value.is_empty() {
         return None;
@@ -39,14 +40,15 @@ pub(crate) fn length(value: &[u8]) -> Option<u64> {
     Some(number).filter(|number| i64::try_from(*number).is_ok())
 }
 
+/// Returns the length of a body according to the head; `None` if the head does not contain it.
 pub(crate) fn content_length(fields: &HeaderMap) -> Option<u64> {
     fields.get(CONTENT_LENGTH).and_then(|said| length(said.as_bytes()))
 }
 
-/// Returns an error for any transfer coding except a single `chunked`, because robotsd decodes no
-/// other. A request with another coding would be forwarded with the wrong framing, which makes
-/// request smuggling possible. In a response, the client would mistake the encoded bytes for the
-/// content.
+/// Reports whether a body is chunked. Returns an error for any transfer coding other than a single
+/// `chunked`, because robotsd decodes no other. A request with another coding would be forwarded
+/// with the wrong framing, which makes request smuggling possible. In a response, the client would
+/// mistake the encoded bytes for the content.
 pub(crate) fn is_chunked(fields: &HeaderMap) -> Result<bool, &'static str> {
     let mut codings = fields.get_all(TRANSFER_ENCODING).iter();
     match (codings.next(), codings.next()) {
@@ -64,21 +66,21 @@ pub(crate) fn clean_request(fields: &mut HeaderMap, sender: Sender) {
     });
 }
 
-/// Cleans a request that asks for a decision about another request. Keeps fields about the original
+/// Removes hop-by-hop fields from a proxy's decision request. Keeps fields about the original
 /// request even if `Connection` lists them.
 ///
-/// A proxy may forward its client's `Connection` field to robotsd. If robotsd obeyed this field,
-/// the client could hide the original request. The other fields can be kept safely, because robotsd
-/// does not forward the decision request.
+/// A proxy may forward its client's `Connection` field to robotsd. If that field removed fields
+/// from the decision request, the client could hide the original request. These fields can be kept
+/// safely, because a decision request is not forwarded.
 pub(crate) fn clean_question(fields: &mut HeaderMap) {
     remove(fields, |name| is_hop_by_hop(name.as_str()));
     fields.remove("robots-verdict");
 }
 
-/// Removes hop-by-hop fields (RFC 9110, section 7.6.1).
+/// Removes the fields that belong to one connection only (RFC 9110, section 7.6.1).
 pub(crate) fn remove_hop_by_hop(fields: &mut HeaderMap) {
-    // Nearly every response has no hop-by-hop field, and thus no `Connection` field that lists
-    // others.
+    // Nearly every response has no hop-by-hop fields. Without a `Connection` field, there is also
+    // no list of other fields to remove.
     if fields.keys().any(|name| is_hop_by_hop(name.as_str())) {
         let named = named_in_connection(fields);
         remove(fields, |name| is_hop_by_hop(name.as_str()) || named.contains(name));
@@ -100,7 +102,8 @@ fn named_in_connection(fields: &HeaderMap) -> Vec<HeaderName> {
         .collect()
 }
 
-/// The names are collected first, because `fields` cannot be changed while it is iterated.
+/// Removes the fields that `is_removed` selects. The names are collected first, because `fields`
+/// cannot be changed while it is iterated. Usually there are few or none.
 pub(super) fn remove(fields: &mut HeaderMap, is_removed: impl Fn(&HeaderName) -> bool) {
     let removed: Vec<HeaderName> = fields.keys().filter(|name| is_removed(name)).cloned().collect();
     for name in removed {
@@ -108,7 +111,8 @@ pub(super) fn remove(fields: &mut HeaderMap, is_removed: impl Fn(&HeaderName) ->
     }
 }
 
-/// HTTP/2 allows several cookie fields, HTTP/1.1 only one (RFC 9113, section 8.2.3).
+/// Joins the separate cookie fields of HTTP/2 into the single field of HTTP/1.1 (RFC 9113, section
+/// 8.2.3).
 pub(crate) fn join_cookies(fields: &mut HeaderMap) {
     if fields.get_all(COOKIE).iter().nth(1).is_none() {
         return;
@@ -124,8 +128,9 @@ pub(crate) fn is_hop_by_hop(name: &str) -> bool {
     matches!(name.as_bytes().first(), Some(b'c' | b'h' | b'k' | b'p' | b't' | b'u')) && HOP_BY_HOP.contains(&name)
 }
 
-/// Reports whether a field is kept even if `Connection` lists it. `Host` and `Content-Length` have
-/// already been checked. A client must not be able to hide its `User-Agent` from the rules.
+/// Reports whether a field is kept even if `Connection` lists it. `Host` and `Content-Length` are
+/// kept because they have already been checked. `User-Agent` is kept because a client must not be
+/// able to hide it from the rules.
 fn is_end_to_end(name: &HeaderName) -> bool {
     use http::header::{HOST, USER_AGENT};
     [HOST, CONTENT_LENGTH, USER_AGENT].contains(name)
@@ -158,8 +163,9 @@ pub(crate) fn is_made_up(name: &str) -> bool {
     is_forged(name) || is_of_proxies(name, Sender::Anyone)
 }
 
-/// Client addresses from trusted proxies must be in fields with the usual spelling: other spellings
-/// may come from the client.
+/// Reports whether a field with a client address must be removed from the requests of this sender.
+/// Trusted proxies may send it only in its usual spelling: other spellings may come from the
+/// client.
 fn is_of_proxies(name: &str, sender: Sender) -> bool {
     let is_its_own = |known: &str| sender == Sender::TrustedProxy && name == known;
     CLIENT_ADDRESS.iter().any(|known| is_spelling_of(name, known) && !is_its_own(known))
@@ -169,12 +175,13 @@ fn is_spelling_of(name: &str, known: &str) -> bool {
     name.len() == known.len() && name.bytes().map(as_variable).eq(known.bytes().map(as_variable))
 }
 
-/// Normalizes a byte as CGI does in the names of variables, but with `-` instead of `_`.
+/// Normalizes a byte of a field name as CGI does in the names of variables, but with `-` instead of
+/// `_`.
 fn as_variable(byte: u8) -> u8 {
     if byte.is_ascii_alphanumeric() { byte } else { b'-' }
 }
 
-/// CDNs use these fields to send the client's address to the origin. robotsd does not read them,
+/// Fields that a CDN uses to send the client's address to its origin. robotsd does not read them,
 /// but applications do.
 const CLIENT_ADDRESS: &[&str] = &["cf-connecting-ip", "true-client-ip"];
 
@@ -192,12 +199,12 @@ const VOUCHING: &[&str] = &[
     "x-rewrite-url",
 ];
 
-/// robotsd checks these fields only in their usual spelling. Other spellings that map to the same
+/// Fields that robotsd checks only in their usual spelling. Other spellings that map to the same
 /// CGI variable could deceive applications.
 const FRAMING: &[&str] = &["content-length", "host"];
 
-/// The fields that describe the client to an upstream. They are added only when a request is
-/// forwarded, because robotsd itself does not read them.
+/// Fields for an upstream that describe the client and the client's path to robotsd. These fields
+/// are added to a request only when it is forwarded, because robotsd itself does not read them.
 #[derive(Clone, Debug)]
 pub(crate) struct ForwardedValues {
     pub(crate) way: HeaderValue,
@@ -208,7 +215,7 @@ pub(crate) struct ForwardedValues {
 }
 
 impl ForwardedValues {
-    /// The client's forwarded fields must have been removed.
+    /// Inserts the fields into a request. Forwarded fields of the client must have been removed.
     pub(crate) fn insert(&self, fields: &mut HeaderMap) {
         fields.insert(X_FORWARDED_FOR, self.way.clone());
         fields.insert(X_FORWARDED_PROTO, HeaderValue::from_static(self.scheme));
@@ -226,7 +233,8 @@ impl ForwardedValues {
     }
 }
 
-/// Writes the fields, and the empty line that ends the head (RFC 9112, section 5).
+/// Writes the fields of a head, the forwarded fields, and the empty line that ends the head, in the
+/// format of HTTP/1.1 (RFC 9112, section 5).
 pub(crate) fn write(out: &mut Vec<u8>, fields: &HeaderMap, forwarded: Option<&ForwardedValues>) {
     for (name, value) in fields {
         write_field(out, name, value.as_bytes());

@@ -16,6 +16,7 @@ impl Flag {
         self.0.load(Ordering::Relaxed)
     }
 
+    /// Clears the flag and returns whether it was set.
     pub(crate) fn take(&self) -> bool {
         self.0.swap(false, Ordering::Relaxed)
     }

@@ -14,6 +14,7 @@ use tokio::time::Instant;
 #[derive(Debug, Default)]
 pub(crate) struct Frames {
     head: [u8; HEAD],
+    /// Number of bytes of the current frame header so far.
     filled: usize,
     /// Number of payload bytes of the current frame that are still to come.
     payload: usize,
@@ -58,19 +59,20 @@ impl Frame {
         self.kind == SETTINGS && self.flags & ACK != 0
     }
 
-    /// Reports whether the frame may carry a part of a message.
+    /// Reports whether the frame carries a part of a message.
     pub(crate) fn is_content(self) -> bool {
         matches!(self.kind, DATA | HEADERS)
     }
 
-    /// Reports whether this is an empty DATA frame that does not end its stream.
+    /// Reports whether this is an empty DATA frame without padding that does not end its stream.
     pub(crate) fn is_empty_data(self) -> bool {
         self.kind == DATA && self.length == 0 && self.flags & END_STREAM == 0
     }
 }
 
 impl Frames {
-    /// Calls `each` for every frame whose header is complete after these bytes.
+    /// Processes the next bytes of the connection. Calls `each` for every frame whose header is
+    /// complete after these bytes.
     pub(crate) fn pass(&mut self, mut octets: &[u8], mut each: impl FnMut(Frame)) {
         while !octets.is_empty() {
             if self.payload > 0 {
@@ -92,15 +94,17 @@ impl Frames {
         }
     }
 
+    /// Reports whether the connection is at a frame boundary.
     pub(crate) fn is_between(&self) -> bool {
         self.filled == 0 && self.payload == 0
     }
 }
 
+/// Maximum stream identifier; the highest bit is reserved.
 const MAX_STREAM_ID: u32 = u32::MAX >> 1;
 
-/// GOAWAY ends a connection (RFC 9113, section 6.8). `last` is the identifier of the last stream
-/// that was or will be answered.
+/// Builds a GOAWAY frame, which ends a connection (RFC 9113, section 6.8). `last` is the identifier
+/// of the last stream that was or will be answered.
 pub(crate) fn goaway(last: u32, code: u32) -> [u8; 17] {
     let [a, b, c, d] = last.to_be_bytes();
     let [e, f, g, h] = code.to_be_bytes();
@@ -145,6 +149,7 @@ pub(crate) struct FrameBudget {
 /// Initial budget of a connection. Time alone does not increase the budget beyond this value.
 const BASE: u32 = 1000;
 
+/// Growth of the budget per second.
 const PER_SECOND: u64 = 100;
 
 /// Maximum budget. This is enough for a client that has a window of 32 MiB and updates both windows
@@ -158,9 +163,9 @@ const PER_FRAME: u32 = 4;
 /// two WINDOW_UPDATE frames per KiB.
 const OCTETS: u32 = 512;
 
-/// Cost of a RST_STREAM frame if no content of the response was sent. This equals the growth for
-/// the HEADERS frames of the request and of its response. A browser that leaves a page resets up to
-/// a hundred requests at once.
+/// Cost of a RST_STREAM frame if no content of the response was sent. This is as much as the
+/// HEADERS frames of the request and of its response have added to the budget. A browser that
+/// leaves a page resets up to a hundred requests at once.
 const RESET_COST: u32 = 2 * PER_FRAME;
 
 /// Cost of a SETTINGS frame, which must be acknowledged and may change the window of every stream.
@@ -175,8 +180,8 @@ impl FrameBudget {
         Self { left: BASE, refilled: now }
     }
 
-    /// Charges a frame from the client. Returns false if the budget is exceeded. Calls `now` only
-    /// if the time is needed.
+    /// Charges a frame from the client to the budget. Returns false if the budget is exceeded.
+    /// Calls `now` only if the time is needed.
     pub(crate) fn received(&mut self, frame: Frame, now: impl FnOnce() -> Instant) -> bool {
         match frame.kind {
             HEADERS => self.earn(PER_FRAME),
@@ -188,8 +193,8 @@ impl FrameBudget {
         true
     }
 
-    /// Charges a RST_STREAM frame from the client, if no content of the response was sent. Returns
-    /// false if the budget is exceeded.
+    /// Charges a RST_STREAM frame from the client to the budget, if no content of the response has
+    /// been sent. Returns false if the budget is exceeded.
     pub(crate) fn given_up(&mut self, now: impl FnOnce() -> Instant) -> bool {
         self.spend(RESET_COST, now)
     }

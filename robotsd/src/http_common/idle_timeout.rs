@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, Sleep};
 
-/// Each [`reset`](Self::reset) restarts the time.
+/// Limits the time that writes to a client may wait. Each [`reset`](Self::reset) restarts the time.
 #[derive(Debug)]
 pub(crate) struct IdleTimeout {
     limit: Duration,
@@ -32,11 +32,12 @@ impl IdleTimeout {
         Self { limit, timer: None, is_waiting: false }
     }
 
+    /// Records progress, so that the next wait may take the full time again.
     pub(crate) fn reset(&mut self) {
         self.is_waiting = false;
     }
 
-    /// Must be called when a write has to wait. Completes when this wait has reached the limit.
+    /// Records that a write has to wait. Completes when this wait has reached the limit.
     pub(crate) fn poll_expired(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(self.limit)));
         if !self.is_waiting {
@@ -46,8 +47,8 @@ impl IdleTimeout {
         timer.as_mut().poll(cx)
     }
 
-    /// Must be called when the client has received bytes. Returns whether a write had to wait
-    /// before. If so, calls `transfer`, and tells the returned `Transfer` that the stall has ended.
+    /// Records that the client has received bytes. Returns whether a write had to wait before. If
+    /// so, reports the end of the stall to the `Transfer` that `transfer` returns.
     pub(crate) fn progressed(&mut self, transfer: impl FnOnce() -> Option<Transfer>) -> bool {
         let has_waited = self.is_waiting;
         if has_waited && let Some(transfer) = transfer() {
@@ -57,8 +58,8 @@ impl IdleTimeout {
         has_waited
     }
 
-    /// Must be called when a write has to wait. Completes when this wait has reached the limit, or
-    /// if another request needs the upstream connection.
+    /// Records that a write has to wait. Completes when this wait has reached the limit, or if
+    /// another request needs the upstream connection.
     pub(crate) fn poll_stalled(&mut self, transfer: Option<&Transfer>, cx: &mut Context<'_>) -> Poll<()> {
         let is_revoked = transfer.is_some_and(|transfer| transfer.poll_stalled(cx).is_ready());
         if is_revoked { Poll::Ready(()) } else { self.poll_expired(cx) }
@@ -88,11 +89,11 @@ pub(crate) fn poll_due(
 }
 
 pub(crate) trait StallObserver: Send + Sync {
-    /// Must be called when the client does not read its response. Completes if the response must
-    /// end now. Otherwise wakes the task when it must call this method again.
+    /// Records that the client does not read its response. Completes if the response must end now.
+    /// Otherwise wakes the task when it must call this method again.
     fn poll_stalled(&self, cx: &mut Context<'_>) -> Poll<()>;
 
-    /// Must be called when the client has received bytes after a stall.
+    /// Records that the client has received bytes after a stall.
     fn resumed(&self);
 }
 

@@ -40,8 +40,8 @@ impl InterimResponses {
         Self(client)
     }
 
-    /// Removes hop-by-hop fields and `Content-Length`. Must be called from within the service's
-    /// future, before the service returns its response.
+    /// Sends an interim response to the client, without hop-by-hop fields and `Content-Length`.
+    /// Must be called from within the service's future, before the service returns its response.
     pub(crate) fn send(&self, status: StatusCode, fields: &HeaderMap) {
         if !status.is_informational() || matches!(status, StatusCode::CONTINUE | StatusCode::SWITCHING_PROTOCOLS) {
             return;
@@ -84,8 +84,8 @@ impl InterimQueue {
         self.is_waiting.load(Ordering::Acquire)
     }
 
-    /// [`is_waiting`](Self::is_waiting) stays true until the removed head [is
-    /// written](Self::note_written).
+    /// Removes the next head from the queue. [`is_waiting`](Self::is_waiting) stays true until the
+    /// head [is written](Self::note_written).
     pub(crate) fn take(&self) -> Option<Response<()>> {
         let mut waiting = self.waiting.lock();
         let head = waiting.heads.pop_front();
@@ -95,13 +95,14 @@ impl InterimQueue {
         head
     }
 
+    /// Removes all heads and appends them to `out` in the format of HTTP/1.1.
     pub(crate) fn take_octets(&self, out: &mut Vec<u8>) {
         while let Some(head) = self.take() {
             write(out, &head);
         }
     }
 
-    /// Must be called when all heads that were removed so far have been written.
+    /// Records that all heads that were removed so far have been written.
     pub(crate) fn note_written(&self) {
         if !self.is_waiting() {
             return;
@@ -134,6 +135,7 @@ impl InterimQueue {
     }
 }
 
+/// Returns the size of all fields of a head, in bytes.
 pub(crate) fn size(head: &Response<()>) -> usize {
     head.headers().iter().map(|(name, value)| name.as_str().len() + value.len() + b": \r\n".len()).sum()
 }

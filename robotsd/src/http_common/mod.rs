@@ -42,8 +42,8 @@ pub(crate) use self::interim::{InterimClient, InterimQueue, InterimResponses};
 pub(crate) use self::request_body::{RequestBody, RequestBodyError, RequestStream};
 pub(crate) use self::tunnel::Tunnel;
 
-/// Answers all requests that the edge has accepted. Requests are boxed, because otherwise each
-/// future that contains a request would move the whole request.
+/// The service that answers all requests that the edge has accepted. Requests are boxed, because
+/// otherwise each future that contains a request would move the whole request.
 pub(crate) trait EdgeService: Clone + Send + Sync + 'static {
     type Body: Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static;
 
@@ -60,16 +60,16 @@ pub(crate) struct ClientRequest {
     /// All lines of the client's `User-Agent` (at least one) if trusted proxies send it in another
     /// field; otherwise `None`.
     pub(crate) agent: Option<Arc<[HeaderValue]>>,
+    /// Collects fields for the access log; `None` if there is no access log.
     pub(crate) access: Option<AccessFields>,
-    /// `None` for HTTP/1.0 clients.
+    /// Sends interim responses to the client; `None` for HTTP/1.0 clients.
     pub(crate) interim: Option<InterimResponses>,
-    /// Whether the client requests a WebSocket. To accept, the service responds with 101 and a
-    /// [`Tunnel`].
+    /// Whether the client requests a WebSocket. The hop-by-hop fields of this request have been
+    /// removed. To accept, the service responds with 101 and a [`Tunnel`].
     pub(crate) wants_websocket: bool,
     /// Whether an HTTP/2 client accepts trailers (RFC 9110, section 10.1.4).
     pub(crate) accepts_trailers: bool,
-    /// Fields for an upstream that describe the client. `None` for decision requests, which are not
-    /// forwarded.
+    /// Forwarded fields for an upstream. `None` for decision requests, which are not forwarded.
     pub(crate) forwarded: Option<ForwardedValues>,
 }
 
@@ -87,7 +87,7 @@ impl ClientRequest {
     }
 }
 
-/// The client of a request.
+/// The client of a request: its address and its connection.
 ///
 /// The address is that of the connection, or the address that trusted proxies report. If they
 /// report no port, the port is 0.
@@ -97,11 +97,12 @@ pub(crate) struct Peer {
     /// Number of the client's connection, from 1. `None` for the connection of a trusted proxy,
     /// which may send requests of several clients.
     pub(crate) connection: Option<NonZeroU64>,
-    /// Address of the listener that received the request.
+    /// Address of the listener that received the request, if known.
     pub(crate) listener: Option<SocketAddr>,
 }
 
 impl Peer {
+    /// Creates a peer whose connection number is unknown.
     pub(crate) const fn at(address: SocketAddr, listener: Option<SocketAddr>) -> Self {
         Self { address, connection: None, listener }
     }
@@ -120,7 +121,7 @@ pub(crate) struct AddedFields {
     pub(crate) asked: Option<Box<AskedAbout>>,
 }
 
-/// A request about which another proxy asks for a decision.
+/// The original request about which another proxy asks for a decision, for the access log.
 #[derive(Debug)]
 pub(crate) struct AskedAbout {
     pub(crate) method: Method,
@@ -132,7 +133,7 @@ pub(crate) struct AskedAbout {
 }
 
 impl AccessFields {
-    /// An earlier field with the same name is not replaced.
+    /// Adds a field. An earlier field with the same name is not replaced.
     pub(crate) fn add(&self, name: &'static str, value: impl Into<Value>) {
         self.0.lock().notes.push((name, value.into()));
     }
@@ -155,11 +156,11 @@ pub(crate) fn plain_answer(status: StatusCode, text: impl Into<Bytes>) -> Respon
     response
 }
 
-/// Lets all other ready tasks of this worker run once before the caller writes.
+/// Lets all other ready tasks on this worker run once before the caller writes.
 ///
-/// A write to a sleeping peer wakes the peer, which costs more than the rest of the write. So all
-/// ready tasks read and decide before any of them writes, and a peer with many connections is woken
-/// only once.
+/// A write to a sleeping peer wakes the peer, which costs more than the rest of the write. With
+/// this function, all ready tasks read and decide before any of them writes, so a peer with many
+/// connections is woken only once.
 pub(crate) async fn yield_before_write() {
     let mut has_yielded = false;
     poll_fn(|cx| {

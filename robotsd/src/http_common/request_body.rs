@@ -25,14 +25,15 @@ use super::trailers;
 
 #[derive(Debug)]
 pub(crate) struct RequestBody {
-    /// `None` if there is no body, or after its end or an error. The body is boxed, because most
-    /// requests have no body, and requests are moved often.
+    /// The part of the body that was not read yet; `None` if there is no body, or after its end or
+    /// an error. Boxed, because most requests have no body, and requests are moved often.
     coming: Option<Box<IncomingBody>>,
 }
 
 #[derive(Debug)]
 struct IncomingBody {
-    /// `None` after the end of the client's body, or if `again` contains the whole body.
+    /// The source of the bytes. `None` after the end of the client's body, or if `again` contains
+    /// the whole body.
     incoming: Option<ClientBody>,
     idle: IdleTimeout,
     /// Bytes to return again, because an upstream received but did not process them.
@@ -59,7 +60,8 @@ impl RequestBody {
         Self { coming: (!is_whole).then(|| IncomingBody::boxed(Some(incoming), idle)) }
     }
 
-    /// Trailers are dropped by default, and are never returned for HTTP/1.1 clients.
+    /// Makes the body return the allowed trailers of an HTTP/2 client. Trailers are dropped by
+    /// default, and are never returned for HTTP/1.1 clients.
     pub(crate) fn with_trailers(mut self) -> Self {
         if let Some(coming) = &mut self.coming {
             coming.forwards_trailers = matches!(coming.incoming, Some(Either::Right(_)));
@@ -73,8 +75,8 @@ impl RequestBody {
         self
     }
 
-    /// Restarts the idle deadline. This call is not needed for bytes from the client, because the
-    /// body itself restarts the deadline then.
+    /// Records progress of the exchange, so that the idle deadline starts again. This call is not
+    /// needed for bytes from the client, because the body itself restarts the deadline then.
     pub(crate) fn has_moved(&mut self) {
         if let Some(coming) = &mut self.coming {
             coming.idle.reset();
@@ -104,6 +106,7 @@ impl Body for RequestBody {
                     idle.reset();
                     return Poll::Ready(Some(Ok(frame)));
                 }
+                // Trailers are the last frame of a body.
                 Poll::Ready(Some(Ok(frame))) => {
                     let fields = frame.into_trailers().ok().filter(|_| *forwards_trailers);
                     match fields.and_then(|fields| trailers::allowed(fields, trailers::of_request)) {
@@ -146,8 +149,8 @@ pub(crate) struct RequestStream {
     /// this length.
     left: Option<u64>,
     has_data: bool,
-    /// `Some` while the client waits for 100 (Continue) before it sends the body (RFC 9110, section
-    /// 10.1.1).
+    /// Handle to the client, if it waits for 100 (Continue) before it sends the body (RFC 9110,
+    /// section 10.1.1).
     expectant: Option<InterimResponses>,
 }
 
@@ -178,7 +181,8 @@ impl Body for RequestStream {
             }
             match ready!(polled) {
                 Some(Ok(data)) => {
-                    // An error is ignored, because the next poll returns the error of the stream.
+                    // The caller takes the data, so the client may send the same amount again. An
+                    // error is ignored, because the next poll returns the error of the stream.
                     let _ = this.stream.flow_control().release_capacity(data.len());
                     this.left = this.left.map(|left| left.saturating_sub(data.len() as u64));
                     return Poll::Ready(Some(Ok(Frame::data(data))));
@@ -199,7 +203,7 @@ impl Body for RequestStream {
     }
 }
 
-/// The client is always the cause of these errors.
+/// The reason why a request body ended early. The cause is always the client.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RequestBodyError {
     #[error("the client stopped sending its request body")]

@@ -14,10 +14,10 @@ use super::fields;
 /// Maximum number of trailer fields. A larger trailer section is dropped as a whole.
 const FIELDS: usize = 64;
 
-/// Reports whether a field may be a trailer: [`of_request`] or [`of_response`].
+/// A function that reports whether a field may be a trailer: [`of_request`] or [`of_response`].
 pub(crate) type MayTrail = fn(&str) -> bool;
 
-/// Returns `None` if no field remains.
+/// Removes the fields that may not be trailers. Returns `None` if no field remains.
 pub(crate) fn allowed(mut trailers: HeaderMap, may_trail: MayTrail) -> Option<HeaderMap> {
     if trailers.len() > FIELDS {
         return None;
@@ -31,16 +31,16 @@ pub(crate) fn of_request(name: &str) -> bool {
 }
 
 pub(crate) fn of_response(name: &str) -> bool {
-    // These fields describe the content (type, coding, length, location) or restrict who may read
-    // it.
+    // Fields with these prefixes describe the content (type, coding, length, location) or restrict
+    // who may read it.
     !(name.starts_with("content-")
         || name.starts_with("access-control-")
         || OF_HEAD.binary_search(&name).is_ok()
         || fields::is_hop_by_hop(name))
 }
 
-/// Fields for framing, routing, request modifiers, authentication, control data, caching and
-/// cookies. Sorted.
+/// Names of fields that may be only in a head: fields for framing, routing, request modifiers,
+/// authentication, control data, caching and cookies. Sorted.
 const OF_HEAD: &[&str] = &[
     "accept",
     "accept-charset",

@@ -21,8 +21,8 @@ use tokio::time::timeout;
 
 use super::idle_timeout::Transfer;
 
-/// The upstream's end of a tunnel, stored in the extensions of a response. Clones share the end of
-/// the tunnel, because extensions must be `Clone`. It can be taken only once.
+/// The upstream's end of a tunnel, stored in the extensions of a response. Extensions must be
+/// `Clone`, so clones share this end. It can be taken only once.
 #[derive(Clone, Debug)]
 pub(crate) struct Tunnel(Arc<Mutex<Option<TunnelEnd>>>);
 
@@ -37,8 +37,8 @@ pub(crate) trait TunnelIo: AsyncRead + AsyncWrite + Debug + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Debug + Send + Unpin> TunnelIo for T {}
 
 impl Tunnel {
-    /// `early` contains the bytes that were already read from the upstream. Through `transfer`,
-    /// other requests can claim the upstream connection.
+    /// Creates a tunnel from the upstream connection and the bytes that were already read from it.
+    /// Through `transfer`, other requests can claim the upstream connection.
     pub(crate) fn new(io: impl TunnelIo + 'static, early: Bytes, transfer: Option<Transfer>) -> Self {
         Self(Arc::new(Mutex::new(Some(TunnelEnd { io: Box::new(io), early, transfer }))))
     }
@@ -51,8 +51,9 @@ pub(crate) struct PendingTunnel {
 }
 
 impl PendingTunnel {
-    /// Completes when one side has closed its end and the other side has received everything. Fails
-    /// if no bytes have passed for `idle`, or if other requests need the upstream connection.
+    /// Passes bytes in both directions. Completes when one side has closed its end and the other
+    /// side has received everything. Fails if no bytes have passed for `idle`, or if other requests
+    /// need the upstream connection.
     pub(crate) async fn run(self, idle: Duration) -> io::Result<()> {
         let Some(TunnelEnd { io: upstream, early, transfer }) = self.upstream.0.lock().take() else { return Ok(()) };
         let passing = async {
@@ -109,7 +110,8 @@ async fn pump(
     }
 }
 
-/// Without a flush, TLS could buffer the bytes until the next write, which may come much later.
+/// Writes and flushes. Without the flush, TLS could buffer the bytes until the next write, which
+/// may come much later.
 async fn write(to: &mut (impl AsyncWrite + Unpin), octets: &[u8]) -> io::Result<()> {
     to.write_all(octets).await?;
     to.flush().await

@@ -33,11 +33,12 @@ use crate::render;
 /// Maximum number of requests that wait for the writing thread.
 const QUEUE: usize = 16 * 1024;
 
-/// Maximum number of bytes that are collected and then written together. They are written earlier
-/// if no request is queued.
+/// Number of bytes of collected lines after which the lines are written together. They are written
+/// earlier if no request is queued.
 const BLOCK: usize = 64 * 1024;
 
-/// Cloning is cheap. The writing thread ends when the last clone is dropped.
+/// Sends each request to the writing thread. Cheap to clone. The thread ends when the last clone is
+/// dropped.
 #[derive(Clone, Debug)]
 pub(crate) struct AccessLog {
     queue: SyncSender<WriterMessage>,
@@ -51,14 +52,14 @@ enum WriterMessage {
 }
 
 impl AccessLog {
-    /// Errors after the start are reported to `log`.
+    /// Opens the log and starts the thread. Later errors are reported to `log`.
     pub(crate) fn start(settings: &AccessSettings, privacy: LogPrivacy, log: Log) -> Result<Self, String> {
         let path = settings.path.clone();
         let sink = open_sink(path.as_deref())?;
         let (queue, messages) = sync_channel(QUEUE);
         let lost = Arc::<LostLines>::default();
-        // The event log also writes to standard output, so the two logs share `is_cut`: whether the
-        // last line there is incomplete.
+        // The event log also writes to standard output. The two logs therefore share `is_cut`,
+        // which records whether the last line there is incomplete.
         let is_cut = if path.is_some() { Arc::default() } else { log.queue.0.is_cut.clone() };
         let writer = Writer {
             format: settings.format,
@@ -88,13 +89,14 @@ impl AccessLog {
         })
     }
 
-    /// Opens the file again, which is necessary after log rotation.
+    /// Makes the thread open the file again, which is necessary after log rotation.
     pub(crate) fn reopen(&self) {
-        // If the queue is full, this message is lost; the next rotation reopens the file.
+        // If the queue is full, this message is lost, which is acceptable, because the next
+        // rotation reopens the file.
         let _ = self.queue.try_send(WriterMessage::Reopen);
     }
 
-    /// Waits for at most one second.
+    /// Waits until all lines so far are written, for at most one second.
     pub(crate) fn flush(&self) {
         let (done, wait) = sync_channel(1);
         if self.queue.try_send(WriterMessage::Flush(done)).is_ok() {
@@ -106,8 +108,10 @@ impl AccessLog {
 struct Writer {
     format: AccessFormat,
     privacy: LogPrivacy,
+    /// The path of the log; `None` for standard output.
     path: Option<PathBuf>,
     sink: Box<dyn Write + Send>,
+    /// Whether the last line that was written may be incomplete.
     is_cut: Arc<Mutex<bool>>,
     log: Log,
     lines: Vec<u8>,
@@ -118,6 +122,8 @@ impl Writer {
     fn run(mut self, messages: &Receiver<WriterMessage>) {
         loop {
             let message = messages.try_recv().or_else(|_| {
+                // Nothing else is queued, so the lines are written now, and are visible
+                // immediately.
                 self.write();
                 messages.recv_timeout(Duration::from_secs(1))
             });
@@ -224,7 +230,7 @@ fn write_combined(record: &AccessRecord, privacy: LogPrivacy, out: &mut Vec<u8>)
     out.push(b'\n');
 }
 
-/// Formats a time such as `21/Nov/2026:06:25:38 +0000`.
+/// Formats the time of a record, such as `21/Nov/2026:06:25:38 +0000`.
 fn time(record: &AccessRecord) -> String {
     // `date` has the format `Sat, 21 Nov 2026 06:25:38 GMT`.
     let date = date::http(record.at);

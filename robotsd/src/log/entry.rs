@@ -18,9 +18,10 @@ const LINE: usize = 640;
 /// that need no escaping, because robotsd itself creates them.
 macro_rules! fields {
     ($($(#[$about:meta])* $field:ident: $type:ty $([$kind:ident])?,)*) => {
-        /// Fields that are `None` are not written.
+        /// One event. Fields that are `None` are not written.
         #[derive(Clone, Debug)]
         pub(crate) struct LogEntry<'a> {
+            /// Time of the event, since the Unix epoch.
             pub(crate) at: Duration,
             pub(crate) level: LogLevel,
             pub(crate) event: LogEvent,
@@ -92,13 +93,13 @@ fields! {
 }
 
 thread_local! {
-    /// The second of the last line, as a number and as text, which other lines within this second
-    /// reuse.
+    /// The second of the last line, as a number and as text. Other lines within this second reuse
+    /// the text.
     static SECOND: RefCell<(u64, String)> = const { RefCell::new((0, String::new())) };
 }
 
 impl LogEntry<'_> {
-    /// `fields` are additional fields.
+    /// Returns the line with its line feed. `fields` are additional fields.
     ///
     /// No serializer is used, because every refused request is logged, so this function must be
     /// fast.
@@ -136,7 +137,7 @@ impl LogEntry<'_> {
                 *last = second;
                 text.clear();
                 let _ = write!(text, "{}", humantime::format_rfc3339_seconds(UNIX_EPOCH + self.at));
-                // The time zone must follow the milliseconds.
+                // Removes the time zone, which must follow the milliseconds.
                 text.pop();
             }
             out.push_str(text);
@@ -158,7 +159,8 @@ struct FieldName<'n> {
     text: &'n str,
 }
 
-/// This function is not inlined, because most fields have no value.
+/// Writes a field if it has a value. It is not inlined, because it is called for each field, and
+/// most fields have no value.
 #[inline(never)]
 fn push_text(line: &mut Line, name: &FieldName<'_>, value: Option<&impl AsRef<str>>) {
     let Some(value) = value.map(AsRef::as_ref) else { return };
@@ -170,7 +172,7 @@ fn push_text(line: &mut Line, name: &FieldName<'_>, value: Option<&impl AsRef<st
     }
 }
 
-/// Only for values that need no escaping in JSON.
+/// Writes a field whose value needs no escaping in JSON. Writes nothing for `None`.
 #[inline(never)]
 fn push_plain(line: &mut Line, name: &FieldName<'_>, value: Option<&impl AsRef<str>>) {
     if let Some(value) = value.map(AsRef::as_ref) {
@@ -202,7 +204,7 @@ fn push_number(Line { out, format }: &mut Line, name: &FieldName<'_>, value: Opt
     }
 }
 
-/// In the text format, the message has no field name.
+/// Writes the message. In the text format, the message has no field name.
 fn push_message(line: &mut Line, name: &FieldName<'_>, message: Option<&String>) {
     match (line.format, message) {
         (LogFormat::Text, Some(message)) => line.out.extend([": ", &render::printable(message)]),

@@ -1,8 +1,8 @@
 //! The events of the log, each with its name and its usual level.
 //!
-//! No other events can be logged. `docs/log.schema.json` specifies the fields of each event, and
-//! `docs/src/reference/log.md` explains them. Tests check that this list, the schema, the page and
-//! the lines that robotsd writes agree.
+//! Only the events listed here can be logged. `docs/log.schema.json` specifies the fields of each
+//! event, and `docs/src/reference/log.md` explains them. Tests check that this list, the schema,
+//! the page and the lines that robotsd writes agree.
 
 use crate::word_enum::word_enum;
 

@@ -3,8 +3,9 @@
 //!
 //! Values from requests are escaped, so that a client cannot break or forge lines.
 //!
-//! All threads append their lines to one shared string, because a channel of lines would be slower:
-//! one thread would allocate each line and another would free it.
+//! All threads append their lines to one shared string, which the writing thread takes. Sending
+//! each line to the writing thread would be slower, because one thread would allocate it and
+//! another would free it.
 
 mod access;
 mod entry;
@@ -26,7 +27,7 @@ pub(crate) use self::access::AccessLog;
 pub(crate) use self::entry::LogEntry;
 pub(crate) use self::event::{LogEvent, LogLevel};
 
-/// Cloning is cheap. The writing thread ends when the last clone is dropped.
+/// Writes events. Cheap to clone. The writing thread ends when the last clone is dropped.
 #[derive(Clone, Debug)]
 pub(crate) struct Log {
     format: LogFormat,
@@ -44,7 +45,7 @@ impl Log {
         Self { format, queue: Arc::new(OpenQueue(queue)) }
     }
 
-    /// When the queue of this log is full, new lines are dropped.
+    /// Creates a log without output. When its queue is full, new lines are dropped.
     pub(crate) fn nowhere() -> Self {
         Self { format: LogFormat::default(), queue: Arc::new(OpenQueue(Arc::default())) }
     }
@@ -53,6 +54,7 @@ impl Log {
         self.write_with(entry, &[]);
     }
 
+    /// Writes an event with additional fields. Fields that are `None` are omitted.
     pub(crate) fn write_with(&self, entry: &LogEntry<'_>, fields: &[(&str, Option<&str>)]) {
         self.queue.0.push(&entry.to_line(self.format, fields));
     }
@@ -94,18 +96,19 @@ pub(crate) struct LostLines {
     pub(crate) count: AtomicU64,
     /// Number of lines that were dropped because the queue was full, and not reported yet.
     dropped: AtomicU64,
-    /// The number of lines lost since writing began to fail, and the error; `None` if writing
-    /// works.
+    /// `Some` while writing fails: the number of lines lost since the failure began, and the error.
     problem: Mutex<Option<(u64, String)>>,
 }
 
 impl LostLines {
+    /// Returns the reason why lines cannot be written now; `None` if they can.
     pub(crate) fn problem(&self) -> Option<String> {
         self.problem.lock().as_ref().map(|(_, why)| why.clone())
     }
 
-    /// If the last line may be incomplete, writes a line feed first. Returns a message only when
-    /// writing begins to fail and when it works again, because a full disk affects many lines.
+    /// Writes complete lines. If the last line may be incomplete, writes a line feed first. Returns
+    /// a message only when writing begins to fail and when it works again, because a full disk
+    /// affects many lines.
     fn write(
         &self,
         out: &mut impl Write,
@@ -132,7 +135,8 @@ impl LostLines {
     }
 }
 
-/// Returns when the queue is closed.
+/// Writes lines until the queue is closed. Lines that arrive during a [`PAUSE`] are written
+/// together afterwards.
 fn write_all(format: LogFormat, queue: &Queue) {
     let overflow =
         |message| LogEntry { message: Some(message), ..LogEntry::now(LogEvent::LogOverflow) }.to_line(format, &[]);
@@ -143,7 +147,7 @@ fn write_all(format: LogFormat, queue: &Queue) {
                 "{lost} lines were not written: the log could not be written as fast as events occurred"
             )));
         }
-        // robotsd continues to serve even if standard output is closed.
+        // Errors are not fatal: robotsd continues to serve even if standard output is closed.
         let said = queue.lost.write(&mut io::stdout(), &queue.is_cut, "standard output", block.as_bytes());
         if let Some((LogLevel::Info, message)) = said {
             queue.push(&overflow(message));
@@ -167,7 +171,7 @@ const PAUSE: Duration = Duration::from_millis(5);
 /// Interval between attempts to write again after a failure.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// Maximum capacity of the string for lines that is used again, in bytes.
+/// Maximum capacity of the buffer that is reused for the next lines, in bytes.
 const KEPT: usize = 512 * 1024;
 
 #[derive(Debug, Default)]
@@ -194,6 +198,7 @@ struct PendingLines {
 }
 
 impl Queue {
+    /// Adds a line to the queue. Drops it if the queue is full.
     fn push(&self, line: &str) {
         let mut waiting = self.waiting.lock();
         if waiting.count == MAX_QUEUED_LINES {
@@ -212,7 +217,7 @@ impl Queue {
         }
     }
 
-    /// The writing thread ends when the queue is empty.
+    /// Closes the queue. The writing thread ends when the queue is empty.
     fn close(&self) {
         self.waiting.lock().is_closed = true;
         self.news.notify_one();
@@ -232,7 +237,8 @@ impl Queue {
             if self.lost.problem().is_none() {
                 self.news.wait(&mut waiting);
             } else if self.news.wait_for(&mut waiting, RETRY).timed_out() {
-                // Without new lines, the caller only tries again to write after a failure.
+                // Returns without new lines, so that the caller tries again to write after a
+                // failure.
                 break;
             }
         }
@@ -242,7 +248,8 @@ impl Queue {
         Some((std::mem::take(&mut waiting.lost), std::mem::take(&mut waiting.flushes)))
     }
 
-    /// Returns immediately if a caller waits for a flush or the queue is closed.
+    /// Waits for [`PAUSE`], so that several lines can be written together. Returns immediately if a
+    /// caller waits for a flush or the queue is closed.
     fn pause(&self) {
         let is_quiet = |waiting: &mut PendingLines| waiting.flushes.is_empty() && !waiting.is_closed;
         self.news.wait_while_for(&mut self.waiting.lock(), is_quiet, PAUSE);
@@ -276,7 +283,8 @@ impl LogPrivacy {
             QueryLogging::Redact => {
                 let redacted = query.split('&').map(|pair| match pair.split_once('=') {
                     Some((name, value)) if !value.is_empty() => format!("{name}=…"),
-                    // The parameter itself may be a secret, as in `?dG9rZW4=`.
+                    // A parameter without a value is replaced as a whole, because the parameter
+                    // itself may be a secret, as in `?dG9rZW4=`.
                     _ => "…".to_owned(),
                 });
                 format!("{path}?{}", redacted.collect::<Vec<_>>().join("&")).into()
@@ -284,7 +292,8 @@ impl LogPrivacy {
         }
     }
 
-    /// A network is written with its prefix length.
+    /// Formats the part of a client's address that may be logged. A network is written with its
+    /// prefix length.
     pub(crate) fn address(self, address: IpAddr) -> Option<String> {
         let network = self.network(address)?;
         Some(match (self.address, network) {
@@ -303,6 +312,7 @@ impl LogPrivacy {
         })
     }
 
+    /// Returns the address itself, or the first address of the network that contains it.
     fn network(self, address: IpAddr) -> Option<IpAddr> {
         match self.address {
             AddressLogging::Keep => Some(address),

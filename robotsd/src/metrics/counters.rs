@@ -12,12 +12,12 @@ use std::time::Instant;
 use http::{Method, StatusCode};
 use parking_lot::Mutex;
 
-/// Only one thread may count the events.
+/// Number of events, counted by one thread.
 #[derive(Debug, Default)]
 pub(crate) struct Counter(AtomicU64);
 
 impl Counter {
-    /// Only one thread may call this: concurrent calls would lose counts.
+    /// Adds one. Only one thread may call this: concurrent calls would lose counts.
     pub(crate) fn add_one(&self) {
         self.0.store(self.0.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
     }
@@ -27,7 +27,7 @@ impl Counter {
     }
 }
 
-/// Events are reported at most once per second.
+/// Counts the events of one kind, and limits the reports about them to one per second.
 #[derive(Debug, Default)]
 pub(crate) struct EventCounter(Mutex<EventCount>);
 
@@ -44,11 +44,13 @@ impl EventCounter {
         self.0.lock().total
     }
 
+    /// Reports whether the last report is at most `seconds` seconds old.
     pub(crate) fn is_recent(&self, start: Instant, seconds: u64) -> bool {
         self.0.lock().reported.is_some_and(|last| start.elapsed().as_secs() < last + seconds)
     }
 
-    /// Returns the number of events since the last report if the event must be reported now.
+    /// Counts an event. If it must be reported now, returns the number of events since the last
+    /// report.
     pub(crate) fn count(&self, start: Instant) -> Option<u64> {
         let second = start.elapsed().as_secs();
         let mut count = self.0.lock();
@@ -58,7 +60,7 @@ impl EventCounter {
     }
 }
 
-/// All other methods have the label `_OTHER`, as in OpenTelemetry.
+/// Methods with their own label. All other methods have the label `_OTHER`, as in OpenTelemetry.
 static METHODS: [Method; 9] = [
     Method::GET,
     Method::HEAD,
@@ -77,9 +79,10 @@ const MAX_KEYS: usize = 512;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ResponseKey {
+    /// Index of the listener.
     pub(crate) listener: u16,
     method: MethodLabel,
-    /// The status is 0 for responses beyond [`MAX_KEYS`].
+    /// The status code; 0 for responses beyond [`MAX_KEYS`].
     code: u16,
 }
 
@@ -104,7 +107,7 @@ impl ResponseKey {
     }
 }
 
-/// Index in [`METHODS`], or beyond its end for `_OTHER`.
+/// The method of a request as a label: an index in [`METHODS`], or beyond its end for `_OTHER`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct MethodLabel(u8);
 

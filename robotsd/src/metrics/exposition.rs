@@ -57,7 +57,7 @@ impl Exposition {
         self.sample(family, labels, u8::from(holds));
     }
 
-    /// Adds a time in seconds since 1970; omits times before 1970.
+    /// Adds a sample with a time, in seconds since 1970. Omits times before 1970.
     pub(crate) fn moment(&mut self, family: &Family, labels: Labels<'_>, at: SystemTime) {
         if let Ok(since) = at.duration_since(SystemTime::UNIX_EPOCH) {
             self.sample(family, labels, since.as_secs_f64());
@@ -76,7 +76,7 @@ impl Exposition {
         }
     }
 
-    /// Adds one series per state, with the value 1 for the current state.
+    /// Adds a state set: one series per state, with the value 1 for the current state.
     pub(crate) fn state(&mut self, family: &Family, labels: Labels<'_>, states: &[&str], now: &str) {
         let text = self.text(family);
         for state in states {
@@ -140,8 +140,8 @@ impl FamilyText {
     }
 }
 
-/// Format 0.0.4 has neither UNIT lines nor the types `info` and `stateset`. Its family names
-/// include the suffix of the samples.
+/// Writes the HELP, TYPE and UNIT lines of a family. Format 0.0.4 has neither UNIT lines nor the
+/// types `info` and `stateset`. In this format, family names include the suffix of the samples.
 fn head(text: &mut String, family: &Family, format: ExpositionFormat) {
     let (suffix, kind) = match (format, family.kind) {
         (ExpositionFormat::Text, FamilyKind::Counter) => ("_total", "counter"),
@@ -161,7 +161,7 @@ fn head(text: &mut String, family: &Family, format: ExpositionFormat) {
     }
 }
 
-/// `last` is an additional label after `labels`.
+/// Writes the line of one sample. `last` is an additional label after `labels`.
 fn line(
     text: &mut String,
     (name, suffix): (&str, &str),
@@ -201,7 +201,7 @@ pub(crate) enum ExpositionFormat {
 }
 
 impl ExpositionFormat {
-    /// Returns the text format if the client has no preference.
+    /// Returns the format that a client prefers, or the text format if it has no preference.
     pub(crate) fn accepted(fields: &HeaderMap) -> Self {
         let (mut text, mut open) = ((0, 0), (0, 0));
         for range in list(fields, &ACCEPT) {
@@ -233,7 +233,8 @@ impl ExpositionFormat {
     }
 }
 
-/// The client must accept gzip and must not prefer `identity`.
+/// Reports whether to compress the text. The client must accept gzip and must not prefer
+/// `identity`.
 pub(crate) fn accepts_gzip(fields: &HeaderMap) -> bool {
     let (mut gzip, mut identity) = (0, 0);
     for coding in list(fields, &ACCEPT_ENCODING) {
@@ -254,7 +255,7 @@ struct Member<'f> {
 }
 
 impl<'f> Member<'f> {
-    /// Returns `None` if the list member is invalid and must be ignored.
+    /// Parses a list member. Returns `None` if it is invalid and must be ignored.
     fn new(text: &'f str) -> Option<Self> {
         let (name, parameters) = text.split_once(';').unwrap_or((text, ""));
         let mut member = Self { name: name.trim(), parameters, weight: 1000 };

@@ -3,10 +3,11 @@
 use std::sync::LazyLock;
 use std::time::Duration;
 
-/// Upper bounds of buckets, in nanoseconds and, for both formats of a scrape, in seconds as text.
+/// The upper bounds of a histogram's buckets. Each is given in nanoseconds, and in seconds as text
+/// for both formats of a scrape.
 pub(crate) type Buckets = [(u64, &'static str)];
 
-/// Most decisions take a few hundred nanoseconds.
+/// Buckets for decisions. Most decisions take a few hundred nanoseconds.
 pub(crate) static DECISION_BUCKETS: LazyLock<Box<Buckets>> =
     LazyLock::new(|| of_seconds("1e-07 2.5e-07 5e-07 1e-06 2.5e-06 5e-06 1e-05 2.5e-05 0.0001 0.001"));
 
@@ -23,7 +24,7 @@ fn of_seconds(bounds: &'static str) -> Box<Buckets> {
 #[derive(Clone, Debug)]
 pub(crate) struct Histogram {
     buckets: &'static Buckets,
-    /// The last element is for durations above all bounds.
+    /// Number of durations in each bucket. The last element is for durations above all bounds.
     counts: Box<[u64]>,
     nanoseconds: u64,
 }
@@ -40,7 +41,7 @@ impl Histogram {
         self.nanoseconds = self.nanoseconds.wrapping_add(nanoseconds);
     }
 
-    /// The other histogram must have the same buckets.
+    /// Adds the durations of another histogram with the same buckets.
     pub(crate) fn add(&mut self, other: &Self) {
         for (sum, count) in self.counts.iter_mut().zip(&other.counts) {
             *sum += count;

@@ -1,9 +1,10 @@
 //! Metrics for Prometheus.
 //!
-//! [`family`] lists the metric families, and two modules add their samples to an [`Exposition`] for
-//! each scrape: `sites` for sites, address lists, registry and rate store, and `admin` for the
-//! process. Other modules count the values; `counting` counts requests. The values are the same as
-//! in `robotsd status`. Each worker counts its own requests, and a scrape adds up these counts.
+//! [`family`] lists the metric families. Other modules count the values; `counting` counts
+//! requests. For each scrape, two modules add samples to an [`Exposition`], in any order: `sites`
+//! for sites, address lists, registry and rate store, and `admin` for the process. The values are
+//! the same as in `robotsd status`. Each worker counts its own requests, and a scrape adds up the
+//! counts of all workers.
 //!
 //! No label value comes from a client. A label value is a name from the config or the registry, or
 //! a fixed string.

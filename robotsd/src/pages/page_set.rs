@@ -29,13 +29,16 @@ fn held(page: &Page) -> usize {
     page.target().len() + BESIDE
 }
 
-/// A sample of the pages of one site. If there are more than [`MAX_PAGES`], or they take more than
-/// `room` bytes, only every second page is kept, then every fourth, and so on.
+/// Pages of one site. If there are more than [`MAX_PAGES`], or they take more than `room` bytes,
+/// only every second page is kept, then every fourth, and so on. The kept pages are therefore a
+/// sample of the whole list, not only of its beginning.
 #[derive(Debug)]
 pub(crate) struct PageSet {
     pages: Vec<Page>,
+    /// Memory that the pages take, in bytes. `room` is the maximum.
     held: usize,
     room: usize,
+    /// Interval of kept pages: every `stride`-th page is kept.
     stride: usize,
     /// Number of pages found, including pages that were not kept.
     pub(super) found: usize,
@@ -43,11 +46,12 @@ pub(crate) struct PageSet {
 }
 
 impl PageSet {
+    /// Creates an empty set for at most `room` bytes of memory.
     pub(crate) const fn within(room: usize) -> Self {
         Self { pages: Vec::new(), held: 0, room, stride: 1, found: 0, of_others: 0 }
     }
 
-    /// URLs on other hosts are only counted.
+    /// Adds the page of a URL if it is on a host of the site. URLs on other hosts are only counted.
     pub(super) fn add(&mut self, url: &TargetUrl<'_>, hosts: &OwnHosts) {
         if url.host().is_none_or(|host| hosts.has(host)) {
             self.add_target(url.path());
@@ -56,7 +60,7 @@ impl PageSet {
         }
     }
 
-    /// Adds a page by its path and query, without a fragment.
+    /// Adds a page of the site by its path and query, without a fragment.
     pub(crate) fn add_target(&mut self, target: &[u8]) {
         let end = memchr::memchr(b'#', target).unwrap_or(target.len());
         let target = &target[..end];
@@ -85,6 +89,7 @@ impl PageSet {
         self.held = held_octets(&self.pages);
     }
 
+    /// Returns the pages, sorted and without duplicates.
     pub(crate) fn into_pages(self) -> Vec<Page> {
         let mut pages = self.pages;
         pages.sort_unstable();
@@ -95,9 +100,9 @@ impl PageSet {
 
 #[derive(Debug)]
 pub(crate) struct OwnHosts {
-    /// `None` if the site serves every host.
+    /// Host patterns; `None` if the site serves every host.
     patterns: Option<HostMap<()>>,
-    /// The first host without a wildcard, which requests to the site can use.
+    /// The first host without a wildcard, if any. Requests to the site can use this host.
     pub(crate) name: Option<String>,
 }
 
@@ -105,7 +110,7 @@ impl OwnHosts {
     pub(crate) fn of(hosts: &[String]) -> Self {
         let mut patterns = HostMap::new();
         for host in hosts {
-            // A config with an invalid host is rejected earlier.
+            // Errors are ignored, because a config with an invalid host is rejected earlier.
             let _ = patterns.insert(host, ());
         }
         let name = hosts.iter().find(|host| !host.contains('*')).cloned();
@@ -116,19 +121,22 @@ impl OwnHosts {
         self.patterns.as_ref().is_none_or(|patterns| patterns.get(host).is_some())
     }
 
-    /// Returns first the sitemaps on the site's hosts, and then those on other hosts.
+    /// Returns the sitemaps that a robots.txt lists: first the sitemaps on the site's hosts, then
+    /// the sitemaps on other hosts.
     pub(crate) fn sitemaps_of(&self, robots: &RobotsTxt) -> (Vec<FetchUrl>, Vec<FetchUrl>) {
         let named = robots.sitemaps().filter_map(|sitemap| sitemap.as_str()?.parse().ok());
         named.partition(|url: &FetchUrl| self.has(url.authority().as_bytes()))
     }
 
     /// Returns a message about the first sitemap on another host, which the gate does not read.
+    /// `None` if there is none.
     pub(crate) fn sitemap_elsewhere(&self, robots: &RobotsTxt) -> Option<String> {
         self.sitemaps_of(robots).1.first().map(|url| format!("the sitemap {url} is not on a host of the site"))
     }
 }
 
-/// Skips URLs on other hosts, because several sites may share one list.
+/// Reads a list of pages. URLs on other hosts are skipped, because several sites may share one
+/// list.
 pub(crate) fn read_urls(path: &Path, read: ReadInput, hosts: &[String]) -> Result<Vec<Page>, String> {
     let octets = read(path).map_err(|error| error.to_string())?;
     let hosts = OwnHosts::of(hosts);

@@ -22,14 +22,15 @@ pub(crate) enum Listed {
     Sitemap,
 }
 
-/// Other elements, such as those for images and videos, are ignored.
+/// An XML element that lists a page or a sitemap. Elements of other kinds, such as elements for
+/// images and videos, are ignored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Located {
     Url,
     Sitemap,
-    /// In RSS, the link is the text of a child element.
+    /// RSS item. The link is the text of a child element.
     Item,
-    /// In Atom, the link is an attribute of a child element.
+    /// Atom entry. The link is an attribute of a child element.
     Entry,
 }
 
@@ -76,7 +77,7 @@ fn read_xml(text: SitemapText<'_>, list: &mut impl FnMut(Listed, &[u8])) -> Resu
     let mut within: Vec<Option<Located>> = Vec::new();
     let mut location: Option<(Listed, Vec<u8>)> = None;
     let mut is_sitemap = false;
-    // `None` if the declared encoding is compatible with UTF-8.
+    // Encoding that the document declares; `None` if it is compatible with UTF-8.
     let mut encoding: Option<String> = None;
     loop {
         buffer.clear();
@@ -115,7 +116,7 @@ fn read_xml(text: SitemapText<'_>, list: &mut impl FnMut(Listed, &[u8])) -> Resu
                     let message = format_args!("elements are nested more than {DEEPEST} levels deep");
                     return Err(SitemapFault::at(text.place, &message));
                 }
-                // The parser stores the names of open elements.
+                // The parser stores the names of open elements, so their length must be limited.
                 if element.name().as_ref().len() > MAX_LOCATION_LENGTH {
                     let message = format_args!("the name of an element is longer than {MAX_LOCATION_LENGTH} bytes");
                     return Err(SitemapFault::at(text.part, &message));
@@ -156,8 +157,9 @@ fn is_utf8(name: &str) -> bool {
     ["utf-8", "utf8", "us-ascii", "ascii"].iter().any(|known| name.eq_ignore_ascii_case(known))
 }
 
-/// The protocol requires UTF-8. Text of another encoding that is decoded as UTF-8 would be a
-/// different location. ASCII characters are accepted in every declared encoding.
+/// Returns an error if part of a location is not UTF-8, which the protocol requires. Decoded with
+/// the wrong encoding, it would be a different location. ASCII characters are accepted in every
+/// declared encoding.
 fn check_encoding(part: &str, declared: Option<&str>, place: LineColumn) -> Result<(), SitemapFault> {
     if part.is_ascii() {
         return Ok(());
@@ -187,8 +189,8 @@ fn is_root(element: &BytesStart<'_>) -> bool {
     matches!(element.local_name().as_ref(), "urlset" | "sitemapindex" | "rss" | "feed")
 }
 
-/// Returns the page of an Atom entry: the link whose `rel` is `alternate` or missing (RFC 4287,
-/// 4.2.7.2). Other links are for enclosures and comments.
+/// Returns the page of an Atom entry (RFC 4287, 4.2.7.2): a link whose `rel` is `alternate` or
+/// missing. Other links are for enclosures and comments.
 fn link_of_entry<'a>(parent: Option<Located>, element: &'a BytesStart<'_>) -> Option<Cow<'a, str>> {
     if parent != Some(Located::Entry) || element.local_name().as_ref() != "link" {
         return None;

@@ -1,5 +1,5 @@
-//! Decompresses the text of a sitemap, makes it valid UTF-8, and tracks the position. Only the
-//! current part of the text is kept in memory.
+//! A reader for the text of a sitemap. It decompresses the text, makes it valid UTF-8, and tracks
+//! the position. Only the current part of the text is kept in memory.
 
 use std::fmt;
 use std::io::{self, BufRead, Cursor, ErrorKind, Read};
@@ -9,10 +9,11 @@ use flate2::read::MultiGzDecoder;
 use crate::input::{AtMost, TooManyOctets, Unpacked};
 use crate::render::{cut, printable};
 
+/// Size of the read buffer, in bytes.
 const BUFFER: usize = 32 << 10;
 
-/// Maximum size of one tag, comment, text or CDATA section, in bytes, because the parser collects
-/// each of them in memory. The longest legitimate parts are articles in feeds.
+/// Maximum size of one tag, comment, text or CDATA section, in bytes. The size is limited, because
+/// the parser collects each of them in memory. The longest legitimate ones are articles in feeds.
 pub(super) const MAX_PART_BYTES: usize = 2 << 20;
 
 const REPLACEMENT: &[u8] = "\u{fffd}".as_bytes();
@@ -25,9 +26,11 @@ pub(super) struct SitemapText<'a> {
     /// Bytes that were read but not decoded yet, because they may be an incomplete character.
     raw: Vec<u8>,
     is_at_end: bool,
-    /// This error is returned after the text before the error has been consumed.
+    /// Error that ended reading. The error is returned after the text before the error has been
+    /// consumed.
     fault: Option<io::Error>,
     text: Vec<u8>,
+    /// Number of bytes of `text` that have been consumed.
     consumed: usize,
     pub(super) place: LineColumn,
     /// Position of the beginning of the current tag, comment, text or CDATA section, and the number
@@ -37,7 +40,8 @@ pub(super) struct SitemapText<'a> {
 }
 
 impl<'a> SitemapText<'a> {
-    /// Replaces invalid UTF-8, which titles may contain.
+    /// Opens a document, and decompresses it if needed. Replaces invalid UTF-8, which titles may
+    /// contain.
     pub(super) fn of(octets: impl Read + 'a) -> Result<Self, SitemapFault> {
         let (head, octets) = beginning(AtMost::new(octets, MAX_BYTES), 2)?;
         let octets: Box<dyn Read + 'a> = match head[..] {
@@ -64,13 +68,13 @@ impl<'a> SitemapText<'a> {
         Ok(Self { octets, raw, is_at_end, fault, text, consumed, place: (1, 1), part: (1, 1), of_part })
     }
 
-    /// Begins a tag, comment, text or CDATA section. Reading fails if it is longer than
-    /// [`MAX_PART_BYTES`].
+    /// Begins a part (a tag, comment, text or CDATA section). Reading fails if the part is longer
+    /// than [`MAX_PART_BYTES`].
     pub(super) const fn begin_part(&mut self) {
         (self.part, self.of_part) = (self.place, 0);
     }
 
-    /// Returns the next byte without consuming it; `None` at the end.
+    /// Skips white space. Returns the next byte without consuming it; `None` at the end.
     pub(super) fn skip_blank(&mut self) -> Result<Option<u8>, SitemapFault> {
         loop {
             let text = self.fill_buf()?;
@@ -93,8 +97,9 @@ impl<'a> SitemapText<'a> {
         Ok((!line.is_empty()).then_some(line))
     }
 
-    /// Fills the buffer, because quick-xml parses a document type differently at the end of a
-    /// buffer. With partly filled buffers, the result would depend on the size of network packets.
+    /// Reads more bytes, and decodes all complete characters. The buffer is always filled, because
+    /// quick-xml parses a document type differently at the end of a buffer. With partly filled
+    /// buffers, the result would depend on the size of network packets.
     fn read_on(&mut self) -> io::Result<()> {
         self.text.clear();
         self.consumed = 0;
@@ -149,14 +154,15 @@ impl Read for SitemapText<'_> {
     }
 }
 
+/// Returns the first `length` bytes, or fewer at the end of the input, and the reader of the rest.
 fn beginning<R: Read>(mut octets: R, length: usize) -> Result<(Vec<u8>, R), SitemapFault> {
     let mut head = Vec::new();
     octets.by_ref().take(length as u64).read_to_end(&mut head)?;
     Ok((head, octets))
 }
 
-/// Appends text like [`String::from_utf8_lossy`]. Returns the number of remaining bytes, which may
-/// be the beginning of a character.
+/// Appends bytes as text, like [`String::from_utf8_lossy`]. Returns the number of remaining bytes,
+/// which may be the beginning of a character.
 fn decode(octets: &[u8], is_end: bool, text: &mut Vec<u8>) -> usize {
     let mut chunks = octets.utf8_chunks().peekable();
     while let Some(chunk) = chunks.next() {
@@ -184,11 +190,14 @@ pub(crate) const MAX_BYTES: usize = 50 << 20;
 /// elements, which can be very long.
 const MAX_SHOWN_LENGTH: usize = 160;
 
-/// `Display` does not include the name of the sitemap: `line 2, column 14: …`.
+/// An error in a sitemap. `Display` does not include the name of the sitemap: `line 2, column 14:
+/// …`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum SitemapFault {
     #[error("the sitemap is larger than {limit} MiB", limit = MAX_BYTES >> 20)]
     TooLarge,
+    /// The document is malformed, or is not a sitemap. `place` is `None` if the error concerns the
+    /// whole document.
     #[error("{}{message}", .place.map(|(line, column)| format!("line {line}, column {column}: ")).unwrap_or_default())]
     Broken { place: Option<LineColumn>, message: String },
 }
@@ -202,7 +211,8 @@ impl SitemapFault {
         Self::Broken { place: Some(place), message: shown(message) }
     }
 
-    /// The cause may be an exceeded limit, a syntax error, or an error of the source.
+    /// Converts an error that occurred while reading: an exceeded limit, a syntax error, or an
+    /// error of the source.
     pub(super) fn of_reading(error: &io::Error) -> Self {
         match error.get_ref().and_then(|cause| cause.downcast_ref::<Self>()) {
             Some(fault) => fault.clone(),

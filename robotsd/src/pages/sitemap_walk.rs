@@ -26,7 +26,7 @@ const NAMED: usize = 3;
 pub(crate) enum SitemapSource {
     #[display("{}", printable_path(_0))]
     File(PathBuf),
-    /// The URL is displayed without its query, which may contain a secret.
+    /// A URL. The URL is displayed without its query, which may contain a secret.
     Url(FetchUrl),
 }
 
@@ -40,12 +40,14 @@ pub(crate) struct SitemapWalk<'a> {
 }
 
 impl<'a> SitemapWalk<'a> {
+    /// Creates a walk that keeps at most `room` bytes of pages in memory.
     pub(crate) fn within(hosts: &'a OwnHosts, room: usize) -> Self {
         Self { hosts, pages: PageSet::within(room), read: 0, left_out: 0, problems: Vec::new() }
     }
 
-    /// Reads `roots`, and the sitemaps that they list on the site's own hosts. Parses each sitemap
-    /// while it is received. `fetch` returns `None` for a missing document.
+    /// Reads the sitemaps in `roots`. Also reads the sitemaps that they list, if these are on the
+    /// site's own hosts. Each sitemap is parsed while it is received. `fetch` returns `None` for a
+    /// missing document.
     pub(crate) fn walk<R: Read>(
         &mut self,
         roots: impl IntoIterator<Item = SitemapSource>,
@@ -104,6 +106,7 @@ impl<'a> SitemapWalk<'a> {
         (!parts.is_empty()).then(|| parts.join("; "))
     }
 
+    /// Returns the number of pages found, including pages that were not kept.
     pub(crate) const fn listed(&self) -> usize {
         self.pages.found
     }
@@ -113,7 +116,7 @@ impl<'a> SitemapWalk<'a> {
     }
 }
 
-/// Contains the sitemaps in the order of discovery, without duplicates, up to the limit.
+/// The sitemaps to read, in the order of discovery, without duplicates, up to the limit.
 #[derive(Default)]
 struct SitemapQueue {
     waiting: VecDeque<(usize, SitemapSource)>,
@@ -140,7 +143,7 @@ impl FromStr for SitemapSource {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        // Unsupported schemes must be reported, not treated as file names.
+        // Values with a scheme are never file names, so that unsupported schemes are reported.
         if text.contains("://") {
             return text.parse().map(Self::Url).map_err(|error: tower_robots::rules::ValueError| error.to_string());
         }
@@ -149,7 +152,8 @@ impl FromStr for SitemapSource {
 }
 
 impl SitemapSource {
-    /// Includes the query, because the URLs of two sitemaps may differ only in the query.
+    /// Returns a key that identifies the sitemap. The key includes the query, because the URLs of
+    /// two sitemaps may differ only in the query.
     fn key(&self) -> String {
         match self {
             Self::File(path) => path.to_string_lossy().into_owned(),

@@ -28,8 +28,9 @@ pub(crate) struct SiteRefusals {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct CaseAnswer {
     pub(crate) page: RefusalPage,
-    /// Fields that are added to the response, such as a challenge or a price.
+    /// Header fields that are added to the response, such as a challenge or a price.
     pub(crate) fields: HeaderMap,
+    /// The server that responds instead, if any.
     pub(crate) server: Option<CaseServer>,
 }
 
@@ -46,8 +47,9 @@ pub(crate) struct AnsweringCase(pub(crate) usize);
 
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct ExpectedRefusal {
+    /// Status of the response; `None` if a server of the operator responds.
     pub(crate) status: Option<u16>,
-    /// Number of the case, from 1; `None` for the default response.
+    /// Number of the case that applies, from 1; `None` for the default response.
     pub(crate) case: Option<usize>,
 }
 
@@ -62,7 +64,7 @@ impl SiteRefusals {
     }
 
     pub(crate) fn respond(&self, event: &Event<'_>, policy: &Policy) -> Response<Bytes> {
-        // The cases do not apply to gRPC calls, whose status is not the HTTP status.
+        // No case applies to gRPC calls, because their status is not the HTTP status.
         let has_case = !self.cases.0.is_empty() && !event.request.is_grpc_call();
         let path = if has_case { Some(policy.path(event.request.target())) } else { None };
         let found = path.as_ref().and_then(|path| {
@@ -72,8 +74,8 @@ impl SiteRefusals {
         let Some((case, answer)) = found else { return self.page.respond(event) };
         let mut response = answer.page.respond(event);
         response.headers_mut().extend(answer.fields.clone());
-        // A decision request of another proxy is not forwarded, because it only describes the
-        // original request.
+        // A decision request is not forwarded to the server, because it only describes the original
+        // request.
         let is_here = ClientRequest::of(event.request.extensions).is_some_and(|client| client.forwarded.is_some());
         if answer.server.is_some() && is_here && is_forwardable(event.request.method.as_str()) {
             response.extensions_mut().insert(Provisional);
@@ -94,7 +96,8 @@ impl SiteRefusals {
     }
 }
 
-/// Requests with other methods have a body, which is not forwarded.
+/// Reports whether requests with this method are forwarded to the server of a case. Other methods
+/// have a body, which is not forwarded.
 fn is_forwardable(method: &str) -> bool {
     matches!(method, "GET" | "HEAD")
 }

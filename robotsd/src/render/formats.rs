@@ -31,7 +31,8 @@ struct FixRecord<'a> {
     edits: Vec<EditRecord<'a>>,
 }
 
-/// A byte range of the file and its replacement, which is text, or Base64 if it is not UTF-8.
+/// An edit, as JSON: a byte range of the file and its replacement. The replacement is text, or
+/// Base64 if it is not UTF-8.
 #[derive(Serialize)]
 struct EditRecord<'a> {
     start: usize,
@@ -60,6 +61,7 @@ pub(super) fn json(out: &mut impl Write, checked: Checked<'_>) -> io::Result<()>
     }
     match checked.report.omitted() {
         0 => Ok(()),
+        // The report omits findings, so their number is written.
         omitted => write_json(out, &json!({ "file": checked.name, "omitted": omitted })),
     }
 }
@@ -99,8 +101,8 @@ pub(crate) fn found(counts: [usize; 3]) -> String {
     words.collect::<Vec<_>>().join(", ")
 }
 
-/// Quoted parts become code, because they come from files and servers. If the rest contains special
-/// characters, the whole message becomes code.
+/// Formats a message as Markdown. Quoted parts become code, because they come from files and
+/// servers. If the rest contains special characters, the whole message becomes code.
 pub(crate) fn markdown_text(message: &str) -> String {
     let is_plain = |char: char| char.is_alphanumeric() || " .,:;()'/%+-=".contains(char);
     let (mut shown, mut part, mut is_quoted) = (String::new(), String::new(), false);
@@ -120,7 +122,7 @@ pub(crate) fn markdown_text(message: &str) -> String {
         }
         is_quoted ^= char == '"';
     }
-    // Markdown turns bare URLs into links.
+    // Markdown turns bare URLs into links, so messages with URLs become code.
     if is_quoted || message.contains("://") || message.contains("www.") { markdown_code(message) } else { shown }
 }
 
@@ -132,8 +134,8 @@ pub(crate) fn markdown_code(text: &str) -> String {
     code_span(text).replace('|', "\\|")
 }
 
-/// In code, nothing is treated as markup, as a mention or as a link, and the text can be copied
-/// unchanged.
+/// Formats text as code. In code, nothing is treated as markup, as a mention or as a link, and the
+/// text can be copied unchanged.
 pub(crate) fn code_span(text: &str) -> String {
     let (mut shown, mut run, mut longest) = (String::with_capacity(text.len()), 0, 0);
     for char in text.chars() {
@@ -146,7 +148,7 @@ pub(crate) fn code_span(text: &str) -> String {
         }
     }
     if shown.is_empty() {
-        // Two backticks without content would begin another code span.
+        // Two backticks without content would begin another code span, so a space is added.
         shown.push(' ');
     }
     let fence = "`".repeat(longest + 1);
@@ -154,8 +156,8 @@ pub(crate) fn code_span(text: &str) -> String {
     format!("{fence}{space}{shown}{space}{fence}")
 }
 
-/// Formats a row of a CSV file (RFC 4180). A field that a spreadsheet would treat as a formula gets
-/// an apostrophe in front, because fields may come from clients and files.
+/// Formats a row of a CSV file (RFC 4180). Fields may come from clients and files, so a field that
+/// a spreadsheet would treat as a formula is prefixed with an apostrophe.
 pub(crate) fn csv_row<const N: usize>(fields: [String; N]) -> String {
     let quoted = fields.map(|field| {
         let is_formula = field.starts_with(['=', '+', '-', '@', '\t', '\r']);

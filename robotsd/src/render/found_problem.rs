@@ -18,7 +18,7 @@ use super::text::{Colour, LineSnippet, help, level, renderer};
 /// Problems that at least this many sites share are written only once.
 const MANY: usize = 4;
 
-/// Maximum number of further sites in a message for people.
+/// Maximum number of additional sites in a message for people.
 const NAMED: usize = 8;
 
 #[derive(Debug)]
@@ -29,7 +29,8 @@ pub(crate) struct AnswerLint {
     pub(crate) why: &'static str,
 }
 
-/// For problems of files, `Display` writes one line for the log: `file:line:column: message; help`.
+/// A problem with the config, the files of a site, or the responses of servers. `Display` writes
+/// problems of files on one line, for the log: `file:line:column: message; help`.
 #[derive(Clone, Debug, Serialize, derive_more::Display)]
 #[display(
     "{}:{}:{}: {message}{}",
@@ -37,7 +38,7 @@ pub(crate) struct AnswerLint {
     help.as_ref().map(|help| format!("; {help}")).unwrap_or_default()
 )]
 pub(crate) struct FoundProblem {
-    /// For a response, the requested URL before any redirect.
+    /// Name of the file. For a response, the requested URL before any redirect.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) file: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -54,20 +55,20 @@ pub(crate) struct FoundProblem {
     pub(super) url: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     sites: Vec<String>,
-    /// The same problem of another site has the same key.
+    /// Identifies the problem. The same problem of another site has the same key.
     #[serde(skip)]
     key: String,
     /// The message for people, on one line. Used if there is no line of a file to show.
     #[serde(skip)]
     text: String,
-    /// Only for files that people write, such as a config.
+    /// The line with the problem, if the file is one that people write, such as a config.
     #[serde(skip)]
     shown: Option<ShownLine>,
     #[serde(skip)]
     pub(super) lint: Option<&'static AnswerLint>,
 }
 
-/// The line without secrets, and the byte range of the problem.
+/// The line with a problem, without secrets, and the byte range of the problem.
 #[derive(Clone, Debug, Default)]
 struct ShownLine {
     line: String,
@@ -88,7 +89,8 @@ impl FoundProblem {
         Self { file, line, column, severity, code, message, help, url, sites, key, text, shown, lint }
     }
 
-    /// If the range spans several lines of `text`, only the first one is shown.
+    /// Creates a problem for a byte range of `text`. If the range spans several lines, only the
+    /// first one is shown.
     pub(crate) fn at(severity: Severity, name: &str, text: &str, span: &Range<usize>, message: &str) -> Self {
         let start = floor(text, span.start);
         let line_start = text[..start].rfind('\n').map_or(0, |end| end + 1);
@@ -107,7 +109,8 @@ impl FoundProblem {
         }
     }
 
-    /// The message may contain text from the server.
+    /// Creates a problem for the response of a server, with the severity of the lint. The message
+    /// may contain text from the server.
     pub(crate) fn answer(lint: &'static AnswerLint, requested: &dyn fmt::Display, message: &str) -> Self {
         Self {
             file: Some(printable(requested.to_string())),
@@ -145,7 +148,8 @@ impl FoundProblem {
         Self { help: Some(without_passwords(&printable(help))), ..self }
     }
 
-    /// Removes the name of the site from the key, because other sites may have the same problem.
+    /// Sets the affected site. The name of the site is removed from the key, because other sites
+    /// may have the same problem.
     pub(crate) fn of_site(self, site: &str) -> Self {
         let key = self.key.replacen(&format!("{site:?}"), "", 1);
         Self { text: format!("site {site:?}: {}", self.text), sites: vec![site.to_owned()], key, ..self }
@@ -153,7 +157,7 @@ impl FoundProblem {
 
     /// Renders the problem like a finding: with its line of the file and a caret.
     pub(crate) fn snippet(&self, colour: Colour) -> String {
-        // The message may quote the file, in escaped form.
+        // The message may quote the file. Quotations in the message are already escaped.
         let (message, help) = (printable(&self.message), self.help.as_deref().map(printable));
         let ShownLine { line, span } = self.shown.clone().unwrap_or_default();
         let snippet = LineSnippet {
@@ -175,7 +179,7 @@ pub(crate) fn complain_at<'a>(problems: impl IntoIterator<Item = &'a FoundProble
     let mut out = styled_stderr();
     let colour = Colour::of(&io::stderr());
     for problem in problems {
-        // The exit status also reports the failure.
+        // Errors are ignored, because the exit status also reports the failure.
         let _ = writeln!(out, "{}\n", problem.snippet(colour));
     }
 }
@@ -191,7 +195,8 @@ pub(crate) enum ProblemFormat {
     Github,
 }
 
-/// A problem of many sites is written once, with all sites.
+/// Writes problems in the order of `problems`. A problem shared by many sites is written once, with
+/// all sites.
 pub(crate) fn write_problems(out: &mut impl Write, form: ProblemFormat, problems: Vec<FoundProblem>) -> io::Result<()> {
     let (mut first, mut groups) = (HashMap::new(), Vec::<Vec<FoundProblem>>::new());
     for problem in problems {
@@ -259,7 +264,8 @@ pub(super) fn write_concise_answers(out: &mut impl Write, findings: &[FoundProbl
     })
 }
 
-/// GitHub shows workflow commands next to the lines of a pull request.
+/// Writes the findings about a file as workflow commands, which GitHub shows next to the lines of a
+/// pull request.
 pub(super) fn github(out: &mut impl Write, checked: Checked<'_>) -> io::Result<()> {
     for finding in checked.report {
         annotation(out, &FoundProblem::finding(checked.name, finding, String::new()))?;
@@ -268,8 +274,8 @@ pub(super) fn github(out: &mut impl Write, checked: Checked<'_>) -> io::Result<(
     checked.omitted().map_or(Ok(()), |omitted| writeln!(out, "::notice file={file}::{omitted}"))
 }
 
-/// Writes a workflow command, which GitHub shows at the line of the problem. A URL has no lines, so
-/// it is written at the beginning of the message.
+/// Writes a problem as a workflow command of GitHub. GitHub shows the annotation at the line of the
+/// problem. A URL has no lines, so it is written at the beginning of the message.
 pub(super) fn annotation(out: &mut impl Write, problem: &FoundProblem) -> io::Result<()> {
     let FoundProblem { file, line, column, severity, code, message, help, url, .. } = problem;
     let (place, subject) = match (file, line.zip(*column)) {
@@ -294,7 +300,8 @@ fn data(text: &str) -> String {
     text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
 }
 
-/// Escapes a property of a workflow command. Commas and colons would end the property.
+/// Escapes a property of a workflow command. Commas and colons are escaped, too, because they would
+/// end the property.
 fn property(text: &str) -> String {
     data(text).replace(':', "%3A").replace(',', "%2C")
 }

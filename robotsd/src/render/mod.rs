@@ -44,7 +44,7 @@ pub(crate) enum FindingFormat {
     Sarif,
 }
 
-/// For SARIF, adds the findings to the document that is written at the end.
+/// Writes every finding about a file. For SARIF, adds them to the final document.
 pub(crate) fn findings(
     out: &mut impl Write,
     form: FindingFormat,

@@ -14,11 +14,12 @@ use std::path::Path;
 use askama::filters::Escaper;
 use serde::Serialize;
 
+/// Returns bytes or a string as printable text on one line.
 pub(crate) fn printable(octets: impl AsRef<[u8]>) -> String {
     printable_with_span(octets.as_ref(), 0..0).0
 }
 
-/// An askama escaper for text templates, which also escapes line ends.
+/// An askama escaper for text templates, which escapes line ends and other non-printing characters.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Printable;
 
@@ -32,8 +33,8 @@ pub(crate) fn printable_path(path: impl AsRef<Path>) -> String {
     printable(path.as_ref().as_os_str().as_encoded_bytes())
 }
 
-/// Returns the first 16 hex digits. Messages contain hashes in this form, and every command accepts
-/// it.
+/// Returns the first 16 hex digits of a version's hash. Messages contain hashes in this form, and
+/// every command accepts it.
 pub(crate) fn short_hash(hash: &str) -> &str {
     let digits = hash.strip_prefix("sha256:").unwrap_or(hash);
     digits.get(..16).unwrap_or(digits)
@@ -43,9 +44,11 @@ pub(crate) fn plural(number: usize, what: &str) -> String {
     format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 
-/// Returns text such as `2 rules are only observed until 2026-11-30T08:00:00Z at the latest`.
+/// Formats the number of new rules during a grace period, as in
+/// `2 rules are only observed until 2026-11-30T08:00:00Z at the latest`.
 pub(crate) fn young_rules(rules: usize, end: &str) -> String {
     let what = match rules {
+        // Without new rules, the new restriction is a crawl delay.
         0 => "new restrictions are".to_owned(),
         1 => "1 rule is".to_owned(),
         rules => format!("{rules} rules are"),
@@ -53,7 +56,7 @@ pub(crate) fn young_rules(rules: usize, end: &str) -> String {
     format!("{what} only observed until {end} at the latest")
 }
 
-/// Returns the first `most` characters, with an ellipsis if there are more.
+/// Returns the first `most` characters of `text`, with an ellipsis if there are more.
 pub(crate) fn cut(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {
         Some((end, _)) => format!("{}…", &text[..end]),
@@ -65,8 +68,8 @@ pub(super) fn is_shown(char: char) -> bool {
     matches!(char, '"' | '\'' | '\\') || (char.escape_debug().len() == 1 && !looks_blank(char))
 }
 
-/// Reports whether `text` is displayed as it is: no character may be escaped, be invisible, or
-/// combine with the preceding text.
+/// Reports whether `text` is displayed as it is: no character is escaped or invisible, and none
+/// combines with the preceding text.
 pub(crate) fn is_shown_whole(text: &str) -> bool {
     let unquoted = text.replace(['"', '\'', '\\'], "_");
     unquoted.escape_debug().eq(unquoted.chars()) && !text.contains(looks_blank)
@@ -78,7 +81,7 @@ const fn looks_blank(char: char) -> bool {
     matches!(char, '\u{115f}' | '\u{1160}' | '\u{2800}' | '\u{3164}' | '\u{ffa0}')
 }
 
-/// Returns printable text on one line, with the position of a byte range in that text.
+/// Returns bytes as printable text on one line, with the position of a byte range in that text.
 ///
 /// A tab becomes four spaces. Any other non-printing character and any byte that is not UTF-8 is
 /// escaped. A range that begins or ends inside a character is extended to the whole character.
@@ -120,7 +123,7 @@ const STYLE: (&[u8], u8) = (b"\x1b[", b'm');
 /// Maximum length of the parameters of a style sequence, in bytes.
 const MAX_STYLE_LENGTH: usize = 24;
 
-/// Text is written when the buffer is full, flushed or dropped.
+/// Returns standard output, buffered. Text is written when the buffer is full, flushed or dropped.
 pub(crate) fn stdout() -> BufWriter<PrintableWriter<StdoutLock<'static>>> {
     BufWriter::new(PrintableWriter::to(io::stdout().lock(), Form::Terminal))
 }
@@ -136,7 +139,7 @@ pub(crate) fn stderr() -> PrintableWriter<StderrLock<'static>> {
 }
 
 pub(crate) fn complain(reason: &dyn Display) {
-    // If standard error is closed, the exit status still reports the failure.
+    // Errors are ignored: if standard error is closed, the exit status still reports the failure.
     let _ = writeln!(stderr(), "robotsd: {reason}");
 }
 
@@ -151,21 +154,22 @@ pub(crate) fn write_json(out: &mut impl Write, value: &impl Serialize) -> io::Re
     out.write_all(b"\n")
 }
 
-/// Returns JSON like [`write_json`], but without the line feed. Takes half of the time if nothing
-/// has to be escaped.
+/// Returns a value as JSON like [`write_json`], but without the line feed. Takes half of the time of
+/// `write_json` if nothing has to be escaped.
 pub(crate) fn json_text(value: &(impl Serialize + ?Sized)) -> String {
     let json = serde_json::to_string(value).unwrap_or_default();
     if json.bytes().all(|octet| matches!(octet, b' '..=b'~')) { json } else { for_json(json.as_bytes()) }
 }
 
-/// Writes JSON for people: indented, and on several lines. Escapes the same characters as
-/// [`write_json`].
+/// Writes a value as JSON for people: indented, and on several lines. Escapes the same characters
+/// as [`write_json`].
 pub(crate) fn write_pretty_json(out: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
     serde_json::to_writer_pretty(PrintableWriter { form: Form::Json, out: &mut *out }, value)?;
     out.write_all(b"\n")
 }
 
-/// A character that is split over two writes is treated as invalid UTF-8.
+/// A writer that escapes non-printing characters. A character that is split over two writes is
+/// treated as invalid UTF-8.
 #[derive(Debug)]
 pub(crate) struct PrintableWriter<W> {
     form: Form,
@@ -206,7 +210,7 @@ impl<W: Write> Write for PrintableWriter<W> {
     }
 }
 
-/// Escapes bytes, except line feeds, tabs and the sequences that `style` recognises.
+/// Escapes bytes for a terminal, except line feeds, tabs and the sequences that `style` recognizes.
 fn for_terminal(mut octets: &[u8], style: fn(&[u8]) -> Option<usize>) -> String {
     let mut text = String::with_capacity(octets.len());
     while !octets.is_empty() {
@@ -230,8 +234,8 @@ fn style(octets: &[u8]) -> Option<usize> {
     (rest[end] == STYLE.1).then_some(STYLE.0.len() + end + 1)
 }
 
-/// Escapes non-printing characters, which occur only in strings, because the rest of JSON is ASCII.
-/// The serializer has already escaped what JSON requires.
+/// Escapes non-printing characters of serialized JSON. Such characters occur only in strings,
+/// because the rest of JSON is ASCII. The serializer has already escaped what JSON requires.
 fn for_json(octets: &[u8]) -> String {
     let mut text = String::with_capacity(octets.len());
     for char in String::from_utf8_lossy(octets).chars() {
@@ -249,8 +253,8 @@ pub(crate) fn shell_line(words: impl IntoIterator<Item = impl AsRef<str>>) -> St
     words.into_iter().map(|word| shell_word(word.as_ref())).collect::<Vec<_>>().join(" ")
 }
 
-/// Quotes a word for a POSIX shell. Words with non-printing characters need the syntax of bash and
-/// zsh.
+/// Quotes a word for a POSIX shell. For words with non-printing characters, uses the syntax of bash
+/// and zsh.
 pub(crate) fn shell_word(word: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./:=@%+,".contains(&byte);
     if !word.is_empty() && word.bytes().all(is_plain) {

@@ -17,7 +17,7 @@ use super::printable::write_pretty_json;
 
 const SCHEMA: &str = "https://json.schemastore.org/sarif-2.1.0.json";
 
-/// GitHub accepts no more results in one document.
+/// Maximum number of results in one document; GitHub accepts no more.
 const MAX_RESULTS: usize = 25_000;
 
 /// Maximum number of edits in a fix; larger fixes are left out.
@@ -36,7 +36,8 @@ const URL: &AsciiSet = &SEGMENT.remove(b'%').remove(b':').remove(b'/').remove(b'
 pub(crate) struct SarifLog {
     results: Vec<Value>,
     notifications: Vec<Value>,
-    /// In the document's list of rules, these lints follow the lints of files.
+    /// The lints with findings about responses. In the document's list of rules, these lints follow
+    /// the lints of files.
     answer_lints: Vec<&'static AnswerLint>,
     seen_answers: HashMap<(&'static str, String), usize>,
     has_failed: bool,
@@ -173,24 +174,25 @@ fn uri_of_url(url: &str) -> String {
     utf8_percent_encode(url.split('?').next().unwrap_or(url), URL).to_string()
 }
 
-/// Returns a fingerprint that does not change if other lines are added or removed. `times` is the
-/// number of earlier findings with the same code and line.
+/// Returns the fingerprint of a finding. The fingerprint does not change if other lines are added
+/// or removed. `times` is the number of earlier findings with the same code and line.
 fn fingerprint(code: &str, line: &[u8], times: usize) -> String {
     let hash = VersionHash::of(&[code.as_bytes(), b"\n", line].concat()).to_string();
     let hash = hash.trim_start_matches("sha256:").get(..16).unwrap_or_default();
     format!("{hash}:{times}")
 }
 
-/// Reports whether programs that read SARIF understand the positions that this module writes. These
-/// programs do not treat a lone CR as a line end, and count columns in characters. So the file must
-/// be valid UTF-8 without lone CRs.
+/// Reports whether the positions that this module writes are correct for programs that read SARIF.
+/// Such programs do not treat a lone CR as a line end, and count columns in characters. The file
+/// must therefore be valid UTF-8 without lone CRs.
 fn has_places(robots: &RobotsTxt) -> bool {
     let file = robots.bytes();
     let is_lone = |at: usize| file[at] == b'\r' && file.get(at + 1) != Some(&b'\n');
     std::str::from_utf8(file).is_ok() && !(0..file.len()).any(is_lone)
 }
 
-/// Returns `None` if an edit changes bytes before the first line, or if a replacement is not UTF-8.
+/// Returns the SARIF object of a fix; `None` if an edit changes bytes before the first line, or if
+/// a replacement is not UTF-8.
 fn fix_object(robots: &RobotsTxt, lines: &[Line<'_>], uri: &str, fix: &Fix) -> Option<Value> {
     let first = lines.first().map_or(0, |line| line.range.start);
     let mut replacements = Vec::new();
@@ -210,7 +212,8 @@ fn fix_object(robots: &RobotsTxt, lines: &[Line<'_>], uri: &str, fix: &Fix) -> O
     Some(json!({ "description": { "text": text }, "artifactChanges": [change] }))
 }
 
-/// The result contains neither links nor placeholders (SARIF 2.1.0, sections 3.11.5 and 3.11.6).
+/// Escapes `text` so that it contains neither links nor placeholders (SARIF 2.1.0, sections 3.11.5
+/// and 3.11.6).
 fn message(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for char in text.chars() {
@@ -223,7 +226,7 @@ fn message(text: &str) -> String {
     escaped
 }
 
-/// Returns the region in lines and characters from 1; the end is exclusive.
+/// Returns the region of a byte range, in lines and characters from 1; the end is exclusive.
 fn region(robots: &RobotsTxt, lines: &[Line<'_>], span: Range<usize>) -> Value {
     let place = |octet: usize| {
         let at = lines.partition_point(|line| line.range.start <= octet).saturating_sub(1);

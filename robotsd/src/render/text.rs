@@ -14,7 +14,7 @@ use super::printable::{printable, printable_with_span};
 
 pub(super) fn write(out: &mut impl Write, colour: Colour, checked: Checked<'_>) -> io::Result<()> {
     let name = printable(checked.name);
-    // Findings are sorted by line.
+    // Findings are sorted by line, so one pass over the lines of the file is enough.
     let mut lines = checked.robots.lines().peekable();
     for (at, finding) in checked.report.findings.iter().enumerate() {
         while lines.next_if(|line| line.number < finding.line).is_some() {}
@@ -72,12 +72,14 @@ pub(super) struct LineSnippet<'a> {
     pub(super) code: Option<&'a str>,
     pub(super) message: &'a str,
     pub(super) help: Option<&'a str>,
+    /// Safety of the fix, if `--fix` can correct the finding.
     pub(super) fix: Option<Safety>,
     pub(super) name: &'a str,
     /// Line and column, both from 1.
     pub(super) place: (usize, usize),
     /// The line without its line end, which may contain any bytes.
     pub(super) line: &'a [u8],
+    /// Byte range of `line` that the message is about.
     pub(super) span: Range<usize>,
 }
 
@@ -105,8 +107,8 @@ impl LineSnippet<'_> {
         });
         let group = Group::with_title(title).element(snippet).elements(help).elements(fix);
         let text = renderer(colour).render(&[group]);
-        // The renderer's own column would be wrong, because the excerpt may start in the middle of
-        // the line and may contain escapes.
+        // The column of the renderer would be wrong, because the excerpt may start in the middle of
+        // the line and may contain escapes. Therefore, line and column are inserted here.
         let (title, snippet) = text.split_once('\n').unwrap_or((&text, ""));
         let (arrow, indent) = (place_arrow(colour), line.to_string().len());
         format!("{title}\n{:indent$}{arrow} {}:{line}:{column}\n{snippet}", "", self.name)
@@ -139,6 +141,7 @@ fn place_arrow(colour: Colour) -> String {
     }
 }
 
+/// Returns the part of a line to show, and the range of `span` within this part.
 fn excerpt(octets: &[u8], span: &Range<usize>) -> (String, Range<usize>) {
     let window = window(octets, span.start);
     let end = span.end.clamp(window.start, window.end);
@@ -148,13 +151,14 @@ fn excerpt(octets: &[u8], span: &Range<usize>) -> (String, Range<usize>) {
     ([head, &text, tail].concat(), head.len() + span.start..head.len() + span.end)
 }
 
-/// Returns the byte range to show around the byte at `at`, cut between characters.
+/// Returns the byte range of a line to show, around the byte at `at`, cut between characters.
 fn window(octets: &[u8], at: usize) -> Range<usize> {
     if octets.len() <= SHOWN {
         return 0..octets.len();
     }
     let start = at.saturating_sub(BEFORE).min(octets.len() - SHOWN);
-    // In UTF-8, a character has at most three continuation bytes (10xxxxxx).
+    // In UTF-8, bytes of the form 10xxxxxx continue a character. A character has at most three such
+    // bytes.
     let between = |from: usize| {
         (from.saturating_sub(3)..=from).rev().find(|at| octets.get(*at).is_none_or(|octet| octet & 0xC0 != 0x80))
     };

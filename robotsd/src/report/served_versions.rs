@@ -1,15 +1,16 @@
 //! The versions that a replica serves, as stored in heartbeats and reports.
 //!
-//! Memory matters, because every replica stores the versions of every other replica. A single
-//! string takes a third of the memory of a map. Replicas that serve the same versions share one
-//! string.
+//! Every replica stores the versions of every other replica, so memory matters. The versions of a
+//! replica are stored in one string, which takes a third of the memory of a map. Replicas that
+//! serve the same versions share one string.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// The short hash of the live version of each site; empty if no version is live.
+/// The short hash of the live version of each site, by site name. The hash is empty if no version
+/// is live.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ServedVersions(Arc<str>);
 
@@ -24,7 +25,8 @@ impl From<BTreeMap<String, String>> for ServedVersions {
     fn from(sites: BTreeMap<String, String>) -> Self {
         let mut text = String::new();
         for (site, hash) in &sites {
-            // Configs cannot contain names with tabs or line feeds, but damaged heartbeats can.
+            // Names with tabs or line feeds are left out. Configs cannot contain such names, but
+            // damaged heartbeats can.
             if !site.contains(['\t', '\n']) && !hash.contains('\n') {
                 text.extend([site, "\t", hash, "\n"]);
             }

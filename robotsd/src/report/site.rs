@@ -11,7 +11,7 @@ pub(crate) struct SiteReport {
     pub(crate) name: String,
     /// Host patterns; empty if the site serves every host.
     pub(crate) hosts: Vec<String>,
-    /// `live`, `last-good`, `gated`, or `none` if nothing is enforced.
+    /// `live`, `last-good`, `gated` or `none`. `none` means that nothing is enforced.
     pub(crate) state: String,
     pub(crate) origin: String,
     pub(crate) mode: String,
@@ -39,12 +39,15 @@ pub(crate) struct SiteReport {
     pub(crate) reloads: Vec<ReloadCount>,
     /// The version that must be accepted before it goes live.
     pub(crate) pending: Option<PendingReport>,
-    /// The `accept` or `rollback` that made the live version live, if any.
+    /// The operator's decision (`accept` or `rollback`) that made the live version live, if there
+    /// was one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) decided: Option<RecordedReload>,
+    /// Hash of the version that a rollback would restore; `None` if there is none.
     pub(crate) before: Option<String>,
     /// End of the grace period, during which new rules are only observed.
     pub(crate) grace_end: Option<String>,
+    /// Number of rules that are only observed until `grace_end`.
     #[serde(default)]
     pub(crate) grace_rules: usize,
     /// Number of requests that were allowed because an internal error prevented a decision.
@@ -58,6 +61,7 @@ pub(crate) struct SiteReport {
     /// Problems with the files that the gate reads, with file system events, with the state
     /// directory, or with upstreams.
     pub(crate) problems: Vec<String>,
+    /// How the robots.txt is fetched; `None` if it is not fetched.
     pub(crate) fetch: Option<FetchReport>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) append: Vec<AppendReport>,
@@ -105,7 +109,7 @@ pub(crate) struct PublishHookReport {
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct OverrideReport {
-    /// `agent "gptbot"`, `category "ai-training"` or `pattern "/private/"`.
+    /// Scope of the exception: `agent "gptbot"`, `category "ai-training"` or `pattern "/private/"`.
     pub(crate) of: String,
     pub(crate) mode: String,
     pub(crate) until: Option<String>,
@@ -142,8 +146,8 @@ pub(crate) struct PendingReport {
     pub(crate) objections: Vec<String>,
     /// Effect of the pending version on crawlers, in one sentence.
     pub(crate) effect: Option<String>,
-    /// If the source no longer contains the pending version: the version that it contains now, and
-    /// the effect of that version on crawlers.
+    /// The version that the source contains now, and its effect on crawlers; `None` if the source
+    /// still contains the pending version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) instead: Option<String>,
 }
@@ -165,7 +169,7 @@ impl Findings {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct LastReload {
     pub(crate) when: Option<String>,
-    /// One of `start`, `config`, `new-file`, `event`, `poll`, `request` and others.
+    /// Cause of the reload: `start`, `config`, `new-file`, `event`, `poll`, `request` or another.
     pub(crate) cause: String,
     /// `published`, `unchanged`, `kept` (the new file was rejected) or `gated` (the new file is
     /// held until an operator accepts it).
@@ -206,14 +210,15 @@ pub(crate) struct KindCount {
     pub(crate) count: u64,
 }
 
-/// A site with one robots.txt per host counts as one site here.
+/// Requests and upstreams of a site. A site with one robots.txt per host counts as one site here.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct SiteTraffic {
     pub(crate) name: String,
     pub(crate) requests: RequestsReport,
     pub(crate) upstreams: Vec<UpstreamReport>,
-    /// Requests that got no response from an upstream since the upstreams were configured. Only
-    /// kinds that occurred are listed. The kinds have the names of the event `upstream`.
+    /// Requests that got no response from an upstream since the upstreams were configured, by kind.
+    /// Only kinds that occurred are listed. The kinds have the same names as in the event
+    /// `upstream`.
     pub(crate) failures: Vec<KindCount>,
 }
 

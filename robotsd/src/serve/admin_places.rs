@@ -18,7 +18,7 @@ use crate::config::{AdminListenerConfig, AdminPlace, AdminSettings, ListenerConf
 use crate::edge::LiveCertificates;
 use crate::log::{Log, LogEvent, LogLevel};
 
-/// The sockets close when this value is dropped.
+/// The open sockets of the admin interface. They close when this value is dropped.
 #[derive(Debug)]
 pub(super) struct AdminPlaces {
     state: Arc<ServerState>,
@@ -28,7 +28,8 @@ pub(super) struct AdminPlaces {
     /// One entry per socket; empty during a pause, while another process may be about to accept
     /// connections.
     accepting: Vec<Accepting>,
-    /// The address that commands find in the place files (see [`leave_place`](Self::leave_place)).
+    /// The address that commands use. The place files contain this address, so that commands can
+    /// find it (see [`leave_place`](Self::leave_place)).
     commands: Option<AdminPlace>,
     files: Vec<PlaceFile>,
     token_files: Vec<PathBuf>,
@@ -44,8 +45,8 @@ struct AddressPlace {
     socket: AddressSocket,
 }
 
-/// Accepts connections until this value is dropped. Connections without a complete request are then
-/// closed.
+/// Accepts connections on a listener until this value is dropped. Connections without a complete
+/// request are then closed.
 #[derive(Debug)]
 struct Accepting {
     slots: Arc<ConnectionSlots>,
@@ -68,8 +69,8 @@ impl AdminPlaces {
         }
     }
 
-    /// If a socket accepts the local token, the token will be written to the first writable file of
-    /// `token_files`.
+    /// Opens the sockets that the settings name. If a socket accepts the local token, the token
+    /// will be written to the first writable file of `token_files`.
     pub(super) fn open(
         &mut self,
         settings: &AdminSettings,
@@ -115,8 +116,8 @@ impl AdminPlaces {
         self.addresses.iter().map(of_address).chain(self.socket.iter().map(CommandSocket::listen)).collect()
     }
 
-    /// Creates the local token if none of these files contains it. The state directory must be
-    /// open. Blocks.
+    /// Reads the local token from one of these files, or creates a token. The state directory must
+    /// be open. Blocks.
     pub(super) fn keep_token(&mut self, files: &[PathBuf]) {
         let rights = self.state.rights.load_full();
         let (Some(_), Some(preferred)) = (&rights.local, files.first()) else { return };
@@ -126,7 +127,7 @@ impl AdminPlaces {
                 replaced.into_iter().for_each(warn);
                 let file = files[0].clone();
                 // The first file may be unwritable, for example because there is no runtime folder.
-                // Commands then look for the token in the state directory.
+                // In that case, commands look for the token in the state directory.
                 if file != *preferred {
                     warn(format!(
                         "{failures}; therefore, the token for changes is stored in {file}",
@@ -146,7 +147,8 @@ impl AdminPlaces {
         self.state.rights.store(Arc::new(rights));
     }
 
-    /// Commands read the place files to find the process that uses the config at this path.
+    /// Writes the place files. From these files, commands learn the address of the process that
+    /// uses the config at this path.
     ///
     /// # Errors
     ///
@@ -166,7 +168,8 @@ impl AdminPlaces {
         Ok(())
     }
 
-    /// If a new config disables the interface, the interface stays open until the next start.
+    /// Applies the tokens and users of a new config. If the config disables the interface, it stays
+    /// open until the next start.
     pub(super) fn follow(&self, settings: Option<&AdminSettings>) {
         let Some(settings) = settings else { return };
         let mut rights = settings.rights.with_local(self.state.rights.load().local.clone());
@@ -192,8 +195,9 @@ impl AdminPlaces {
         self.addresses.iter().map(|place| place.socket.address()).collect()
     }
 
-    /// Requests that were already received are still answered. The sockets stay open: new
-    /// connections wait until this process, or another process with the same sockets, accepts them.
+    /// Stops accepting connections. Requests that were already received are still answered. The
+    /// sockets stay open: new connections wait until this process, or another process with the same
+    /// sockets, accepts them.
     pub(super) fn pause(&mut self) {
         self.left.extend(self.accepting.drain(..).map(|accepting| Arc::clone(&accepting.slots)));
     }
@@ -218,7 +222,8 @@ impl AdminPlaces {
         }
     }
 
-    /// Requests that were already received are still answered.
+    /// Closes the sockets, because another process has taken over. Requests that were already
+    /// received are still answered.
     pub(super) fn leave(&mut self) {
         self.pause();
         self.socket = None;
@@ -226,7 +231,7 @@ impl AdminPlaces {
         self.files.clear();
     }
 
-    /// Must be called only if the process ends without a successor.
+    /// Removes the socket's file. Must be called only if the process ends without a successor.
     pub(super) fn remove_socket_file(&self) {
         self.socket.iter().for_each(CommandSocket::remove_file);
     }

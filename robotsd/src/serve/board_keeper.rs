@@ -24,15 +24,15 @@ pub(super) struct BoardKeeper {
     pub(super) ticks: Interval,
     is_due: bool,
     writing: Option<JoinHandle<Result<(), String>>>,
-    /// The last logged problem, which is not logged again while it lasts.
+    /// The problem that was logged last. It is not logged again while the problem lasts.
     problem: Option<String>,
     log: Log,
 }
 
 impl BoardKeeper {
-    /// Returns `None` if the config disables the board. The files are in the state directory, if
-    /// there is one. The sites are added immediately, so that they appear on the board before the
-    /// first tick.
+    /// Creates the board; `None` if the config disables it. The files of the board are in the state
+    /// directory, if there is one. The sites are added immediately, so that they appear on the
+    /// board before the first tick.
     pub(super) fn new(config: &Config, sites: &Sites, log: &Log) -> Option<Self> {
         let folder: Option<PathBuf> = sites.state.directory.as_ref().map(|state| state.path().to_owned());
         let now = seconds(SystemTime::now());
@@ -41,14 +41,16 @@ impl BoardKeeper {
         Some(Self { board, ticks: ticks(TICK), is_due, writing: None, problem: None, log: log.clone() })
     }
 
-    /// If the board must be written, starts a write, but does not wait for its end.
+    /// Collects the counts. If the board must be written, starts a write, but does not wait for its
+    /// end.
     pub(super) async fn tick(&mut self, sites: &Sites) {
         let now = seconds(SystemTime::now());
         self.is_due |= self.board.add(now, sites.board_moments(now));
         if let Some(writing) = self.writing.take_if(|writing| writing.is_finished()) {
             self.report(writing.await.unwrap_or_else(|error| Err(format!("the board could not be written: {error}"))));
         }
-        // No write is started while the previous one is in progress, because that one may hang.
+        // No write is started while the previous write is in progress, even if the previous write
+        // hangs.
         if self.is_due && self.writing.is_none() {
             self.is_due = false;
             let board = Arc::clone(&self.board);
@@ -56,8 +58,9 @@ impl BoardKeeper {
         }
     }
 
-    /// Requests that this process counts later are not lost: before each write, the board reads its
-    /// files again, and adds its counts to those of the other process.
+    /// Writes the current counts before another process takes over. Requests that this process
+    /// counts later are not lost: before each write, it reads the files again, and adds its counts to
+    /// those of the other process.
     pub(super) fn hand_over(&mut self, sites: &Sites) -> impl Future<Output = Result<(), String>> + Send + 'static {
         let now = seconds(SystemTime::now());
         self.board.add(now, sites.board_moments(now));
@@ -72,7 +75,7 @@ impl BoardKeeper {
     }
 
     pub(super) async fn finish(mut self, sites: &Sites) {
-        // A write in progress now stops at the end of its current file.
+        // After this call, a write in progress stops at the end of its current file.
         self.board.end();
         let written = timeout(LAST, self.hand_over(sites)).await;
         self.report(written.unwrap_or_else(|_| Err("the counts of the board could not be written in time".to_owned())));
@@ -90,14 +93,14 @@ impl BoardKeeper {
     }
 }
 
-/// After a late tick, the time to the next tick is still at least `every`.
+/// Returns a timer. After a late tick, the time to the next tick is still at least `every`.
 pub(super) fn ticks(every: Duration) -> Interval {
     let mut ticks = interval(every);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     ticks
 }
 
-/// Without a timer, waits forever.
+/// Waits for the next tick. Without a timer, waits forever.
 pub(super) async fn next_tick(ticks: Option<&mut Interval>) {
     match ticks {
         Some(ticks) => drop(ticks.tick().await),

@@ -1,5 +1,5 @@
-//! The loop of the control thread: handles signals, requests for a reload or upgrade, changes of
-//! watched files, and timers.
+//! Runs the loop of the control thread. It handles signals, requests for a reload or upgrade,
+//! changes of watched files, and timers.
 //!
 //! The loop never waits for a file: files are read on blocking threads, which send their results to
 //! the loop.
@@ -97,8 +97,8 @@ impl<'a> ControlLoop<'a> {
         }
     }
 
-    /// After a signal to stop, runs until all connections are closed, or until a second signal to
-    /// stop.
+    /// Runs until the process must end. After a signal to stop, the process ends when all
+    /// connections are closed, or at a second signal to stop.
     pub(super) async fn run(mut self) -> Result<(), String> {
         let outcome = self.serve().await;
         self.upgrade.finish().await;
@@ -107,7 +107,8 @@ impl<'a> ControlLoop<'a> {
         }
         self.active.sites.finish_hooks().await;
         self.active.state.audit.finish().await;
-        // After an upgrade, the heartbeat belongs to the new process, which has the same name.
+        // After an upgrade, the heartbeat must not be removed: the new process has the same name,
+        // so the heartbeat now belongs to the new process.
         if let Some(fleet) = self.active.sites.state.fleet.as_ref().filter(|_| self.upgrade.successor.is_none()) {
             let _ = timeout(LEFT, fleet.leave()).await;
         }
@@ -150,7 +151,8 @@ impl<'a> ControlLoop<'a> {
                 },
                 Some(waiter) = self.requests.upgrades.recv() => self.upgrade.begin(&self.active, Some(waiter)),
                 step = self.upgrade.next() => self.step_of_upgrade(step),
-                // A draining process reads no config; dropping the waiter makes its request fail.
+                // No config is read while the process drains. Dropping the waiter makes its request
+                // fail.
                 Some(waiter) = self.requests.reloads.recv() => {
                     self.reopen_log();
                     if !self.upgrade.puts_reload_off() && is_serving {
@@ -201,7 +203,7 @@ impl<'a> ControlLoop<'a> {
         }
     }
 
-    /// A log rotation may have moved the file of the access log.
+    /// Reopens the access log, because a log rotation may have moved its file.
     fn reopen_log(&self) {
         self.access.iter().for_each(|access| access.reopen());
     }
@@ -224,7 +226,7 @@ impl<'a> ControlLoop<'a> {
         }
     }
 
-    /// Sends notices on another thread, because files must be read.
+    /// Sends notices to the hooks in `[[notify]]`. This reads files, so it runs on another thread.
     fn notify(&mut self) {
         let (sites, state) = (Arc::clone(&self.active.sites), Arc::clone(&self.active.state));
         if !self.active.config.notify.is_empty() && self.notifying.as_ref().is_none_or(AbortHandle::is_finished) {
@@ -244,7 +246,7 @@ impl<'a> ControlLoop<'a> {
         }
     }
 
-    /// Requests in progress may finish.
+    /// Closes the listeners. Requests in progress may finish.
     fn drain(&mut self) {
         const DRAINING: &str = "robotsd accepts no new connections, and finishes the requests in progress";
         self.active.log.say(LogEvent::Stopping, DRAINING);
@@ -288,14 +290,14 @@ impl Drop for FlushOnDrop {
     }
 }
 
-/// Notifies the supervisor when the reload begins and ends.
+/// Reads everything again, and notifies the supervisor when the reload begins and ends.
 async fn reload(state: Arc<ServerState>, supervisor: Supervisor) {
     supervisor.reloading();
     // `reconfigure` has already logged the outcome. From now on, the sites of the new config are
     // served.
     let _ = state.reconfigure().await;
     let Some(serving) = state.serving() else { return };
-    // The only possible error is an unknown site name.
+    // The result is ignored, because the only possible error is an unknown site name.
     let _ = serving.sites.reload(None).await;
     if let Some(serving) = state.serving().filter(|_| state.phase() == Phase::Serving) {
         supervisor.ready(&serving.summary());

@@ -14,15 +14,16 @@ const A_CONNECTION: u64 = 2;
 /// robots.txt files again.
 const SPARE: u64 = 32;
 
-/// At most one eighth of the free descriptors is reserved for idle upstream connections. These
-/// connections are rarely all open at the same time.
+/// Divisor for the free descriptors: the quotient is the maximum number that is reserved for idle
+/// upstream connections. These are rarely all open at the same time.
 const IDLE_SHARE: u64 = 8;
 
-/// Minimum number of connections: if fewer are possible, the process does not start.
+/// Minimum number of connections. If fewer are possible, the process does not start.
 const MIN_CONNECTIONS: u64 = 4;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Descriptors {
+    /// Limit of open files; `None` if it is unknown.
     limit: Option<u64>,
     /// Number of descriptors in use after the sites and listeners were opened.
     used: u64,
@@ -52,15 +53,16 @@ impl Descriptors {
         let is_proxied = |site: &&config::SiteConfig| matches!(site.backend, Some(config::Backend::Upstreams(..)));
         let proxied = config.sites.iter().filter(is_proxied).count();
         let idle = proxied.saturating_mul(config.upstream.idle_connections);
-        // Otherwise, clients of the sites could use all descriptors.
+        // Descriptors are reserved for the admin interface. Otherwise, clients of the sites could
+        // use all descriptors.
         let further = config.admin.as_ref().map_or(0, |admin| admin.listeners.len());
         let admin = admin::most_connections(1 + further) as u64;
         self.connections(config.connections, config.edge.connections, idle, admin)
     }
 
-    /// Returns `configured`, or else `usual`. Returns a smaller number if there are not enough
-    /// descriptors. Descriptors for `idle` upstream connections and for `admin` connections to the
-    /// admin interface are reserved.
+    /// Returns the configured number of connections, or `usual` if none is configured. Returns a
+    /// smaller number if there are not enough descriptors. Descriptors for `idle` upstream
+    /// connections and for `admin` connections to the admin interface are reserved.
     fn connections(
         self,
         configured: Option<usize>,

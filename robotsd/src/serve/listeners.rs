@@ -1,8 +1,8 @@
-//! Opens listeners, and replaces them at a reload without refusing connections.
+//! Opens listeners, and replaces them at a reload. No connection is refused meanwhile.
 //!
 //! A listener that is the same in both configs is not changed. If its settings differ, a new
-//! listener is opened on the sockets of the old one before the old one stops accepting. So one of
-//! the two accepts connections at any time.
+//! listener is opened on the sockets of the old listener before the old listener stops accepting.
+//! So one of these two listeners accepts connections at any time.
 //!
 //! **The control thread keeps a duplicate of every listening socket**, so that a listener with
 //! other settings can be opened on the same socket before the old listener is closed. Before a
@@ -38,7 +38,7 @@ pub(super) struct Listeners {
     open: Vec<OpenListener>,
 }
 
-/// The sockets of new listeners are already bound.
+/// A prepared change of listeners. The sockets of new listeners are already bound.
 #[derive(Debug)]
 pub(super) struct ListenerPlan {
     steps: Vec<ListenerStep>,
@@ -65,26 +65,25 @@ struct OpenListener {
     settings: BindSettings,
     local: SocketAddr,
     /// Duplicates of the workers' sockets. Each inner list belongs to one address and has one
-    /// socket per worker. The sockets of a listener with other settings are made from these
-    /// duplicates. The kernel accepts connections until both the workers' sockets and these
-    /// duplicates are closed.
+    /// socket per worker. A listener with other settings can be opened on the duplicates. A socket
+    /// listens until both the socket and its duplicate have been dropped.
     sockets: Vec<Vec<TcpListener>>,
     /// Guards that keep the workers accepting connections; empty before the workers start. This
-    /// field is declared after `sockets`, so that the duplicates are dropped before the guards
+    /// field is declared after `sockets`, so that the duplicates are dropped before these guards
     /// close the listener.
     accepting: Vec<DropGuard>,
     report: ListenerReport,
-    /// Counters of failed decision requests; `None` for other kinds of listeners.
+    /// Counters of failed decision requests; `None` unless this is a decision listener.
     question_errors: Option<Arc<QuestionErrors>>,
-    /// `Some` if the listener has its own limits.
+    /// The settings and the connection count of this listener, if it has its own limits.
     edge: Option<Edge>,
 }
 
 impl ListenerPlan {
-    /// Checks that the process can bind its listeners, except those that a supervisor opened. This
-    /// check comes before the sites are opened, because otherwise, a start could fail after a new
-    /// version was published, and the version's grace period would begin although crawlers cannot
-    /// fetch it.
+    /// Checks that a starting process can bind its listeners, except those that a supervisor
+    /// opened. This check comes before the sites are opened. Otherwise, a start could fail after a
+    /// new version was published, and the grace period of the version would begin although crawlers
+    /// cannot fetch it.
     pub(super) fn rehearse(config: &Config, passed: &InheritedSockets) -> Result<(), String> {
         let mut bound_here = config.listeners.iter().filter(|listener| !passed.has_for(listener));
         bound_here.try_for_each(|config::ListenerConfig { address, .. }| {
@@ -92,7 +91,8 @@ impl ListenerPlan {
         })
     }
 
-    /// If sockets were passed for a listener, uses them instead of binding its address.
+    /// Plans the listeners of a starting process. If sockets were passed for a listener, uses them
+    /// instead of binding its address.
     pub(super) fn first(
         config: &Config,
         passed: &mut InheritedSockets,
@@ -134,9 +134,9 @@ impl ListenerPlan {
 impl Listeners {
     pub(super) fn plan(&self, config: &Config, workers: NonZeroUsize) -> Result<ListenerPlan, String> {
         let mut left: Vec<usize> = (0..self.open.len()).collect();
-        // Listeners with identical settings are matched first, because several listeners may have
-        // port 0, so the address alone does not identify a listener. The content of certificate
-        // files is watched separately.
+        // Several listeners may have port 0, so the address alone does not identify a listener.
+        // Therefore, listeners with identical settings are matched first. The content of
+        // certificate files is not compared, because it is watched separately.
         let mut take = |fits: &dyn Fn(&OpenListener) -> bool| {
             let found = left.iter().position(|place| fits(&self.open[*place]))?;
             Some(left.remove(found))
@@ -173,7 +173,8 @@ impl Listeners {
         Ok(plan)
     }
 
-    /// Requests in progress may finish. Returns the newly opened addresses.
+    /// Opens the new listeners, and then closes the removed ones. Requests in progress may finish.
+    /// Returns the newly opened addresses.
     pub(super) fn apply(
         &mut self,
         plan: ListenerPlan,
@@ -211,7 +212,8 @@ impl Listeners {
         Ok(sockets)
     }
 
-    /// Without the duplicates, a port is closed as soon as the workers close their sockets.
+    /// Drops the duplicates of the sockets. A port is then closed as soon as the workers close
+    /// their sockets.
     pub(super) fn let_go(&mut self) {
         self.open.iter_mut().for_each(|opened| opened.sockets.clear());
     }
@@ -220,7 +222,8 @@ impl Listeners {
         self.open.iter_mut().for_each(|opened| opened.accepting.clear());
     }
 
-    /// Decision listeners have their own limits. New limits apply to new connections.
+    /// Updates the limits of decision listeners, which have their own limits. The new limits apply
+    /// to new connections.
     pub(super) fn set_limits(&self, limits: &EdgeLimits) {
         for edge in self.open.iter().filter_map(|opened| opened.edge.as_ref()) {
             edge.set_limits(decision::limits(limits.clone()));
@@ -300,15 +303,16 @@ impl OpenListener {
     }
 }
 
-/// The workers need one socket each on Linux, where the kernel spreads connections over them, and a
-/// single socket on other systems.
+/// Reports whether these sockets of one address can be distributed to the workers: one socket per
+/// worker on Linux, where the kernel spreads connections over them, or a single socket on other
+/// systems.
 fn are_one_a_worker(sockets: &[TcpListener], workers: NonZeroUsize) -> bool {
     let is_shared = |socket| socket2::SockRef::from(socket).reuse_port().unwrap_or(false);
     sockets.len() == workers.get() && if SPREADS { sockets.iter().all(is_shared) } else { sockets.len() == 1 }
 }
 
-/// If workers share a socket, `open` contains it once per worker, but the result contains it only
-/// once.
+/// Returns the sockets without duplicates. If workers share a socket, `open` contains it once per
+/// worker.
 fn unshared(open: &[Vec<TcpListener>]) -> impl Iterator<Item = &TcpListener> {
     let identity = |socket: &TcpListener| rustix::fs::fstat(socket).ok().map(|found| (found.st_dev, found.st_ino));
     let mut seen = std::collections::HashSet::new();
@@ -329,16 +333,16 @@ const BACKLOG: i32 = 4096;
 /// Whether the kernel can spread connections over several sockets with the same address.
 const SPREADS: bool = cfg!(target_os = "linux");
 
-/// Each worker gets a socket, so that the kernel spreads connections over the workers. On systems
-/// that cannot do this, the workers share one socket.
+/// Listens on an address with one socket per worker, so that the kernel spreads connections over
+/// the workers. On systems that cannot do this, the workers share one socket.
 ///
 /// With port 0, all sockets get the port of the first one.
 pub(super) fn bind(address: SocketAddr, workers: NonZeroUsize) -> io::Result<Vec<TcpListener>> {
     if workers.get() == 1 || !SPREADS {
         return share(listen(address, Sharing::Alone)?, workers);
     }
-    // Binding without sharing fails if another process uses the port (see the module
-    // documentation).
+    // The port is first bound without sharing. This fails if another process uses the port (see the
+    // module documentation).
     if address.port() != 0 {
         drop(listen(address, Sharing::Alone)?);
     }
@@ -351,7 +355,8 @@ pub(super) fn bind(address: SocketAddr, workers: NonZeroUsize) -> io::Result<Vec
     Ok(sockets)
 }
 
-/// Any free worker can then accept a connection.
+/// Returns duplicates of one socket for all workers, so that any free worker can accept a
+/// connection.
 pub(super) fn share(socket: TcpListener, workers: NonZeroUsize) -> io::Result<Vec<TcpListener>> {
     let mut sockets = (1..workers.get()).map(|_| socket.try_clone()).collect::<io::Result<Vec<_>>>()?;
     sockets.push(socket);

@@ -19,8 +19,8 @@ use super::watched_files::WatchedFiles;
 use crate::config::{Config, ConfigError, ConfigFile, RobotsSource, SettingChange, setting_changes};
 use crate::sites::{Renewal, Sites};
 
-/// A file must stay unchanged for this time before it is read, because a reload may be requested
-/// while a file is being written.
+/// Time that a file must stay unchanged before it is read, because a reload may be requested while
+/// a file is being written.
 const QUIET: Duration = Duration::from_millis(400);
 
 const MAX_WAIT: Duration = Duration::from_secs(2);
@@ -46,7 +46,7 @@ pub(super) struct RejectedConfig {
 type Prepared = Result<PreparedConfig, RejectedConfig>;
 
 /// A config that is being prepared on a thread. Dropping this value abandons the preparation. The
-/// thread then changes nothing, but may still wait for a hanging file system.
+/// thread of the preparation then changes nothing, but may still wait for a hanging file system.
 #[derive(Debug)]
 pub(super) struct Preparation {
     thread: JoinHandle<Prepared>,
@@ -54,8 +54,8 @@ pub(super) struct Preparation {
     stage: Stage,
 }
 
-/// The preparation's thread and the control thread share this value. The lock is held only briefly,
-/// or while sockets are bound.
+/// Progress of a preparation, shared by its thread and the control thread. The lock is held only
+/// briefly, or while sockets are bound.
 #[derive(Clone, Debug, Default)]
 struct Stage(Arc<Mutex<StageState>>);
 
@@ -72,8 +72,8 @@ enum StageState {
 }
 
 impl Preparation {
-    /// Before the thread reads files, it waits until the config file and its included files have
-    /// not changed for [`QUIET`]. `before` is the served config.
+    /// Waits until the config file and its included files have not changed for [`QUIET`], and then
+    /// starts to read them. `before` is the served config.
     pub(super) fn begin(
         path: PathBuf,
         before: Arc<Config>,
@@ -114,13 +114,14 @@ impl Preparation {
         Self { thread: spawn_blocking(move || work(&of_thread)), began: Instant::now(), stage }
     }
 
-    /// If the config file has already been opened, the preparation may miss later changes of the
-    /// file.
+    /// Reports whether the config file has already been opened. If so, later changes of the file
+    /// may be missing from the preparation.
     pub(super) fn is_reading(&self) -> bool {
         !matches!(*self.stage.0.lock(), StageState::Waiting)
     }
 
-    /// Returns `None` if the preparation took longer than `limit` and was abandoned.
+    /// Waits for the end of the preparation. Returns `None` if this took longer than `limit` and
+    /// the preparation was abandoned.
     pub(super) async fn end_within(&mut self, limit: Option<Duration>) -> Option<Prepared> {
         let stage = self.stage.clone();
         let late = async {
@@ -128,8 +129,8 @@ impl Preparation {
                 Some(limit) => sleep_until(self.began + limit).await,
                 None => std::future::pending().await,
             }
-            // Settings are already being applied, so the preparation ends soon: it does not read
-            // files any more.
+            // If the preparation cannot be abandoned, settings are already being applied. The
+            // preparation does not read files any more, so it ends soon.
             if !stage.abandon() {
                 std::future::pending().await
             }
@@ -152,8 +153,8 @@ impl Drop for Preparation {
 }
 
 impl Stage {
-    /// Returns an error if the preparation was abandoned, which can happen if reading a file hangs
-    /// and a newer preparation begins.
+    /// Enters the stage `Reading`. Returns an error if the preparation was abandoned, which can
+    /// happen if reading a file hangs and a newer preparation begins.
     fn read(&self) -> Result<(), String> {
         self.enter(|| Ok(StageState::Reading)).map(drop)
     }
@@ -162,7 +163,8 @@ impl Stage {
         self.enter(|| plan().map(StageState::Bound)).map(drop)
     }
 
-    /// Returns the plan with the bound sockets. From now on, the preparation cannot be abandoned.
+    /// Enters the stage `Applying`, and returns the plan with the bound sockets. After this, the
+    /// preparation cannot be abandoned.
     fn apply(&self) -> Result<ListenerPlan, String> {
         match self.enter(|| Ok(StageState::Applying))? {
             StageState::Bound(plan) => Ok(plan),
@@ -170,8 +172,8 @@ impl Stage {
         }
     }
 
-    /// Returns whether the preparation was abandoned, which is not possible once it applies
-    /// settings.
+    /// Abandons the preparation and closes its sockets, unless it is already applying settings.
+    /// Returns whether it was abandoned.
     fn abandon(&self) -> bool {
         let mut state = self.0.lock();
         let can_be = !matches!(*state, StageState::Applying);
@@ -181,7 +183,8 @@ impl Stage {
         can_be
     }
 
-    /// Returns the previous stage, or an error if the preparation was abandoned.
+    /// Enters a stage, and returns the previous stage. Returns an error if the preparation was
+    /// abandoned.
     fn enter(&self, next: impl FnOnce() -> Result<StageState, String>) -> Result<StageState, String> {
         let mut state = self.0.lock();
         match *state {
@@ -191,8 +194,8 @@ impl Stage {
     }
 }
 
-/// Reads the config of a process that replaces another one. This process may start while files are
-/// being replaced, so it waits until the config files and the folders of robots.txt files stop
+/// Reads the config of a process that replaces another one. The process may start while files are
+/// being replaced, so this waits until the config files and the folders of robots.txt files stop
 /// changing. Otherwise, a host whose robots.txt is missing for a moment would have no rules.
 pub(super) fn read_once_quiet(path: &Path) -> Result<Config, ConfigError> {
     let config = Config::load(path);
@@ -207,28 +210,30 @@ pub(super) fn read_once_quiet(path: &Path) -> Result<Config, ConfigError> {
     if wait_until_quiet(&paths) { Config::load(path) } else { config }
 }
 
-/// Returns the config file, its included files, and the folders where included files may be added.
+/// Returns the paths of the config, of its included files, and of the folders where included files
+/// may be added.
 fn of_config<'p>(path: &'p Path, config: &'p Config) -> Vec<&'p Path> {
     let folders = config.included.patterns.iter().map(|pattern| &*pattern.folder);
     config.included.paths.iter().map(PathBuf::as_path).chain(folders).chain([path]).collect()
 }
 
-/// Returns whether it had to wait, which takes at most [`MAX_WAIT`].
+/// Waits until these paths have not changed for [`QUIET`], but at most [`MAX_WAIT`]. Returns
+/// whether it had to wait.
 fn wait_until_quiet(paths: &[&Path]) -> bool {
     let modified = |path: &Path| std::fs::metadata(path)?.modified();
-    // A file that is being replaced may be missing for a moment; the folder then shows the time of
-    // the change.
+    // A file may be missing for a moment while it is being replaced. Meanwhile, the modification
+    // time of the folder is used.
     let of_folder = |path: &Path| {
         let folder = path.parent()?;
         modified(if folder.as_os_str().is_empty() { Path::new(".") } else { folder }).ok()
     };
-    // The clock of a file server may be ahead.
+    // The modification time may be in the future, because the clock of a file server may be ahead.
     let age = |path: &Path| match modified(path).ok().or_else(|| of_folder(path))?.elapsed() {
         Ok(age) => Some(age),
         Err(ahead) => (ahead.duration() < MAX_WAIT).then_some(Duration::ZERO),
     };
     let unrest = || paths.iter().filter_map(|path| QUIET.checked_sub(age(path)?)).max();
-    // Some files change all the time.
+    // The wait is limited, because some files change all the time.
     let end = SystemTime::now() + MAX_WAIT;
     let mut has_waited = false;
     while let Some(rest) = unrest().filter(|_| SystemTime::now() < end) {

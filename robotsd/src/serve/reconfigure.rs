@@ -94,8 +94,8 @@ impl PendingChange {
 }
 
 impl ActiveConfig {
-    /// Joins a preparation that has not opened the config file yet, or else starts one. The outcome
-    /// is sent to `waiter`.
+    /// Starts to read the config file, or joins a preparation that has not opened the file yet. The
+    /// outcome is sent to `waiter`.
     pub(super) fn request(&mut self, waiter: Option<ReloadWaiter>) {
         match &self.change.preparing {
             None => {
@@ -135,8 +135,9 @@ impl ActiveConfig {
                 swapped => swapped,
             },
             Err(RejectedConfig { why, changes }) => {
-                // The cause may be outside the file: for example, a key file may not exist yet, or
-                // another program may use a port.
+                // The config is tried again automatically, because the cause may be outside the
+                // file. For example, a key file may not exist yet, or another program may use a
+                // port.
                 self.change.again = Some(Instant::now() + AGAIN);
                 is_known = !self.state.config.reject(&why, changes);
                 ("kept", format!("{why}; the previous config stays in use"))
@@ -152,7 +153,8 @@ impl ActiveConfig {
         }
         let refused = &self.config.included.refused;
         let (outcome, message) = match outcome {
-            // The outcome also lists the included files that are still rejected.
+            // If somebody requested the reload, the outcome also contains the included files that
+            // are still rejected.
             "published" | "unchanged" if !refused.is_empty() => {
                 ("partly", refused.iter().fold(message, |message, refused| format!("{message}\n{refused}")))
             }
@@ -167,7 +169,7 @@ impl ActiveConfig {
         self.change.preparing.is_some()
     }
 
-    /// Hands the new process every listening socket.
+    /// Starts a new process of the program, and hands it every listening socket.
     pub(super) fn start_successor(&self) -> Result<Successor, String> {
         Successor::start(self.sockets()?, self.config.upgrade)
     }
@@ -181,8 +183,8 @@ impl ActiveConfig {
         sockets.map_err(|error| format!("the sockets cannot be handed over: {error}"))
     }
 
-    /// Makes clients reconnect to the new process, closes the sockets, and stops announcing
-    /// versions and sending heartbeats.
+    /// Leaves the service to the process that has replaced this one: makes clients reconnect,
+    /// closes the sockets, and stops announcing versions and sending heartbeats.
     pub(super) fn leave_to_successor(&mut self) {
         self.edge.set_successor();
         self.sites.stop_announcing();
@@ -191,14 +193,15 @@ impl ActiveConfig {
         self.admin.leave();
     }
 
-    /// Writes the place files again, and accepts commands again, after a failed upgrade.
+    /// After a failed upgrade, writes the place files again, and accepts commands again.
     pub(super) fn go_on(&mut self) {
         // The same error was already logged at the start.
         let _ = self.admin.leave_place(&self.path, self.sites.state.directory.as_ref());
         self.admin.resume();
     }
 
-    /// Closes the duplicates of the sockets, and lets requests that wait for a change fail.
+    /// Drops the duplicates of the sockets and the pending change, because the process is about to
+    /// end. Requests that wait for the change fail.
     pub(super) fn let_go(&mut self) {
         self.change = PendingChange::default();
         self.listeners.lock().let_go();
@@ -229,8 +232,8 @@ impl ActiveConfig {
         self.admin.follow(config.admin.as_ref());
         let serving = serving(&self.sites, &self.listeners.lock(), &self.admin, &self.workers, &self.edge);
         self.certificates.follow(serving.certificates.clone());
-        // The new included files are watched only after they were read, so the config is read again
-        // in case they changed in between.
+        // New included files are watched only after they were read, so a change in between would be
+        // missed. For this reason, the config is read again.
         let is_watched_late = watched.iter().any(|(path, _)| config.included.paths.contains(path));
         self.watches.follow(&config, watched);
         self.state.is_serving(serving);
@@ -243,12 +246,12 @@ impl ActiveConfig {
     fn replace_sites(&mut self, sites: Arc<Sites>, settings: &[SettingChange]) {
         let before = std::mem::replace(&mut self.sites, sites);
         self.workers.replace(&self.sites);
-        // Must happen after the new sites answer requests, and before the board next collects
-        // counts.
+        // Sites with changed hosts must be recorded after the new sites answer requests, and before
+        // the board next collects counts.
         self.sites.note_moved_hosts(&before);
         let sites = Arc::clone(&self.sites);
         tokio::task::spawn_blocking(move || sites.announce());
-        // A pending version may pass the gate with its new settings.
+        // With the new settings of the gate, a pending version may pass the gate.
         if settings.iter().any(|change| change.setting.starts_with("gate.")) {
             tokio::spawn(Arc::clone(&self.sites).follow(BTreeSet::new()));
         }
@@ -257,13 +260,14 @@ impl ActiveConfig {
         }
     }
 
+    /// Opens and closes listeners. Returns the error if a listener cannot be opened.
     fn replace_listeners(&mut self, plan: ListenerPlan, config: &Config) -> Option<String> {
         let opened = self.listeners.lock().apply(plan, &mut self.workers, &self.edge, &self.log);
         self.listeners.lock().set_limits(&config.edge);
         match opened {
             Ok(addresses) => addresses.iter().for_each(|address| self.log.say(LogEvent::Listening, address)),
-            // The socket is already bound, so this fails only if the process has no free file
-            // descriptors.
+            // The socket is already bound, so opening the listener fails only if the process has no
+            // free file descriptors.
             Err(error) => return Some(error),
         }
         None
@@ -277,6 +281,7 @@ impl ActiveConfig {
         }
     }
 
+    /// Returns the outcome of a change, as a keyword and as a sentence.
     fn outcome(
         &mut self,
         mut changes: Vec<String>,
@@ -292,7 +297,7 @@ impl ActiveConfig {
             _ if !changes.is_empty() => changes.join("; "),
             _ if is_deferred => "the changes take effect only at the next start".to_owned(),
             // The watcher may have applied the operator's change before the operator requested the
-            // reload.
+            // reload. For this reason, the last change is mentioned.
             Some(last) => format!("the config has not changed since it was last applied; last change: {last}"),
             None => "the config has not changed".to_owned(),
         };
@@ -316,7 +321,8 @@ impl ActiveConfig {
         (outcome, message)
     }
 
-    /// The limits apply to new connections. Returns a description if they have changed.
+    /// Applies the limits of a config to new connections. Returns a description if the limits have
+    /// changed.
     fn limit(&self, config: &Config) -> Option<String> {
         let (before, bound) = (self.edge.connections(), self.descriptors.bound(config));
         let short = bound.as_ref().ok().filter(|bound| bound.is_short && self.config.connections != config.connections);
@@ -327,7 +333,7 @@ impl ActiveConfig {
         }
         self.edge.set_limits(EdgeLimits { connections, ..config.edge.clone() });
         // The limit also changes slightly when a listener is added or removed, because that changes
-        // the number of free descriptors.
+        // the number of free descriptors. Only a change of the config is reported.
         let is_other = self.config.edge != config.edge || self.config.connections != config.connections;
         is_other.then(|| "the limits for new connections have changed".to_owned())
     }
@@ -355,7 +361,8 @@ pub(super) fn serving(
     }
 }
 
-/// Does not wait for the blocking thread that reads the files.
+/// Logs each value of the config that is probably a mistake. Files are read on a blocking thread,
+/// and the caller does not wait for this thread.
 pub(super) fn log_warnings(config: &Arc<Config>, log: &Log) {
     let (config, log) = (Arc::clone(config), log.clone());
     tokio::task::spawn_blocking(move || {
@@ -409,8 +416,8 @@ pub(super) fn changed(log: &Log, changes: &[SettingChange], unusable: &[Unusable
     }
 }
 
-/// Returns the changed settings, except added and removed tables and settings that take effect at
-/// the next start. The message describes these exceptions separately.
+/// Returns the changed settings for the summary, except added and removed tables and settings that
+/// take effect at the next start. The message describes these separately.
 pub(super) fn summary(changes: &[SettingChange]) -> Vec<String> {
     let is_named = |change: &&SettingChange| !change.is_of_whole_table() && !change.is_for_start();
     let mut named: Vec<_> = changes.iter().filter(is_named).map(ToString::to_string).collect();
@@ -422,8 +429,8 @@ pub(super) fn summary(changes: &[SettingChange]) -> Vec<String> {
     named
 }
 
-/// If the config file may already have been read when a request arrives, the request waits for the
-/// next read.
+/// The requests that wait for the outcome of reading the config. If the file may already have been
+/// read when a request arrives, the request waits for the next read.
 #[derive(Debug, Default)]
 pub(super) struct ConfigWaiters {
     now: Vec<ReloadWaiter>,
@@ -435,7 +442,8 @@ pub(super) struct ConfigWaiters {
 }
 
 impl ConfigWaiters {
-    /// `waiter` is `None` if the file watcher started the read.
+    /// Adds a request that waits for the current read. If the file watcher started the read, no
+    /// request waits, and `waiter` is `None`.
     pub(super) fn join(&mut self, waiter: Option<ReloadWaiter>) {
         self.now.extend(waiter);
     }
@@ -444,15 +452,16 @@ impl ConfigWaiters {
         self.next.get_or_insert_default().extend(waiter);
     }
 
-    /// If the read found no change because the previous read had already published it, sends the
-    /// published change instead. Returns whether another read is required.
+    /// Sends the outcome of the current read to the requests that wait for it. If the read found no
+    /// change because the previous read had already published it, sends the published change
+    /// instead. Returns whether another read is required.
     pub(super) fn answer(&mut self, outcome: &'static str, message: &str) -> bool {
         let (sent, text) = match self.published.take() {
             Some(published) if outcome == "unchanged" => ("published", published),
             _ => (outcome, message.to_owned()),
         };
         for waiter in self.now.drain(..) {
-            // The client may have disconnected.
+            // Sending fails if the client has disconnected.
             let _ = waiter.send(ReloadOutcome { outcome: sent.to_owned(), message: text.clone() });
         }
         let Some(next) = self.next.take() else { return false };

@@ -24,7 +24,7 @@ use crate::refusal::AnsweringCase;
 use crate::request::{RobotsTxtFrom, SiteJudge};
 use crate::sites::{HeldBody, RefusalServers, SiteBackend, SiteName, Sites};
 
-/// Clones are cheap, and share their sites.
+/// Passes each request to the site of its host. Clones are cheap, and share their sites.
 #[derive(Clone, Debug)]
 pub(super) struct Router<B = SiteBackend> {
     sites: Arc<ArcSwap<RouteTable<B>>>,
@@ -37,12 +37,13 @@ pub(super) type WorkerOutcomes = HashMap<SiteName, Arc<OutcomeCounts>>;
 #[derive(Debug)]
 struct RouteTable<B> {
     hosts: HostMap<Arc<SiteRoute<B>>>,
-    /// A new table keeps the connections of unchanged backends.
+    /// Routes by site. When the table is replaced, the new table keeps using the connections of
+    /// unchanged backends.
     routes: HashMap<SiteName, Arc<SiteRoute<B>>>,
 }
 
-/// A site on one worker, with the backend for allowed requests and the servers that answer refused
-/// requests.
+/// A site on one worker: the layer that decides about requests, the backend for allowed requests,
+/// and the servers that answer refused requests.
 #[derive(Debug)]
 struct SiteRoute<B> {
     judge: SiteJudge,
@@ -65,8 +66,8 @@ impl Router {
         Self { sites: Arc::clone(&self.sites), counts }
     }
 
-    /// Requests in progress continue with the previous sites. Upstreams that have not changed keep
-    /// their connections.
+    /// Replaces the sites for all later requests. Requests in progress continue with the previous
+    /// sites. An upstream that has not changed keeps its connections.
     pub(super) fn replace(&self, sites: &Sites, workers: NonZeroUsize, outcomes: &WorkerOutcomes) {
         let before = self.sites.load();
         self.sites.store(Arc::new(RouteTable::new(sites, workers, outcomes, Some(&before))));
@@ -84,8 +85,8 @@ impl RouteTable<SiteBackend> {
             let judge = site.judge(&counts, sites.rate_store.as_ref(), site.wait());
             let route = Arc::new(SiteRoute { judge, backend, refusals });
             for host in site.host_patterns() {
-                // A config with an invalid host, or with one host in two sites, was already
-                // rejected.
+                // The result is ignored: a config with an invalid host, or with one host in two
+                // sites, was already rejected.
                 let _ = map.hosts.insert(host, Arc::clone(&route));
             }
             map.routes.insert(site.name.clone(), route);
@@ -109,7 +110,8 @@ impl<B: EdgeService> EdgeService for Router<B> {
             fields.add("site", &*judge.name);
         }
         let mut answer = judge.answer(&OriginalRequest::of(&request), RobotsTxtFrom::Site, &mut counted).await;
-        // If robotsd responds, the server of a refusal case may need the record of the decision.
+        // The record of the decision is kept if robotsd responds, because the server of a refusal
+        // case needs it. Otherwise, the record is dropped, because no outer layer reads it.
         let is_answered = matches!(answer.outcome, Outcome::Respond(_));
         let record = if is_answered { answer.record.take() } else { None };
         let fields = answer.response_fields.take();
@@ -129,7 +131,8 @@ impl<B: EdgeService> EdgeService for Router<B> {
 }
 
 impl<B: EdgeService> SiteRoute<B> {
-    /// Forwards the request to the server of its refusal case, if the case has one.
+    /// Returns the response of the server of a refusal case, or the refusal if the case has no
+    /// server.
     async fn refused(
         &self,
         AnsweringCase(case): AnsweringCase,

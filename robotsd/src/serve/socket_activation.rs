@@ -11,7 +11,7 @@ use super::upgrade::{HandedSockets, SocketPlace};
 use crate::admin::InheritedSocket;
 use crate::config;
 
-/// A supervisor must give this name to the socket of the admin interface.
+/// Name that a supervisor must give to the socket of the admin interface.
 const ADMIN: &str = "admin";
 
 #[derive(Debug, Default)]
@@ -24,6 +24,7 @@ struct PassedSocket {
     /// Name of the socket, from `FileDescriptorName=` in its systemd unit.
     name: Option<String>,
     place: String,
+    /// The address; `None` for a Unix socket.
     address: Option<SocketAddr>,
     /// What the previous process used the socket for; `None` if a supervisor passed it.
     before: Option<SocketPlace>,
@@ -54,8 +55,8 @@ impl InheritedSockets {
     }
 
     /// Takes the sockets that a supervisor has passed to this process. Must be called before any
-    /// thread starts, because it removes environment variables, so that no child process uses the
-    /// sockets.
+    /// thread starts, because it removes the environment variables about the sockets. Otherwise, a
+    /// child process could use them.
     pub(super) fn take() -> Result<Self, String> {
         let names = std::env::var("LISTEN_FDNAMES").unwrap_or_default();
         let mut names = names.split(':').map(str::to_owned);
@@ -108,8 +109,8 @@ impl InheritedSockets {
         self.sockets.iter().any(is_meant)
     }
 
-    /// Takes all sockets with the name of the listener or, if there are none, all sockets with its
-    /// address.
+    /// Takes the sockets for a listener: all sockets with the name of the listener or, if there are
+    /// none, all sockets with its address.
     pub(super) fn for_listener(&mut self, listener: &config::ListenerConfig) -> Vec<TcpListener> {
         let is_meant = self.meant_for(listener);
         let taken = self.sockets.extract_if(.., |socket| is_meant(socket));
@@ -128,14 +129,15 @@ impl InheritedSockets {
         }
     }
 
-    /// Takes a socket of the previous process for an additional address of the admin interface.
+    /// Takes the previous process's socket for an additional address of the admin interface.
     pub(super) fn for_admin_listener(&mut self, address: SocketAddr) -> Option<TcpListener> {
         let is_meant = |socket: &PassedSocket| socket.before == Some(SocketPlace::Admin(address));
         let at = self.sockets.iter().position(is_meant)?;
         self.sockets.remove(at).tcp()
     }
 
-    /// Takes all sockets with the name `admin`, and the sockets at the configured path or address.
+    /// Takes the sockets for the admin interface: all sockets with the name `admin`, and the
+    /// sockets at the configured path or address.
     pub(super) fn for_admin(&mut self, settings: &config::AdminSettings) -> Vec<InheritedSocket> {
         let path = settings.socket.as_ref().map(|path| path.display().to_string());
         let meant = |socket: &PassedSocket| match &socket.before {
@@ -161,9 +163,9 @@ impl InheritedSockets {
         self.sockets.iter().filter_map(file).collect()
     }
 
-    /// Fails if a supervisor passed a socket that nothing uses, because the kernel would accept
-    /// connections to it, and nobody would answer them. Unused sockets of a previous process are
-    /// closed.
+    /// Returns an error if a supervisor passed a socket that nothing uses: the kernel would accept
+    /// connections to it, and nobody would answer them. Closes unused sockets of a previous
+    /// process.
     pub(super) fn finish(self) -> Result<(), String> {
         let Some(socket) = self.sockets.iter().find(|socket| socket.before.is_none()) else { return Ok(()) };
         let called = socket.name.as_ref().map(|name| format!(" ({name:?})")).unwrap_or_default();

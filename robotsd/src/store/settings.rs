@@ -5,27 +5,33 @@ use std::time::Duration;
 
 use redis::{ConnectionInfo, IntoConnectionInfo};
 
+/// The settings of a store.
 #[derive(Clone, PartialEq, Eq, derive_more::Debug)]
 pub struct StoreSettings {
+    /// The URL of the store.
     pub url: StoreUrl,
-    /// The password replaces the one in the URL.
+    /// The password. This password replaces the password in the URL.
     #[debug(skip)]
     pub password: Option<String>,
     /// Certificate authorities, in PEM, that are trusted instead of the system's.
     #[debug(skip)]
     pub ca: Option<Vec<u8>>,
+    /// Whether the store is a single server or a cluster.
     pub nodes: StoreNodes,
+    /// The prefix of all keys.
     pub prefix: String,
     /// Maximum time that a request waits for the store, at most
     /// [`MAX_DEADLINE`](Self::MAX_DEADLINE).
     pub deadline: Duration,
 }
 
+/// Kind of the store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StoreNodes {
+    /// A single server.
     #[default]
     One,
-    /// The server in the URL is one of the nodes.
+    /// A cluster. The server in the URL is one of its nodes.
     Cluster,
 }
 
@@ -34,6 +40,7 @@ pub enum StoreNodes {
 #[debug("{:?}", self.to_string())]
 pub struct StoreUrl(String);
 
+/// End of the messages about an invalid URL, with examples of valid ones.
 const RIGHT: &str =
     "write a URL such as \"redis://10.0.0.5:6379\", or with a user and TLS \"rediss://robotsd@cache.internal:6380\"";
 
@@ -61,7 +68,8 @@ impl StoreUrl {
         match text.into_connection_info() {
             Ok(_) => Ok(Self(text.to_owned())),
             Err(error) => {
-                // The library's message may contain the URL after the separator.
+                // The library's message is fixed text up to the separator. The rest may contain the
+                // URL and is left out.
                 let why = error.to_string();
                 let why =
                     why.split(" - ").next().unwrap_or_default().trim_end_matches(|end: char| !end.is_alphanumeric());
@@ -70,10 +78,12 @@ impl StoreUrl {
         }
     }
 
+    /// Reports whether the connection uses TLS.
     pub fn is_encrypted(&self) -> bool {
         self.0.starts_with("rediss:")
     }
 
+    /// Reports whether the URL contains a password.
     pub fn has_password(&self) -> bool {
         self.info().is_ok_and(|info| info.redis_settings().password().is_some())
     }
@@ -83,7 +93,7 @@ impl StoreUrl {
     }
 }
 
-/// The output contains only scheme, host and port, which are not secret.
+/// Formats only scheme, host and port, which are not secret.
 impl fmt::Display for StoreUrl {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (scheme, rest) = self.0.split_once("://").unwrap_or_default();
@@ -95,12 +105,14 @@ impl fmt::Display for StoreUrl {
 impl StoreSettings {
     /// Default prefix of keys.
     pub const PREFIX: &str = "robotsd:rate:";
-    /// Default of [`deadline`](Self::deadline). The difference from
-    /// [`MAX_DEADLINE`](Self::MAX_DEADLINE) allows for busy workers and for timers, whose
-    /// resolution is one millisecond.
+    /// Default of [`deadline`](Self::deadline). This default is less than
+    /// [`MAX_DEADLINE`](Self::MAX_DEADLINE), because timers have a resolution of one millisecond
+    /// and workers may be busy.
     pub const DEADLINE: Duration = Duration::from_millis(12);
+    /// Upper limit of [`deadline`](Self::deadline).
     pub const MAX_DEADLINE: Duration = Duration::from_millis(20);
 
+    /// Creates settings with the defaults.
     pub fn new(url: StoreUrl) -> Self {
         Self {
             url,
@@ -117,6 +129,7 @@ impl StoreSettings {
         self.url.to_string()
     }
 
+    /// Returns the settings for the connection, including the password.
     pub(crate) fn info(&self) -> Result<ConnectionInfo, String> {
         let info = self.url.info()?;
         let Some(password) = &self.password else { return Ok(info) };
@@ -124,8 +137,8 @@ impl StoreSettings {
         Ok(info.set_redis_settings(login))
     }
 
-    /// Returns all forms of the password: decoded from the URL, as written in the URL, and from
-    /// `password`.
+    /// Returns all strings that contain a password: decoded from the URL, as written in the URL,
+    /// and from `password`.
     pub(crate) fn secrets(&self) -> Vec<String> {
         let sent = self.url.info().ok().and_then(|info| info.redis_settings().password().map(str::to_owned));
         let login = self.url.0.split_once("://").and_then(|(_, rest)| rest.rsplit_once('@'));

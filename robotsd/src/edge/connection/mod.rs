@@ -38,6 +38,7 @@ use super::tls::SettledProtocol;
 use crate::http_common::{EdgeService, poll_due};
 use crate::socket::Socket;
 
+/// Serves a connection until it ends. Drains the connection after the signal `stop`.
 pub(crate) async fn serve<S: EdgeService>(
     socket: Socket,
     service: Arc<RequestService<S>>,
@@ -48,8 +49,8 @@ pub(crate) async fn serve<S: EdgeService>(
 ) -> Result<(), ConnectionFailure> {
     let served = http1_fast::serve(socket, service, &settings, Arc::clone(&clock), &stop).await?;
     let Some(handover) = served else { return Ok(()) };
-    // This future is boxed, because most connections end before they need it, and would otherwise
-    // reserve space for it.
+    // This future is boxed, because most connections end before they need it. Without the box,
+    // every connection would reserve space for it.
     match messages.filter(|_| spop::begins(&handover)) {
         Some(messages) => Box::pin(spop::serve(handover, settings, clock, stop, messages)).await,
         None => Box::pin(serve_handover(handover, settings, clock, stop)).await,
@@ -79,11 +80,13 @@ pub(super) async fn serve_handover<S: EdgeService>(
         }
     };
     if protocol == SettledProtocol::Http2 {
+        // The connection is boxed, because most connections do not need this much memory.
         let connection = Box::new(Http2ServerConnection::new(socket, service, Arc::clone(&settings), clock));
         return drive(connection, |connection| connection.get_mut().begin_shutdown(), &state, &settings, stop)
             .await
             .map(|_| ());
     }
+    // Boxed, because the future of an HTTP/2 connection would otherwise reserve space for it.
     let connection = Box::pin(settings.http1.serve_connection(TokioIo::new(socket), service).with_upgrades());
     drive(connection, |connection| connection.get_mut().as_mut().graceful_shutdown(), &state, &settings, stop).await?;
     let tunnel = state.tunnel.lock().take();
@@ -95,7 +98,8 @@ pub(super) async fn serve_handover<S: EdgeService>(
     Ok(())
 }
 
-/// Returns `None` if the connection was closed on purpose before it completed.
+/// Polls a connection, or one step of a connection, until it completes. Returns `None` if the
+/// connection was closed on purpose before it completed.
 async fn drive<C, O, E>(
     connection: C,
     begin_shutdown: impl Fn(Pin<&mut C>),
@@ -150,7 +154,7 @@ where
     };
     match served.map_err(Into::into) {
         Ok(served) => Ok(Some(served)),
-        // If an idle connection breaks during a shutdown, this is not an error.
+        // It is not an error if an idle connection breaks during a shutdown.
         Err(_) if is_leaving && state.is_idle() => Ok(None),
         Err(error) if state.flood.get().is_some() => Err((ConnectionErrorKind::Flood, error)),
         Err(error) => Err((kind_of(&*error), error)),
@@ -161,9 +165,11 @@ enum Event<O, E> {
     Served(Result<O, E>),
     Leave,
     Overdue,
+    /// The connection was idle, and a new connection has claimed its slot.
     Reclaimed,
 }
 
+/// Completes when the connection should be closed because its listener has stopped.
 async fn farewell(state: &ConnectionState, settings: &ConnectionSettings, stop: watch::Receiver<bool>) {
     stopped(stop).await;
     if settings.successor.is_set() && !state.is_http2.is_set() {
@@ -182,8 +188,8 @@ fn poll_close_idle<C, O, E>(connection: Pin<&mut C>, state: &ConnectionState, cx
 where
     C: Future<Output = Result<O, E>>,
 {
-    // All bytes that have arrived have been read. So any bytes from the next read belong to a new
-    // request.
+    // All bytes that have arrived have been read. So if the next read returns bytes, they belong to
+    // a new request.
     state.close_if_idle.set(true);
     let served = connection.poll(cx);
     if state.is_closed_as_idle.is_set() {
@@ -199,6 +205,7 @@ where
 struct ConnectionDeadline<'c> {
     state: &'c ConnectionState,
     limits: &'c EdgeLimits,
+    /// Deadline of a client that was sent a GOAWAY.
     patience: Instant,
     /// Progress of the streams whose responses `h2` has not sent completely ([`Unsent::Streams`]),
     /// and the time when this progress was first seen. If the value does not change for `body_idle`
@@ -217,8 +224,9 @@ impl ConnectionDeadline<'_> {
         poll_due(timer, cx, |now| self.next(now))
     }
 
-    /// If there is no deadline, returns the time of the next check: after `header_read`. This is
-    /// soon enough, because a head that begins to arrive after `now` may take at least that long.
+    /// Returns the deadline. If there is none, returns the time of the next check: after
+    /// `header_read`. This is soon enough, because a head that begins to arrive after `now` may
+    /// take at least that long.
     fn next(&mut self, now: Instant) -> Instant {
         let deadline = self.state.deadline().into_iter().chain(self.of_untaken_streams(now)).min();
         deadline.map_or(now + self.limits.header_read, |deadline| deadline.max(self.patience))
@@ -242,8 +250,7 @@ fn kind_of(error: &(dyn Error + 'static)) -> ConnectionErrorKind {
     let mut cause = Some(error);
     while let Some(error) = cause {
         let is_parse = |error: &hyper::Error| error.is_parse() || error.is_parse_too_large();
-        // A violation of the protocol that `h2` has detected and has already reported to the
-        // client.
+        // `h2` has detected a violation of the protocol, and has already reported it to the client.
         let is_broken_rule = |error: &h2::Error| error.is_library();
         let is_invalid = |error: &io::Error| error.kind() == io::ErrorKind::InvalidData;
         if error.downcast_ref().is_some_and(is_parse)

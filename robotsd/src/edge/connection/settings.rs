@@ -53,8 +53,8 @@ impl ConnectionSettings {
     /// connection is closed without an announcement.
     pub(crate) fn farewell(&self, has_served: bool) -> Duration {
         match (self.successor.is_set(), has_served) {
-            // A request may arrive at the end of the first half of the drain time; the second half
-            // remains for it.
+            // A request may arrive at the end of the first half of the drain time; it can then use
+            // the second half.
             (true, _) => self.limits.drain / 2,
             (false, true) => Duration::ZERO,
             (false, false) => self.limits.greeting,
@@ -62,6 +62,7 @@ impl ConnectionSettings {
     }
 }
 
+/// Completes when the listener has stopped, or when the sender has been dropped.
 pub(crate) async fn stopped(mut stop: watch::Receiver<bool>) {
     let _ = stop.wait_for(|stop| *stop).await;
 }
@@ -108,6 +109,7 @@ pub(crate) struct EdgeLimits {
     /// Maximum duration of a TLS handshake, including the time before the client sends its first
     /// byte.
     pub(crate) tls_handshake: Duration,
+    /// Maximum time until the first byte of a new connection.
     pub(crate) first_byte: Duration,
     /// Maximum time between the first and the last byte of a request head.
     pub(crate) header_read: Duration,
@@ -122,7 +124,9 @@ pub(crate) struct EdgeLimits {
     pub(crate) head_bytes: usize,
     /// Maximum length of path and query together, in bytes.
     pub(crate) target_bytes: usize,
+    /// Maximum number of header fields in a request.
     pub(crate) fields: usize,
+    /// Maximum number of open streams on an HTTP/2 connection.
     pub(crate) streams: u32,
     /// Flow-control window and buffer size of an HTTP/2 stream, in bytes.
     pub(crate) window_bytes: usize,

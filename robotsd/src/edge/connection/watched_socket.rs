@@ -40,10 +40,12 @@ use crate::socket::{LingeringClose, poll_write_slices};
 #[derive(Debug)]
 pub(crate) struct WatchedSocket<T> {
     socket: T,
+    /// Bytes that were read before this socket was created.
     early: Bytes,
     /// Bytes that were read to detect the protocol; the next reads return them.
     pub(crate) unread: Bytes,
     state: Arc<ConnectionState>,
+    /// Timeouts, indexed by [`Operation`].
     timeouts: [IdleTimeout; 2],
     protocol: Protocol,
     interim: Bytes,
@@ -58,6 +60,7 @@ pub(crate) struct WatchedSocket<T> {
 #[derive(Debug)]
 enum Protocol {
     Http1,
+    /// All bytes so far match the beginning of the HTTP/2 preface.
     Preface {
         octets: usize,
         /// Whether TLS has negotiated HTTP/2, so that no other protocol is allowed.
@@ -69,7 +72,7 @@ enum Protocol {
 pub(super) const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 impl<T> WatchedSocket<T> {
-    /// If `settled` is `None`, the client's first bytes decide the protocol.
+    /// Creates the socket. If `settled` is `None`, the client's first bytes decide the protocol.
     pub(crate) fn new(
         socket: T,
         early: Bytes,
@@ -87,6 +90,7 @@ impl<T> WatchedSocket<T> {
         Self { socket, early, unread, state, timeouts, protocol, interim, unsent, partial, lingering }
     }
 
+    /// Returns the protocol of the connection, or `None` if it is not decided yet.
     pub(crate) fn protocol(&self) -> Option<SettledProtocol> {
         match &self.protocol {
             Protocol::Http1 => Some(SettledProtocol::Http1),
@@ -102,7 +106,7 @@ impl<T> WatchedSocket<T> {
         }
     }
 
-    /// Reports to the [`ConnectionState`] whether data remains to be sent (in the socket or in
+    /// Stores in the [`ConnectionState`] whether data remains to be sent (in the socket or in
     /// streams), and whether a frame is incomplete.
     fn record_progress(&mut self) {
         let is_blocked = self.timeouts.iter().any(|timeout| timeout.is_waiting);
@@ -121,7 +125,8 @@ impl<T> WatchedSocket<T> {
         }
     }
 
-    /// An empty slice means that the client has closed its sending side.
+    /// Inspects bytes from the client before the HTTP library receives them. An empty slice means
+    /// that the client has closed its sending side.
     fn received(&mut self, mut octets: &[u8]) -> Result<(), ProtocolViolation> {
         if let Protocol::Preface { octets: matched, is_required } = &mut self.protocol {
             let is_end = octets.is_empty();
@@ -156,7 +161,7 @@ impl<T> WatchedSocket<T> {
 
 impl<T: AsyncWrite + Unpin> WatchedSocket<T> {
     /// Ends the connection of a client that did not send the HTTP/2 preface although TLS has
-    /// negotiated HTTP/2.
+    /// negotiated HTTP/2. Before this call, nothing has been sent to the client.
     fn refuse_protocol(&mut self, cx: &mut Context<'_>) -> io::Error {
         let goaway = frames::goaway(0, frames::PROTOCOL_ERROR);
         self.send_last(cx, &[&frames::NO_SETTINGS[..], &goaway].concat());
@@ -166,6 +171,7 @@ impl<T: AsyncWrite + Unpin> WatchedSocket<T> {
         )
     }
 
+    /// Closes an idle connection to free its slot. Returns false if the connection is not idle.
     fn close_idle(&mut self, cx: &mut Context<'_>) -> bool {
         if self.unsent != Unsent::Nothing {
             return false;
@@ -182,7 +188,8 @@ impl<T: AsyncWrite + Unpin> WatchedSocket<T> {
         true
     }
 
-    /// Drops bytes that the socket does not accept immediately.
+    /// Sends the last bytes of a connection if the socket accepts them immediately; otherwise drops
+    /// them.
     fn send_last(&mut self, cx: &mut Context<'_>, octets: &[u8]) {
         if matches!(Pin::new(&mut self.socket).poll_write(cx, octets), Poll::Ready(Ok(_))) {
             let _ = Pin::new(&mut self.socket).poll_flush(cx);
@@ -190,9 +197,9 @@ impl<T: AsyncWrite + Unpin> WatchedSocket<T> {
         }
     }
 
-    /// Writes the interim responses, because hyper cannot send them. This happens when hyper
-    /// flushes the socket: hyper does so whenever it has polled the service, and no message from
-    /// hyper is partly written at that time.
+    /// Writes the waiting interim responses, because hyper cannot send them. This is called when
+    /// hyper flushes the socket, which it does whenever it has polled the service. At that time, no
+    /// message from hyper is partly written.
     fn poll_flush_interim(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         loop {
             ready!(self.poll_write_interim(cx))?;
@@ -208,8 +215,8 @@ impl<T: AsyncWrite + Unpin> WatchedSocket<T> {
         }
     }
 
-    /// Finishes writing interim responses that are partly written, because bytes from hyper must
-    /// not come between their bytes. Afterwards, the bytes from hyper are written.
+    /// Finishes writing an interim response that is partly written, because bytes from hyper must
+    /// not come between its bytes.
     fn poll_write_interim(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         while !self.interim.is_empty() {
             match ready!(Pin::new(&mut self.socket).poll_write(cx, &self.interim))? {
@@ -221,7 +228,8 @@ impl<T: AsyncWrite + Unpin> WatchedSocket<T> {
         Poll::Ready(Ok(()))
     }
 
-    /// Returns an error if the operation is pending and has made no progress for too long.
+    /// Passes on the result of a write or a flush. If the operation is pending and has made no
+    /// progress for too long, returns an error instead.
     fn watch<R>(
         &mut self,
         operation: Operation,
@@ -248,12 +256,13 @@ impl<T: AsyncWrite + Unpin> WatchedSocket<T> {
 #[derive(Clone, Copy)]
 enum Operation {
     Write,
-    /// With TLS, bytes that were written may still be in the buffer of the TLS stream.
+    /// A flush. With TLS, bytes that were written may still be in the buffer of the TLS stream.
     Flush,
 }
 
 enum ProtocolViolation {
     Preface,
+    /// The client sent too many frames. Contains the type of the first excess frame.
     Flood(u8),
 }
 
@@ -345,8 +354,8 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for WatchedSocket<T> {
             ready!(Pin::new(&mut this.socket).poll_shutdown(cx))?;
         }
         let lingering = this.lingering.get_or_insert_with(LingeringClose::new);
-        // If a new connection has claimed the slot, and the client has received everything, the
-        // connection is closed without waiting for the client.
+        // If a new connection has claimed the slot of this one, and the client has received
+        // everything, the connection is closed without waiting for the client.
         if this.state.is_reclaimed() { Poll::Ready(Ok(())) } else { lingering.poll(&mut this.socket, cx).map(Ok) }
     }
 }
@@ -362,8 +371,9 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for WatchedSocket<T> {
 #[cfg(target_os = "linux")]
 const UNSENT: u32 = 128 * 1024;
 
-/// With this limit, a connection becomes writable soon after the client has read data. Accepted
-/// connections inherit the option from the listener.
+/// Limits how much unsent data the kernel buffers for each connection of a listener. A connection
+/// then becomes writable soon after the client has read data. The option is set on the listener,
+/// and accepted connections inherit it.
 pub(crate) fn bound_unsent(listener: &TcpListener) {
     // If the kernel does not support this option, robotsd notices the progress of clients later.
     #[cfg(target_os = "linux")]

@@ -48,12 +48,13 @@ use crate::socket::Socket;
 pub(crate) struct Handover<S> {
     pub(crate) socket: Socket,
     pub(crate) octets: Bytes,
+    /// The protocol. `None` if it must be detected from the first bytes.
     pub(crate) protocol: Option<SettledProtocol>,
     pub(crate) service: Arc<RequestService<S>>,
 }
 
-/// Returns the connection if a request arrives that the fast path cannot handle; `None` if the
-/// connection has ended.
+/// Answers requests until the connection ends, and then returns `None`. If a request arrives that
+/// the fast path cannot handle, returns the connection.
 pub(crate) async fn serve<S: EdgeService>(
     socket: Socket,
     service: Arc<RequestService<S>>,

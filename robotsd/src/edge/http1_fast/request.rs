@@ -19,13 +19,14 @@ use http::{Method, Request, Uri};
 
 use crate::edge::connection::settings::{self, EdgeLimits};
 
-/// Requests with more fields are handed over to hyper.
+/// Maximum number of fields in a head on the fast path; hyper handles larger heads.
 const FIELDS: usize = 64;
 
 const ADDED: usize = 4;
 
-/// If the fast path cannot handle the head, returns the bytes for the handover. The target in these
-/// bytes is escaped if necessary, because hyper rejects the same bytes as this parser.
+/// Parses a request if the bytes are exactly one complete head that the fast path can handle.
+/// Otherwise, or if in doubt, returns the bytes for the handover. The target in these bytes is
+/// escaped if necessary, because hyper rejects the same bytes as this parser.
 pub(crate) fn parse(octets: Bytes, limits: &EdgeLimits) -> Result<Request<()>, Bytes> {
     let fits = octets.len() <= limits.head_bytes;
     let parse_octets = |octets: &Bytes| if fits { parse_octets(octets) } else { None };
@@ -55,7 +56,8 @@ fn parse_octets(octets: &Bytes) -> Option<Request<()>> {
     for field in head.headers.iter() {
         let name = HeaderName::from_bytes(field.name.as_bytes()).ok()?;
         match name {
-            // robotsd keeps the connection alive anyway.
+            // `keep-alive` concerns only the connection between client and robotsd, which is kept
+            // alive anyway.
             CONNECTION if field.value.eq_ignore_ascii_case(b"keep-alive") => continue,
             // Requests with these fields have a body or change the state of the connection.
             CONNECTION | CONTENT_LENGTH | EXPECT | TE | TRAILER | TRANSFER_ENCODING | UPGRADE => return None,
@@ -70,9 +72,9 @@ fn parse_octets(octets: &Bytes) -> Option<Request<()>> {
     Some(request)
 }
 
-/// Escapes the target of a complete request line. Returns `None` if nothing needs escaping. The end
-/// of the head stays the same, so this parser and hyper cannot disagree about where the message
-/// ends.
+/// Escapes the target if the bytes begin with a complete request line. Returns `None` if nothing
+/// needs escaping. The end of the head stays the same, so this parser and hyper cannot disagree
+/// about where the message ends.
 pub(crate) fn escaped(head: &Bytes) -> Option<Bytes> {
     let after_method = &head[memchr::memchr(b' ', head)? + 1..];
     let end = after_method.iter().position(|octet| octet.is_ascii_control() || *octet == b' ')?;

@@ -28,7 +28,9 @@ pub(crate) const READ: usize = 8 * 1024;
 #[derive(Debug)]
 pub(crate) struct FastSocket {
     socket: Socket,
+    /// Bytes that arrived while a response was in progress.
     early: Bytes,
+    /// Bytes that wait to be written. These bytes begin with the head of a response.
     pub(crate) out: Vec<u8>,
     sent: usize,
     timeout: IdleTimeout,
@@ -56,6 +58,7 @@ impl FastSocket {
         self.socket
     }
 
+    /// Reads bytes from the client. Returns `None` if the client has closed its sending side.
     pub(crate) fn poll_receive(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Option<Bytes>>> {
         if !self.early.is_empty() {
             return Poll::Ready(Ok(Some(std::mem::take(&mut self.early))));
@@ -75,6 +78,7 @@ impl FastSocket {
         Poll::Pending
     }
 
+    /// Writes everything in [`out`](Self::out), and then `data`.
     pub(crate) async fn send(&mut self, mut data: Bytes) -> io::Result<()> {
         poll_fn(|cx| self.poll_send(cx, &mut data)).await
     }
@@ -112,7 +116,7 @@ impl FastSocket {
         Poll::Ready(Ok(()))
     }
 
-    /// Does not wait for the final response.
+    /// Writes the interim responses that have arrived. Does not wait for the final response.
     pub(crate) fn poll_send_interim(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let is_sending = !self.out.is_empty() || self.timeout.is_waiting;
         if !is_sending && !self.connection.interim().is_waiting() {
@@ -124,6 +128,8 @@ impl FastSocket {
         self.poll_send(cx, &mut Bytes::new())
     }
 
+    /// Appends the remaining interim responses to [`out`](Self::out), so that they are written
+    /// before the final response.
     pub(crate) fn take_interim(&mut self) {
         let Self { connection, out, .. } = self;
         if connection.interim().is_waiting() {
@@ -132,8 +138,8 @@ impl FastSocket {
         }
     }
 
-    /// If the client has sent more bytes, discards them for a while, unless a new connection has
-    /// claimed the slot.
+    /// Closes the sending side gracefully. If the client has sent more bytes, reads and discards
+    /// them for a while, unless a new connection has claimed the slot.
     pub(crate) async fn close(&mut self) {
         let (mut lingering, limit) = (None, self.write_idle);
         let closing = poll_fn(|cx| -> Poll<io::Result<()>> {
@@ -151,10 +157,12 @@ impl FastSocket {
             }
             lingering.get_or_insert_with(LingeringClose::new).poll(&mut self.socket, cx).map(Ok)
         });
-        // The future is boxed, so that a connection reserves memory for it only when it closes.
+        // The time limit ends the wait for clients that do not read. The future is boxed, so that a
+        // connection reserves memory for it only when it closes.
         let _ = Box::pin(tokio::time::timeout(limit, closing)).await;
     }
 
+    /// Frees all memory except the socket.
     pub(crate) fn park(&mut self) {
         self.out = Vec::new();
         self.timeout = IdleTimeout::new(self.write_idle);
@@ -233,9 +241,9 @@ impl Next {
 }
 
 pin_project_lite::pin_project! {
-    /// The connection has only one timer, which is not reset for each request. Under load, this
-    /// timer therefore fires too early about once a second, and is then set to the current
-    /// deadline.
+    /// The wait for the next request. A connection has only one timer, which is not reset for each
+    /// request. Under load, the timer therefore fires too early about once a second, and is then
+    /// set to the current deadline.
     pub(crate) struct RequestWait {
         since: Instant,
         patience: Duration,
@@ -262,7 +270,8 @@ impl RequestWait {
         }
     }
 
-    /// `patience` is the time until the next request must arrive.
+    /// Restarts the wait after a response. `patience` is the time until the next request must
+    /// arrive.
     pub(crate) fn again(self: Pin<&mut Self>, patience: Duration) {
         let this = self.project();
         *this.since = Instant::now();
@@ -271,7 +280,8 @@ impl RequestWait {
         *this.has_served = true;
     }
 
-    /// If no request arrives for [`PARK`], drops `response` and frees the client's buffers.
+    /// Waits for the next request. If no request arrives for [`PARK`], parks the connection: drops
+    /// `response` and frees the client's buffers.
     pub(crate) async fn next<D>(
         mut self: Pin<&mut Self>,
         client: &mut FastSocket,
@@ -326,12 +336,14 @@ impl RequestWait {
     }
 }
 
-/// The waker for this signal is registered only once per connection, not for each request.
+/// The signal that the listener stops. The waker for the signal is registered only once per
+/// connection, not for each request.
 pub(crate) struct StopSignal<'s> {
     stop: watch::Receiver<bool>,
     signal: Pin<Box<dyn Future<Output = ()> + Send>>,
     is_registered: bool,
     settings: &'s ConnectionSettings,
+    /// Timer for the time that the connection waits for one more request after the signal.
     farewell: Option<Pin<Box<Sleep>>>,
 }
 
@@ -341,6 +353,7 @@ impl<'s> StopSignal<'s> {
         Self { stop, signal, is_registered: false, settings, farewell: None }
     }
 
+    /// Completes when the idle connection should be closed.
     fn poll(&mut self, cx: &mut Context<'_>, has_served: bool) -> Poll<()> {
         if self.farewell.is_none() {
             if self.is_registered && !self.stop.has_changed().unwrap_or(true) {

@@ -21,19 +21,22 @@ use crate::socket::poll_write_slices;
 /// Maximum number of gathered bytes: the size of a TLS record.
 const BATCH: usize = 16 * 1024;
 
-/// Maximum size of a write that is gathered, in bytes. Copying larger writes costs more than
-/// sending them separately.
+/// Maximum size of a write that is gathered, in bytes. Larger writes are not copied, because
+/// sending them separately is cheaper.
 const SMALL: usize = 4 * 1024;
 
 /// A socket with two owners: `h2` reads and writes, and the connection sends the gathered bytes.
+/// All clones refer to the same socket.
 #[derive(Debug)]
 pub(crate) struct BatchedSocket<T>(Arc<Mutex<Batch<T>>>);
 
 #[derive(Debug)]
 struct Batch<T> {
     socket: WatchedSocket<T>,
-    /// This buffer is allocated only when needed, because most connections are idle.
+    /// The gathered bytes. No memory is allocated until bytes are gathered, because most
+    /// connections are idle.
     gathered: BytesMut,
+    /// Whether a read in this turn has found no more bytes. Later bytes wake the connection.
     is_drained: bool,
 }
 
@@ -54,7 +57,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> BatchedSocket<T> {
         self.0.lock().socket.requests()
     }
 
-    /// Must be called at the end of a turn.
+    /// Sends the gathered bytes. Must be called at the end of a turn.
     pub(crate) fn poll_send(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let batch = &mut *self.0.lock();
         batch.is_drained = false;

@@ -17,12 +17,14 @@ pub(crate) struct FrameAccounting {
     received: Frames,
     sent: Frames,
     budget: FrameBudget,
+    /// Highest identifier of a stream whose request has arrived.
     last: u32,
     pub(crate) requests: usize,
     open: OpenStreams,
     /// Whether the current field section continues in a CONTINUATION frame that has not begun to
     /// arrive.
     in_fields: bool,
+    /// The stream whose field section ends with the current frame.
     coming: Option<u32>,
     /// Number of frames so far, which identifies the current frame. A field section counts as one
     /// frame.
@@ -36,6 +38,7 @@ struct OpenStreams {
     /// stream has ended. As in [`stream_timeout`](super::stream_timeout), single bytes do not count
     /// as progress.
     turn: u32,
+    /// Number of bytes of the first stream's current piece that have been sent.
     moved: usize,
 }
 
@@ -52,8 +55,8 @@ impl FrameAccounting {
         Self { received, sent, budget, last, requests, open, in_fields, coming, begun }
     }
 
-    /// If the client has sent more frames than its requests need, returns the type of the first
-    /// excess frame as the error.
+    /// Inspects bytes from the client. If the client has sent more frames than its requests need,
+    /// returns the type of the first excess frame as the error.
     pub(crate) fn received(&mut self, octets: &[u8]) -> Result<(), u8> {
         let Self { received, budget, last, requests, open, in_fields, coming, begun, .. } = self;
         let mut flood = None;
@@ -138,6 +141,7 @@ impl OpenStreams {
         }
     }
 
+    /// Removes a stream. Returns its state, or `None` if the stream was not open.
     fn close(&mut self, stream: u32) -> Option<OpenStream> {
         let at = self.position(stream)?;
         let closed = self.streams.remove(at);

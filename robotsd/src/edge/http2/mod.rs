@@ -42,11 +42,12 @@ pub(crate) struct Http2ServerConnection<S> {
     socket: BatchedSocket<Socket>,
     service: Arc<RequestService<S>>,
     settings: Arc<ConnectionSettings>,
-    /// `None` if the system time is certainly wrong.
+    /// Clock for the `Date` of responses. `None` if the system time is certainly wrong.
     clock: Option<Arc<DateClock>>,
     is_leaving: bool,
     /// Number of requests that have arrived and are no longer in the queue of `h2`.
     taken: usize,
+    /// Timer that limits the time for sending GOAWAY to a flooding client.
     patience: Option<Pin<Box<Sleep>>>,
 }
 
@@ -72,7 +73,7 @@ impl<S> Http2ServerConnection<S> {
         Self { part, socket, service, settings, clock, is_leaving: false, taken: 0, patience: None }
     }
 
-    /// Requests in progress are completed, and no new ones are accepted.
+    /// Sends a GOAWAY. Requests in progress are completed, and no new ones are accepted.
     pub(crate) fn begin_shutdown(&mut self) {
         self.is_leaving = true;
         if let Part::Serving { connection, .. } = &mut self.part {
@@ -84,8 +85,8 @@ impl<S> Http2ServerConnection<S> {
 /// Maximum window size (RFC 9113, section 6.9.1).
 const MAX_WINDOW: u32 = i32::MAX as u32;
 
-/// Maximum charge to the budget for small frames, per byte of unread content. `h2` charges 256
-/// minus the length for each frame. Frames are assumed to have at least 16 bytes.
+/// Maximum charge to the budget for small frames, per byte of content that waits to be read. `h2`
+/// charges 256 minus the length for each frame. Frames are assumed to have at least 16 bytes.
 const CHARGE_PER_OCTET: usize = 16;
 
 /// Returns the builder of HTTP/2 connections. The connection's window has room for all of its
@@ -125,13 +126,15 @@ impl<S: EdgeService> Http2ServerConnection<S> {
         tokio::spawn(Box::pin(stream_timeout::watch(stream, consumer, idle)));
     }
 
+    /// Completes if the client has silently disconnected.
     fn poll_absence(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         let Part::Serving { absence, .. } = &mut self.part else { return Poll::Pending };
         ready!(absence.as_mut().poll(cx));
         Poll::Ready(Err("the client did not answer a PING in time".into()))
     }
 
-    /// Bytes of the responses may remain in the socket's buffer.
+    /// Reads and answers requests until it would have to wait. Bytes of the responses may remain in
+    /// the socket's buffer.
     fn poll_turn(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         loop {
             match &mut self.part {
@@ -200,6 +203,8 @@ impl<S: EdgeService> Future for Http2ServerConnection<S> {
     }
 }
 
+/// Returns the I/O error that caused an HTTP/2 error. If there is none, returns the HTTP/2 error
+/// itself.
 fn cause(error: h2::Error) -> BoxError {
     if error.is_io() {
         return error.into_io().map_or_else(|| "the connection broke".into(), Into::into);

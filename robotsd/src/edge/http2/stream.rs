@@ -17,8 +17,9 @@ use crate::edge::http1_fast::DateClock;
 use crate::edge::request::response_body::Framing;
 use crate::http_common::{InterimClient, interim, yield_before_write};
 
-/// Serves the request of a stream. If the response is complete before the request, the stream is
-/// reset, so that the client does not send the rest of its request.
+/// Serves one stream: waits for the service's response and sends it. Stops if the client resets the
+/// stream. If the response is complete before the request, the stream is reset, so that the client
+/// does not send the rest of its request.
 pub(crate) async fn serve<B: Body<Data = Bytes>>(
     answering: impl Future<Output = Response<B>>,
     mut respond: SendResponse<Bytes>,
@@ -44,7 +45,8 @@ pub(crate) async fn serve<B: Body<Data = Bytes>>(
     }
 }
 
-/// Returns `None` if the client has reset the stream.
+/// Sends the interim responses as they arrive, and returns the final response. Returns `None` if
+/// the client has reset the stream.
 async fn answer<R>(
     answering: impl Future<Output = R>,
     respond: &mut SendResponse<Bytes>,
@@ -91,8 +93,8 @@ fn complete_head(head: &mut response::Parts, framing: Framing, clock: Option<&Da
     }
 }
 
-/// If the body is shorter or longer than its declared length `left`, the stream is reset. Otherwise
-/// the client would consider the body complete.
+/// Sends a body. If the body is shorter or longer than its declared length `left`, the stream is
+/// reset. Otherwise the client would consider the body complete.
 async fn send_body<B>(body: B, mut stream: SendStream<Bytes>, mut left: Option<u64>, consumer: &StreamConsumer)
 where
     B: Body<Data = Bytes>,
@@ -101,8 +103,8 @@ where
     loop {
         let step = poll_fn(|cx| {
             let frame = body.as_mut().poll_frame(cx);
-            // If there is a frame, sending it fails after a reset, so a check is necessary only if
-            // there is none.
+            // A reset by the client is checked here only if there is no frame to send. Otherwise,
+            // sending the frame fails after a reset.
             if frame.is_pending() && stream.poll_reset(cx).is_ready() {
                 return Poll::Ready(BodyStep::Reset);
             }
@@ -170,8 +172,8 @@ enum BodyStep {
 async fn has_room(stream: &mut SendStream<Bytes>, consumer: &StreamConsumer) -> bool {
     stream.reserve_capacity(1);
     if stream.capacity() == 0 {
-        // The stream's buffer may be full only because the connection has not sent the buffered
-        // bytes yet.
+        // The buffer of the stream may still contain bytes that the connection has not sent yet.
+        // There may be room after the other tasks have run.
         consumer.polled();
         yield_before_write().await;
     }

@@ -19,13 +19,14 @@ use tokio::time::Instant;
 use crate::edge::connection_state::ConnectionState;
 use crate::http_common::{Flag, IdleTimeout, InterimClient, InterimQueue, Transfer};
 
-/// The stream's task, the response body and the `Exchange` of the request share this value.
+/// The progress of a client in reading a response. The stream's task, the response body and the
+/// `Exchange` of the request share this value.
 pub(crate) type StreamConsumer = Arc<StreamDelivery>;
 
 #[derive(Debug, Default)]
 pub(crate) struct StreamDelivery {
     /// Counter that becomes odd when the body returns a frame, and even when the body is polled
-    /// again.
+    /// again. So each frame has a different value.
     turn: AtomicUsize,
     sent: AtomicU64,
     pub(crate) is_ended: Flag,
@@ -69,6 +70,7 @@ impl StreamDelivery {
     }
 }
 
+/// Wraps a stream's task. The wrapped task ends if it makes no progress for `idle`.
 pub(crate) fn watch<F: Future>(stream: F, consumer: StreamConsumer, idle: Duration) -> impl Future<Output = ()> {
     Watched { stream, consumer, seen: 0, timeout: IdleTimeout::new(idle), turns: StreamTurns::new(TURN, LOOK) }
 }
@@ -107,7 +109,8 @@ struct StreamTurns {
 }
 
 impl StreamTurns {
-    /// A stream may wait for at most `longest`. The connection is checked at the interval `often`.
+    /// Creates the state. A stream may wait for at most `longest`. The connection is checked at the
+    /// interval `often`.
     fn new(longest: Duration, often: Duration) -> Self {
         Self { last: Instant::now(), taken: 0, longest, look: IdleTimeout::new(often) }
     }

@@ -15,8 +15,8 @@ use super::ClientInfo;
 use super::request_id::{RequestId, trace_id};
 use crate::http_common::{AccessFields, AddedFields, AskedAbout};
 
-/// If another proxy has asked for a decision, the record describes the original request and the
-/// decision.
+/// A request and its outcome. If another proxy has asked for a decision, the record describes the
+/// original request and the decision.
 #[derive(Debug)]
 pub(crate) struct AccessRecord {
     pub(crate) at: SystemTime,
@@ -32,10 +32,11 @@ pub(crate) struct AccessRecord {
     pub(crate) host: Option<HeaderValue>,
     pub(crate) referer: Option<HeaderValue>,
     pub(crate) user_agent: Option<HeaderValue>,
-    /// `None` if the client disconnected before there was a response.
+    /// Status of the response. `None` if the client disconnected before there was a response.
     pub(crate) status: Option<StatusCode>,
     /// Number of bytes of the response's content that were passed to the connection.
     pub(crate) sent: u64,
+    /// Whether all of the content was passed to the connection.
     pub(crate) is_whole: bool,
     pub(crate) took: Duration,
     pub(crate) notes: Vec<(&'static str, Value)>,
@@ -55,7 +56,8 @@ pub(crate) struct PendingRecord {
 }
 
 impl PendingRecord {
-    /// `Referer` and `User-Agent` are recorded as the client sent them.
+    /// Creates the record of a request. `Referer` and `User-Agent` are recorded as the client sent
+    /// them.
     pub(crate) fn new(
         (method, target, version): (&Method, &Uri, Version),
         headers: &HeaderMap,

@@ -12,7 +12,8 @@ use super::response_body::ResponseBody;
 use crate::edge::connection::settings::{Callers, EdgeLimits};
 use crate::http_common::{fields, plain_answer};
 
-/// Also removes the `Expect` field. Returns whether the request asks for a WebSocket.
+/// Checks a request head, and removes the `Expect` field. Returns whether the request asks for a
+/// WebSocket.
 pub(crate) fn admit(head: &mut Parts, limits: &EdgeLimits) -> Result<bool, RequestRefusal> {
     let is_question = limits.callers == Callers::AskingProxies;
     if head.method == Method::CONNECT || head.method == Method::TRACE && !is_question {
@@ -25,6 +26,8 @@ pub(crate) fn admit(head: &mut Parts, limits: &EdgeLimits) -> Result<bool, Reque
         ));
     }
     check_target(head, limits)?;
+    // Most requests have none of the four fields that are checked below, so one pass over the field
+    // names is usually enough.
     let is_simple = |name: &HeaderName| !matches!(*name, TRANSFER_ENCODING | CONTENT_LENGTH | EXPECT | UPGRADE);
     if head.headers.keys().all(is_simple) {
         return Ok(false);

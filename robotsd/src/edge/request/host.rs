@@ -13,7 +13,7 @@ use tower_robots::rules::{Authority, Port};
 use super::admission::RequestRefusal;
 use crate::edge::tls::{Secured, SettledProtocol};
 
-/// Stores the host in `Host`, and converts the target to origin-form.
+/// Determines the host of a request, stores it in `Host`, and converts the target to origin-form.
 pub(crate) fn settle(head: &mut Parts) -> Result<(), RequestRefusal> {
     let mut named = head.headers.get_all(HOST).iter();
     let host = named.next();
@@ -50,9 +50,9 @@ pub(crate) fn settle(head: &mut Parts) -> Result<(), RequestRefusal> {
     to_origin_form(head)
 }
 
-/// Converts the target of a request that asks for a decision about another proxy's request. The
-/// host is not checked, because it comes from a client of the other proxy. That proxy must get a
-/// decision even if its client sent an invalid host.
+/// Converts the target of a proxy's decision request to origin-form, and stores its host in `Host`.
+/// The host is not checked, because it comes from the client of the original request. The proxy
+/// must get a decision even if that client sent an invalid host.
 pub(crate) fn to_origin_form(head: &mut Parts) -> Result<(), RequestRefusal> {
     if let Some(authority) = head.uri.authority()
         && let Ok(host) = HeaderValue::from_str(authority.as_str())
@@ -84,6 +84,7 @@ pub(crate) fn check_connection(head: &Parts, secured: &Secured) -> Result<(), Re
     }
 }
 
+/// Returns the name or the address in a valid host, without port and brackets.
 fn without_port(host: &str) -> &str {
     std::str::from_utf8(Authority::of_host_field(host.as_bytes()).bare_host()).unwrap_or(host)
 }
@@ -97,8 +98,10 @@ fn origin_form(uri: &Uri) -> Result<Uri, RequestRefusal> {
     }
 }
 
-/// The grammar of URIs also allows commas, quotes and escapes. This function rejects them, because
-/// no name that can be resolved contains them.
+/// Reports whether the bytes are a valid host with an optional port.
+///
+/// The grammar of URIs also allows commas, quotes and escapes. These characters are rejected here,
+/// because no name that can be resolved contains them.
 pub(crate) fn is_valid(host: &[u8]) -> bool {
     let authority = Authority::of_host_field(host);
     let name_is_valid = match authority.host {

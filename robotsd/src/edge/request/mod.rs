@@ -1,7 +1,7 @@
-//! The steps between a connection and the site, for requests before their site is chosen, and for
-//! all responses.
+//! The steps between a connection and the site: for every request before its site is chosen, and
+//! for every response on the way back to the client.
 //!
-//! [`service`] connects the steps: forwarded fields, request id, admission, host.
+//! [`service`] performs the steps: forwarded fields, request id, admission, host.
 
 pub(crate) mod service;
 
@@ -22,7 +22,8 @@ use http::HeaderValue;
 
 use crate::http_common::Peer;
 
-/// If the peer is a trusted proxy, these values come from the forwarded fields.
+/// The address and the `User-Agent` of a request's client. The values come from the forwarded
+/// fields if the peer is a trusted proxy.
 #[derive(Debug)]
 pub(crate) struct ClientInfo {
     pub(crate) peer: Peer,

@@ -14,7 +14,7 @@ use std::sync::OnceLock;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-/// An id of 32 hexadecimal digits, or an id from a trusted proxy.
+/// Unique id of a request: 32 hexadecimal digits, or an id from a trusted proxy.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, derive_more::Debug, derive_more::Display)]
 #[debug("RequestId({})", self.as_str())]
 #[display("{}", self.as_str())]
@@ -27,7 +27,8 @@ const MAX_BYTES: usize = 64;
 const OWN: usize = 32;
 
 impl RequestId {
-    /// Requests are numbered within their connection, so that threads need not share a counter.
+    /// Creates the id of a request from the number of the connection, and the number of the request
+    /// within the connection. So threads need not share a counter.
     pub(crate) fn new(connection: u64, request: u64) -> Self {
         static PROCESS: OnceLock<u64> = OnceLock::new();
         let process = *PROCESS.get_or_init(|| RandomState::new().hash_one(std::process::id()));
@@ -39,7 +40,8 @@ impl RequestId {
         Self { text: digits, length: OWN as u8 }
     }
 
-    /// Returns `None` if the proxy's id is not safe to write into a log, a page or a header.
+    /// Accepts an id from a proxy. Returns `None` if the id is not safe to write into a log, a page
+    /// or a header.
     pub(crate) fn given(id: &[u8]) -> Option<Self> {
         let is_plain = |octet: &u8| octet.is_ascii_alphanumeric() || b"-_.:+/=@~".contains(octet);
         if id.is_empty() || !id.iter().all(is_plain) {
@@ -96,7 +98,7 @@ const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 const LENGTH: usize = 55;
 
 /// Returns the trace id: 32 hexadecimal digits in lower case, not all zero. Returns `None` unless
-/// there is exactly one `traceparent` field, with a valid value.
+/// the request has exactly one `traceparent` field with a valid value.
 pub(crate) fn trace_id(fields: &HeaderMap) -> Option<&str> {
     let mut lines = fields.get_all(TRACEPARENT).into_iter();
     let (Some(line), None) = (lines.next(), lines.next()) else { return None };

@@ -38,6 +38,7 @@ pin_project! {
 #[derive(Debug)]
 struct Http2Pieces {
     consumer: StreamConsumer,
+    /// The part of the last frame that has not been returned yet.
     queued: Bytes,
 }
 
@@ -50,8 +51,8 @@ impl Http2Pieces {
         Some(self.queued.split_to(self.queued.len().min(PIECE)))
     }
 
-    /// If the frame is larger than one piece, keeps only the first piece in the frame and queues
-    /// the others.
+    /// Records that the body returns this frame, or `None` at its end. If the frame is larger than
+    /// one piece, keeps only the first piece in the frame and queues the others.
     fn hand_out(&mut self, frame: Option<&mut Frame<Bytes>>) {
         self.consumer.handed_out();
         if let Some(data) = frame.and_then(Frame::data_mut)
@@ -83,6 +84,8 @@ impl<B> ResponseBody<B> {
         }
     }
 
+    /// Creates the body of a response from the service. `stream` is `None` for an HTTP/1.1
+    /// connection.
     pub(crate) fn inner(body: B, stream: Option<StreamConsumer>) -> Self {
         let stream = stream.map(|consumer| Box::new(Http2Pieces { consumer, queued: Bytes::new() }));
         Self { content: Content::Inner { body }, stream, exchange: None }
@@ -130,7 +133,8 @@ impl<B: Body<Data = Bytes>> ResponseBody<B> {
         }
     }
 
-    /// On HTTP/2, the stream counts the bytes instead.
+    /// Adds the size of a frame, or the end of the body, to the access record, if there is one. On
+    /// HTTP/2, the stream counts the bytes instead.
     fn account(self: Pin<&mut Self>, octets: Option<usize>) {
         let is_whole = octets.is_none() || self.is_end_stream();
         let Some(record) = self.project().exchange.as_mut().and_then(Exchange::body_record) else {
@@ -183,18 +187,20 @@ impl<B: Body<Data = Bytes>> Body for ResponseBody<B> {
 /// How the client finds the end of a response body (RFC 9112, section 6; RFC 9113, section 8.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Framing {
-    /// If the request was HEAD, `length` is the `Content-Length` that must be added to the head, if
-    /// any.
+    /// No body follows. For the response to a HEAD request, `length` is the `Content-Length` that
+    /// must be added to the head, if any.
     Absent { length: Option<u64> },
-    /// If `is_in_head` is true, the head already contains the length as `Content-Length`.
+    /// The length is known. If `is_in_head` is true, the head already contains the length as
+    /// `Content-Length`.
     Length { octets: u64, is_in_head: bool },
-    /// Chunks on HTTP/1.1 or frames on HTTP/2 mark every piece and the end.
+    /// Every piece and the end are marked: by chunks on HTTP/1.1, by frames on HTTP/2.
     Chunked,
 }
 
 impl Framing {
-    /// Also removes an invalid or forbidden `Content-Length` from the head. The caller must have
-    /// removed the hop-by-hop fields, such as `Transfer-Encoding`.
+    /// Chooses the framing for a head and a body. Removes an invalid or forbidden `Content-Length`
+    /// from the head. The caller must have removed the hop-by-hop fields, such as
+    /// `Transfer-Encoding`.
     pub(crate) fn new(head: &mut response::Parts, body: &impl Body, is_head: bool) -> Self {
         // These statuses have no body (RFC 9110, section 6.4.1).
         let has_none = matches!(head.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
@@ -222,8 +228,8 @@ impl Framing {
     }
 }
 
-/// An exchange ends when this value is dropped: after the last byte of the body, or when the client
-/// disconnects.
+/// One request and its response. The exchange ends when this value is dropped: after the last byte
+/// of the body, or when the client disconnects.
 #[derive(Debug)]
 pub(crate) struct Exchange {
     // This field must be before `record`, because fields are dropped in order: when the record is
@@ -231,9 +237,10 @@ pub(crate) struct Exchange {
     in_progress: RequestInProgress,
     holds_transfer: bool,
     is_answered: bool,
+    /// The access record, if there is an access log.
     pub(crate) record: Option<Box<PendingRecord>>,
-    /// `None` on HTTP/1.1. The stream counts the sent bytes, because only the stream knows how many
-    /// bytes `h2` has accepted.
+    /// The HTTP/2 stream of the response; `None` on HTTP/1.1. The stream counts the sent bytes,
+    /// because only the stream knows how many bytes `h2` has accepted.
     pub(crate) stream: Option<StreamConsumer>,
 }
 
@@ -243,7 +250,8 @@ impl Exchange {
         Self { in_progress, holds_transfer: false, is_answered: false, record: None, stream: None }
     }
 
-    /// Returns the access record only if the body must count its bytes, because no stream does.
+    /// Returns the access record if the body must count its bytes in the record. `None` if the
+    /// stream counts the bytes, or if there is no access log.
     pub(crate) fn body_record(&mut self) -> Option<&mut PendingRecord> {
         self.record.as_deref_mut().filter(|_| self.stream.is_none())
     }

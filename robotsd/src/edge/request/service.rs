@@ -47,6 +47,7 @@ use crate::metrics::MethodLabel;
 #[derive(Clone, Debug)]
 pub(crate) struct ConnectionInfo {
     pub(crate) forwarded: ForwardedFields,
+    /// Result of the TLS handshake; `None` on a listener without TLS.
     pub(crate) secured: Option<Secured>,
 }
 
@@ -76,7 +77,8 @@ impl<S> RequestService<S> {
         Self { inner, settings, connection, info, number, requests: AtomicU64::new(0) }
     }
 
-    /// `None` if there is no TLS: the first bytes of the connection then decide the protocol.
+    /// Returns the protocol that TLS has negotiated. Returns `None` if there is no TLS; the first
+    /// bytes of the connection then decide the protocol.
     pub(crate) fn settled_protocol(&self) -> Option<SettledProtocol> {
         self.info.secured.as_ref().map(|secured| secured.protocol)
     }
@@ -157,7 +159,8 @@ impl<S: EdgeService> hyper::service::Service<Request<Incoming>> for RequestServi
 }
 
 impl<S: EdgeService> RequestService<S> {
-    /// Also returns the request's id, which the fast path adds to the response itself.
+    /// Answers a request. Also returns the request's id, which the fast path adds to the response
+    /// itself.
     pub(crate) fn answer(
         &self,
         request: Request<RequestBody>,
@@ -198,6 +201,7 @@ impl<S: EdgeService> RequestService<S> {
                 Ok((request, wants_websocket)) => {
                     let upgrade = upgrade.filter(|_| wants_websocket);
                     let response = service.answer(request).await;
+                    // The fast path writes interim responses itself.
                     if !is_fast {
                         interim_written(&mut exchange, response.extensions().get::<Transfer>().cloned()).await;
                     }
@@ -223,8 +227,8 @@ impl<S: EdgeService> RequestService<S> {
 async fn interim_written(exchange: &mut Exchange, transfer: Option<Transfer>) {
     let is_held = poll_fn(|cx| Poll::Ready(exchange.connection().interim().poll_written(cx).is_pending())).await;
     if is_held {
-        // The client does not read. The transfer is registered, so that it can be aborted if other
-        // requests need its upstream connection.
+        // The client does not read. The transfer from the upstream is registered, so that it can be
+        // aborted if other requests need its upstream connection.
         if let Some(transfer) = transfer {
             exchange.hold(transfer);
         }
@@ -232,7 +236,8 @@ async fn interim_written(exchange: &mut Exchange, transfer: Option<Transfer>) {
     }
 }
 
-/// Also adds the exchange to the body of the response, so that both end together.
+/// Completes the head of a response, and adds the exchange to its body, so that the exchange ends
+/// with the body.
 fn end<B: Body<Data = Bytes, Error: Into<BoxError>>>(
     mut response: Response<ResponseBody<B>>,
     requested: Version,
@@ -250,8 +255,8 @@ fn end<B: Body<Data = Bytes, Error: Into<BoxError>>>(
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }
     if requested == Version::HTTP_10 && response.headers().contains_key(CONNECTION) {
-        // With HTTP/1.1 as the version, hyper would add `keep-alive` to the existing `Connection`
-        // field, because the client has requested it.
+        // The response already contains a `Connection` field. If its version were HTTP/1.1, hyper
+        // would add `keep-alive`, because the client has requested it.
         *response.version_mut() = Version::HTTP_10;
     }
     if let Some(transfer) = response.extensions().get::<Transfer>() {
@@ -273,7 +278,8 @@ fn end<B: Body<Data = Bytes, Error: Into<BoxError>>>(
     response.map(|body| body.ending(Some(exchange)))
 }
 
-/// If client and upstream both switch to a WebSocket, prepares the tunnel.
+/// Removes hop-by-hop fields from a response. If client and upstream both switch to a WebSocket,
+/// prepares the tunnel.
 fn finish<B>(
     mut response: Response<B>,
     upgrade: Option<OnUpgrade>,

@@ -20,7 +20,8 @@ use super::{ClientInfo, host};
 use crate::http_common::Peer;
 use crate::http_common::fields::{self, ForwardedValues, Sender};
 
-/// By default, no proxy is trusted, so that forwarded fields are ignored.
+/// The trusted proxies in front of a listener. By default, no proxy is trusted, so forwarded fields
+/// are ignored.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Trusted {
     pub(crate) networks: Vec<Network>,
@@ -40,7 +41,8 @@ pub(crate) struct ForwardedInfo {
     pub(crate) scheme: Option<&'static str>,
     pub(crate) host: Option<HeaderValue>,
     pub(crate) id: Option<RequestId>,
-    /// All lines of the field [`Trusted::agent_header`]; `None` if the proxies use no such field.
+    /// All lines of the client's `User-Agent` in the field [`Trusted::agent_header`]; `None` if the
+    /// proxies use no such field.
     pub(crate) agent: Option<Arc<[HeaderValue]>>,
 }
 
@@ -66,7 +68,8 @@ impl Trusted {
         }
     }
 
-    /// Returns `None` if the proxy's id is not safe to write into a log, a page or a header.
+    /// Returns the id that a trusted proxy has set. Returns `None` if it is not safe to write into
+    /// a log, a page or a header.
     pub(crate) fn request_id(fields: &HeaderMap) -> Option<RequestId> {
         let mut given = fields.get_all(X_REQUEST_ID).iter();
         match (given.next(), given.next()) {
@@ -76,7 +79,8 @@ impl Trusted {
     }
 }
 
-/// robotsd or a trusted proxy sets this field. If a client sends the field, it is removed.
+/// Name of the field with the request id. robotsd or a trusted proxy sets this field. If a client
+/// sends the field, it is removed.
 pub(crate) const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 fn scheme(given: &[u8]) -> Option<&'static str> {
@@ -112,7 +116,8 @@ impl ForwardedFields {
         if self.is_trusted { Sender::TrustedProxy } else { Sender::Anyone }
     }
 
-    /// Must be called before the forwarded fields are removed.
+    /// Reads the forwarded fields of a request if the peer is trusted. Must be called before they
+    /// are removed.
     pub(crate) fn read(&self, fields: &HeaderMap) -> Option<ForwardedInfo> {
         self.is_trusted.then(|| self.trusted.read(fields, self.peer.address))
     }
@@ -130,8 +135,9 @@ impl ForwardedFields {
         }
     }
 
-    /// The incoming forwarded fields must have been removed from `fields`. If the proxies send the
-    /// client's `User-Agent` in another field, that field is added again for the upstream.
+    /// Returns the values of the forwarded fields for a request. The forwarded fields that came
+    /// with the request must have been removed. If the proxies send the client's `User-Agent` in
+    /// another field, that field is added again for the upstream.
     pub(crate) fn values(
         &self,
         fields: &mut HeaderMap,

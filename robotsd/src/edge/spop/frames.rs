@@ -1,4 +1,5 @@
-//! Parses and builds the frames of SPOP and the values in them.
+//! Parses and builds the frames of SPOP and the values in them: variable-length integers, strings,
+//! typed data, and lists.
 //!
 //! Everything is parsed in place. Strings are byte strings, because strings from a client need not
 //! be UTF-8.
@@ -11,14 +12,17 @@ use bytes::{Buf, Bytes, BytesMut};
 /// most as large as its buffers: 16 KiB by default.
 pub(crate) const MAX_FRAME_BYTES: usize = 64 * 1024;
 
+/// Minimum `max-frame-size` that HAProxy may announce, in bytes.
 const MIN_BOUND: u64 = 256;
 
+/// Size of the length field of a frame, in bytes.
 const LENGTH: usize = 4;
 
 const AGENT_HELLO: u8 = 101;
 const AGENT_DISCONNECT: u8 = 102;
 const ACK: u8 = 103;
 
+/// The flag that marks the last frame of a payload.
 const FIN: u32 = 1;
 
 #[derive(Debug, PartialEq, Eq)]
@@ -157,20 +161,22 @@ fn push_frame(out: &mut Vec<u8>, kind: u8, stream: u64, frame: u64, payload: imp
     out[start..start + LENGTH].copy_from_slice(&length.to_be_bytes());
 }
 
-/// HAProxy keeps the variables of an ACK until the request has been answered.
+/// The variables to set with an ACK. HAProxy keeps them until the request has been answered.
 #[derive(Debug)]
 pub(crate) struct VariableList {
     pub(crate) actions: Vec<u8>,
-    /// Maximum size of `actions`, in bytes.
+    /// Maximum total size of `actions`, in bytes.
     most: usize,
 }
 
+/// Maximum size of the head of an ACK, in bytes.
 const HEAD: usize = 1 + 4 + 10 + 10;
 
 /// Maximum size of an action, without the name and the value of the variable, in bytes.
 const AROUND: usize = 3 + 3 + 1 + 5;
 
 impl VariableList {
+    /// Creates an empty list for a frame of at most `largest` bytes.
     pub(crate) fn of_frame(largest: usize) -> Self {
         Self { actions: Vec::new(), most: largest.saturating_sub(HEAD) }
     }
@@ -179,7 +185,7 @@ impl VariableList {
         self.actions.len() + AROUND + name.len() + value.len() <= self.most
     }
 
-    /// Does nothing if the variable does not fit.
+    /// Sets a variable to a string. The variable is omitted if it does not fit.
     pub(crate) fn text(&mut self, name: &str, value: &[u8]) {
         if self.has_room(name, value) {
             self.set(name);
@@ -187,7 +193,7 @@ impl VariableList {
         }
     }
 
-    /// Does nothing if the variable does not fit.
+    /// Sets a variable to a number. The variable is omitted if it does not fit.
     pub(crate) fn number(&mut self, name: &str, value: u32) {
         if self.has_room(name, &[]) {
             self.set(name);
@@ -202,7 +208,7 @@ impl VariableList {
     }
 }
 
-/// Values of types that robotsd does not need are skipped.
+/// A typed value in a frame. Values of types that robotsd does not need are skipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SpopValue<'a> {
     Null,
@@ -217,6 +223,7 @@ pub(crate) enum SpopValue<'a> {
 pub(crate) struct Arguments<'a>(&'a [u8]);
 
 impl<'a> Arguments<'a> {
+    /// Checks that the bytes are exactly one list, and returns it. Returns `None` if they are not.
     pub(super) fn all(octets: &'a [u8]) -> Option<Self> {
         let mut rest = octets;
         while !rest.is_empty() {
@@ -225,6 +232,7 @@ impl<'a> Arguments<'a> {
         Some(Self(octets))
     }
 
+    /// Returns the first message of a payload, and the rest of the payload.
     pub(crate) fn of_message(payload: &'a [u8]) -> Option<(Self, &'a [u8])> {
         let (_name, rest) = split_string(payload)?;
         let (count, items) = rest.split_first()?;
@@ -247,6 +255,7 @@ impl<'a> Arguments<'a> {
         None
     }
 
+    /// Returns the value with this name if it is a string or binary data.
     pub(crate) fn octets(self, name: &[u8]) -> Option<&'a [u8]> {
         match self.get(name)? {
             SpopValue::Octets(octets) => Some(octets),
@@ -263,7 +272,7 @@ fn split_item(octets: &[u8]) -> Option<(Item<'_>, &[u8])> {
     Some(((name, value), rest))
 }
 
-/// Also returns the remaining bytes.
+/// Parses a string at the start of the bytes. Also returns the remaining bytes.
 pub(crate) fn split_string(octets: &[u8]) -> Option<(&[u8], &[u8])> {
     let (length, rest) = split_integer(octets)?;
     rest.split_at_checked(usize::try_from(length).ok()?)
@@ -294,9 +303,9 @@ fn split_value(octets: &[u8]) -> Option<(SpopValue<'_>, &[u8])> {
     })
 }
 
-/// Also returns the remaining bytes. Values below 240 are a single byte. Otherwise, the first byte
-/// contributes four bits, and each following byte contributes seven. The highest bit of the last
-/// byte is 0.
+/// Parses an integer at the start of the bytes. Also returns the remaining bytes. Values below 240
+/// are a single byte. Otherwise, the first byte contributes four bits, and each following byte
+/// contributes seven. The highest bit of the last byte is 0.
 pub(super) fn split_integer(octets: &[u8]) -> Option<(u64, &[u8])> {
     let (first, mut rest) = octets.split_first()?;
     let mut number = u64::from(*first);

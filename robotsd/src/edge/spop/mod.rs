@@ -59,7 +59,7 @@ enum AfterFrame {
     Wait,
     /// Send the answers before reading more frames, so that unsent answers cannot accumulate.
     Send,
-    /// HAProxy has already been sent the reason.
+    /// End the connection. HAProxy has already been sent the reason.
     End,
 }
 
@@ -110,8 +110,8 @@ fn broken(error: io::Error) -> ConnectionFailure {
 struct Session<S> {
     client: FastSocket,
     received: BytesMut,
-    /// Time when the current incomplete frame began. Before the handshake, also set if no frame has
-    /// begun.
+    /// Time when the current incomplete frame began. Before the handshake, this field is set even
+    /// if no frame has begun.
     partial_since: Option<Instant>,
     was_told_to_stop: bool,
     /// Whether reading frames has ended because of a shutdown. If frames were still read, a
@@ -119,11 +119,13 @@ struct Session<S> {
     takes_no_more: bool,
     service: Arc<RequestService<S>>,
     messages: SpopMessages,
+    /// The result of the handshake; `None` before the handshake.
     agreement: Option<Agreement>,
     waiting: FuturesUnordered<WaitingFrame>,
 }
 
-/// Returns the numbers of the stream and the frame, because later frames may be answered first.
+/// A frame that cannot be answered immediately. Its output contains the numbers of the stream and
+/// the frame, because later frames may be answered first.
 type WaitingFrame = Pin<Box<dyn Future<Output = ((u64, u64), VariableList)> + Send>>;
 
 impl<S: EdgeService> Session<S> {
@@ -151,6 +153,7 @@ impl<S: EdgeService> Session<S> {
         let is_partial = !self.received.is_empty() || self.agreement.is_none();
         self.service.connection.set_partial(is_partial || !self.waiting.is_empty());
         if self.received.is_empty() {
+            // An idle connection does not keep a buffer.
             self.received = BytesMut::new();
         }
         self.takes_no_more = self.was_told_to_stop && !is_partial;
@@ -161,6 +164,8 @@ impl<S: EdgeService> Session<S> {
         self.partial_since.map_or(now + limits.keep_alive, |since| since + limits.header_read)
     }
 
+    /// Completes with the event that ends the wait. The event is `None` if queued frames have been
+    /// answered.
     fn poll_event(
         &mut self,
         stopped: Pin<&mut impl Future<Output = ()>>,
@@ -191,12 +196,12 @@ impl<S: EdgeService> Session<S> {
         timer.poll(cx).map(|()| Some(Next::Overdue))
     }
 
-    /// Sends HAProxy the reason if it is still connected.
+    /// Ends the connection. If HAProxy is still connected, sends it the reason.
     async fn leave(mut self, end: Next) -> Result<(), ConnectionFailure> {
         let is_partial = self.partial_since.is_some();
         let (why, ended) = match end {
             Next::Closed(Err(error)) if is_partial => return Err(broken(error)),
-            // If a proxy resets an idle connection, this is not an error.
+            // If a proxy resets an idle connection, it has simply disconnected.
             Next::Closed(_) => return Ok(()),
             Next::Overdue if is_partial => {
                 (SpopError::TIMEOUT, Err((ConnectionErrorKind::Slow, "the SPOP frame was not complete in time".into())))
@@ -258,8 +263,8 @@ impl<S: EdgeService> Session<S> {
         answered
     }
 
-    /// An invalid frame ends the connection, and HAProxy then does what its config prescribes for
-    /// errors.
+    /// Decides the messages of a frame and returns its variables. An invalid frame ends the
+    /// connection, and HAProxy then does what its config prescribes for errors.
     fn decide(&self, number: (u64, u64), payload: &[u8], largest: usize) -> Result<WaitingFrame, SpopError> {
         let mut answering = Vec::new();
         let mut rest = payload;

@@ -41,7 +41,8 @@ use crate::edge::connection_error::{ConnectionErrorKind, ConnectionFailure};
 use crate::edge::connection_state::{ConnectionState, Idleness};
 use crate::socket::LingeringClose;
 
-/// Cloning is cheap; all workers of the listener share the value.
+/// The TLS settings and certificates of a listener. Cloning is cheap; all workers of the listener
+/// share them.
 #[derive(Clone, Debug)]
 pub(crate) struct TlsAcceptor {
     certificates: LiveCertificates,
@@ -51,16 +52,16 @@ pub(crate) struct TlsAcceptor {
 }
 
 impl TlsAcceptor {
-    /// A handshake counts towards `handshakes` when the first record of its ClientHello is
-    /// complete. The `deadline` includes the time until this record is complete, and the wait for a
-    /// permit.
+    /// Creates an acceptor that allows this number of concurrent `handshakes`. A handshake counts
+    /// only when the first record of its ClientHello is complete. The `deadline` includes the time
+    /// until this record is complete, and the wait for a permit.
     pub(crate) fn new(certificates: LiveCertificates, handshakes: NonZeroUsize, deadline: Duration) -> Self {
         let permits = Arc::new(Semaphore::new(handshakes.get().min(Semaphore::MAX_PERMITS)));
         Self { certificates, permits, under_way: Arc::default(), deadline }
     }
 
-    /// Returns `None` if the connection ended before its first byte, or if a new connection claimed
-    /// its slot.
+    /// Performs the handshake. Returns `None` if the connection ended before its first byte, or if
+    /// a new connection claimed its slot.
     ///
     /// If the connection has sent nothing when `stop` completes, it is closed. `full` is called if
     /// the connection has to wait for a permit.
@@ -110,9 +111,9 @@ impl TlsAcceptor {
         Ok(Some((stream, secured)))
     }
 
-    /// Waits for a permit, and meanwhile ends handshakes that have waited for their clients for
-    /// longer than [`GRACE`]. Otherwise a thousand clients that send only a ClientHello could block
-    /// all others until the deadline.
+    /// Waits for a handshake permit. Meanwhile, ends handshakes that have waited for their clients
+    /// for longer than [`GRACE`]. Otherwise a thousand clients that send only a ClientHello could
+    /// block all others until the deadline.
     async fn permit(&self, full: impl FnOnce()) -> Result<SemaphorePermit<'_>, AcquireError> {
         if let Ok(permit) = self.permits.try_acquire() {
             return Ok(permit);
@@ -131,9 +132,9 @@ impl TlsAcceptor {
 }
 
 impl LiveCertificates {
-    /// Performs the handshake of a connection to the admin interface. These connections need no
-    /// permit, because their number is limited. Also returns the name in the client's certificate,
-    /// if one was requested.
+    /// Performs the handshake of a connection to the admin interface. No permit is needed, because
+    /// the number of these connections is limited. Also returns the name in the client's
+    /// certificate; `None` if no certificate was requested.
     pub(crate) async fn secure(&self, socket: TcpStream) -> io::Result<(TlsStream<TcpStream>, Option<String>)> {
         let mut first = [0];
         if socket.peek(&mut first).await? == 1 && first[0].is_ascii_uppercase() {
@@ -150,7 +151,8 @@ impl LiveCertificates {
     }
 }
 
-/// Returns `None` if the connection ends, or `stop` completes, before the first byte.
+/// Reads the first record of a ClientHello, but at most [`USUAL_HELLO`] bytes. `None` if the
+/// connection ends before its first byte, or if `stop` completes before the first byte.
 async fn begin_hello(
     socket: &mut TcpStream,
     stop: impl Future<Output = ()>,
@@ -179,7 +181,7 @@ async fn begin_hello(
     Ok(Some(begun))
 }
 
-/// Reads the available bytes, up to [`USUAL_HELLO`] in total. The buffer is on the stack, so that a
+/// Reads the available bytes, up to [`USUAL_HELLO`] in total. Uses a buffer on the stack, so that a
 /// waiting connection does not keep an empty buffer.
 fn poll_append(socket: &mut TcpStream, begun: &mut Vec<u8>, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
     let mut room = [0; USUAL_HELLO];
@@ -190,7 +192,8 @@ fn poll_append(socket: &mut TcpStream, begun: &mut Vec<u8>, cx: &mut Context<'_>
     Poll::Ready(Ok(buffer.filled().len()))
 }
 
-/// Also returns true if the bytes are not a ClientHello, so that rustls rejects them.
+/// Reports whether the first record of a connection is complete. Also returns true if the bytes are
+/// not a ClientHello, so that rustls rejects them.
 fn is_record_whole(begun: &[u8]) -> bool {
     match *begun {
         [kind, ..] if kind != HANDSHAKE => true,
@@ -202,8 +205,8 @@ fn is_record_whole(begun: &[u8]) -> bool {
     }
 }
 
-/// `begun` contains the first bytes of the ClientHello. If the ClientHello is invalid, sends an
-/// alert to the client.
+/// Reads the ClientHello that begins with the bytes in `begun`. If the ClientHello is invalid,
+/// sends an alert to the client.
 async fn read_hello(socket: &mut TcpStream, begun: &[u8]) -> io::Result<Accepted> {
     let (reader, writer) = socket.split();
     let reader = begun.chain(reader).take(MAX_HELLO);
@@ -224,7 +227,7 @@ async fn read_hello(socket: &mut TcpStream, begun: &[u8]) -> io::Result<Accepted
 /// key shares, browsers send up to 2 KiB.
 const MAX_HELLO: u64 = 16 * 1024;
 
-/// Maximum number of bytes that are read before the connection has a permit.
+/// Maximum number of bytes of a ClientHello that are kept before the connection has a permit.
 const USUAL_HELLO: usize = 4 * 1024;
 
 /// The content type of records with handshake messages (RFC 8446, section 5.1).
@@ -233,7 +236,7 @@ const HANDSHAKE: u8 = 22;
 /// Maximum size of the fragment in a record, in bytes (RFC 8446, section 5.1).
 const MAX_FRAGMENT: usize = 1 << 14;
 
-/// The response to a request without TLS, which is sent without reading the request.
+/// The response to a request without TLS. It is sent without reading the request.
 const WITHOUT_TLS: &[u8] = b"HTTP/1.1 400 Bad Request\r\ncontent-type: text/plain; charset=utf-8\r\n\
     content-length: 39\r\ncache-control: no-store\r\nconnection: close\r\n\r\n400 this port speaks TLS: use https://\n";
 
@@ -259,7 +262,8 @@ impl HandshakesUnderWay {
     pub(crate) fn begin(&self, connection: &Arc<ConnectionState>) -> Arc<Handshake> {
         let handshake = Arc::new(Handshake(Arc::clone(connection)));
         let mut all = self.0.lock();
-        // There are at most as many entries as permits, so this is cheap.
+        // There are at most as many entries as permits, and usually few. So removing the ended ones
+        // is cheap.
         all.retain(|(_, handshake)| handshake.strong_count() > 0);
         all.push_back((Instant::now(), Arc::downgrade(&handshake)));
         handshake
@@ -284,8 +288,8 @@ impl HandshakesUnderWay {
     }
 }
 
-/// Time until the next check if [`HandshakesUnderWay::give_up`] has just ended a handshake. The
-/// permit of the ended handshake is free after this time.
+/// Time until the next check if [`HandshakesUnderWay::give_up`] has just ended a handshake. By
+/// then, the ended handshake has released its permit.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
 #[derive(Clone, Debug)]
@@ -293,13 +297,13 @@ pub(crate) struct Secured {
     certificates: LiveCertificates,
     served: Arc<ServedCertificate>,
     place: usize,
-    /// The requested host in lower case; `None` if the client named no host.
+    /// The host that the client named in the handshake, in lower case; `None` if it named no host.
     name: Option<Box<str>>,
     pub(crate) protocol: SettledProtocol,
 }
 
-/// The protocol is determined by ALPN (HTTP/1.1 if the client does not use ALPN), or without TLS by
-/// the first request.
+/// The protocol that a connection must use. ALPN determines it (HTTP/1.1 if the client does not use
+/// ALPN). Without TLS, the first request on the connection determines it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SettledProtocol {
     Http1,
@@ -307,8 +311,9 @@ pub(crate) enum SettledProtocol {
 }
 
 impl Secured {
-    /// The certificate must cover the host, or it must be one that can be chosen for the host. If
-    /// the client named no host in the handshake, every host is allowed.
+    /// Reports whether a client may send requests for this host on the connection. The certificate
+    /// must cover the host, or be a certificate that can be chosen for the host. If the client
+    /// named no host in the handshake, every host is allowed.
     pub(crate) fn is_for(&self, host: &str) -> bool {
         self.name.as_deref().is_none_or(|name| {
             host.eq_ignore_ascii_case(name)

@@ -3,9 +3,9 @@
 //! A certificate is chosen by the name that the client sends (SNI). An exact name takes precedence
 //! over a wildcard. If several certificates have the same name, for example with an ECDSA key and
 //! with an RSA key, the first certificate whose signature the client supports is chosen. If a
-//! client sends an unknown name or no name, it gets the first certificate of the listener. This
-//! certificate shows a person what is wrong better than a failed handshake, and health checks that
-//! connect by address keep working.
+//! client sends an unknown name or no name, it gets the first certificate of the listener. With a
+//! certificate for another name, people understand the problem more easily than with a failed
+//! handshake, and health checks that connect by address keep working.
 //!
 //! A certificate and its key are two files, which are not replaced at the same moment. So a new
 //! pair is used only if its certificate and key match, and two successive reads have found the same
@@ -33,6 +33,7 @@ use self::CertificateEventKind::InForce;
 use super::pair::{CertificatePair, PairPaths, PairVersion, Validity, provider, version};
 use crate::authorities::Authorities;
 
+/// The certificates of a listener, indexed by name. There is at least one.
 #[derive(Debug)]
 pub(super) struct CertificatesByName<P = Arc<CertificatePair>> {
     pub(super) certificates: Vec<P>,
@@ -42,6 +43,7 @@ pub(super) struct CertificatesByName<P = Arc<CertificatePair>> {
 }
 
 impl<P> CertificatesByName<P> {
+    /// Builds the index. The first certificate is the default for unknown names.
     pub(super) fn new(certificates: Vec<P>, names: impl Fn(&P) -> &[String]) -> Self {
         let mut exact: HashMap<String, Vec<usize>> = HashMap::new();
         let mut wildcard: HashMap<String, Vec<usize>> = HashMap::new();
@@ -59,8 +61,9 @@ impl<P> CertificatesByName<P> {
         Self { certificates, exact, wildcard }
     }
 
-    /// Also returns the index of the certificate. If `suits` accepts no certificate with this name,
-    /// returns the first one with this name, or else the default.
+    /// Returns the certificate for a name, with its index: the first one with this name that
+    /// `suits` accepts. If there is none, returns the first one with this name, or else the
+    /// default.
     pub(super) fn choose(&self, name: Option<&str>, suits: impl Fn(&P) -> bool) -> Option<(usize, &P)> {
         let candidates = || name.into_iter().flat_map(|name| self.candidates(name));
         let suitable = candidates().find(|place| self.certificates.get(*place).is_some_and(&suits));
@@ -73,7 +76,7 @@ impl<P> CertificatesByName<P> {
         if candidates.peek().is_none() { place == DEFAULT } else { candidates.any(|candidate| candidate == place) }
     }
 
-    /// The best certificate comes first.
+    /// Returns the indices of all certificates that could be chosen for a name, best first.
     fn candidates(&self, name: &str) -> impl Iterator<Item = usize> {
         let name = name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();
         let exact = self.exact.get(&name);
@@ -97,15 +100,15 @@ pub(super) struct ServedCertificate {
 #[derive(Debug)]
 pub(super) struct HandshakeConfig {
     provider: Arc<CryptoProvider>,
-    /// These keys are replaced every six hours, but not when certificates are reloaded, because
-    /// resuming a session does not involve a certificate.
+    /// The keys for session tickets. The keys are replaced every six hours, but not when
+    /// certificates are reloaded, because resuming a session does not involve a certificate.
     tickets: Arc<dyn ProducesTickets>,
     clients: Arc<dyn ClientCertVerifier>,
     protocols: &'static [&'static [u8]],
 }
 
 impl HandshakeConfig {
-    /// Fails if the system cannot provide randomness.
+    /// Creates the settings. Fails if the system cannot provide randomness.
     pub(super) fn new() -> Result<Self, Error> {
         let (tickets, clients) = (ring::Ticketer::new()?, WebPkiClientVerifier::no_client_auth());
         Ok(Self { provider: Arc::new(provider()), tickets, clients, protocols: &[HTTP_2, HTTP_1] })
@@ -144,13 +147,13 @@ struct CertificateState {
     current: ArcSwap<CertificatesByName<Arc<ServedCertificate>>>,
     making: HandshakeConfig,
     reports: Mutex<Vec<PairReport>>,
-    /// The reason why the current files of a pair cannot be used, for each pair in the order of
-    /// `paths`. These reasons are not part of `reports`, because `reports` is locked while files
-    /// are read.
+    /// For each pair, in the order of `paths`: the reason why its current files cannot be used.
+    /// This is not part of `reports`, because `reports` is locked while files are read.
     rejections: ArcSwap<Vec<Option<String>>>,
 }
 
-/// The last rejection of a pair and the last warning about it, which are not reported again.
+/// The last rejection of a pair and the last warning about it. The same messages are not reported
+/// again.
 #[derive(Clone, Debug, Default)]
 struct PairReport {
     rejection: Option<String>,
@@ -166,12 +169,13 @@ pub(crate) struct CertificateEvent {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CertificateEventKind {
     InForce,
-    /// The files cannot be used, and the previous certificate stays in force.
+    /// The pair's current files cannot be used. The previous certificate stays in force.
     Rejected,
     Warning,
 }
 
-/// Compares the paths and their order, not the content of the files.
+/// Two values are equal if they have the same paths in the same order. The content of the files is
+/// not compared.
 impl PartialEq for LiveCertificates {
     fn eq(&self, other: &Self) -> bool {
         self.0.paths == other.0.paths && self.0.clients == other.0.clients
@@ -181,12 +185,14 @@ impl PartialEq for LiveCertificates {
 type ReadPairs = Vec<(PairPaths, CertificatePair)>;
 
 impl LiveCertificates {
-    /// The first pair is the default. Fails if the system cannot provide randomness.
+    /// Creates the certificates of a listener. The first pair is the default. Fails if the system
+    /// cannot provide randomness.
     pub(crate) fn new(pairs: ReadPairs) -> Result<Self, Error> {
         Self::made_by(HandshakeConfig::new()?, None, pairs)
     }
 
-    /// If `clients` is given, each client must have a certificate from one of these authorities.
+    /// Creates the certificates of an admin listener. If `clients` is given, each client must have
+    /// a certificate from one of these authorities.
     pub(crate) fn for_operators(pairs: ReadPairs, clients: Option<Authorities>) -> Result<Self, Error> {
         Self::made_by(HandshakeConfig::for_operators(clients.as_ref())?, clients, pairs)
     }
@@ -200,7 +206,8 @@ impl LiveCertificates {
         Ok(Self(Arc::new(CertificateState { paths, clients, current, making, reports, rejections })))
     }
 
-    /// Reports whether `self` and `other` are clones of one value; `==` compares paths.
+    /// Reports whether `self` and `other` are clones of one value. Two separate values for the same
+    /// files are equal (`==`), but this function returns `false` for them.
     pub(crate) fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
@@ -216,18 +223,21 @@ impl LiveCertificates {
         pairs.filter_map(|(paths, shown)| Some((paths.chain.clone(), shown.pair.validity?))).collect()
     }
 
-    /// Returns the path of each chain file, and the reason if the pair's current files cannot be
-    /// used. Does not read files.
+    /// Returns the path of each pair's certificate file. If the pair's current files cannot be
+    /// used, also returns the reason; the previous certificate stays in force meanwhile. Does not
+    /// read files.
     pub(crate) fn rejections(&self) -> Vec<(PathBuf, Option<String>)> {
         let chains = self.0.paths.iter().map(|paths| paths.chain.clone());
         chains.zip(self.0.rejections.load().iter().cloned()).collect()
     }
 
-    /// Accepts host names, and patterns such as `*.example.com`.
+    /// Reports whether any certificate is for this host. A pattern such as `*.example.com` is also
+    /// accepted.
     pub(crate) fn are_for(&self, pattern: &str) -> bool {
         let current = self.current();
         let mut names = current.certificates.iter().flat_map(|shown| &shown.pair.names);
-        // A pattern needs only a certificate for some of the hosts that it matches.
+        // For a pattern, it is enough if a certificate is for some of the hosts that the pattern
+        // matches.
         let is_any_below = |below: &str| names.any(|name| name.ends_with(below));
         pattern.strip_prefix('*').map_or_else(|| current.candidates(pattern).next().is_some(), is_any_below)
     }
@@ -244,8 +254,9 @@ impl LiveCertificates {
         events
     }
 
-    /// The two files of a pair are rarely replaced at the same moment, so this function first waits
-    /// for `settling`, and then loads only pairs that have not changed meanwhile. Blocks.
+    /// Loads files that have changed. The two files of a pair are rarely replaced at the same
+    /// moment. So this function first waits for `settling`, and then loads only pairs that have not
+    /// changed during this wait. Blocks.
     pub(crate) fn look(&self, now: SystemTime, settling: Duration) -> Vec<CertificateEvent> {
         let mut reports = self.0.reports.lock();
         let seen = self.versions();
@@ -257,7 +268,7 @@ impl LiveCertificates {
         self.take(&mut reports, &seen, now)
     }
 
-    /// Blocks.
+    /// Loads all files now, because an operator has requested it. Blocks.
     pub(crate) fn reload(&self, now: SystemTime) -> Vec<CertificateEvent> {
         let mut reports = self.0.reports.lock();
         // The operator gets all messages again, even if they were reported before.
@@ -265,6 +276,7 @@ impl LiveCertificates {
         self.take(&mut reports, &self.versions(), now)
     }
 
+    /// Returns the certificate for a client, with its index.
     pub(super) fn chosen(&self, hello: &ClientHello<'_>) -> Option<(usize, Arc<ServedCertificate>)> {
         let (current, schemes) = (self.current(), hello.signature_schemes());
         let chosen = current.choose(hello.server_name(), |shown| shown.pair.key.key.choose_scheme(schemes).is_some());
@@ -275,6 +287,7 @@ impl LiveCertificates {
         self.0.current.load_full()
     }
 
+    /// Returns the version of each pair's files, or `None` for a pair that cannot be read.
     fn versions(&self) -> Vec<Option<PairVersion>> {
         self.0.paths.iter().map(version).collect()
     }
@@ -315,6 +328,7 @@ impl LiveCertificates {
         events
     }
 
+    /// Reads a pair from its files. Returns `None` if the pair cannot be used.
     fn read(
         &self,
         paths: &PairPaths,

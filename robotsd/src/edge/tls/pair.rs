@@ -23,18 +23,20 @@ use crate::files;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PairPaths {
-    /// The certificate, followed by the certificates of its issuers.
+    /// The file with the certificate, followed by the certificates of its issuers.
     pub(crate) chain: PathBuf,
     pub(crate) key: PathBuf,
 }
 
 pub(crate) struct CertificatePair {
     pub(super) key: Arc<CertifiedKey>,
-    /// DNS names in lower case; a wildcard begins with `*.`.
+    /// The DNS names of the certificate, in lower case; a wildcard begins with `*.`.
     pub(crate) names: Vec<String>,
+    /// The validity of the certificate; `None` if it cannot be determined.
     pub(super) validity: Option<Validity>,
     pub(super) version: PairVersion,
-    /// Whether other users can access the key file, or the group can change it.
+    /// Whether the permissions of the key file are too wide: other users can access it, or the
+    /// group can change it.
     exposed: bool,
 }
 
@@ -90,6 +92,7 @@ impl CertificatePair {
         Ok(Self { key: Arc::new(key), names, validity, version, exposed })
     }
 
+    /// Returns the warnings about the certificate and its key; `None` if there are none.
     pub(super) fn warning(&self, now: SystemTime) -> Option<String> {
         let of_validity = self.validity.and_then(|validity| validity.warning(now));
         let of_key = "users other than the owner can read or change the key: set its mode to 0600 or 0640";
@@ -136,12 +139,14 @@ pub(super) fn name_of(certificate: &CertificateDer<'_>) -> String {
     name.unwrap_or_else(|| format!("sha256:{}", HEXLOWER.encode(&hmac_sha256::Hash::hash(certificate)[..8])))
 }
 
-/// The provider is passed to rustls explicitly, because libraries could change the process-wide
-/// default.
+/// Returns the cryptography provider based on ring. The provider is passed explicitly to rustls,
+/// because libraries could change the process-wide default.
 pub(super) fn provider() -> CryptoProvider {
     ring::default_provider()
 }
 
+/// Returns the current version of a pair's files. Returns `None` if one of the files cannot be
+/// read.
 pub(super) fn version(paths: &PairPaths) -> Option<PairVersion> {
     let (chain, _) = read(&paths.chain).ok()?;
     let (key, _) = read(&paths.key).ok()?;
@@ -158,7 +163,7 @@ pub(crate) fn objections(chain: &Path, now: SystemTime) -> (bool, Option<String>
     (is_of_authority, validity.warning(now))
 }
 
-/// Also returns whether the permissions are too wide for a key.
+/// Returns the bytes of a regular file, and whether its permissions are too wide for a key.
 fn read(path: &Path) -> io::Result<(Vec<u8>, bool)> {
     let (octets, metadata) = files::read_at_most(path, MAX_FILE)?;
     if octets.len() as u64 > MAX_FILE {
@@ -167,7 +172,8 @@ fn read(path: &Path) -> io::Result<(Vec<u8>, bool)> {
             "the file is larger than 1 MiB, so it is not a PEM file",
         ));
     }
-    // The group may only read a key, and other users may do nothing with it.
+    // For a key, the group may only have the permission to read, and other users may have no
+    // permission.
     Ok((octets, metadata.mode() & 0o037 != 0))
 }
 
@@ -196,9 +202,9 @@ fn unix_time(time: SystemTime) -> UnixTime {
     UnixTime::since_unix_epoch(date::sayable(time).duration_since(UNIX_EPOCH).unwrap_or_default())
 }
 
-/// Returns the reason why rustls' verifier rejects a DER certificate at this time. The verifier
-/// trusts no authority here, so it rejects every certificate, but it checks dates and basic
-/// constraints first.
+/// Returns the reason why rustls' verifier rejects a DER certificate at this time, or `None` if the
+/// certificate cannot be parsed. This verifier trusts no authority, so it rejects every
+/// certificate. But it checks dates and basic constraints first.
 fn refusal(certificate: &CertificateDer<'_>, time: UnixTime) -> Option<webpki::Error> {
     let certificate = EndEntityCert::try_from(certificate).ok()?;
     certificate.verify_for_usage(&[], &[], &[], time, KeyUsage::server_auth(), None, None).err()
@@ -222,7 +228,7 @@ pub(crate) struct Validity {
 }
 
 impl Validity {
-    /// `None` if rustls' verifier cannot parse the certificate.
+    /// Returns the dates of a DER certificate, or `None` if the verifier cannot parse it.
     pub(crate) fn of(certificate: &[u8]) -> Option<Self> {
         let certificate = CertificateDer::from(certificate);
         let at = |time: UnixTime| UNIX_EPOCH + Duration::from_secs(time.as_secs());
@@ -242,6 +248,7 @@ impl Validity {
         day
     }
 
+    /// Returns a warning if the certificate is not valid now or expires soon.
     pub(crate) fn warning(&self, now: SystemTime) -> Option<String> {
         let [time, not_before, not_after] = [now, self.begin, self.end].map(unix_time);
         if now < self.begin {

@@ -3,8 +3,8 @@
 //! The evidence may be older or newer than a request. Therefore, these rules apply:
 //!
 //! 1. A list verifies requests of any age. It refutes a claim only if the request was sent close to
-//! the date of the list ([`is_close`]). At other times, a request from an address that is not on
-//! the list is counted as claimed.
+//!    the date of the list ([`is_close`]). At other times, a request from an address that is not on
+//!    the list is counted as claimed.
 //! 2. If there are several copies of a list, only the copy that a server would start with can
 //!    refute a claim. The other copies can only verify claims: newer copies verify requests of any
 //!    age, and older copies verify only requests made before the date of the server's copy.
