@@ -6,10 +6,7 @@
 local address, port = "127.0.0.1", 9180
 local patience = 0.25 -- seconds
 
--- The name of the [[site]]. Its rules apply whatever Host a client sends.
-local site = "site"
-
--- The fields that robotsd reads. Every line of a repeated field is sent.
+-- The fields that robotsd reads. It selects the [[site]] by Host. Every line of a repeated field is sent.
 local question_fields = { "host", "accept", "content-type", "cookie", "referer", "sec-fetch-dest", "sec-fetch-mode",
   "sec-fetch-site", "signature", "signature-agent", "signature-input", "user-agent" }
 
@@ -32,7 +29,7 @@ local reasons = {
 -- request may lack it.
 local function question(txn)
   local lines = {
-    "GET /-/site/" .. site .. "/auth/haproxy HTTP/1.0",
+    "GET /-/auth/haproxy HTTP/1.0",
     -- The request target as received, not decoded.
     "X-Original-URI: " .. txn.f:pathq(),
     "X-Original-Method: " .. txn.f:method(),

@@ -36,6 +36,11 @@ backend site {
     .port = "3000";
 }
 
+# The backend of the client's request. With several backends, select by req.http.host here.
+sub select_site {
+    set req.backend_hint = site;
+}
+
 sub vcl_recv {
     if (req.restarts == 0) {
         # Only robotsd may set these fields. They are removed from clients' requests, in every spelling.
@@ -58,7 +63,7 @@ sub vcl_recv {
             if (req.method == "GET" || req.method == "HEAD") {
                 return (synth(413));
             }
-            set req.backend_hint = site;
+            call select_site;
             return (pass);
         }
         if (req.http.Content-Length) {
@@ -75,12 +80,12 @@ sub vcl_recv {
             set req.http.X-Original-URI = req.url;
             set req.http.X-Original-Method = req.method;
             set req.http.X-Real-IP = client.ip;
-            # "site" is the name of the [[site]]. Its rules apply whatever Host a client sends.
-            set req.url = "/-/site/site/auth/varnish";
+            # robotsd selects the [[site]] by Host.
+            set req.url = "/-/auth/varnish";
         }
         return (pass);
     }
-    set req.backend_hint = site;
+    call select_site;
     # The application may vary its answer by the verdict, so the answer to a tagged request must not be cached for other clients.
     if (req.http.Robots-Verdict) {
         return (pass);

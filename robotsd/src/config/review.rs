@@ -458,7 +458,7 @@ fn open_hosts(file: &RawConfig) -> impl Iterator<Item = Fault> {
         let message = "every site has \"hosts\", so a client can bypass all rules by sending an unknown Host, unless \
             the proxy names the site";
         let help = "write unknown_host = \"strictest\", so that the strictest site decides about unknown hosts; or \
-            let the proxy name the site, as in /-/site/NAME/auth/nginx, and write unknown_host = \"pass\"";
+            leave \"hosts\" of one site empty; or let the proxy reject unknown hosts, and write unknown_host = \"pass\"";
         listener.address.fault(message).help(help.to_owned())
     })
 }

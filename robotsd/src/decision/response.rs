@@ -50,11 +50,11 @@ pub(super) fn forbidden(why: &str) -> Response<Bytes> {
     response
 }
 
-/// The status 421 means that the request should have been sent to another server (RFC 9110, section
-/// 15.5.20).
+/// Returns the response to a request for the robots.txt of an unknown host. The proxy then serves
+/// its own file. The status is 404, because HAProxy can retry a 404 with another server. It cannot
+/// do so for 421.
 pub(super) fn elsewhere() -> Response<Bytes> {
-    let text = "421 Misdirected Request: no robots.txt is served here for this host\n";
-    plain_answer(StatusCode::MISDIRECTED_REQUEST, text)
+    plain_answer(StatusCode::NOT_FOUND, "404 Not Found: no robots.txt is served here for this host\n")
 }
 
 pub(super) fn not_found() -> Response<Bytes> {

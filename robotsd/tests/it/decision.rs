@@ -226,7 +226,7 @@ fn robots_txt_is_served_by_host_and_nothing_else_is() {
     assert_eq!((answer.status, &*answer.body), (200, "# a"));
     assert!(answer.field("etag").is_some());
     assert_eq!(get("b.test:8080", "/robots.txt?x").body, "User-agent: GPTBot\nDisallow: /");
-    assert_eq!(get("other.test", "/robots.txt").status, 421);
+    assert_eq!(get("other.test", "/robots.txt").status, 404);
     assert_eq!(get("b.test", "/index.html").status, 404);
     assert_eq!(get("b.test", "/-/health").status, 200);
     for (host, status) in [("b.test", 403), ("a.test", 200), ("other.test", 200)] {

@@ -1,8 +1,10 @@
 //! Sends hosts and URLs that a client can choose through real servers. None may bypass a rule, and
-//! none may prevent a browser from getting its page.
+//! none may prevent a browser from getting its page. Also tests several sites behind one server.
 
 use super::super::decision_hosts;
+use super::scene::ROBOTS;
 use super::server::{SERVERS, Stage};
+use super::site::OWN_ROBOTS_TXT;
 use super::with_each;
 use crate::harness::*;
 
@@ -33,6 +35,119 @@ fn no_host_or_url_bypasses_a_rule_through_real_servers() {
     });
     println!("{} requests through {} servers, by a crawler and by a browser", heads.len(), SERVERS.len());
     assert_eq!(faults.concat(), "");
+}
+
+/// Rules of a second site.
+const TWO: &str = "User-agent: GPTBot\nDisallow: /two/\n";
+
+/// Each file lets the host select the site. If no site has the host, the strictest site judges the
+/// request, and the client gets the robots.txt that the server itself has for this host.
+#[test]
+fn the_host_selects_the_site() {
+    with_each(|server, program| {
+        if server.name == "ingress-nginx" {
+            return;
+        }
+        let two = format!("\n[[site]]\nname = \"two\"\nhosts = [\"two.test\"]\nrobots.text = {TWO:?}\n");
+        // With trusted_proxies, Caddy keeps the client's X-Forwarded-Host.
+        let trusting = "trusted_proxies 127.0.0.0/8\nheader_up X-Forwarded-Host";
+        let named = |text: String| {
+            let text = text.replace("hosts       = []", "hosts = [\"site.test\"]");
+            text.replace("header_up X-Forwarded-Host", trusting)
+        };
+        let stage = Stage::set(server, program, &two, &named);
+        let get = |host: &str, target: &str, agent: &str| {
+            let fields = format!("Host: {host}\r\nUser-Agent: {agent}\r\nX-Forwarded-Host: two.test\r\n");
+            stage.send(format!("GET {target} HTTP/1.1\r\n{fields}Connection: close\r\n\r\n").as_bytes())
+        };
+        // At first, a server may not know yet that robotsd is available.
+        let comes_to = |host: &str, target: &str, is_right: &dyn Fn(&Answer) -> bool| {
+            wait_for(&format!("{}: the answer for {host}{target}", server.name), || {
+                Some(get(host, target, GPTBOT)).filter(is_right)
+            })
+        };
+        for (host, target, rule) in [
+            ("site.test", "/drafts/x", "Disallow: /drafts/ "),
+            ("two.test", "/two/x", "Disallow: /two/ "),
+            ("TWO.test:8080", "/two/x", "Disallow: /two/ "),
+        ] {
+            comes_to(host, target, &|answer| answer.status == 403 && answer.body.contains(rule));
+            assert_eq!(get(host, target, FIREFOX).status, 200, "{}: {host}{target}", server.name);
+        }
+        for (host, own) in [("site.test", ROBOTS), ("two.test", TWO), ("two.test:80", TWO)] {
+            comes_to(host, "/robots.txt", &|answer| answer.status == 200 && answer.body.contains(own));
+        }
+        for host in ["other.test", "www.two.test", "192.0.2.1:8080"] {
+            let file = get(host, "/robots.txt", GPTBOT);
+            assert_eq!((file.status, &*file.body), (200, OWN_ROBOTS_TXT), "{}: {host}", server.name);
+        }
+        for target in ["/drafts/x", "/two/x"] {
+            assert_eq!(get("other.test", target, GPTBOT).status, 403, "{}: {target}", server.name);
+            assert_eq!(get("other.test", target, FIREFOX).status, 200, "{}: {target}", server.name);
+        }
+        for (host, target) in [("site.test", "/two/x"), ("two.test", "/drafts/x")] {
+            let page = get(host, target, GPTBOT);
+            let is_sites = page.status == 200 && page.field("served-by") == Some("site");
+            assert!(is_sites && !page.body.contains("obots-"), "{}: {host}{target}: {page:?}", server.name);
+            assert!(page.body.starts_with(&format!("GET {target} ")), "{}: {page:?}", server.name);
+        }
+    });
+}
+
+/// Changes a shipped file as the handbook describes it for a server behind a CDN: the page, the text
+/// to replace, and the new text. The new text is on the page.
+const BEHIND_A_CDN: &[(&str, &str, &str, &str)] = &[
+    ("nginx", "nginx", "    include nginx/robotsd-http.conf;\n", "real_ip_header CF-Connecting-IP;"),
+    ("HAProxy", "haproxy", "txn.f:src()", "txn.sf:req_hdr(\"CF-Connecting-IP\")"),
+    ("HAProxy, SPOE", "haproxy", "src", "req.hdr_ip(CF-Connecting-IP)"),
+    (
+        "Caddy 2.6",
+        "caddy",
+        "header_up X-Forwarded-Host",
+        "header_up X-Forwarded-For {http.request.header.CF-Connecting-IP}",
+    ),
+    (
+        "Caddy 2.11",
+        "caddy",
+        "header_up X-Forwarded-Host",
+        "header_up X-Forwarded-For {http.request.header.CF-Connecting-IP}",
+    ),
+    ("Varnish", "varnish", "client.ip", "req.http.CF-Connecting-IP"),
+];
+
+#[test]
+fn behind_a_cdn_robotsd_gets_the_address_of_the_client() {
+    with_each(|server, program| {
+        let Some((_, page, shipped, adapted)) = BEHIND_A_CDN.iter().find(|row| row.0 == server.name) else { return };
+        let page = fs::read_to_string(project(&format!("docs/src/howto/{page}.md"))).unwrap();
+        assert_has(&page, &[adapted]);
+        let adapt = |text: String| match server.name {
+            "nginx" => {
+                let lines = format!("set_real_ip_from 127.0.0.0/8;\n{adapted}\n{shipped}");
+                assert_has(&page, &["\nset_real_ip_from "]);
+                text.replace(shipped, &lines)
+            }
+            "HAProxy, SPOE" => {
+                let text = text.replace("address=src ", &format!("address={adapted} "));
+                text.replace("%[src]", &format!("%[{adapted}]"))
+            }
+            name if name.starts_with("Caddy") => text.replace(shipped, &format!("{adapted}\n{shipped}")),
+            _ => text.replace(shipped, adapted),
+        };
+        let stage = Stage::set(server, program, "", &adapt);
+        let get = |fields: &[(&str, &[u8])]| {
+            let fields = [&[("User-Agent", GPTBOT.as_bytes())], fields].concat();
+            stage.ask_from([127, 0, 0, 2], b"/drafts/x", &fields).status
+        };
+        // At first, a server may not know yet that robotsd is available.
+        // The CDN has the exempt address, but this client behind it does not.
+        wait_for("a refusal", || (get(&[("CF-Connecting-IP", b"192.0.2.9")]) == 403).then_some(()));
+        for field in ["X-Forwarded-For", "X-Real-IP"] {
+            let claimed = [("CF-Connecting-IP", &b"192.0.2.9"[..]), (field, b"127.0.0.2")];
+            assert_eq!(get(&claimed), 403, "{}", server.name);
+        }
+        assert_eq!(get(&[("CF-Connecting-IP", b"127.0.0.2")]), 200, "{}", server.name);
+    });
 }
 
 /// Returns what is wrong with the responses to a request, if anything. At first, a server may not
