@@ -152,6 +152,7 @@ impl AdminListenerConfig {
         self.access(&AdminRights::default()) == AdminAccess::TokenForChanges
     }
 
+    /// Describes how clients can make changes through this listener.
     fn way(&self, rights: &AdminRights) -> String {
         let address = self.address;
         match (self.access(rights), rights.local_token().map(|local| local.file.display())) {

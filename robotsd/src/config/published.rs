@@ -22,8 +22,8 @@ pub(crate) struct DocumentSettings {
 tower_robots::internals::debug_as!(|it| DocumentSettings { url: it.url.to_string() });
 
 impl DocumentSettings {
-    /// Resolves the settings. `kept_in` is the name of the folder in the state directory that
-    /// contains the last good copy.
+    /// Resolves the settings. `kept_in` is the name of the folder for the last good copy. This
+    /// folder is in the state directory.
     pub(super) fn resolve(
         url: FetchUrl,
         ca: Option<&Spanned<PathBuf>>,

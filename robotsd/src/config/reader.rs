@@ -300,6 +300,7 @@ fn several_words(span: Range<usize>, key: &str, known: &[&str], word: &str) -> F
     Fault::new(span, format!("{key:?} must be a string, not {word}: write {known}", known = one_of(known)))
 }
 
+/// Returns the name of a value's type for messages.
 fn sort(value: &DeValue<'_>) -> &'static str {
     match value {
         DeValue::String(_) => "a string",

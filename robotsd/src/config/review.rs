@@ -509,8 +509,8 @@ fn without_grace(file: &RawConfig, site: &RawSite) -> Option<Fault> {
     })
 }
 
-/// Returns a note if a site refuses requests but the config does not set `state_dir`. Without a
-/// state directory, a restart would reset the kill switch.
+/// Returns a note at the first site that refuses requests if the config does not set `state_dir`.
+/// Without a state directory, a restart would reset the kill switch.
 fn without_state(file: &RawConfig) -> Option<Fault> {
     let refuses =
         |site: &&RawSite| strictest_mode(file, site) == Mode::Refuse || strictest_limit(file, site) == RateMode::Refuse;

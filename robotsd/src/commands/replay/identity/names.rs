@@ -1,6 +1,6 @@
 //! Looks up reverse DNS names of addresses, before the requests of a log are counted.
 //!
-//! Ctrl-C ends the look-ups. Answers that were received before that are used.
+//! Ctrl-C ends the look-ups. The answers that were received until then are used.
 
 use std::collections::HashMap;
 use std::io;
@@ -103,6 +103,7 @@ async fn ask(
                     outcomes.insert(question, outcome);
                     progress.inc(1);
                 }
+                // A look-up that panicked has no outcome.
                 Some(Err(_)) => {}
             },
         }

@@ -60,8 +60,8 @@ impl RuleRows {
         }
     }
 
-    /// Names the patterns of up to two rules with this effect, and the number of other rules, such
-    /// as `/cart/ and /sale`. `None` if no rule has this effect.
+    /// Names up to two patterns of rules with this effect, such as `/cart/ and /sale`, and the
+    /// number of the other rules. `None` if no rule has this effect.
     pub(super) fn patterns(&self, effect: Effect) -> Option<String> {
         let mut patterns =
             self.rules.iter().filter(|rule| rule.effect == effect).filter_map(|rule| rule.pattern.as_ref());
