@@ -183,7 +183,7 @@ enum ReportForm {
     Html,
 }
 
-/// Parses a time or a day. Returns it in seconds since 1970; a day stands for the time when it
+/// Parses a day or a time. Returns it in seconds since 1970; a day stands for the time when it
 /// begins.
 fn moment(text: &str) -> Result<i64, String> {
     let fault = || "write a day or a time in UTC, such as 2026-11-01 or 2026-11-01T12:00:00Z".to_owned();
