@@ -123,8 +123,8 @@ pub(crate) struct AdminProxy {
 }
 
 impl AdminListenerConfig {
-    /// If the config does not set `access`, the result depends on whether the config has tokens. A
-    /// reload may change this.
+    /// Returns the access of this listener. If the config does not set `access`, the result depends
+    /// on whether the config has tokens. A reload may change this.
     pub(crate) fn access(&self, rights: &AdminRights) -> AdminAccess {
         match self.access {
             Some(access) => access,
@@ -146,11 +146,13 @@ impl AdminListenerConfig {
         !asks_clients && networks.any(|network| own.iter().any(|own| network.contains(*own)))
     }
 
-    /// The result is valid only if the config has no tokens.
+    /// Reports whether changes over this listener require the local token. The result is valid only
+    /// if the config has no tokens.
     fn takes_local_token(&self) -> bool {
         self.access(&AdminRights::default()) == AdminAccess::TokenForChanges
     }
 
+    /// Describes how clients can make changes through this listener.
     fn way(&self, rights: &AdminRights) -> String {
         let address = self.address;
         match (self.access(rights), rights.local_token().map(|local| local.file.display())) {
@@ -281,7 +283,8 @@ fn in_the_clear(address: SocketAddr) -> String {
     )
 }
 
-/// A listener that other machines can reach is read-only unless configured otherwise.
+/// Resolves a listener of `[[admin.listener]]`. A listener that other machines can reach is
+/// read-only unless configured otherwise.
 fn further(listener: &RawAdminListener) -> Result<AdminListenerConfig, Fault> {
     let address = *listener.address.get_ref();
     let usual = is_open(address).then_some(AdminAccess::Read);

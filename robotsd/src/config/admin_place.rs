@@ -11,6 +11,7 @@ use super::admin::PORT;
 #[derive(Clone, Debug, PartialEq, Eq, derive_more::Display)]
 pub(crate) enum AdminPlace {
     Address(SocketAddr),
+    /// A loopback address, and the file with the local token for changes.
     #[display("{_0}")]
     Local(SocketAddr, TokenFile),
     #[display("{}", _0.display())]

@@ -121,12 +121,14 @@ impl AdminRights {
         Self { local, ..self.clone() }
     }
 
-    /// The local token is valid only if the config has no tokens.
+    /// Returns the local token; `None` if the config has tokens, because the local token is then
+    /// not valid.
     pub(crate) fn local_token(&self) -> Option<&LocalToken> {
         self.local.as_ref().filter(|_| self.tokens.is_empty())
     }
 
-    /// Returns the reason why no changes can be made over a loopback address.
+    /// Returns the reason why no changes can be made over a loopback address; `None` if changes can
+    /// be made.
     pub(crate) fn problem(&self) -> Option<String> {
         let why = self.local_token()?.token.as_ref().err()?;
         Some(format!(
@@ -156,7 +158,7 @@ impl AdminToken {
 }
 
 impl LocalToken {
-    /// `token` is the content of `file`.
+    /// Creates a local token. `token` is the content of `file`.
     pub(crate) fn new(file: PathBuf, token: &str) -> Self {
         let (name, hash) = ("local".to_owned(), hmac_sha256::Hash::hash(token.as_bytes()));
         Self { file, token: Ok(AdminToken { name, hash, grant: Grant::everywhere(AdminRole::Admin) }) }
@@ -182,7 +184,8 @@ impl Grant {
         self.until.is_some_and(|until| until <= now)
     }
 
-    /// If `site` is `None`, reports whether the grant covers every site.
+    /// Reports whether the grant covers a site. If `site` is `None`, reports whether it covers
+    /// every site.
     pub(crate) fn covers(&self, site: Option<&str>) -> bool {
         let is_covered = |pattern: &String| match site {
             None => pattern == "*",
@@ -195,7 +198,7 @@ impl Grant {
     }
 }
 
-/// For example `operate for "shop", "blog-*"`.
+/// Formats the grant for messages, such as `operate for "shop", "blog-*"`.
 impl fmt::Display for Grant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.role.as_str())?;

@@ -30,11 +30,11 @@ const MAX_DAYS: u64 = 4000;
 pub(crate) struct BoardConfig {
     /// Whether every request for robots.txt reaches one of the processes that serve the sites.
     pub(crate) sees_all: bool,
-    /// Includes this process.
+    /// Number of processes that serve the sites, including this one.
     pub(crate) replicas: NonZeroUsize,
     /// How long hourly counts are kept. Afterwards, they are merged into daily counts.
     pub(crate) keep: Duration,
-    /// Hourly counts are never kept longer than daily counts.
+    /// How long daily counts are kept. This is at least as long as hourly counts are kept.
     pub(crate) keep_days: Duration,
     /// Maximum total size of the board's files, in bytes.
     pub(crate) size: u64,

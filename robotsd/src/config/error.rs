@@ -15,7 +15,7 @@ use crate::render::{FoundProblem, complain_at, printable};
 pub(crate) struct ConfigError {
     pub(crate) path: String,
     pub(crate) unreadable: Option<String>,
-    /// In the order of the file; not empty if the file could be read.
+    /// The problems in the order of the file; not empty if the file could be read.
     pub(crate) problems: Vec<FoundProblem>,
     /// The command that shows every problem of the file.
     pub(crate) command: &'static str,
@@ -31,7 +31,8 @@ pub(crate) struct Fault {
     pub(crate) site: Option<String>,
 }
 
-/// Resolving continues after a problem, because all problems are reported together.
+/// The problems that were found in a config. Resolving continues after a problem, because all
+/// problems are reported together.
 #[derive(Debug, Default)]
 pub(crate) struct Faults(pub(super) Vec<Fault>);
 
@@ -48,12 +49,12 @@ impl ConfigError {
         Self::without_place(format!("{path}: the config file cannot be read: {error}{help}"))
     }
 
-    /// `message` must contain the path of the file.
+    /// Creates an error without a position. `message` must contain the path of the file.
     pub(crate) fn without_place(message: impl ToString) -> Self {
         Self { unreadable: Some(message.to_string()), ..Self::default() }
     }
 
-    /// `faults` must not be empty.
+    /// Creates an error from problems in TOML source; `faults` must not be empty.
     pub(crate) fn at(path: &Path, text: &str, faults: Vec<Fault>) -> Self {
         let name = path.to_string_lossy();
         Self::with(path, text, faults, |fault| fault.diagnostic(Severity::Error, &name, text))
@@ -155,13 +156,16 @@ pub(crate) fn parsed<T: FromStr<Err: fmt::Display>>(text: &Spanned<String>) -> R
 }
 
 impl Faults {
-    /// If `result` is an error, adds the error to the problems and returns `None`.
+    /// Returns the value of `result`. If `result` is an error, adds the error to the problems and
+    /// returns `None`.
     pub(super) fn keep<T>(&mut self, result: Result<T, Fault>) -> Option<T> {
         result.map_err(|fault| self.push(fault)).ok()
     }
 
-    /// If some results are errors, adds all of these errors to the problems and returns `None`.
+    /// Returns the values of all results. If some results are errors, adds all of these errors to
+    /// the problems and returns `None`.
     pub(super) fn keep_all<T>(&mut self, results: impl IntoIterator<Item = Result<T, Fault>>) -> Option<Vec<T>> {
+        // The results are collected first, because the errors of all results must be added.
         let results: Vec<_> = results.into_iter().map(|result| self.keep(result)).collect();
         results.into_iter().collect()
     }

@@ -30,7 +30,7 @@ use crate::store::StoreSettings;
 use crate::upstream::UpstreamLimits;
 use crate::webhooks::HookSettings;
 
-/// Few machines have more CPU cores than the maximum.
+/// Allowed numbers of workers. Few machines have more CPU cores than the maximum.
 const WORKERS: RangeInclusive<NonZeroUsize> = NonZeroUsize::MIN..=NonZeroUsize::new(1024).unwrap();
 
 tables! {
@@ -85,7 +85,7 @@ impl RawConfig {
 
 #[derive(Debug)]
 pub(crate) struct Config {
-    /// Includes the content of the included files.
+    /// Content of the config file and of its included files.
     pub(crate) text: Arc<str>,
     pub(crate) parts: Parts,
     pub(crate) included: Included,
@@ -93,18 +93,19 @@ pub(crate) struct Config {
     pub(crate) workers: NonZeroUsize,
     pub(crate) listeners: Vec<ListenerConfig>,
     pub(crate) sites: Vec<SiteConfig>,
-    /// Keeps accepted versions, pending versions and the kill switch across restarts.
+    /// Folder that keeps accepted versions, pending versions and the kill switch across restarts.
     pub(crate) state_dir: Option<PathBuf>,
-    /// Position in `text`.
+    /// Position of `state_dir` in `text`.
     pub(crate) state_dir_span: Range<usize>,
-    /// Does not include the expectations of each site. `None` if the gate is disabled.
+    /// The gate settings that all sites share, which do not include the expectations of a site.
+    /// `None` if the gate is disabled.
     pub(crate) gate: Option<Gate>,
     pub(crate) registry: RegistrySources,
     /// Versions of the published registry that are accepted even if they change too much.
     pub(crate) registry_accept: Vec<VersionHashPrefix>,
-    /// Position in `text`.
+    /// Position of `registry_extra` in `text`.
     pub(crate) registry_extra_span: Range<usize>,
-    /// `None` if the senders of requests are not verified.
+    /// How the senders of requests are verified; `None` if they are not verified.
     pub(crate) identity: Option<IdentityConfig>,
     pub(crate) admin: Option<AdminSettings>,
     pub(crate) notify: Vec<Arc<HookSettings>>,
@@ -140,7 +141,7 @@ impl Config {
 pub(crate) struct Reviewable {
     /// The file without the sites that have problems.
     pub(super) file: RawConfig,
-    /// Includes sites with problems.
+    /// Names of all sites in the file, including sites with problems.
     pub(super) names: Vec<String>,
     /// Paths of the keys that could not be read. `site.?` and `listener.?` stand for sites and
     /// listeners with problems.

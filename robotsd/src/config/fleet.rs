@@ -42,8 +42,8 @@ pub(crate) struct FleetSettings {
 }
 
 impl FleetSettings {
-    /// `None` if `[fleet]` has no name. If `[fleet]` contains no store, the store of `[rate]` is
-    /// used.
+    /// Resolves `[fleet]`. `None` if this table has no name. If it contains no store, the store of
+    /// `[rate]` is used.
     pub(super) fn resolve(file: &RawFleet, rate: Option<&StoreSettings>, folder: &Path) -> Result<Option<Self>, Fault> {
         let RawFleet { name, replica, store, cluster, password_file, ca, .. } = file;
         let named = NamedStore { store, is_cluster: *cluster, password_file, ca }.resolve(folder)?;
@@ -102,7 +102,8 @@ pub(crate) fn replicas(path: &Path) -> Result<(bool, Vec<AdminPlace>), ConfigErr
     }
 }
 
-/// Unix sockets are refused, because other machines cannot reach them.
+/// Parses the address of a replica. Unix sockets are refused, because other machines cannot reach
+/// them.
 fn place(replica: &Spanned<String>) -> Result<AdminPlace, Fault> {
     match parsed(replica)? {
         AdminPlace::Socket(_) => Err(replica.fault(

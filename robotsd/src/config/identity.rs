@@ -42,7 +42,7 @@ pub(crate) struct IdentityConfig {
     /// Maximum time that a request waits for the reverse DNS look-up of its client address.
     pub(crate) wait: Duration,
     pub(crate) rdns: bool,
-    /// If the list is empty, the system's resolvers are used.
+    /// DNS resolvers. If the list is empty, the system's resolvers are used.
     pub(crate) resolvers: Vec<SocketAddr>,
     /// URLs of key directories, in addition to the key directories in the registry.
     pub(crate) directories: Vec<String>,
@@ -90,7 +90,7 @@ fn resolver(text: &Spanned<String>) -> Result<SocketAddr, Fault> {
     })
 }
 
-/// The port may be missing.
+/// Parses the address of a resolver, with or without a port.
 pub(crate) fn resolver_address(text: &str) -> Option<SocketAddr> {
     let without_port = text.parse::<IpAddr>().map(|address| SocketAddr::new(address, DNS_PORT));
     without_port.ok().or_else(|| text.parse().ok())

@@ -60,18 +60,19 @@ pub(crate) type GoodCopies = BTreeMap<String, String>;
 pub(crate) struct Included {
     pub(crate) patterns: Vec<IncludePattern>,
     pub(crate) paths: Vec<PathBuf>,
-    /// The current content of each file or its last good copy.
+    /// The content that is in use for each file: its current content or its last good copy.
     pub(crate) good: GoodCopies,
     pub(crate) refused: Vec<RefusedFile>,
 }
 
-/// `Display` writes one line for the log and the status.
+/// An included file that is refused. `Display` writes one line for the log and the status.
 #[derive(Clone, Debug, derive_more::Display)]
 #[display("{}: {error}", self.outcome())]
 pub(crate) struct RefusedFile {
     pub(crate) path: String,
     pub(crate) error: ConfigError,
-    /// If `false`, the sites of the file are not served.
+    /// Whether the last good copy of the file is used. If `false`, the sites of the file are not
+    /// served.
     pub(crate) is_kept: bool,
 }
 
@@ -88,7 +89,7 @@ impl RefusedFile {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct IncludePattern {
-    /// As in the config.
+    /// The pattern as written in the config.
     written: PathBuf,
     pub(crate) folder: PathBuf,
     name: String,
@@ -118,7 +119,8 @@ impl IncludePattern {
         self.folder.join(&self.name)
     }
 
-    /// Names that begin with a dot never match, because editors use them for temporary files.
+    /// Reports whether a file with this name matches the pattern. Names that begin with a dot never
+    /// match, because editors use them for temporary files.
     pub(crate) fn fits(&self, name: &str) -> bool {
         !name.starts_with('.') && fits(&self.name, name)
     }
@@ -152,6 +154,7 @@ pub(super) struct IncludedFile {
     /// Path spelled as in `include`.
     name: String,
     path: PathBuf,
+    /// The folders that paths in the file may point into, in addition to the file's own folder.
     roots: Arc<[PathBuf]>,
     now: Result<String, ConfigError>,
     kept: Option<String>,
@@ -380,8 +383,8 @@ impl<'f> ChosenText<'f> {
         }
     }
 
-    /// The last good copy replaces the current content. If the last good copy is refused, too, no
-    /// content is used for the file.
+    /// Refuses the content that is currently chosen for the file. The last good copy then replaces
+    /// the current content. If the last good copy is refused, too, no content is used for the file.
     pub(super) fn refuse(&mut self, config: &Path, error: ConfigError) {
         let before = self.text.take();
         let error = ConfigError { path: config.to_string_lossy().into_owned(), ..error };
@@ -392,6 +395,7 @@ impl<'f> ChosenText<'f> {
         self.is_examined = false;
     }
 
+    /// Refuses the chosen content if it has problems that do not depend on other files.
     pub(super) fn examine(&mut self, config: &Path) {
         while let Some(text) = self.text.filter(|_| !mem::replace(&mut self.is_examined, true)) {
             let faults = faults_of(&self.file.path, text, &self.file.roots);
@@ -469,7 +473,7 @@ impl<'s> Claim<'s> {
 pub(super) struct Disputes {
     /// Positions of the names and hosts that conflict with an earlier one.
     pub(super) places: HashSet<Range<usize>>,
-    /// The position of each error is the refused name or host.
+    /// Errors about the conflicts. The position of each error is the refused name or host.
     pub(super) faults: Vec<Fault>,
 }
 
@@ -490,8 +494,9 @@ pub(super) fn disputes(sites: &[Spanned<RawSite>], parts: &Parts, files: &[Inclu
             _ => disputes.faults.push(second.lost_to(first, parts)),
         }
     }
-    // Conflicts about names and hosts that belong to no file are reported only if there are no
-    // other conflicts, because refusing a file may resolve them.
+    // If no file had a name or host before, all files with this name or host are refused. These
+    // conflicts are reported only if there are no others: they may disappear when a file is refused
+    // because of another conflict.
     if disputes.faults.is_empty() {
         disputes.faults = open;
     }

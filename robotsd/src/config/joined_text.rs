@@ -24,7 +24,8 @@ impl Parts {
         Self(vec![(path.to_owned(), 0..text.len())])
     }
 
-    /// If no content is used for an included file, the file gets an empty range.
+    /// Joins the content of a config with the content of its included files. If no content is used
+    /// for an included file, the file gets an empty range.
     pub(super) fn join<'t>(
         path: &Path,
         text: &Arc<str>,
@@ -46,7 +47,7 @@ impl Parts {
         (joined.into(), parts)
     }
 
-    /// The config has index 0.
+    /// Returns the index of the file that contains the byte at this offset. The config has index 0.
     pub(super) fn of(&self, octet: usize) -> usize {
         let before = self.0.partition_point(|(_, range)| range.start <= octet);
         self.0[..before].iter().rposition(|(_, range)| !range.is_empty()).unwrap_or(0)
@@ -60,7 +61,8 @@ impl Parts {
         &self.0[number].0
     }
 
-    /// Paths in the file at this offset are relative to this folder.
+    /// Returns the folder of the file that contains the byte at this offset. Paths in the file are
+    /// relative to this folder.
     pub(super) fn folder(&self, octet: usize) -> &Path {
         self.path(self.of(octet)).parent().unwrap_or(Path::new(""))
     }
@@ -80,7 +82,7 @@ impl Parts {
         by_part.into_iter().map(|(part, faults)| (part, self.error(text, faults))).collect()
     }
 
-    /// `faults` must not be empty.
+    /// Creates an error from problems in the joined text; `faults` must not be empty.
     pub(super) fn error(&self, text: &str, faults: Vec<Fault>) -> ConfigError {
         ConfigError::with(self.path(0), text, faults, |fault| self.diagnostic(Severity::Error, text, fault))
     }

@@ -46,7 +46,7 @@ pub(super) struct KnownTable {
 }
 
 impl Keys {
-    /// A table comes before its subtables.
+    /// Returns every table. A table comes before its subtables.
     pub(super) fn tables(self) -> Vec<KnownTable> {
         fn add(path: String, is_list: bool, keys: &'static [Key], found: &mut Vec<KnownTable>) {
             let below = if path.is_empty() { String::new() } else { format!("{path}.") };
@@ -69,7 +69,7 @@ impl Keys {
         found
     }
 
-    /// Returns `[site.robots]` or `[[site]]`.
+    /// Returns the header of a table, such as `[site.robots]` or `[[site]]`.
     pub(super) fn header(self, path: &str) -> String {
         let is_list = self.tables().iter().any(|table| table.path == path && table.is_list);
         if is_list { format!("[[{path}]]") } else { format!("[{path}]") }

@@ -93,7 +93,7 @@ const BUFFER: RangeInclusive<Size> = Size(0)..=Size(16 * 1024 * 1024);
 
 const MAX_HANDSHAKES: NonZeroUsize = NonZeroUsize::new(1_000_000).unwrap();
 
-/// No machine has enough ports and memory for more connections.
+/// Maximum number of connections. No machine has enough ports and memory for more.
 const MAX_CONNECTIONS: NonZeroUsize = NonZeroUsize::new(10_000_000).unwrap();
 
 /// Returns the range of a timeout. It excludes zero, because a timeout of zero would abort every
@@ -123,7 +123,8 @@ impl RawLimits {
     }
 }
 
-/// The position of the error is the key that comes later in the file.
+/// Returns an error if the limit `part` is larger than the limit `whole`. The position of the error
+/// is the key that comes later in the file.
 fn part_of(
     (key, part): (&str, &Spanned<Size>),
     (of, whole): (&str, &Spanned<Size>),

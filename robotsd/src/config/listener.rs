@@ -71,7 +71,7 @@ pub(crate) struct ListenerConfig {
     pub(crate) name: Option<String>,
     pub(crate) address: SocketAddr,
     pub(crate) kind: ListenerKind,
-    /// Used only by decision listeners.
+    /// The settings for incomplete decision requests. Only decision listeners use them.
     pub(crate) questions: QuestionSettings,
     pub(crate) certificates: Option<LiveCertificates>,
     pub(crate) trusted: Arc<Trusted>,

@@ -8,6 +8,8 @@ use tower_robots::source::fetch::FetchUrl;
 use super::{Fault, Placed};
 use crate::authorities::Authorities;
 
+/// The settings for fetching a document: a published registry, or a list that is appended to a
+/// robots.txt.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct DocumentSettings {
     pub(crate) url: FetchUrl,
@@ -20,7 +22,8 @@ pub(crate) struct DocumentSettings {
 tower_robots::internals::debug_as!(|it| DocumentSettings { url: it.url.to_string() });
 
 impl DocumentSettings {
-    /// `kept_in` is the name of a folder in the state directory.
+    /// Resolves the settings. `kept_in` is the name of the folder for the last good copy. This
+    /// folder is in the state directory.
     pub(super) fn resolve(
         url: FetchUrl,
         ca: Option<&Spanned<PathBuf>>,

@@ -26,7 +26,7 @@ tables! {
     }
 }
 
-/// In characters.
+/// Maximum length of `prefix`, the prefix of all keys in the store, in characters.
 const MAX_PREFIX_LENGTH: usize = 64;
 
 pub(super) struct NamedStore<'a> {
@@ -63,7 +63,7 @@ impl NamedStore<'_> {
     }
 }
 
-/// `None` if there is no store; each process then counts separately.
+/// Resolves `[rate]`. `None` if there is no store; each process then counts separately.
 pub(super) fn resolve(file: &RawRateStore, folder: &Path) -> Result<Option<StoreSettings>, Fault> {
     let RawRateStore { store, cluster, password_file, ca, prefix: placed, .. } = file;
     let Some(store) = NamedStore { store, is_cluster: *cluster, password_file, ca }.resolve(folder)? else {

@@ -29,10 +29,12 @@ const EXAMPLES: [(&str, &str); 6] = [
 pub(crate) trait Value: Sized {
     fn kind() -> Kind;
 
-    /// Reads the value, and adds its problems to the faults of the reader.
+    /// Reads the value, and adds its problems to the faults of the reader. Returns `None` if the
+    /// value is unusable.
     fn read(reader: &mut Reader<'_>, place: Place<'_>, value: &Spanned<DeValue<'_>>) -> Option<Self>;
 
-    /// `None` if these keys are required.
+    /// Returns the default of this type, for absent keys whose declaration has no default. `None`
+    /// if these keys are required.
     fn absent() -> Option<Self> {
         None
     }
@@ -85,8 +87,8 @@ pub(crate) fn read<D: Document>(text: &str) -> Result<D, Vec<Fault>> {
     document.filter(|_| faults.is_empty()).ok_or(faults)
 }
 
-/// Returns every problem with keys and types. After a syntax error, returns only that error,
-/// because the parser may misread the text after the error.
+/// Reads a document, and returns every problem with its keys and types. After a syntax error,
+/// returns only that error, because the parser may misread the text after the error.
 pub(super) fn read_on<D: Document>(text: &str) -> ReadText<D> {
     let table = match parse(text) {
         Ok(table) => table,
@@ -161,7 +163,8 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// Returns the known keys that were probably meant.
+    /// Adds an error for each unknown key of a table. Returns the known keys that were probably
+    /// meant.
     pub(crate) fn unknown_keys<T: Table>(&mut self, table: &str, values: &DeTable<'_>) -> Vec<&'static str> {
         let mut all_meant = Vec::new();
         for key in values.keys().filter(|key| T::KEYS.iter().all(|known| known.name != key.get_ref().as_ref())) {
@@ -174,8 +177,8 @@ impl<'t> Reader<'t> {
         all_meant
     }
 
-    /// Adds no error if `meant` contains the key. `meant` contains the keys that were probably
-    /// misspelled.
+    /// Adds an error if the key is missing, unless `meant` contains it. `meant` contains the keys
+    /// that were probably misspelled.
     pub(crate) fn missing(
         &mut self,
         table: &str,
@@ -297,6 +300,7 @@ fn several_words(span: Range<usize>, key: &str, known: &[&str], word: &str) -> F
     Fault::new(span, format!("{key:?} must be a string, not {word}: write {known}", known = one_of(known)))
 }
 
+/// Returns the name of a value's type for messages.
 fn sort(value: &DeValue<'_>) -> &'static str {
     match value {
         DeValue::String(_) => "a string",

@@ -91,7 +91,7 @@ pub(crate) fn extended_registry(base: &Arc<Registry>, extra: Option<&Path>) -> R
     extended(base, path, &reader::as_utf8(path, octets)?).map(Arc::new)
 }
 
-/// `text` was fetched from `url`. Its rows extend the built-in registry.
+/// Returns the built-in registry, extended by the rows in `text`, which was fetched from `url`.
 pub(crate) fn read_published(url: &FetchUrl, text: &str) -> Result<Registry, String> {
     extended(Registry::builtin(), Path::new(&url.to_string()), text).map_err(|error| error.to_string())
 }
@@ -218,7 +218,8 @@ impl RegistrySources {
     }
 }
 
-/// The file is not read here, but when the sites are opened.
+/// Returns the path of the file with additional crawlers. The file is not read here, but when the
+/// sites are opened.
 fn extra(agents: &RawAgents, folder: &Path) -> Result<Option<PathBuf>, Fault> {
     let Some(written) = &agents.registry_extra else { return Ok(None) };
     let path = folder.join(written.get_ref());

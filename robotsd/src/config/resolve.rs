@@ -21,7 +21,8 @@ use super::{
 use crate::audit;
 use crate::webhooks::{HookHost, HookScope};
 
-/// The files are read only once, because all functions must use the same content.
+/// A config file and the files that it includes. The files are read only once, because all
+/// functions must use the same content.
 #[derive(Debug)]
 pub(crate) struct ConfigFile {
     path: PathBuf,
@@ -30,20 +31,22 @@ pub(crate) struct ConfigFile {
 }
 
 impl ConfigFile {
-    /// The last good copies of the included files come from `served` or, if `served` is `None`,
-    /// from the state directory.
+    /// Reads a config file and its included files. The last good copies of the included files come
+    /// from `served` or, if `served` is `None`, from the state directory.
     pub(crate) fn read(path: &Path, served: Option<&GoodCopies>) -> Result<Self, ConfigError> {
         let text: Arc<str> = reader::read_text(path)?.into();
         let included = included::find(path, &text, served);
         Ok(Self { path: path.to_owned(), text, included })
     }
 
+    /// Returns the content of the config, joined with the last good copies of its included files.
     /// The result can be compared with another config even if this config is invalid.
     pub(crate) fn text(&self) -> Arc<str> {
         included::join_copies(&self.path, &self.text, &self.included)
     }
 
-    /// Relative paths are resolved against the folder of the file that contains them.
+    /// Returns the settings, or an error if the config is invalid. Relative paths are resolved
+    /// against the folder of the file that contains them.
     pub(crate) fn config(&self) -> Result<Config, ConfigError> {
         match self.examined() {
             (Some(config), None) => Ok(config),
@@ -181,7 +184,7 @@ impl Config {
         self.fleet.as_ref().map_or_else(audit::machine, |fleet| fleet.replica.clone())
     }
 
-    /// All defaults are written out.
+    /// Returns the content of a valid config file with all defaults written out.
     pub(crate) fn show(path: &Path) -> Result<String, ConfigError> {
         let file = ConfigFile::read(path, None)?;
         file.config()?;
@@ -207,7 +210,7 @@ fn units(text: &str) -> impl Fn(usize) -> usize + use<> {
     move |octet| headers[..headers.partition_point(|(start, _)| *start <= octet)].last().map_or(0, |(_, end)| *end)
 }
 
-/// Continues after a problem with one table.
+/// Resolves every table of the config, even if an earlier table has a problem.
 fn collect(
     file: &mut RawConfig,
     parts: &Parts,

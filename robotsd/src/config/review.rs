@@ -183,7 +183,8 @@ fn idle_cases(file: &RawConfig, config: &Config) -> Vec<Fault> {
     faults
 }
 
-/// nginx does not relay a status other than 403 if it uses only `auth_request`.
+/// Finds the first refusal case with a status other than 403. nginx does not relay such a status if
+/// it uses only `auth_request`.
 fn unrelayed_case(file: &RawConfig) -> Option<Fault> {
     let is_asked = file.listener.iter().any(|listener| listener.kind == ListenerKind::Decision);
     let mut statuses = cases(file).filter_map(|case| case.status.as_ref()).filter(|status| *status.get_ref() != 403);
@@ -202,8 +203,8 @@ fn hooks<'c>(
     hooks.chain(file.notify.iter().zip(&config.notify))
 }
 
-/// Does not find host names that resolve to a forbidden address, because they are resolved only
-/// when the hook is sent.
+/// Finds hooks that are never sent because of their destination. Host names that resolve to a
+/// forbidden address are not found, because they are resolved only when the hook is sent.
 fn unsent<'c>(file: &'c RawConfig, config: &'c Config) -> impl Iterator<Item = Fault> + 'c {
     hooks(file, config).filter_map(|(written, hook)| Some(written.get_ref().url.fault(hook.objection()?)))
 }
@@ -292,7 +293,8 @@ fn unknown_sites(file: &RawConfig, config: &Config, names: &[String]) -> Vec<Fau
     of_tokens.chain(of_users).filter(is_unknown).map(fault).collect()
 }
 
-/// Notifications that need an unusable secret are never sent.
+/// Finds secrets that cannot be used to sign notifications. Notifications that need such a secret
+/// are never sent.
 fn unusable_secrets<'a>(file: &'a RawConfig, config: &'a Config) -> impl Iterator<Item = Fault> {
     let hooks = file.notify.iter().zip(&config.notify);
     hooks.filter_map(|(written, hook)| {
@@ -301,8 +303,8 @@ fn unusable_secrets<'a>(file: &'a RawConfig, config: &'a Config) -> impl Iterato
     })
 }
 
-/// If the robots.txt cannot be read here, returns `true`, because it may have a group for this
-/// crawler.
+/// Reports whether the site's robots.txt has a group for this crawler. Returns `true` if the
+/// robots.txt cannot be read here, because the group may exist.
 fn may_name(site: &SiteConfig, name: &str) -> bool {
     let robots = match local_robots(site) {
         Ok(Some(robots)) => robots,
@@ -315,7 +317,7 @@ fn may_name(site: &SiteConfig, name: &str) -> bool {
     robots.groups().any(|group| group.names().any(|named| named.value().eq_ignore_ascii_case(name.as_bytes())))
 }
 
-/// `None` if the robots.txt is fetched, or if each host has its own file.
+/// Returns the robots.txt of a site; `None` if it is fetched, or if each host has its own file.
 fn local_robots(site: &SiteConfig) -> io::Result<Option<RobotsTxt>> {
     Ok(match &site.robots {
         RobotsSource::File(path) => Some(RobotsTxt::parse(input::read_configured(path)?)),
@@ -324,8 +326,8 @@ fn local_robots(site: &SiteConfig) -> io::Result<Option<RobotsTxt>> {
     })
 }
 
-/// A crawler cannot see `noindex` in a header field if robots.txt disallows the pages that have the
-/// field.
+/// Finds header fields with `noindex` that no crawler can see, because robots.txt disallows the
+/// pages that have the field.
 fn unseen_fields(file: &RawConfig, config: &Config) -> Vec<Fault> {
     let Ok(registry) = load_registry(&config.registry) else { return Vec::new() };
     let sites = file.site.iter().zip(&config.sites).filter(|(site, _)| !site.get_ref().field.is_empty());
@@ -333,6 +335,7 @@ fn unseen_fields(file: &RawConfig, config: &Config) -> Vec<Fault> {
     robots.flat_map(|(site, robots)| unseen(&site.get_ref().field, &robots, &registry)).collect()
 }
 
+/// Finds expired overrides, and expired tokens and users of the admin interface.
 fn ended(file: &RawConfig, now: SystemTime) -> Vec<Fault> {
     let exceptions = file.site.iter().flat_map(|site| &site.get_ref().modes.0);
     let overrides = exceptions.map(|exception| ("override", &exception.modes.get_ref().until));
@@ -346,6 +349,7 @@ fn ended(file: &RawConfig, now: SystemTime) -> Vec<Fault> {
     untils.filter(|(_, until)| end(until).is_ok_and(|end| end <= now)).map(fault).collect()
 }
 
+/// Finds `include` patterns that match no file.
 fn without_files(file: &RawConfig, config: &Config) -> impl Iterator<Item = Fault> {
     let is_without = |(_, pattern): &(&Spanned<PathBuf>, &IncludePattern)| {
         !config.included.paths.iter().any(|path| path.parent() == Some(&pattern.folder))
@@ -470,7 +474,7 @@ fn is_open(network: &str) -> bool {
     network.parse::<Network>().is_ok_and(|network| network.length() < widest(&network))
 }
 
-/// Exemptions that apply to every path or to every address disable all rules.
+/// Finds exemptions that apply to every path or to every address. They disable all rules.
 fn everything_exempt(file: &RawConfig) -> impl Iterator<Item = Fault> {
     let is_every_path = |path: &&Spanned<String>| matches!(path.get_ref().trim_end_matches('*'), "" | "/");
     let paths = file.exempt.paths.iter().filter(is_every_path).map(|path| (path, "every path"));
@@ -484,7 +488,8 @@ fn everything_exempt(file: &RawConfig) -> impl Iterator<Item = Fault> {
     })
 }
 
-/// New rules and crawl delays should not be enforced before crawlers have fetched them.
+/// Returns a note if the site enforces new rules or crawl delays immediately, before crawlers have
+/// fetched them.
 fn without_grace(file: &RawConfig, site: &RawSite) -> Option<Fault> {
     let refuses = strictest_mode(file, site) == Mode::Refuse;
     let limits = strictest_limit(file, site) == RateMode::Refuse;
@@ -504,6 +509,7 @@ fn without_grace(file: &RawConfig, site: &RawSite) -> Option<Fault> {
     })
 }
 
+/// Returns a note at the first site that refuses requests if the config does not set `state_dir`.
 /// Without a state directory, a restart would reset the kill switch.
 fn without_state(file: &RawConfig) -> Option<Fault> {
     let refuses =
@@ -514,12 +520,13 @@ fn without_state(file: &RawConfig) -> Option<Fault> {
     Some(site.name.fault(message).help("write state_dir = \"/var/lib/robotsd\" at the top of the file".to_owned()))
 }
 
-/// Includes the overrides for single crawlers.
+/// Returns the strictest mode that a site has for any crawler.
 fn strictest_mode(file: &RawConfig, site: &RawSite) -> Mode {
     site.modes.0.iter().filter_map(|exception| exception.modes.get_ref().mode).fold(file.mode_of(site), Mode::max)
 }
 
-/// The result applies to requests of a crawler that come before the crawl delay has passed.
+/// Returns the strictest action of a site for requests that a crawler sends before its crawl delay
+/// has passed.
 fn strictest_limit(file: &RawConfig, site: &RawSite) -> RateMode {
     let of_site = site.rate.mode.get_ref().within(strictest_mode(file, site));
     let overrides =
@@ -527,7 +534,8 @@ fn strictest_limit(file: &RawConfig, site: &RawSite) -> RateMode {
     overrides.fold(of_site, RateMode::max)
 }
 
-/// The mode of a site limits its rate mode, which may then be less strict than configured.
+/// Returns a note if the mode of a site limits the site's rate mode. The rate mode is then less
+/// strict than configured.
 fn bounded_rate(file: &RawConfig, site: &RawSite) -> Option<Fault> {
     let (rate, mode) = (&site.rate.mode, file.mode_of(site));
     let left = rate.get_ref().within(mode);
@@ -544,7 +552,8 @@ fn bounded_rate(file: &RawConfig, site: &RawSite) -> Option<Fault> {
     (left != *rate.get_ref()).then(|| rate.fault(message).help(help.to_owned()).of_site(site.name.get_ref()))
 }
 
-/// The mode of a site limits the action for impostors.
+/// Finds an action for impostors that is stricter than the mode of a site. The mode of the site
+/// limits this action.
 fn bounded_impostors(file: &RawConfig) -> Option<Fault> {
     let impostors = &file.identity.as_ref()?.impostors;
     let wanted = match impostors.get_ref() {
@@ -577,6 +586,8 @@ fn unasked_store(file: &RawConfig) -> Option<Fault> {
     Some(file.rate.store.as_ref()?.fault(why_unasked(file)?).help(help.to_owned()))
 }
 
+/// Returns the reason why the store in `[rate]` is never used. `None` if the store is used, or if
+/// `[rate]` has no store.
 pub(super) fn why_unasked(file: &RawConfig) -> Option<&'static str> {
     file.rate.store.as_ref()?;
     let limits = |site: &RawSite| strictest_limit(file, site) != RateMode::Off;

@@ -9,8 +9,8 @@ pub(crate) fn schema() -> String {
     schema_of::<RawConfig>("robotsd.toml")
 }
 
-/// Uses a version of JSON Schema that TOML editors support. `title` is the usual name of a file of
-/// this kind.
+/// Returns the schema of a kind of file, in a version of JSON Schema that TOML editors support.
+/// `title` is the usual name of a file of this kind.
 pub(crate) fn schema_of<D: Document>(title: &str) -> String {
     let mut schema = of_table(D::KEYS);
     schema["$schema"] = "http://json-schema.org/draft-07/schema#".into();
@@ -51,7 +51,8 @@ fn of_kind(kind: &Kind) -> Value {
 mod tests {
     use super::*;
 
-    /// Supports only the JSON Schema keywords that this schema uses.
+    /// Reports whether a value matches a schema. Supports only the JSON Schema keywords that this
+    /// schema uses.
     fn fits(schema: &Value, value: &toml::Value) -> bool {
         let is_type = |name: &Value| match value {
             toml::Value::String(_) | toml::Value::Datetime(_) => name == "string",

@@ -35,7 +35,7 @@ const NAMES: [&str; 4] = ["name", "address", "uid", "group"];
 /// has a key such as `listener[127.0.0.1:80]`.
 type Settings = (Table, BTreeMap<String, Table>);
 
-/// Both configs are in TOML. `None` if one of them cannot be read.
+/// Returns the changes between two configs in TOML. `None` if one of them cannot be read.
 pub(crate) fn setting_changes(before: &str, after: &str) -> Option<Vec<SettingChange>> {
     if before == after {
         return Some(Vec::new());
@@ -88,7 +88,7 @@ impl SettingChange {
         self.site.is_none() && AT_START.contains(&self.table()) && !is_now
     }
 
-    /// Returns the setting itself if it is at the top level.
+    /// Returns the top-level table of the setting, or the setting itself if it is at the top level.
     pub(crate) fn table(&self) -> &str {
         self.setting.split('.').next().unwrap_or_default()
     }
@@ -103,7 +103,7 @@ impl SettingChange {
     }
 }
 
-/// For example `site "shop": enforcement.mode: refuse → tag`.
+/// Formats the change on one line, such as `site "shop": enforcement.mode: refuse → tag`.
 impl fmt::Display for SettingChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(site) = &self.site {
@@ -166,7 +166,7 @@ fn by_name(table: Table) -> Table {
 /// The key of the table that `Table::try_from` creates for a date.
 const DATE: &str = "$__toml_private_datetime";
 
-/// If the name already exists, the name of the new table becomes `NAME #2`.
+/// Inserts a named table. If the name already exists, the name of the new table becomes `NAME #2`.
 fn insert(into: &mut Table, kind: &str, name: &str, table: Table) {
     let (mut key, mut number) = (format!("{kind}[{name}]"), 1);
     while into.contains_key(&key) {

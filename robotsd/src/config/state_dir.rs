@@ -32,8 +32,9 @@ impl Config {
     }
 }
 
-/// Returns the reason why no user can create this folder, or write to the existing folder. `None`
-/// if some user may be able to do this, or if this user does not have the permission to find out.
+/// Returns the reason why no user can create this folder or, if the folder exists, create files in
+/// it. `None` if some user may be able to do this, or if this process does not have the permission
+/// to find out.
 fn unusable(path: &Path) -> Option<String> {
     let exists = match fs::metadata(path) {
         Ok(_) => true,
@@ -55,7 +56,8 @@ fn unusable(path: &Path) -> Option<String> {
     })
 }
 
-/// If the folder of the file does not exist, the user must be able to create the folder.
+/// Returns the reason why this user cannot write a file; `None` if the user can. If the folder of
+/// the file does not exist, the user must be able to create the folder.
 pub(super) fn no_file(path: &Path) -> Option<String> {
     if path.is_dir() {
         return Some("it is a folder".to_owned());

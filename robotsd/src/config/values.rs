@@ -214,7 +214,8 @@ impl Display for Size {
 
 pub(crate) struct Bound<T> {
     range: RangeInclusive<T>,
-    /// Contains `{}` for the value and `{key}` for its key. `None` for the default message.
+    /// Message about a value out of range, with `{}` for the value and `{key}` for its key. `None`
+    /// for the default message.
     says: Option<String>,
 }
 
@@ -226,7 +227,7 @@ pub(crate) fn bound<T>(range: RangeInclusive<T>, says: impl Into<String>) -> Bou
     Bound { range, says: Some(says.into()) }
 }
 
-/// The range excludes zero.
+/// Returns a range of durations that excludes zero.
 pub(crate) fn some_time(says: &str) -> Bound<Span> {
     bound(Span(Duration::from_nanos(1))..=Span(MAX_DURATION), says)
 }

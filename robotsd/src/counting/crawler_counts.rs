@@ -22,13 +22,16 @@ use crate::word_enum::word_enum;
 /// [`KeyRoom`]. Decisions and requests for `/robots.txt` have separate limits.
 const MAX_COMBINATIONS: usize = 256;
 
-/// Each group has its own limit, so combinations of one group cannot use up the limit of another.
+/// The groups of combinations of crawler and outcome. Each group has its own limit, so combinations
+/// of one group cannot use up the limit of another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum KeyRoom {
     Others,
     IndexEngines,
     RefusedEngines,
+    /// Requests of search engines that got the status 429.
     LimitedEngines,
+    /// Requests of other crawlers that got the status 429.
     Limited,
 }
 
@@ -54,15 +57,15 @@ pub(crate) struct CrawlerCounts {
     pub(crate) robots_txt: ByCrawler<OfRobotsTxt>,
 }
 
-/// Shared by the workers of a site. Before a worker counts a combination for the first time, it
-/// adds the combination here, unless the limit is reached.
+/// The combinations that a site counts separately, shared by its workers. Before a worker counts a
+/// combination for the first time, it adds the combination here, unless the limit is reached.
 #[derive(Debug, Default)]
 pub(crate) struct CrawlerCombinations {
     requests: Combinations<OfDecision>,
     robots_txt: Combinations<OfRobotsTxt>,
 }
 
-/// One set per [`KeyRoom`].
+/// The combinations, in one set per [`KeyRoom`].
 type Combinations<W> = Mutex<[BTreeSet<(Arc<str>, W)>; ROOMS]>;
 
 impl CrawlerCounts {
@@ -140,12 +143,13 @@ impl KeyRoom {
     }
 }
 
-/// The label never contains text from the client.
+/// Returns the label of an agent. The label never contains text from the client.
 fn label(agent: &Agent) -> &str {
     agent.registered().map_or(agent.class().as_str(), |crawler| &crawler.name)
 }
 
-/// If claims are not checked, the label of registered crawlers is `claimed`.
+/// Returns the label of the sender's identity. If claims are not checked, the label of registered
+/// crawlers is `claimed`.
 fn identity(request: &Record) -> &'static str {
     let unchecked = if request.agent.is_registered() { "claimed" } else { "unclaimed" };
     request.identity.map_or(unchecked, |identity| identity.outcome())

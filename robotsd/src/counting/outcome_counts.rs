@@ -46,10 +46,12 @@ pub(crate) struct CountedRequest {
     listener: u16,
     is_robots_txt: bool,
     is_of_crawler: bool,
+    /// The service that referred the visitor; `None` if no service did.
     sent_by: Option<Arc<Referrer>>,
-    /// `None` if the client is not a registered crawler.
+    /// The registered crawler that requests the page; `None` if the client is not a registered
+    /// crawler.
     read_by: Option<PageReader>,
-    /// `None` if the duration of the request is not measured.
+    /// When the request began; `None` if its duration is not measured.
     began: Option<Instant>,
 }
 
@@ -88,17 +90,17 @@ pub(crate) struct SiteTotals {
 }
 
 impl OutcomeCounts {
-    /// All workers of the site share `combinations`.
+    /// Creates one worker's counters for a site. All workers of the site share `combinations`.
     pub(crate) fn of_site(combinations: Arc<CrawlerCombinations>, agent_lookups: &Arc<AgentLookups>) -> Self {
         Self { combinations, agent_lookups: Arc::clone(agent_lookups), ..Self::default() }
     }
 
-    /// The layer of the site updates these counters.
+    /// Returns the counters of agent lookups, which the layer of the site updates.
     pub(crate) const fn agent_lookups(&self) -> &Arc<AgentLookups> {
         &self.agent_lookups
     }
 
-    /// `target` may include the query.
+    /// Counts a request when it arrives. `target` may include the query.
     pub(crate) fn request(&self, target: &[u8], method: MethodLabel, listener: u16) -> CountedRequest {
         let is_robots_txt = RequestPath::is_robots_txt_target(target);
         let mut totals = self.totals();
@@ -108,8 +110,8 @@ impl OutcomeCounts {
         CountedRequest { method, listener, is_robots_txt, is_of_crawler: false, sent_by: None, read_by: None, began }
     }
 
-    /// Must be called before waiting for the response, because the response may take long or never
-    /// arrive.
+    /// Counts the decision about a request. Must be called before waiting for the response, because
+    /// the response may take long or never arrive.
     pub(crate) fn decided(&self, request: &mut CountedRequest, answer: &Answer) {
         let mut totals = self.totals();
         let mut outcome = RequestOutcome::Untouched;
@@ -193,7 +195,8 @@ impl OutcomeCounts {
 }
 
 impl CountedRequest {
-    /// [`answered`](OutcomeCounts::answered) counts the visitor if the response is a page.
+    /// Records the service that referred the visitor. [`answered`](OutcomeCounts::answered) counts
+    /// the visitor if the response is a page.
     pub(crate) fn sent_by(&mut self, service: Option<Arc<Referrer>>) {
         self.sent_by = service;
     }

@@ -15,7 +15,8 @@ use tower_robots::parts::OriginalRequest;
 use tower_robots::policy::RateLimit;
 use tower_robots::rules::Authority;
 
-/// No service is recognised until `follow` has set the registry.
+/// Recognises the services that refer visitors, by their hosts in the site's registry. No service
+/// is recognised until `follow` has set the registry.
 #[derive(Debug, Default)]
 pub(crate) struct SendingServices(ArcSwap<Registry>);
 
@@ -26,7 +27,8 @@ impl SendingServices {
         }
     }
 
-    /// For most requests, this function reads only the `Referer`.
+    /// Returns the service that referred the visitor; `None` if no service did. For most requests,
+    /// this function reads only the `Referer`.
     pub(crate) fn of_request(&self, request: &OriginalRequest<'_>, record: Option<&Record>) -> Option<Arc<Referrer>> {
         let referer = request.headers.get(REFERER).filter(|_| *request.method == Method::GET)?;
         if record.is_some_and(|record| record.agent.class().is_crawler()) {
@@ -37,8 +39,9 @@ impl SendingServices {
     }
 }
 
-/// `None` if the request is not for a page. Compares the `Referer` with the site's own host first,
-/// because the `Referer` of most requests contains that host.
+/// Returns the service that referred the visitor; `None` if no service did, or if the request is
+/// not for a page. Compares the `Referer` with the site's own host first, because the `Referer` of
+/// most requests contains that host.
 pub(crate) fn service_of<'r>(
     registry: &'r Registry,
     referer: &[u8],

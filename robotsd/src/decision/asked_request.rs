@@ -34,8 +34,8 @@ pub(super) struct AskedRequest<'a> {
 }
 
 impl Preset {
-    /// Extracts the original request from the method of a decision request, from the rest of its
-    /// target after the preset, and from its fields.
+    /// Extracts the original request from a decision request: from its method, from its fields, and
+    /// from the text after the preset in its target.
     ///
     /// Only a missing value is an error. A malformed value does not prevent a decision, because the
     /// client may have caused it. If there are several targets, the rules are applied to each. An
@@ -95,7 +95,8 @@ impl Preset {
         Ok(AskedRequest { method, target, further_targets, host, host_in_target, odd })
     }
 
-    /// `None` if the decision request contains no address or more than one.
+    /// Returns the client's address; `None` if the decision request contains no address or more
+    /// than one.
     pub(super) fn address(self, fields: &HeaderMap) -> Option<IpAddr> {
         let only = |name| {
             let mut values = fields.get_all(name).iter();
@@ -136,7 +137,8 @@ fn lines<'a>(fields: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &
     fields.get_all(name).iter().map(HeaderValue::as_bytes).filter(|value| !value.is_empty())
 }
 
-/// Clients cannot send targets with control characters, because no HTTP parser accepts them.
+/// Reports whether a client can have sent this target. Clients cannot send targets with control
+/// characters, because no HTTP parser accepts them.
 pub(super) fn is_target(target: &[u8]) -> bool {
     let is_target = matches!(target, [b'/', ..] | b"*") || Authority::of_url(target).is_some_and(|url| is_http(url.0));
     is_target && !target.iter().any(u8::is_ascii_control)

@@ -76,7 +76,8 @@ struct DecisionState {
 
 type Counted = (Arc<OutcomeCounts>, CountedRequest);
 
-/// `counted` is `None` if no site made the decision. The listener then counts the response.
+/// A response to a decision request. `counted` is `None` if no site made the decision. The listener
+/// then counts the response.
 struct Answered {
     response: Response<Bytes>,
     counted: Option<Counted>,
@@ -95,7 +96,7 @@ struct RequestDecision {
 struct QuestionTarget<'t> {
     site: Option<Cow<'t, str>>,
     kind: QuestionKind,
-    /// The preset and the rest of the target.
+    /// The preset, with the text that follows it in the target.
     preset: &'t str,
 }
 
@@ -112,16 +113,17 @@ pub(crate) enum QuestionKind {
 /// replaced as a whole.
 pub(crate) type SiteTable = Arc<ArcSwap<DecisionSites>>;
 
-/// The limits are higher than those of a listener for clients, because robotsd must decide about
-/// every request that the proxy accepts. If robotsd allowed all requests above the limits, crawlers
-/// could evade the rules. If it refused these requests, people would be blocked.
+/// Returns the limits of a decision listener. They are higher than those of a listener for clients,
+/// because robotsd must decide about every request that the proxy accepts. If robotsd allowed all
+/// requests above the limits, crawlers could evade the rules. If it refused these requests, people
+/// would be blocked.
 pub(crate) fn limits(clients: EdgeLimits) -> EdgeLimits {
     let fields = clients.fields.max(500);
     EdgeLimits { callers: Callers::AskingProxies, target_bytes: clients.head_bytes, fields, ..clients }
 }
 
 impl<'t> QuestionTarget<'t> {
-    /// `None` if this is not the target of a decision request.
+    /// Parses a target. `None` if it is not the target of a decision request.
     fn of(target: &'t str) -> Option<Self> {
         let endpoint = target.strip_prefix("/-/")?;
         let (site, endpoint) = match endpoint.strip_prefix("site/").and_then(|named| named.split_once('/')) {
@@ -135,15 +137,17 @@ impl<'t> QuestionTarget<'t> {
     }
 }
 
-/// `None` if this is not the target of a decision request. The access log uses this function,
-/// because the target of a decision request is not the path of the original request.
+/// Returns what a decision request with this target asks for. `None` if this is not the target of a
+/// decision request. The access log uses this function, because the target of a decision request is
+/// not the path of the original request.
 pub(crate) fn question_kind(target: &[u8]) -> Option<QuestionKind> {
     let target = std::str::from_utf8(target).ok().and_then(QuestionTarget::of)?;
     Preset::named(target.preset).map(|_| target.kind)
 }
 
 impl Decisions {
-    /// `counts` are this worker's counters for the listener.
+    /// Creates the endpoint for decision requests. `counts` are this worker's counters for the
+    /// listener.
     pub(crate) fn new(sites: SiteTable, errors: Arc<QuestionErrors>, counts: Arc<ResponseCounts>) -> Self {
         Self(Arc::new(DecisionState { sites, errors, counts }))
     }
@@ -203,8 +207,8 @@ impl EdgeService for Decisions {
 }
 
 impl DecisionState {
-    /// The header fields of the gRPC request itself are ignored, except the request ID, which a
-    /// trusted proxy may have set.
+    /// Decides about the client's request in a gRPC message. The header fields of the gRPC request
+    /// itself are ignored, except the request ID, which a trusted proxy may have set.
     async fn check(&self, mut request: Request<()>, question: &CheckQuestion) -> CheckResponse {
         let id = request.headers_mut().remove(X_REQUEST_ID);
         let Some(fields) = question.fields() else {
@@ -242,7 +246,8 @@ impl DecisionState {
         }
     }
 
-    /// If no site made the decision, uses the counters of the listener.
+    /// Counts a response in the counters of the site that made the decision. If no site made it,
+    /// uses the counters of the listener.
     fn answered(&self, counted: Option<&Counted>, method: &Method, status: StatusCode) {
         match counted {
             Some((site, counted)) => site.answered(counted, status),
@@ -259,7 +264,8 @@ impl DecisionState {
     }
 
     async fn answer(&self, request: &mut Request<()>) -> Answered {
-        // The request is changed below. The clone shares the bytes of the target.
+        // The target is cloned, because the request is changed below. The clone shares the bytes of
+        // the target.
         let target = request.uri().path_and_query().cloned();
         let target = target.as_ref().map_or("/", PathAndQuery::as_str);
         if let Some(asked) = QuestionTarget::of(target) {
@@ -310,7 +316,7 @@ impl DecisionState {
                 response
             }
             Outcome::Respond(refusal) => *refusal,
-            // Only `Outcome::Respond` refuses a request, see `check`.
+            // Only `Outcome::Respond` refuses a request: see the comment in `check`.
             _ => response::pass(),
         };
         for (name, value) in fields {
@@ -326,8 +332,8 @@ impl DecisionState {
         Ok(Answered { response, counted })
     }
 
-    /// The format of the decision request does not matter. `question` contains the header fields
-    /// and extensions of the original request.
+    /// Decides about an original request, whatever the format of the decision request is.
+    /// `question` contains the header fields and extensions of the original request.
     async fn decide_about(
         &self,
         preset: Preset,
@@ -405,7 +411,8 @@ fn set_client(question: &mut Request<()>, address: Option<IpAddr>) {
     known.peer = address.map(|address| Peer::at(SocketAddr::new(address, 0), listener));
 }
 
-/// If there are several sites or targets, returns the combination with the strictest decision.
+/// Returns the site and the target that determine the decision. If there are several sites or
+/// targets, returns the combination with the strictest decision.
 fn strictest<'s, 'a>(
     sites: &'s [DecisionSite],
     original: OriginalRequest<'_>,
@@ -429,6 +436,7 @@ fn strictest<'s, 'a>(
     strictest.map(|(_, decided)| decided)
 }
 
+/// The strictness of a decision. The least strict decision comes first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Strictness {
     Passed,
@@ -451,7 +459,7 @@ impl Strictness {
     }
 }
 
-/// `quiet` does not count or log requests.
+/// Returns the decision of the layer `quiet`, which does not count or log requests.
 fn decided(quiet: &RobotsLayer, request: &OriginalRequest<'_>) -> Answer {
     quiet.decide(&request.answered_elsewhere()).respond(None)
 }

@@ -27,8 +27,9 @@ impl Preset {
     pub(super) const IN_PATHS: [Self; 7] =
         [Self::IngressNginx, Self::Nginx, Self::Haproxy, Self::Caddy, Self::Traefik, Self::Envoy, Self::Varnish];
 
-    /// nginx relays only 403: it treats other statuses as a failure of robotsd and forwards the
-    /// request. After a 403, nginx can fetch the refusal itself from `/-/refusal/`.
+    /// Reports whether the proxy relays a refusal with any status. nginx relays only 403: it treats
+    /// other statuses as a failure of robotsd and forwards the request. After a 403, nginx can
+    /// fetch the refusal itself from `/-/refusal/`.
     pub(super) const fn relays_status(self) -> bool {
         !matches!(self, Self::Nginx | Self::IngressNginx)
     }
@@ -46,9 +47,10 @@ impl Preset {
 
 pub(super) struct PresetFields {
     pub(super) target: TargetField,
-    /// `None` if the method of the decision request is the original method.
+    /// The field with the original method; `None` if the method of the decision request is the
+    /// original method.
     pub(super) method: Option<HeaderName>,
-    /// `None` if the host is part of the target, which is an absolute URL.
+    /// The field with the host; `None` if the host is part of the target, which is an absolute URL.
     pub(super) host: Option<HeaderName>,
     pub(super) address: AddressField,
 }
@@ -118,8 +120,8 @@ pub(super) fn label(name: &HeaderName) -> &'static str {
     LABELS.iter().find(|(known, _)| known == name).map_or("a field", |(_, label)| label)
 }
 
-/// Invalid bytes are replaced. If fields with invalid bytes were dropped instead, a crawler might
-/// not be recognised.
+/// Converts the value of a header field in a proxy's message. Invalid bytes are replaced. If fields
+/// with invalid bytes were dropped instead, a crawler might not be recognised.
 pub(super) fn value_of(octets: &[u8]) -> HeaderValue {
     HeaderValue::from_bytes(octets).unwrap_or_else(|_| {
         let replaced = |octet: &u8| if octet.is_ascii_control() { b'?' } else { *octet };

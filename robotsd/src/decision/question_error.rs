@@ -13,7 +13,8 @@ use crate::word_enum::word_enum;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct QuestionError {
-    /// `None` if the preset or the site in the decision request is unknown.
+    /// The preset of the decision request; `None` if the preset or the site in the decision request
+    /// is unknown.
     preset: Option<Preset>,
     pub(super) fault: QuestionFault,
     place: &'static str,
@@ -85,13 +86,15 @@ impl QuestionErrors {
         self.report_as(error, if is_passed { "let through without a decision" } else { "refused" });
     }
 
-    /// Logs at the same rate as [`report`](Self::report).
+    /// Counts and logs a malformed decision request that did not prevent a decision. Logs at the
+    /// same rate as [`report`](Self::report).
     pub(super) fn report_odd(&self, error: QuestionError) {
         self.report_as(error, "decided with the strictest interpretation of the decision request");
     }
 
-    /// Logs at the same rate as [`report`](Self::report). The configuration of the proxy determines
-    /// whether it then allows the request.
+    /// Counts and logs a gRPC call that gets an error status. Logs at the same rate as
+    /// [`report`](Self::report). After such a call, the proxy allows or rejects the client's
+    /// request, depending on its own configuration.
     pub(super) fn report_failed_call(&self) {
         let error = QuestionError::new(Preset::EnvoyGrpc, QuestionFault::Unreadable, "the message");
         self.report_as(

@@ -21,21 +21,24 @@ const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 /// longer, the connection is closed.
 const BODY: usize = 16 * 1024;
 
-/// The status is 200, because Envoy treats any other status as a refusal.
+/// Returns the response that allows a request. The status is 200, because Envoy treats any other
+/// status as a refusal.
 pub(super) fn pass() -> Response<Bytes> {
     Response::new(Bytes::new())
 }
 
-/// The status must not be 200, because the proxy would treat it as permission. It is 403 even if
-/// the call came before the crawl delay had passed: some gRPC clients read only the HTTP status if
-/// it is not 200, and they would repeat the call after a 429.
+/// Changes the status of the response to a refused gRPC call from 200 to 403. The proxy would treat
+/// 200 as permission. The status is 403 even if the call came before the crawl delay had passed:
+/// some gRPC clients read only the HTTP status if it is not 200, and they would repeat the call
+/// after a 429.
 pub(super) fn as_refusal(response: &mut Response<Bytes>) {
     if !response.status().is_client_error() {
         *response.status_mut() = StatusCode::FORBIDDEN;
     }
 }
 
-/// The status is 403 if the proxy would not treat the configured status as a refusal.
+/// Changes the status of a refusal to 403 if the proxy would not treat the configured status as a
+/// refusal.
 pub(super) fn understood_by(preset: Preset, mut response: Response<Bytes>) -> Response<Bytes> {
     if !preset.relays_status() && !response.status().is_success() {
         *response.status_mut() = StatusCode::FORBIDDEN;

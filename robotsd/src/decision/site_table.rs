@@ -28,7 +28,8 @@ pub(crate) struct DecisionSites {
 }
 
 impl DecisionSites {
-    /// Each host is a name with or without a port, `*.example.com`, or `*`.
+    /// Adds a site with its hosts. Each host is a name with or without a port, `*.example.com`, or
+    /// `*`.
     pub(crate) fn add<'h>(&mut self, site: DecisionSite, hosts: impl IntoIterator<Item = &'h str>) {
         let place = self.sites.len();
         for host in hosts {
@@ -73,7 +74,8 @@ impl DecisionSites {
     }
 }
 
-/// Internationalised names are valid only in the ASCII form that clients send.
+/// Reports whether `host` is a valid host, with or without a port. Internationalised names are
+/// valid only in the ASCII form that clients send.
 fn is_host(host: &[u8]) -> bool {
     let is_part = |octet: &u8| octet.is_ascii_alphanumeric() || b"-._[]:".contains(octet);
     let host = std::str::from_utf8(host).ok().filter(|host| host.bytes().all(|octet| is_part(&octet)));

@@ -94,8 +94,8 @@ fn read_fields(octets: &[u8], fields: &mut HeaderMap) -> Option<()> {
     None
 }
 
-/// Fields about the body or the connection of the original request are left out of the decision
-/// request, which has neither this body nor this connection.
+/// Reports whether a field describes the body or the connection of the original request. Such
+/// fields are left out of the decision request, which has neither this body nor this connection.
 fn is_of_message(name: &HeaderName) -> bool {
     matches!(*name, CONNECTION | CONTENT_LENGTH | EXPECT | TE | TRAILER | TRANSFER_ENCODING | UPGRADE)
 }
@@ -139,7 +139,8 @@ mod tests {
     use super::*;
     use crate::edge::push_string;
 
-    /// The argument `fields` is binary, and all others are strings.
+    /// Builds the decision request for a message with these arguments. The argument `fields` is
+    /// binary, and all others are strings.
     fn question_of(arguments: &[(&str, &[u8])]) -> Request<()> {
         let mut message = vec![1, b'q', arguments.len() as u8];
         for (name, value) in arguments {

@@ -42,6 +42,7 @@ struct OpenConnections {
     /// [`Idleness::Slow`] becomes a candidate only after [`HEAD_GRACE`]. In each list, the
     /// connections that have been idle for longest are last.
     candidates: [Vec<SlotCandidate>; 2],
+    /// Earliest time of the next pass.
     next_pass: Option<Instant>,
 }
 
@@ -51,7 +52,7 @@ struct SlotCandidate {
     entry: usize,
 }
 
-/// Dropping this value removes the connection from its worker's list.
+/// Registration of an open connection. Dropping it removes the connection from its worker's list.
 pub(crate) struct RegisteredConnection {
     worker: Arc<WorkerConnections>,
     entry: usize,
@@ -224,6 +225,7 @@ pub(crate) struct ClientSlots {
     claims: Mutex<SlotClaims>,
 }
 
+/// Interval between a waiter's checks for a free slot and for new claims.
 pub(crate) const CLAIM_AGAIN: Duration = Duration::from_millis(10);
 
 impl ClientSlots {
@@ -231,7 +233,7 @@ impl ClientSlots {
         Self { slots: Arc::new(Semaphore::new(connections)), workers: Mutex::default(), claims: Mutex::default() }
     }
 
-    /// Creates the registry on the first call.
+    /// Returns the list of the current thread's connections, and creates it on the first call.
     pub(crate) fn of_this_worker(&self) -> Arc<WorkerConnections> {
         let thread = std::thread::current().id();
         let mut shards = self.workers.lock();
@@ -323,7 +325,7 @@ mod tests {
         std::thread::sleep(Duration::from_millis(2));
     }
 
-    /// The first connection has been idle for longest.
+    /// Creates idle connections. The first connection has been idle for longest.
     fn connections(
         shard: &Arc<WorkerConnections>,
         count: usize,

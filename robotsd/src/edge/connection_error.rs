@@ -14,9 +14,9 @@ use crate::word_enum::word_enum;
 #[derive(Clone, Debug)]
 pub(crate) struct ConnectionError {
     pub(crate) kind: ConnectionErrorKind,
-    /// `None` for errors while accepting.
+    /// Address of the client; `None` for errors while accepting.
     pub(crate) peer: Option<SocketAddr>,
-    /// Empty if `kind` describes the error completely.
+    /// Text of the underlying error. Empty if `kind` describes the error completely.
     pub(crate) detail: String,
     /// Number of errors of this kind since its last report, including this one.
     pub(crate) count: u64,
@@ -69,7 +69,8 @@ impl ConnectionErrorReporter {
         Self { on_error: Box::new(on_error), start: Instant::now(), tallies: Default::default() }
     }
 
-    /// The detail is formatted only if the error is reported.
+    /// Counts an error, and reports it unless an error of this kind was already reported in the
+    /// same second. The detail is formatted only if the error is reported.
     pub(crate) fn report(&self, kind: ConnectionErrorKind, peer: Option<SocketAddr>, detail: &dyn fmt::Display) {
         if let Some(count) = self.tallies[kind as usize].count(self.start) {
             (self.on_error)(&ConnectionError { kind, peer, detail: detail.to_string(), count });

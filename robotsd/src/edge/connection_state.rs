@@ -182,8 +182,8 @@ impl ConnectionState {
         self.phase.load(Ordering::Relaxed) & 3 == BETWEEN
     }
 
-    /// Must be the first action of the connection's task. A task has the same waker for its whole
-    /// life, so the waker need not be stored again at each wait.
+    /// Stores the waker of the connection's task. Must be the first action of the task. A task has
+    /// the same waker for its whole life, so the waker need not be stored again at each wait.
     pub(crate) async fn enter_task(&self) {
         poll_fn(|cx| {
             let _ = self.task.set(cx.waker().clone());
@@ -192,10 +192,10 @@ impl ConnectionState {
         .await;
     }
 
-    /// Runs a step that precedes requests: receiving the PROXY header, or the TLS handshake.
-    /// Returns `None` if the connection ended during the step or its slot was claimed. When the
-    /// step ends, the deadline for the next step starts. The step must be `Unpin` (boxed), so that
-    /// this future does not contain it twice.
+    /// Waits for `part`, a step before the first request: receiving the PROXY header, or the TLS
+    /// handshake. Returns `None` if the connection ended during the step, or if a new connection
+    /// claimed its slot. When the step ends, the deadline for the next step starts. `part` must be
+    /// `Unpin` (boxed). Otherwise, this future would contain it twice.
     pub(crate) async fn before_request<T, E>(
         &self,
         part: impl Future<Output = Result<Option<T>, E>> + Unpin,
@@ -209,8 +209,8 @@ impl ConnectionState {
         ended
     }
 
-    /// The socket calls this function whenever an HTTP/2 frame or a multi-frame field section
-    /// becomes incomplete or complete.
+    /// Records whether an HTTP/2 frame or a multi-frame field section is incomplete. The socket
+    /// calls this function whenever this changes.
     pub(crate) fn set_partial(&self, is_partial: bool) {
         if !is_partial {
             self.partial.store(NEVER, Ordering::Relaxed);
@@ -256,7 +256,8 @@ impl ConnectionState {
         true
     }
 
-    /// A claim ends if the phase changes.
+    /// Reports whether a new connection has claimed the slot of this connection. A claim ends if
+    /// the phase changes.
     pub(crate) fn is_reclaimed(&self) -> bool {
         self.is_claimed_in(self.phase.load(Ordering::Relaxed)) && self.is_idle()
     }
@@ -284,7 +285,7 @@ impl ConnectionState {
         self.phase.store(self.now() << 2 | phase, Ordering::Release);
     }
 
-    /// In microseconds since the connection was opened.
+    /// Returns the time since the connection was opened, in microseconds.
     fn now(&self) -> u64 {
         self.opened.elapsed().as_micros() as u64
     }
@@ -300,7 +301,8 @@ impl InterimClient for ConnectionState {
     }
 }
 
-/// When the last request in progress is dropped, the deadline for the next request starts.
+/// A request in progress. When the last request in progress is dropped, the deadline for the next
+/// request starts.
 #[derive(Debug)]
 pub(crate) struct RequestInProgress(pub(crate) Arc<ConnectionState>);
 

@@ -31,7 +31,7 @@ use super::tls::TlsAcceptor;
 use crate::http_common::{EdgeService, Peer};
 use crate::socket::Socket;
 
-/// The default is a listener without TLS and without trusted proxies.
+/// The settings of one listener. The default is a listener without TLS and without trusted proxies.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ListenerSettings {
     pub(crate) tls: Option<TlsAcceptor>,
@@ -42,7 +42,7 @@ pub(crate) struct ListenerSettings {
     /// Counters of the listener on this worker, from [`Edge::counts`]. By default, the counters
     /// have no label.
     pub(crate) counts: Option<Arc<ResponseCounts>>,
-    /// `None` if the listener does not support SPOP.
+    /// The functions that answer SPOP messages; `None` if the listener does not support SPOP.
     pub(crate) messages: Option<SpopMessages>,
 }
 
@@ -75,8 +75,9 @@ struct SharedConnections {
 }
 
 impl Edge {
-    /// `on_error` is called for connection errors, at most once a second for each kind of error.
-    /// `on_access` is called for every request. Neither function may block.
+    /// Creates the state that all listeners share. `on_error` is called for connection errors, at
+    /// most once a second for each kind of error. `on_access` is called for every request. Neither
+    /// function may block.
     pub(crate) fn new(
         limits: EdgeLimits,
         on_error: impl Fn(&ConnectionError) + Send + Sync + 'static,
@@ -92,15 +93,15 @@ impl Edge {
         Self { shared: Arc::new(shared), settings: Arc::new(settings) }
     }
 
-    /// The copy shares the connection slots with the original, so the number of slots does not
-    /// change.
+    /// Returns a copy with changed limits. The copy shares the connection slots with the original,
+    /// so the number of slots does not change.
     pub(crate) fn with_limits(&self, change: impl FnOnce(EdgeLimits) -> EdgeLimits) -> Self {
         let settings = self.settings.load();
         let settings = ArcSwap::from_pointee(settings.with(change(settings.limits.clone())));
         Self { shared: Arc::clone(&self.shared), settings: Arc::new(settings) }
     }
 
-    /// The number of connection slots does not change.
+    /// Sets the limits for future connections. The number of connection slots does not change.
     pub(crate) fn set_limits(&self, limits: EdgeLimits) {
         let settings = self.settings.load().with(limits);
         self.settings.store(Arc::new(settings));
@@ -149,7 +150,7 @@ impl Edge {
         self.shared.listeners.traffic()
     }
 
-    /// Completes after `shutdown`, when the connections have drained.
+    /// Serves a listener until `shutdown` completes and its connections have drained.
     ///
     /// At shutdown, the listener is closed after the connections in its backlog have been accepted.
     /// Idle connections are closed immediately. Connections that have not sent anything yet are
@@ -278,7 +279,7 @@ impl<S: EdgeService> ServedListener<S> {
         }
     }
 
-    /// Removes finished tasks meanwhile.
+    /// Waits for a slot. Removes finished tasks meanwhile.
     async fn slot(&mut self) -> OwnedSemaphorePermit {
         let SharedConnections { limit, reporter, .. } = &*self.context.edge.shared;
         let mut acquiring = pin!(limit.acquire(&self.worker, reporter));
@@ -291,7 +292,7 @@ impl<S: EdgeService> ServedListener<S> {
         }
     }
 
-    /// The connection holds `slot` until it ends.
+    /// Starts to serve an accepted connection, which holds `slot` until it ends.
     fn open(&mut self, (socket, peer): Accepted, slot: OwnedSemaphorePermit) {
         // Without this option, small responses may wait for an acknowledgement. An error is
         // ignored, because the socket is then already broken.
@@ -338,8 +339,9 @@ struct NewConnection {
 }
 
 impl NewConnection {
-    /// The elements of the tuple `_open` are dropped in order. The slot must be first: when the
-    /// registration is dropped, a waiter that has claimed the slot expects it to be free.
+    /// Serves the connection until it ends, and reports the error that ended it. The elements of
+    /// the tuple `_open` are dropped in order. The slot must be first: when the registration is
+    /// dropped, a waiter that has claimed the slot expects it to be free.
     async fn serve(
         self,
         socket: TcpStream,
@@ -378,7 +380,8 @@ impl NewConnection {
         connection::serve(socket, service, settings, clock, stop, context.settings.messages).await
     }
 
-    /// The peer is the client if there is no PROXY header.
+    /// Returns the client's address from the PROXY header. If there is no PROXY header, returns the
+    /// address of the peer.
     fn client(&self, announced: Option<AnnouncedClient>) -> SocketAddr {
         match announced {
             Some(AnnouncedClient::Address(address)) => address,
@@ -386,7 +389,8 @@ impl NewConnection {
         }
     }
 
-    /// Returns `None` if the connection ended first, or if its slot was claimed.
+    /// Receives the PROXY header. Returns `None` if the connection ended first, or if its slot was
+    /// claimed.
     async fn receive_header(&self, socket: &mut TcpStream) -> Result<Option<AnnouncedClient>, ConnectionFailure> {
         if !self.context.settings.trusted.trusts(self.peer.ip()) {
             let message = "the client's address is not in trusted_proxies, which proxy_protocol = true requires";
@@ -403,7 +407,8 @@ impl NewConnection {
         self.state.before_request(receiving).await
     }
 
-    /// `None` if the client has disconnected.
+    /// Performs the TLS handshake if the listener has TLS, and returns the socket for requests.
+    /// Returns `None` if the client has disconnected.
     async fn secure(
         &self,
         socket: TcpStream,

@@ -24,9 +24,9 @@ struct ListenerParts {
 
 #[derive(Debug)]
 pub(crate) struct ListenerTraffic {
-    /// The index is the listener's number.
+    /// The labels of the listeners; the index is the listener's number.
     pub(crate) labels: Vec<Arc<str>>,
-    /// By listener number.
+    /// Open connections, by listener number.
     pub(crate) connections: Vec<u64>,
     /// Number of responses that did not come from a site.
     pub(crate) siteless: BTreeMap<ResponseKey, u64>,
@@ -74,8 +74,8 @@ impl ListenerCounts {
     }
 }
 
-/// Only that worker writes them. The alignment keeps the counters of different workers in different
-/// cache lines.
+/// Counters of one listener on one worker. Only that worker writes them. The alignment keeps the
+/// counters of different workers in different cache lines.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct ResponseCounts {
@@ -113,18 +113,20 @@ impl ResponseCounts {
         self.unanswered.add_one();
     }
 
-    /// [`answered`](Self::answered) must be called as well.
+    /// Counts a response that did not come from a site. [`answered`](Self::answered) must be called
+    /// as well.
     pub(crate) fn siteless(&self, method: MethodLabel, status: StatusCode) {
         ResponseKey::new(self.listener, method, status).count(&mut self.siteless.lock());
     }
 
-    /// The connection counts as open until the returned value is dropped.
+    /// Counts a connection as open until the returned value is dropped.
     pub(crate) fn open(self: Arc<Self>) -> impl Send {
         self.opened.add_one();
         scopeguard::guard(self, |counts| counts.closed.add_one())
     }
 
-    /// Connections that open or close during the call may be counted or not.
+    /// Returns the number of open connections. Connections that open or close during the call may
+    /// be counted or not.
     pub(crate) fn connections(&self) -> u64 {
         let closed = self.closed.total();
         self.opened.total().saturating_sub(closed)

@@ -6,7 +6,7 @@ use tower_robots::check::{Finding, Lint, Report, Severity};
 use super::document::Document;
 use super::protocol::Range;
 
-/// `DiagnosticSeverity.Information` of the protocol.
+/// The value of `DiagnosticSeverity.Information` in the protocol.
 const NOTE: u8 = 3;
 
 /// Returns the diagnostics of a document, those about the bytes of the file first.
@@ -30,8 +30,8 @@ pub(super) fn of_text(document: &Document, finding: &Finding) -> Value {
     diagnostic
 }
 
-/// The position of the finding is the start of the document, because the lines of the text in the
-/// editor may differ from the lines of the file.
+/// Returns the diagnostic of a finding about the bytes of the file. Its position is the start of
+/// the document, because the lines of the text in the editor may differ from the lines of the file.
 fn of_disk(finding: &Finding) -> Value {
     let message = format!("line {} of the file on disk: {}", finding.line, finding.message);
     diagnostic(finding, Range::default(), message)

@@ -21,7 +21,7 @@ use crate::commands::check::CheckFile;
 use crate::evaluator::{Evaluator, EvaluatorSettings, TimeBudget};
 use crate::input::InputSource;
 
-/// Codes of the lints that check bytes which the text in an editor does not show.
+/// Codes of the lints about bytes that the text in an editor does not show.
 const OF_BYTES: [&str; 3] = ["byte-order-mark", "utf-16", "invalid-utf-8"];
 
 #[derive(Debug)]
@@ -48,8 +48,8 @@ struct Computed {
     evaluator: OnceCell<Evaluator>,
 }
 
-/// A check was stopped early, because its result is no longer needed, or because other messages are
-/// waiting.
+/// Error of a check that was stopped early, because its result is no longer needed or other
+/// messages are waiting.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Interrupted;
 
@@ -116,11 +116,12 @@ impl Document {
         &self.settings.registry
     }
 
-    /// Returns an error if `goes_on` returns `false` during the check.
+    /// Returns the findings in the text, or an error if `goes_on` returns `false` during the check.
     pub(super) fn report(&self, goes_on: &dyn Fn() -> bool) -> Result<&Report, Interrupted> {
         if let Some(report) = self.computed.report.get() {
             return Ok(report);
         }
+        // Parsing cannot be interrupted, so `goes_on` is called before it.
         if !goes_on() {
             return Err(Interrupted);
         }
@@ -128,7 +129,7 @@ impl Document {
         Ok(self.computed.report.get_or_init(|| report))
     }
 
-    /// `report` must be the report of this document.
+    /// Returns the fixes of the findings in `report`, which must be the report of this document.
     pub(super) fn fixes(&self, report: &Report) -> &Fixes {
         self.computed.fixes.get_or_init(|| Fixes::of(self.robots(), report, self.checks()))
     }
@@ -148,8 +149,8 @@ impl Document {
         Ok(self.computed.fixed.get_or_init(|| fixed))
     }
 
-    /// A long document is not fixed: if a fix made it shorter, crawlers would read more lines than
-    /// before.
+    /// Reports whether the document is so long that crawlers do not read all of it. Such a document
+    /// is not fixed: if a fix made it shorter, crawlers would read more lines than before.
     pub(super) fn is_long(&self) -> bool {
         self.buffer.text().len() > Reading::STANDARD_LIMIT
     }

@@ -81,7 +81,7 @@ fn workspace_edit(client: &Client, document: &Document, edits: Vec<Value>) -> Va
     json!({ "changes": { document.uri.as_str(): edits } })
 }
 
-/// `None` if the edit would split a character.
+/// Converts an edit to the format of the protocol. `None` if the edit would split a character.
 fn text_edit(document: &Document, edit: &Edit) -> Option<Value> {
     let text = document.buffer.text();
     let is_whole = text.is_char_boundary(edit.start) && text.is_char_boundary(edit.end);

@@ -136,6 +136,7 @@ fn about_rule(evaluator: &Evaluator, rule: Rule<'_>, kind: MarkupKind, urls: Opt
     text
 }
 
+/// Lists the crawlers that obey a group.
 fn bound(rules: &RuleSet, registry: &Registry, group: Group<'_>, kind: MarkupKind) -> String {
     let obeys = |crawler: &&Crawler| {
         let fallback = if crawler.obeys_star == Obeys::No { Fallback::Nothing } else { Fallback::Star };

@@ -26,7 +26,7 @@ impl<'c> Inbox<'c> {
         self.waiting.borrow_mut().pop_front()
     }
 
-    /// `None` if the editor has closed the connection.
+    /// Waits for the next message. `None` if the editor has closed the connection.
     pub(super) fn wait(&self) -> Option<Message> {
         self.take().or_else(|| self.connection.receiver.recv().ok())
     }
@@ -57,7 +57,8 @@ impl<'c> Inbox<'c> {
         })
     }
 
-    /// `began` is the time when the work on the document began.
+    /// Reports whether work on a document should continue. `began` is the time when this work
+    /// began.
     pub(super) fn permits_work(&self, uri: &str, began: Instant) -> bool {
         !self.has_change_of(uri) && (self.waiting.borrow().is_empty() || began.elapsed() < MAX_WAIT)
     }

@@ -28,7 +28,8 @@ pub(super) struct Range {
 }
 
 impl Range {
-    /// Touching is sufficient, because a cursor is an empty range.
+    /// Reports whether the ranges overlap or touch. Touching is sufficient, because a cursor is an
+    /// empty range.
     pub(super) fn touches(&self, other: &Self) -> bool {
         self.start <= other.end && other.start <= self.end
     }
@@ -162,7 +163,7 @@ pub(super) struct DidChange {
     pub(super) content_changes: Vec<ContentChange>,
 }
 
-/// `range` is `None` if `text` replaces the whole document.
+/// A change of a document. `range` is `None` if `text` replaces the whole document.
 #[derive(Debug, Deserialize)]
 pub(super) struct ContentChange {
     pub(super) range: Option<Range>,
@@ -189,7 +190,8 @@ pub(super) struct ActionContext {
 }
 
 impl ActionContext {
-    /// A wanted kind includes its sub-kinds. For example, `source` includes `source.fixAll`.
+    /// Reports whether the editor wants code actions of this kind. A wanted kind includes its
+    /// sub-kinds. For example, `source` includes `source.fixAll`.
     pub(super) fn wants(&self, kind: &str) -> bool {
         let is_of = |wanted: &String| {
             let rest = kind.strip_prefix(wanted.as_str());
@@ -217,8 +219,8 @@ pub(super) fn path_of(uri: &str) -> Option<PathBuf> {
     Some(PathBuf::from(std::ffi::OsString::from_vec(octets)))
 }
 
-/// Reports whether the file name is `robots.txt` or ends with `.robots.txt`. The language ID is
-/// ignored, because editors use different IDs.
+/// Reports whether the file name is `robots.txt` or ends with `.robots.txt`. The language ID that
+/// the editor sends is ignored, because editors use different IDs.
 pub(super) fn is_robots_txt(uri: &str) -> bool {
     let path = percent_decode_str(uri).decode_utf8_lossy().into_owned();
     // An unsaved document has a URI such as `untitled:robots.txt`.

@@ -23,10 +23,12 @@ pub(super) struct Server<'c> {
     inbox: Inbox<'c>,
     stage: Stage,
     client: Client,
-    /// By URI. Only robots.txt files are stored.
+    /// The open robots.txt files, by URI. Other documents are not stored.
     documents: BTreeMap<String, Document>,
     urls: Option<UrlList>,
+    /// Function that is called with the process ID of the editor.
     watch: &'c dyn Fn(Pid),
+    /// Number of requests that were sent to the editor.
     asked: i32,
 }
 
@@ -214,7 +216,7 @@ impl<'c> Server<'c> {
         })
     }
 
-    /// Returns an empty result if the document is not a robots.txt.
+    /// Answers a request about a document. The result is empty if the document is not a robots.txt.
     fn answer(&mut self, id: &RequestId, method: &str, params: Value) -> Result<Value, ResponseError> {
         let needs_document = [
             "textDocument/diagnostic",
@@ -326,8 +328,8 @@ mod tests {
         request(id, method, json!({ "textDocument": { "uri": URI } }))
     }
 
-    /// Returns the messages of the server up to the publication of the version `last`, or all
-    /// messages if `last` is `None`.
+    /// Sends all messages before the server runs. Returns the messages of the server up to the
+    /// publication of the version `last`, or all messages if `last` is `None`.
     fn answers(messages: Vec<Message>, last: Option<i32>) -> Vec<Value> {
         let (server, editor) = Connection::memory();
         messages.into_iter().for_each(|message| editor.sender.send(message).expect("a server"));

@@ -28,7 +28,7 @@ impl TextBuffer {
         &self.text
     }
 
-    /// A range that ends before it starts counts as empty.
+    /// Applies a change. A range that ends before it starts counts as empty.
     pub(super) fn apply(&mut self, change: ContentChange) {
         let Some(range) = change.range else {
             *self = Self::new(change.text, self.encoding);
@@ -50,9 +50,9 @@ impl TextBuffer {
         }
     }
 
-    /// A position after the end of its line counts as the end of the line, without the line end. A
-    /// position inside a character, such as between two surrogates, counts as the start of the
-    /// character.
+    /// Returns the byte offset of a position. A position after the end of its line counts as the
+    /// end of the line, without the line end. A position inside a character, such as between two
+    /// surrogates, counts as the start of the character.
     pub(super) fn offset(&self, position: Position) -> usize {
         let line = position.line as usize;
         if line >= self.starts.len() {
@@ -70,7 +70,8 @@ impl TextBuffer {
         line.end
     }
 
-    /// An offset inside a character counts as the start of the character.
+    /// Returns the position of a byte offset. An offset inside a character counts as the start of
+    /// the character.
     pub(super) fn position(&self, offset: usize) -> Position {
         let mut offset = offset.min(self.text.len());
         while !self.text.is_char_boundary(offset) {

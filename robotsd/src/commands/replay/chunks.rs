@@ -24,7 +24,9 @@ const MAX_LINE_LENGTH: usize = CHUNK / 2;
 /// the next chunk.
 const MAX_COLUMN_BYTES: usize = 16 << 10;
 
-/// If an input cannot be read completely, the other inputs are still read. Returns the read errors.
+/// Runs `work` over the chunks of all inputs on `workers` threads, each with its own state, and
+/// joins the results in the order of the chunks. If an input cannot be read completely, the other
+/// inputs are still read. Returns the read errors.
 pub(super) fn for_each<S, C: Send>(
     inputs: impl IntoIterator<Item = io::Result<Box<dyn Read + Send>>>,
     workers: usize,
@@ -63,15 +65,19 @@ pub(super) fn for_each<S, C: Send>(
 
 type CountedChunk<C> = (C, Vec<u8>);
 
-/// If a worker panics, `counted` is dropped, so the reader does not wait forever.
+/// Bytes of a chunk, and the channel that returns its counts. If a worker panics, `counted` is
+/// dropped, so the reader does not wait forever.
 struct Chunk<C> {
     octets: Vec<u8>,
     counted: Sender<CountedChunk<C>>,
 }
 
+/// Chunks that were sent to the workers and whose counts are not joined yet. The counts are joined
+/// in the order of the chunks, even if a later chunk is finished first.
 struct Pipeline<C, J> {
     /// Channel to the workers; `None` after a worker panicked.
     send: Option<Sender<Chunk<C>>>,
+    /// Maximum number of chunks in progress.
     ahead: usize,
     waiting: VecDeque<Receiver<CountedChunk<C>>>,
     join: J,
@@ -152,7 +158,8 @@ fn cut(
     }
 }
 
-/// Each chunk is counted separately, so the next chunk must begin with a copy of this line.
+/// Returns the last line of column names in a chunk. Each chunk is counted separately, so the next
+/// chunk must begin with a copy of this line.
 fn last_columns(chunk: &[u8]) -> Option<&[u8]> {
     let is_start = |at: usize| at == 0 || chunk[at - 1] == b'\n';
     let start = memchr::memmem::rfind_iter(chunk, FIELDS).find(|at| is_start(*at))?;

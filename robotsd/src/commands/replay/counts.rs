@@ -170,9 +170,9 @@ impl ReplayCounts {
         }
     }
 
-    /// Changes claims from "refuted" to "claimed" for the crawlers whose claims failed only because
-    /// the log may not contain the addresses of clients. Must be called after all chunks are
-    /// counted.
+    /// Changes claims from "refuted" to "claimed" for crawlers whose claims probably failed only
+    /// because the log does not contain the addresses of clients. Must be called after all chunks
+    /// are counted.
     pub(super) fn conclude(&mut self, plan: &ReplayPlan) {
         let names = crawler_rows::with_suspect_path(self.rows.iter());
         if let Some(history) = &plan.history {
@@ -278,7 +278,8 @@ pub(super) fn name_questions(plan: &ReplayPlan, headers: &mut HeaderCache, chunk
     questions.into_inner()
 }
 
-/// Skips empty lines and requests that are not selected, such as requests for other hosts.
+/// Calls `take` for every line of a chunk. Skips empty lines and requests that are not selected,
+/// such as requests for other hosts.
 fn read_lines(
     selection: &LogSelection,
     hosts: &mut RequestedHosts,
@@ -318,6 +319,7 @@ fn deciding_rule(compared: bool, first: RequestJudgement, last: RequestJudgement
 /// only counted.
 const MAX_TARGETS: usize = 100_000;
 
+/// Maximum length of a target that is kept, in bytes.
 const MAX_TARGET_LENGTH: usize = 2048;
 
 /// The requests of search engines that people use, except requests for robots.txt. A log alone does
@@ -339,7 +341,8 @@ pub(in crate::commands) struct RequestedTargets {
 }
 
 impl SearchRequests {
-    /// If a log cannot be read, the other logs are still counted.
+    /// Counts the requests in logs, using all cores. If a log cannot be read, the other logs are
+    /// still counted.
     pub(in crate::commands) fn read(
         logs: &[PathBuf],
         selection: &LogSelection,
@@ -356,7 +359,8 @@ impl SearchRequests {
                 one.unread += u64::from(line == LogLine::Unread);
                 let LogLine::Request(request) = line else { return };
                 one.requests += 1;
-                // No search engine sends a header longer than the limit.
+                // No search engine sends a header longer than the limit, so requests with longer
+                // headers are skipped.
                 if request.agent.len() <= MAX_HEADER_LENGTH && !RequestPath::is_robots_txt_target(&request.target) {
                     let kind = &headers.known.identify(slice::from_ref(evaluator), &evidence, &request.agent).kind;
                     if kind.is_index_engine {

@@ -44,7 +44,8 @@ pub(super) struct ReplayRow {
     pub(super) is_checked: bool,
 }
 
-/// A row has separate counters for requests with a verified, an undecided or a refuted claim.
+/// The counters of a row that count one request. A row has separate counters for requests with a
+/// verified, an undecided or a refuted claim.
 #[derive(Debug)]
 pub(super) struct RowPart<'r> {
     pub(super) tally: &'r mut RequestTally,
@@ -206,6 +207,7 @@ fn shared_addresses<'r>(rows: impl Iterator<Item = &'r ReplayRow>) -> HashSet<Ip
 /// Maximum number of addresses with their own counts, per crawler.
 const ADDRESSES: usize = 1_024;
 
+/// Maximum number of nodes in the path trees of failed claims.
 const FAILED_NODES: usize = 256;
 
 /// Maximum number of hours with counts: a little more than half a year.
@@ -248,7 +250,8 @@ impl FailedAddresses {
     }
 }
 
-/// An IPv6 client can use all addresses of a /64, so the key is the address of this network.
+/// Returns the key for counting a client: its IPv4 address, or the address of its /64 network,
+/// because an IPv6 client can use all addresses of this network.
 fn client(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V4(_) => address,

@@ -34,7 +34,8 @@ pub(super) struct VersionHeaders {
 }
 
 impl VersionHeaders {
-    /// `version` is the index of the version that `evaluator` was compiled from.
+    /// Returns the agents that a header names, evaluated with one version of robots.txt. `version`
+    /// is the index of the version that `evaluator` was compiled from.
     pub(super) fn of(&mut self, version: usize, evaluator: &Evaluator, header: &[u8]) -> &JudgedAgents {
         if self.version != version {
             *self = Self { version, known: KnownHeaders::default() };
@@ -53,11 +54,12 @@ pub(super) struct KnownHeaders {
 pub(super) struct IdentifiedHeader {
     /// The crawler or the class of agents that the header names. Its row counts the requests.
     pub(super) kind: AgentKind,
-    /// One per robots.txt of the replay.
+    /// Agents of the header, evaluated with each robots.txt of the replay.
     pub(super) agents: Vec<JudgedAgents>,
     /// Methods that check whether a client with a known address is the crawler in the header.
     /// `None` if an address cannot show this.
     pub(super) methods: Option<ClaimMethods>,
+    /// Whether none of the agents in the header is a crawler.
     pub(super) is_of_visitor: bool,
 }
 
@@ -66,7 +68,8 @@ pub(super) struct AgentKind {
     pub(super) name: String,
     pub(super) class: Class,
     pub(super) category: Option<Category>,
-    /// If `false`, this is a class of agents.
+    /// Whether this is a crawler, or the row of all crawlers that have no row of their own. If
+    /// `false`, this is a class of agents that are not crawlers.
     pub(super) is_crawler: bool,
     /// Whether this is a search engine that people use.
     pub(super) is_index_engine: bool,
@@ -139,7 +142,8 @@ impl AgentKind {
     }
 }
 
-/// `is_judged` is `true` if a group of the robots.txt applies to at least one of the agents.
+/// The agents of a header. `is_judged` is `true` if a group of the robots.txt applies to at least
+/// one of the agents.
 #[derive(Clone, Debug)]
 pub(super) struct JudgedAgents {
     pub(super) agents: Agents,
@@ -160,7 +164,8 @@ impl JudgedAgents {
         Self { agents, is_judged }
     }
 
-    /// `None` if no group applies.
+    /// Returns the decision of the policy about a request; `None` if no group applies to the
+    /// agents.
     pub(super) fn decide<'e>(
         &self,
         evaluator: &'e Evaluator,

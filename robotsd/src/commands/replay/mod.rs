@@ -183,7 +183,8 @@ enum ReportForm {
     Html,
 }
 
-/// Returns seconds since 1970. A day stands for the time when it begins.
+/// Parses a day or a time. Returns it in seconds since 1970; a day stands for the time when it
+/// begins.
 fn moment(text: &str) -> Result<i64, String> {
     let fault = || "write a day or a time in UTC, such as 2026-11-01 or 2026-11-01T12:00:00Z".to_owned();
     date::parsed(text.trim()).ok_or_else(fault)
@@ -308,8 +309,8 @@ impl ReplayArgs {
         chunks::for_each(inputs, workers, HeaderCache::default, work, join)
     }
 
-    /// Looks up the reverse DNS names of the addresses in the logs, except of addresses that the
-    /// address lists already verify or refute.
+    /// Looks up the reverse DNS names of the addresses in the logs. Leaves out the addresses whose
+    /// requests can be verified or refuted with address lists.
     fn look_names_up(&self, plan: &ReplayPlan, configured: &[SocketAddr]) -> io::Result<NameAnswers> {
         if let Some(log) = self.logs.iter().find(|log| log.exists() && !log.is_file() || *log == Path::new("-")) {
             return Err(io::Error::other(format!(
@@ -328,7 +329,8 @@ impl ReplayArgs {
         identity::look_up(questions, &plan.evidence.patterns, resolvers)
     }
 
-    /// Prints failed expectations to stderr.
+    /// Reports whether the last robots.txt meets the expectations. Prints failed expectations to
+    /// stderr.
     fn meets_expectations(&self, site: &SelectedSite, plan: &ReplayPlan, report: &Report) -> io::Result<bool> {
         let (Some(path), Some(evaluator)) = (&self.expect, plan.evaluators.last()) else { return Ok(true) };
         let file = ExpectationsFile::read(path, input::read, &site.settings.registry).map_err(io::Error::other)?;

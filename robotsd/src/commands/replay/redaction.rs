@@ -11,10 +11,12 @@ pub(super) struct ReportPrivacy {
     pub(super) keep_addresses: bool,
 }
 
+/// Maximum length of a path in a report, in bytes.
 const MAX_PATH_LENGTH: usize = 200;
 
 impl ReportPrivacy {
-    /// Removes the values in the query, and truncates long targets.
+    /// Returns a target for the report, without the values in its query, and truncated if it is too
+    /// long.
     pub(super) fn target(self, target: &[u8]) -> Vec<u8> {
         let mut shown = Vec::with_capacity(target.len().min(MAX_PATH_LENGTH));
         match memchr::memchr(b'?', target) {

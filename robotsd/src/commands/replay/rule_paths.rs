@@ -137,17 +137,18 @@ const KINDS: [u8; 4] = *b"/?&=";
 pub(super) struct PathTree {
     /// Path segment, parameter name or value, with the preceding separator; empty at the root.
     part: Box<[u8]>,
-    /// Does not include the requests that end at nodes below this one; `total` does.
+    /// Number of requests whose target ends at this node; `total` also includes the requests that
+    /// end at nodes below this one.
     ends: u64,
     pub(super) total: u64,
     /// Whether targets that differ only after this part are counted together.
     is_cut: bool,
-    /// Sorted by `part`.
+    /// Nodes of the next parts, sorted by `part`.
     children: Vec<PathTree>,
 }
 
 impl PathTree {
-    /// Returns the number of new nodes.
+    /// Adds a target, and returns the number of new nodes.
     pub(super) fn add(&mut self, target: &[u8]) -> usize {
         let mut new = 0;
         let mut node = self;
@@ -168,7 +169,7 @@ impl PathTree {
         new
     }
 
-    /// Both trees must be of the same part.
+    /// Adds the counts of another tree, which must be of the same part.
     pub(super) fn merge(&mut self, other: Self) {
         self.total += other.total;
         self.ends += other.ends;

@@ -23,7 +23,8 @@ pub(in crate::commands) struct LogSelection {
     is_host_named: bool,
 }
 
-/// The report contains a note about each of these numbers.
+/// Numbers of requests that are not counted, and of requests without a host in the log. The report
+/// contains a note about each of these numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, derive_more::AddAssign)]
 pub(in crate::commands) struct RequestedHosts {
     /// Number of requests for other sites. No other count includes them.
@@ -68,7 +69,8 @@ impl LogSelection {
         }
     }
 
-    /// If the request is left out or has no host, counts it in `counts`.
+    /// Reports whether a request is for the site. If the request is left out or has no host, counts
+    /// it in `counts`.
     pub(super) fn has(&self, request: &LoggedRequest<'_>, counts: &mut RequestedHosts) -> bool {
         if request.target.starts_with(b"/-/")
             && let Some(kind) = question_kind(&request.target)
@@ -89,7 +91,8 @@ impl LogSelection {
         is_own
     }
 
-    /// Each note is a sentence without a full stop. `requests` is the number of requests that are
+    /// Returns notes about requests that were left out and about assumptions that were made. Each
+    /// note is a sentence without a full stop. `requests` is the number of requests that are
     /// counted.
     pub(in crate::commands) fn notes(&self, counts: RequestedHosts, requests: u64) -> Vec<String> {
         let pages = (counts.refusal_pages > 0).then(|| {
@@ -125,7 +128,8 @@ impl LogSelection {
         questions.chain(left_out).chain(assumed).collect()
     }
 
-    /// Must be called after all lines are read.
+    /// Prints the keys of `--json-keys` that no line contains. Must be called after all lines are
+    /// read.
     pub(in crate::commands) fn complain_of_missing_keys(&self) {
         let missing = self.json_keys.missing();
         missing.for_each(|key| complain(&format_args!("--json-keys {key}: no line of the logs contains this key")));
@@ -143,7 +147,8 @@ impl LogSelection {
     }
 }
 
-/// The host in the target takes precedence over the field `Host` (RFC 9112, section 3.2.2).
+/// Returns the host of a request. The host in the target takes precedence over the field `Host`
+/// (RFC 9112, section 3.2.2).
 fn named_host<'r>(request: &'r LoggedRequest<'_>) -> Option<&'r [u8]> {
     let of_target = || Authority::of_url(&request.target).filter(|(scheme, ..)| is_http(scheme));
     of_target().map(|(_, authority, _)| authority.host_and_port).or(request.host.as_deref())

@@ -19,7 +19,8 @@ const ZSTD: &[u8] = &[0x28, 0xB5, 0x2F, 0xFD];
 /// Size of the buffer for the content of a log before decompression, in bytes.
 const AHEAD: usize = 256 << 10;
 
-/// Size of the buffer for the first bytes of a log, which show whether the log is compressed.
+/// Size of the buffer for the first bytes of a log, in bytes. These bytes show whether the log is
+/// compressed.
 const HEAD: usize = 4 << 10;
 
 /// Opens a log; `-` is standard input. Compression is recognised by the first bytes, not by the

@@ -45,7 +45,8 @@ pub(super) struct RequestTally {
 pub(super) struct RefusalTally([u64; REFUSAL_STATUSES.len() + 1]);
 
 impl RefusalTally {
-    /// `status` is `None` if an upstream responds.
+    /// Returns the tally of `count` refusals with this status. `status` is `None` if an upstream
+    /// responds.
     pub(super) fn of(status: Option<u16>, count: u64) -> Self {
         let mut tally = Self::default();
         let at = REFUSAL_STATUSES.iter().position(|known| Some(known.as_u16()) == status);
@@ -85,6 +86,7 @@ impl LogPeriod {
         self.note(other.last);
     }
 
+    /// Reports whether the whole period is more than `seconds` before or after the other period.
     pub(super) fn is_apart_from(&self, other: &Self, seconds: i64) -> bool {
         let is_after = |this: &Self, that: &Self| {
             this.first.zip(that.last).is_some_and(|(first, last)| first.saturating_sub(last) > seconds)
@@ -134,7 +136,7 @@ impl Hours {
         }
     }
 
-    /// Hours are in seconds since 1970.
+    /// Returns the beginning of each hour, in seconds since 1970, with the counts of the hour.
     pub(super) fn sorted(&self) -> impl Iterator<Item = (i64, RequestTally)> {
         self.hours.iter().map(|(hour, counts)| (hour * 3600, *counts))
     }

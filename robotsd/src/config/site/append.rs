@@ -32,10 +32,10 @@ pub(crate) enum AppendSource {
     Url(DocumentSettings),
 }
 
-/// Per site.
+/// Maximum number of appended lists per site.
 const MAX_PARTS: usize = 16;
 
-/// In characters.
+/// Maximum length of the name of an appended list, in characters.
 const MAX_NAME_LENGTH: usize = 80;
 
 const FOLDER: &str = "fragments";

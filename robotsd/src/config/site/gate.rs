@@ -64,16 +64,17 @@ pub(in crate::config) fn resolve(file: &RawGate) -> Result<Option<Gate>, Fault> 
 /// `==` ignores the positions of [`Spanned`] values in the config.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct GateBasis {
-    /// In version control. Its content counts as the last accepted version.
+    /// File in version control whose content counts as the last accepted version.
     pub(crate) baseline: Option<Spanned<PathBuf>>,
+    /// File with pages that must stay allowed.
     pub(crate) urls: Option<Spanned<PathBuf>>,
     /// Whether the pages in the site's own sitemaps must stay allowed.
     pub(crate) sitemaps: bool,
 }
 
 impl GateBasis {
-    /// A site with one robots.txt per host cannot have a baseline or a list of pages, because one
-    /// file would not suit all hosts.
+    /// Resolves the files of a site. A site with one robots.txt per host cannot have a baseline or
+    /// a list of pages, because one file would not suit all hosts.
     pub(in crate::config) fn resolve(gate: &RawGate, robots: &RawRobots, folder: &Path) -> Result<Self, Fault> {
         let is_directory = robots.source.as_ref().is_some_and(|source| *source.get_ref() == SourceKind::Directory);
         let own = [("baseline", &robots.baseline), ("urls", &robots.urls)];

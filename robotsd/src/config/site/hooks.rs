@@ -87,7 +87,7 @@ const OURS: [&str; 3] = ["expect", "host", "user-agent"];
 const SECRET: [&str; 7] = ["auth", "token", "secret", "key", "cookie", "password", "credential"];
 const NO_SECRET: [&str; 4] = ["surrogate-key", "cache-key", "xkey", "idempotency-key"];
 
-/// Determines which placeholders the hook's body may contain.
+/// The purpose of a hook. It determines which placeholders the hook's body may contain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::config) enum HookUse {
     /// Reports new versions of sites with at least one concrete host.
@@ -180,7 +180,8 @@ fn target(url: &Spanned<String>) -> Result<HookTarget, Fault> {
     HookTarget::new(uri).map_err(fault)
 }
 
-/// All methods except `CONNECT` are allowed, because caches define their own, such as `PURGE`.
+/// Parses the method. All methods except `CONNECT` are allowed, because caches define their own,
+/// such as `PURGE`.
 fn method(written: &Spanned<String>) -> Result<Method, Fault> {
     let text = written.get_ref();
     let method = Method::from_bytes(text.as_bytes()).ok().filter(|method| *method != Method::CONNECT);

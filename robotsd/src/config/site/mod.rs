@@ -76,20 +76,20 @@ impl RawSite {
 #[derive(Clone, Debug)]
 pub(crate) struct SiteConfig {
     pub(crate) name: String,
-    /// Empty if the site serves every host.
+    /// Host patterns; empty if the site serves every host.
     pub(crate) hosts: Vec<String>,
-    /// `None` if no listener forwards requests.
+    /// The upstreams or the static files of the site; `None` if no listener forwards requests.
     pub(crate) backend: Option<Backend>,
     pub(crate) robots: RobotsSource,
     /// Position in `Config::text` of the key that sets the source of the robots.txt.
     pub(crate) robots_span: Range<usize>,
-    /// In the order of appending.
+    /// The lists that are appended to the robots.txt, in this order.
     pub(crate) append: Vec<AppendSettings>,
     pub(crate) on_publish: Vec<Arc<HookSettings>>,
     pub(crate) max_age: Duration,
     pub(crate) when_missing: WhenMissing,
     pub(crate) expectations: Option<PathBuf>,
-    /// Position in `Config::text`.
+    /// Position of `expectations` in `Config::text`.
     pub(crate) expectations_span: Range<usize>,
     /// The files that the gate uses to check a new version, except the file of expectations.
     pub(crate) gate_basis: GateBasis,
@@ -98,7 +98,7 @@ pub(crate) struct SiteConfig {
     /// Options for checking the robots.txt. Options that depend on a registry are added by
     /// [`SiteConfig::checks`].
     pub(crate) check: Options,
-    /// `None` for the default response of `RobotsLayer`.
+    /// Responses to refused requests; `None` for the default response of `RobotsLayer`.
     pub(crate) refusal: Option<Arc<SiteRefusals>>,
     pub(crate) signals: Signals,
     /// Serialized form of the values that determine the policy, the checks and the gate.
@@ -106,8 +106,9 @@ pub(crate) struct SiteConfig {
 }
 
 impl SiteConfig {
-    /// The registry itself is not added to the options, because the live robots.txt contains its
-    /// own registry.
+    /// Returns the options for checking the robots.txt, including the search engines in `registry`
+    /// that the policy refuses. The registry itself is not added to the options, because the live
+    /// robots.txt contains its own registry.
     pub(crate) fn checks(&self, registry: &Registry) -> Options {
         self.check.clone().refused_crawlers(policy::refused_engines(registry, &self.policy))
     }
@@ -118,7 +119,8 @@ impl SiteConfig {
     }
 }
 
-/// A site without hosts has the pattern `*`, which matches every host that no other site serves.
+/// Returns the host patterns of a site with these `hosts`. A site without hosts has the pattern
+/// `*`, which matches every host that no other site serves.
 pub(crate) fn host_patterns(hosts: &[String]) -> impl Iterator<Item = &str> {
     let every = hosts.is_empty().then_some("*");
     every.into_iter().chain(hosts.iter().map(String::as_str))
@@ -146,9 +148,9 @@ pub(super) fn names(sites: &[Spanned<RawSite>], faults: &mut Faults) {
     }
 }
 
-/// A string is refused if it has another meaning in a command, in the site list of a token or in an
-/// off switch of the fleet, or if people could mistake it for something else. Letters of every
-/// script are allowed.
+/// Returns the reason why a string cannot be the name of a site. A string is refused if it has
+/// another meaning in a command, in the site list of a token or in an off switch of the fleet, or
+/// if people could mistake it for something else. Letters of every script are allowed.
 pub(in crate::config) fn misleading(name: &str) -> Option<String> {
     let why = if name.is_empty() {
         return Some("the name is empty: write a name for the log and for commands".to_owned());
@@ -185,8 +187,8 @@ pub(super) fn hosts(sites: &[Spanned<RawSite>], faults: &mut Faults) {
     }
 }
 
-/// Keys with problems get their default values. Returns `None` if the site's backend or robots.txt
-/// is unknown.
+/// Resolves a site. Keys with problems get their default values. Returns `None` if the site's
+/// backend or robots.txt is unknown.
 pub(super) fn resolve(
     all: OfAllSites<'_>,
     site: &Spanned<RawSite>,

@@ -28,14 +28,14 @@ tables! {
     }
 }
 
-/// In the order of the file.
+/// Exceptions from the mode of a site, in the order of the file.
 #[derive(Debug, Default)]
 pub(crate) struct RawModes(pub(crate) Vec<Exception>);
 
-/// Exceptions with the same key are written as a list.
+/// An exception from the mode of a site. Exceptions with the same key are written as a list.
 #[derive(Debug)]
 pub(crate) struct Exception {
-    /// As written, such as `agent:GPTBot`.
+    /// The key as written, such as `agent:GPTBot`.
     pub(crate) key: Spanned<String>,
     scope: Scope,
     pub(crate) modes: Spanned<RawMode>,
@@ -44,7 +44,7 @@ pub(crate) struct Exception {
 #[derive(Debug)]
 enum Scope {
     Crawlers(Selector),
-    /// As written in robots.txt.
+    /// The pattern of a rule, as written in robots.txt.
     Pattern(String),
 }
 
@@ -116,7 +116,7 @@ impl Scope {
 }
 
 impl Exception {
-    /// `None` if the exception is not for a single crawler.
+    /// Returns the name of the crawler; `None` if the exception is not for a single crawler.
     pub(crate) fn agent(&self) -> Option<Spanned<String>> {
         match &self.scope {
             Scope::Crawlers(Selector::Agent(name)) => Some(Spanned::new(self.key.span(), name.clone())),
@@ -173,7 +173,8 @@ impl Exception {
 }
 
 impl RawModes {
-    /// If an exception has errors, adds them to `faults` and returns `None`.
+    /// Adds the exceptions to a policy. If an exception has errors, adds them to `faults` and
+    /// returns `None`.
     pub(super) fn add_to(&self, policy: Option<PolicyBuilder>, faults: &mut Faults) -> Option<PolicyBuilder> {
         let overrides = faults.keep_all(self.0.iter().map(Exception::overrides))?;
         Some(overrides.into_iter().fold(policy?, |policy, (mode, rate)| {
@@ -183,7 +184,7 @@ impl RawModes {
     }
 }
 
-/// The end is an exact time, or the end of a day in UTC.
+/// Returns the end of an exception: an exact time, or the end of a day in UTC.
 pub(in crate::config) fn end(until: &Spanned<Datetime>) -> Result<SystemTime, Fault> {
     let wrong = || {
         let message = format!(

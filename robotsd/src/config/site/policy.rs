@@ -76,7 +76,8 @@ words! {
     }
 }
 
-/// Serialization includes only the values that the policy, the checks and the gate depend on.
+/// The settings of a config that apply to all of its sites. Serialization includes only the values
+/// that the policy, the checks and the gate depend on.
 #[derive(Clone, Copy, Serialize)]
 pub(crate) struct OfAllSites<'f> {
     /// The mode for requests that match no exception if the site does not set a mode.
@@ -97,7 +98,7 @@ pub(crate) struct OfAllSites<'f> {
     pub(crate) state_dir: Option<&'f Path>,
 }
 
-/// If there are errors, adds them to the faults and returns `None`.
+/// Resolves the policy. If there are errors, adds them to the faults and returns `None`.
 pub(super) fn resolve(
     all: &OfAllSites<'_>,
     enforcement: &RawEnforcement,

@@ -70,15 +70,16 @@ words! {
 const CONNECTIONS: std::ops::RangeInclusive<NonZeroUsize> = NonZeroUsize::MIN..=NonZeroUsize::new(10_000).unwrap();
 const DEFAULT_CONNECTIONS: NonZeroUsize = NonZeroUsize::new(32).unwrap();
 
-/// [`MAX_FIELDS`] is the maximum number of header fields of a case.
+/// Maximum number of refusal cases of a site. [`MAX_FIELDS`] is the maximum number of header fields
+/// of a case.
 const MAX_CASES: usize = 64;
 const MAX_FIELDS: usize = 16;
 
 /// Header fields that a case cannot set, because robotsd sets them.
 const OURS: [&str; 3] = ["content-language", "server", "x-content-type-options"];
 
-/// `None` if the site uses the default response. If no listener forwards requests, the `upstream`
-/// of cases is ignored.
+/// Resolves a site's responses to refused requests. `None` if the site uses the default response.
+/// If no listener forwards requests, the `upstream` of cases is ignored.
 ///
 /// An error in a template has a position in the template. For all other errors, the function
 /// `in_config` adds the position in the config.
@@ -119,7 +120,8 @@ pub(in crate::config) fn resolve(
     Ok((!is_default).then(|| Arc::new(SiteRefusals { page, cases })))
 }
 
-/// If a case does not set one of these keys, the value of the site is used.
+/// The keys that determine the page of a response. If a case does not set one of these keys, the
+/// value of the site is used.
 #[derive(Clone, Copy)]
 struct PageKeys<'r> {
     status: Option<&'r Spanned<u16>>,
@@ -249,7 +251,8 @@ pub(super) fn own_upstreams(raw: &RawRefusal, upstreams: &[Spanned<String>], fol
     }
 }
 
-/// An invalid URL is not reported here, but when the upstreams of the site are checked.
+/// Resolves the server of a case. An invalid URL is not reported here, but when the upstreams of
+/// the site are checked.
 fn server(case: &RawCase, folder: &Path) -> Result<Option<CaseServer>, Fault> {
     let Some(url) = &case.upstream else {
         let unused = case.max_connections.as_ref();

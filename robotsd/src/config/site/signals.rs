@@ -30,7 +30,8 @@ word_values! {
     Some(Self::default()) => UsageField;
 }
 
-/// The path of each response is compared with all of them.
+/// Maximum number of `[[site.field]]` tables per site. The path of each response is compared with
+/// all of them.
 const MAX_FIELDS: usize = 100;
 
 pub(super) fn resolve(signals: &RawSignals, fields: &[Spanned<RawField>], faults: &mut Faults) -> Option<Signals> {
@@ -53,7 +54,8 @@ fn rule(field: &Spanned<RawField>) -> Result<FieldRule, Fault> {
     Ok(rule.for_crawlers(super::refusal::crawlers(crawlers)?))
 }
 
-/// If responses differ by client, caches store more copies of a page.
+/// Returns the settings of a site that make responses differ by client. With these settings, caches
+/// store more copies of a page.
 pub(in crate::config) fn varying<'r>(
     signals: &'r RawSignals,
     fields: &'r [Spanned<RawField>],
@@ -73,7 +75,8 @@ pub(in crate::config) fn varying<'r>(
     }))
 }
 
-/// A crawler that may not fetch a page cannot see the header fields of the page.
+/// Returns the fields with `noindex` whose path the robots.txt disallows. A crawler that may not
+/// fetch a page cannot see the header fields of the page.
 pub(in crate::config) fn unseen(fields: &[Spanned<RawField>], robots: &RobotsTxt, registry: &Registry) -> Vec<Fault> {
     let rules = robots.compile_with(Default::default(), |name| registry.stands_for(name.value()));
     let is_noindex = |value: &str| {

@@ -68,6 +68,7 @@ words! {
 pub(crate) enum RobotsSource {
     File(PathBuf),
     Inline(String),
+    /// A folder with one file per host.
     Directory {
         path: PathBuf,
         /// Name of the file that is used for hosts without their own file.
@@ -88,10 +89,12 @@ pub(crate) enum RobotsSource {
 }
 
 impl RobotsSource {
-    /// `None` if the robots.txt is a string in the config, or if each host has its own file.
+    /// Returns the path or URL of the robots.txt. `None` if the robots.txt is a string in the
+    /// config, or if each host has its own file.
     pub(crate) fn place(&self) -> Option<String> {
         match self {
-            // The path may be relative to the working directory of robotsd.
+            // The path is made absolute, because it may be relative to the working directory of
+            // robotsd.
             Self::File(path) => Some(std::path::absolute(path).unwrap_or_else(|_| path.clone()).display().to_string()),
             Self::Url { url, .. } => Some(url.clone()),
             Self::Inline(_) | Self::Directory { .. } | Self::Upstream { .. } => None,
@@ -252,6 +255,8 @@ fn remote(robots: &RawRobots, ca: Option<&Spanned<PathBuf>>, folder: &Path) -> R
     Ok(Remote { refresh, hold, ca })
 }
 
+/// Returns the first key that has no effect with this source, its position, and the sources that
+/// accept the key.
 fn stray(robots: &RawRobots, source: SourceKind) -> Option<(&'static str, Range<usize>, &'static str)> {
     use SourceKind::{Directory, File, Inline, Upstream, Url};
     let (is_url, is_fetched) = ("source = \"url\"", "source = \"upstream\" or source = \"url\"");

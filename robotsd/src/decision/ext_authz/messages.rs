@@ -137,13 +137,13 @@ messages! {
     }
 }
 
-/// `APPEND_IF_EXISTS_OR_ADD` of Envoy's `HeaderAppendAction`.
+/// Adds a header next to existing ones: `APPEND_IF_EXISTS_OR_ADD` of Envoy's `HeaderAppendAction`.
 const APPEND_OR_ADD: i32 = 0;
 
-/// `ADD_IF_ABSENT`.
+/// Adds a header unless it already exists: `ADD_IF_ABSENT`.
 const ADD_IF_ABSENT: i32 = 1;
 
-/// `OVERWRITE_IF_EXISTS_OR_ADD`.
+/// Sets a header, and replaces it if it already exists: `OVERWRITE_IF_EXISTS_OR_ADD`.
 const OVERWRITE_OR_ADD: i32 = 2;
 
 /// Returns the response that allows the request. If the request is not tagged, the response removes
@@ -221,8 +221,9 @@ fn entry(key: &str, value: MetadataValue) -> MetadataEntry {
     MetadataEntry { key: key.to_owned(), value: Some(value) }
 }
 
-/// Repeated fields are joined into one, because Envoy would otherwise replace the earlier field
-/// with the later one. `Content-Length` is omitted, because Envoy computes it from the body.
+/// Converts header fields to the type of Envoy's messages. Repeated fields are joined into one,
+/// because Envoy would otherwise replace the earlier field with the later one. `Content-Length` is
+/// omitted, because Envoy computes it from the body.
 fn headers(fields: &HeaderMap) -> Vec<HeaderOption> {
     let names = fields.keys().filter(|name| **name != CONTENT_LENGTH);
     let joined = |name: &HeaderName| {
@@ -250,7 +251,7 @@ fn response_header((name, value): &(HeaderName, HeaderValue)) -> HeaderOption {
 pub(crate) struct CheckQuestion {
     http: HttpAttributes,
     pub(crate) address: Option<IpAddr>,
-    /// From the context extension with the key `site`.
+    /// Name of the site, from the context extension with the key `site`.
     site: Option<Bytes>,
 }
 
@@ -268,7 +269,8 @@ impl CheckQuestion {
         self.site.as_deref().map(String::from_utf8_lossy)
     }
 
-    /// A missing method or target is an error.
+    /// Returns method, target and host of the original request. A missing method or target is an
+    /// error.
     pub(crate) fn original(&self) -> Result<AskedRequest<'_>, QuestionError> {
         let HttpAttributes { method, path, host, .. } = &self.http;
         for (value, place) in [(path, PATH), (method, METHOD)] {

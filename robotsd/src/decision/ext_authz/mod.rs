@@ -24,7 +24,7 @@ const SERVICE: &str = "/envoy.service.auth.v3.Authorization/";
 pub(super) enum ServiceRequest {
     Check,
     Unknown,
-    /// For example because the request does not use HTTP/2.
+    /// A request that is not a gRPC call, for example because it does not use HTTP/2.
     NoCall,
 }
 
@@ -59,7 +59,8 @@ struct MessageReader {
 }
 
 impl MessageReader {
-    /// Returns an error if the bytes received so far cannot be the beginning of a valid message.
+    /// Adds bytes. Returns an error if the bytes received so far cannot be the beginning of a valid
+    /// message.
     fn push(&mut self, octets: &[u8]) -> Result<(), CallError> {
         if self.octets.len() + octets.len() > PREFIX + MAX_MESSAGE {
             return Err(if self.length().is_ok_and(|length| length <= MAX_MESSAGE) {
@@ -104,8 +105,8 @@ pub(super) fn framed(message: &impl prost::Message) -> Bytes {
     out.freeze()
 }
 
-/// Returns an error if the message does not arrive within the caller's timeout or
-/// [`MAX_MESSAGE_TIME`], whichever is shorter.
+/// Waits for the message of a call. Returns an error if it does not arrive within the caller's
+/// timeout or [`MAX_MESSAGE_TIME`], whichever is shorter.
 pub(super) async fn message_of(fields: &HeaderMap, mut body: RequestBody) -> Result<Bytes, CallError> {
     let patience = fields.get(GRPC_TIMEOUT).and_then(|value| grpc_timeout(value.as_bytes()));
     let reading = async {
@@ -124,7 +125,7 @@ pub(super) async fn message_of(fields: &HeaderMap, mut body: RequestBody) -> Res
         .unwrap_or(Err(CallError::Late))
 }
 
-/// A `grpc-timeout` has up to eight digits and a unit.
+/// Parses a `grpc-timeout`: up to eight digits and a unit.
 fn grpc_timeout(text: &[u8]) -> Option<Duration> {
     let (unit, digits) = text.split_last()?;
     if digits.is_empty() || digits.len() > 8 || !digits.iter().all(u8::is_ascii_digit) {

@@ -146,11 +146,12 @@ fn site_of_robotsd(rest: &[u8]) -> Option<Cow<'_, [u8]>> {
     rest.trim_ascii().is_empty().then(|| value(site)).filter(|site| !site.is_empty())
 }
 
+/// Maximum length of a time in brackets, in bytes.
 const MAX_TIME_LENGTH: usize = 48;
 
-/// Returns the position of the opening bracket, and the time if it can be parsed. Hosts and process
-/// IDs may also be in brackets, and the prefix of a collector or a user name may also contain a
-/// time. Therefore, the last time in brackets is used.
+/// Finds the time in the bytes before the request. Returns the position of the opening bracket, and
+/// the time if it can be parsed. Hosts and process IDs may also be in brackets, and the prefix of a
+/// collector or a user name may also contain a time. Therefore, the last time in brackets is used.
 fn time_bracket(before: &[u8]) -> Option<(usize, Option<i64>)> {
     let time_at = |at: usize| {
         let rest = &before[at + 1..];
@@ -171,8 +172,8 @@ pub(super) fn request_line(request: &[u8]) -> Option<(&[u8], Cow<'_, [u8]>)> {
     (is_method(method) && end > 0).then(|| (method, unescaped(&rest[..end])))
 }
 
-/// Reports whether two values of a JSON or W3C line can be from a request. Lines about other events
-/// may use the same keys.
+/// Reports whether two values of a JSON or W3C line can be the method and the target of a request.
+/// Lines about other events may have values with the same names.
 pub(super) fn is_request(method: &[u8], target: &[u8]) -> bool {
     is_method(method) && (target.starts_with(b"/") || target == b"*" || has_scheme(target) || method == b"CONNECT")
 }
@@ -246,7 +247,8 @@ fn unescaped(text: &[u8]) -> Cow<'_, [u8]> {
 /// Connection types. Every line in the log of an AWS load balancer begins with a connection type.
 const ALB_KINDS: [&[u8]; 6] = [b"http", b"https", b"h2", b"grpcs", b"ws", b"wss"];
 
-/// For example `https 2018-07-02T22:23:00.186641Z app/name/50dc6c495c0c9188 …`.
+/// Reports whether a line begins like the lines of AWS load balancers, such as `https
+/// 2018-07-02T22:23:00.186641Z app/name/50dc6c495c0c9188 …`.
 pub(super) fn begins_alb(line: &[u8]) -> bool {
     let mut words = line.splitn(4, |octet| *octet == b' ');
     words.next().is_some_and(|kind| ALB_KINDS.contains(&kind))
@@ -298,7 +300,7 @@ pub(super) fn status(word: Option<&[u8]>) -> Option<u16> {
 pub(crate) struct LoggedRequest<'a> {
     /// Host with port; `None` if the log does not contain hosts, empty if the request had no host.
     pub(crate) host: Option<Cow<'a, [u8]>>,
-    /// Only from lines that may be from robotsd's own log.
+    /// Name of the site that responded, if the line may be from robotsd's own log.
     pub(crate) site: Option<Cow<'a, [u8]>>,
     pub(crate) address: Cow<'a, [u8]>,
     /// Seconds since 1970.
@@ -312,7 +314,7 @@ pub(crate) struct LoggedRequest<'a> {
 }
 
 impl LoggedRequest<'_> {
-    /// Returns an empty string if the method is not valid UTF-8.
+    /// Returns the method, or an empty string if it is not valid UTF-8.
     pub(crate) fn method(&self) -> &str {
         std::str::from_utf8(&self.method).unwrap_or_default()
     }
@@ -380,8 +382,8 @@ fn clock(text: &[u8]) -> Option<i64> {
     Some(number(&[*h1, *h2])? * 3600 + number(&[*m1, *m2])? * 60 + number(&[*s1, *s2])?)
 }
 
-/// Returns the offset of the time zone in seconds. Fractional seconds may come before the time
-/// zone.
+/// Returns the offset of the time zone at the end of a time, in seconds. `text` may begin with
+/// fractional seconds.
 fn zone(text: &[u8]) -> i64 {
     let at = text.iter().position(|octet| matches!(octet, b'+' | b'-'));
     at.and_then(|at| offset(&text[at..])).unwrap_or(0)

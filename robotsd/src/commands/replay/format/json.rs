@@ -70,14 +70,15 @@ pub(super) fn is_event(line: &[u8]) -> bool {
     line.contains_key("level") && line.get("event").and_then(Value::as_str).is_some_and(is_known)
 }
 
-/// Collectors such as Docker put each line of a program's output into an object.
+/// Returns the strings in an object and its nested objects that may be log lines. Collectors such
+/// as Docker put each line of a program's output into an object.
 pub(super) fn texts(line: &[u8]) -> Vec<Vec<u8>> {
     let mut texts = Vec::new();
     if let Ok(object) = serde_json::from_slice(line) {
         add_texts(&object, &mut texts);
     }
-    // A log line with a request contains quotes. A string of several lines is skipped, because it
-    // is not clear which line is the log line.
+    // A log line with a request contains quotes, so strings without quotes are skipped. A string of
+    // several lines is skipped, because it is not clear which line is the log line.
     let is_line = |text: &[u8]| memchr::memchr(b'"', text).is_some() && memchr::memchr(b'\n', text).is_none();
     texts.retain(|text| is_line(text));
     texts
@@ -131,7 +132,7 @@ fn octets(text: Cow<'_, str>) -> Cow<'_, [u8]> {
     }
 }
 
-/// CloudFront percent-encodes the User-Agent even in JSON objects.
+/// Returns a User-Agent without its percent-encoding, which CloudFront uses even in JSON objects.
 fn agent_of(text: Option<Cow<'_, str>>) -> Cow<'_, [u8]> {
     let agent = value(text);
     let is_escaped = memchr::memmem::find(&agent, b"%20").is_some() && !agent.contains(&b' ');

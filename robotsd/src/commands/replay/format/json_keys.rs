@@ -26,7 +26,8 @@ word_enum! {
 }
 
 impl JsonField {
-    /// The first key that an object contains is used. A `.` in a key stands for a nested object.
+    /// Returns the known keys of this field. The first key that an object contains is used. A `.`
+    /// in a key stands for a nested object.
     #[expect(clippy::too_many_lines, reason = "a table")]
     const fn known_keys(self) -> &'static [&'static str] {
         match self {
@@ -150,9 +151,11 @@ impl FromStr for JsonKey {
     }
 }
 
+/// The keys to look for in JSON objects: the known keys, and the keys that the operator gave.
 #[derive(Debug, Default)]
 pub(in crate::commands) struct JsonKeys {
-    /// The flag is set when an object contains the key.
+    /// The keys that the operator gave, each with a flag that is set when an object contains the
+    /// key.
     named: Vec<(JsonKey, AtomicBool)>,
 }
 
@@ -165,6 +168,7 @@ impl JsonKeys {
         !self.named.is_empty()
     }
 
+    /// Returns the operator's keys that no object contained.
     pub(in crate::commands) fn missing(&self) -> impl Iterator<Item = &JsonKey> {
         self.named.iter().filter(|(_, is_found)| !is_found.load(Ordering::Relaxed)).map(|(key, _)| key)
     }
@@ -179,7 +183,7 @@ impl JsonKeys {
         self.named.iter().any(|(key, _)| key.field == field)
     }
 
-    /// The known keys of a field are not used if the operator gave a key for the field.
+    /// Returns the known keys of a field, or no keys if the operator gave a key for the field.
     fn known(&self, field: JsonField) -> &'static [&'static str] {
         let is_named = match field {
             // The request line contains the method and the path, so its known keys are not used if

@@ -92,7 +92,8 @@ impl<'k> ChunkReader<'k> {
         request.map_or(LogLine::Unread, LogLine::Request)
     }
 
-    /// The log format of the server may have been changed within a log.
+    /// Reads a line in a format other than that of the chunk, because the server's log format may
+    /// have been changed within a log.
     fn read_any<'a>(&self, line: &'a [u8]) -> Option<LoggedRequest<'a>> {
         let formats = [ReplayLogFormat::of(line), ReplayLogFormat::Common];
         let read =
@@ -133,8 +134,8 @@ fn wrapped(line: &[u8]) -> Vec<Vec<u8>> {
 }
 
 impl ReplayLogFormat {
-    /// `None` if the line is not a request in this format. Always `None` for the W3C format, whose
-    /// column names are in an earlier line.
+    /// Reads a line. `None` if the line is not a request in this format. Always `None` for the W3C
+    /// format, whose column names are in an earlier line.
     pub(super) fn read<'a>(self, line: &'a [u8], json_keys: &JsonKeys) -> Option<LoggedRequest<'a>> {
         match self {
             Self::Auto => Self::of(line).read(line, json_keys),
@@ -146,7 +147,8 @@ impl ReplayLogFormat {
         }
     }
 
-    /// Lines of error logs can also be parsed, because they contain requests, too.
+    /// Reports whether a parsed line is certainly in this format. Lines of error logs can also be
+    /// parsed, because they contain requests, too.
     fn is_sure_of(self, request: &LoggedRequest<'_>) -> bool {
         match self {
             Self::Common => request.time.is_some(),
@@ -186,8 +188,8 @@ impl ReplayLogFormat {
     }
 }
 
-/// `line` may be truncated. A client cannot forge the beginning of an object, because servers
-/// escape quotes that clients send.
+/// Reports whether a line contains a JSON object. `line` may be truncated. A client cannot forge
+/// the beginning of an object, because servers escape quotes that clients send.
 pub(super) fn has_object(line: &[u8]) -> bool {
     line.trim_ascii_start().starts_with(b"{") || memchr::memmem::find(line, b"{\"").is_some()
 }

@@ -24,11 +24,12 @@ const READ: [&[&[u8]]; 11] = [
     &[b"x-host-header"],
 ];
 
-/// A log contains only some of these columns, depending on the configuration of the server.
+/// Positions of the columns that are read. A log contains only some of these columns, depending on
+/// the configuration of the server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct W3cColumns {
     places: [Option<usize>; READ.len()],
-    /// Includes columns that are not read.
+    /// Number of all columns, including columns that are not read.
     count: usize,
 }
 
@@ -41,7 +42,7 @@ enum W3cValue<'a> {
 }
 
 impl W3cColumns {
-    /// `None` if this is not a line `#Fields: …`.
+    /// Parses the line `#Fields: …`. `None` for any other line.
     pub(super) fn parse(line: &[u8]) -> Option<Self> {
         let names = line.strip_prefix(FIELDS)?.to_ascii_lowercase();
         let names: Vec<&[u8]> = names.split(u8::is_ascii_whitespace).filter(|name| !name.is_empty()).collect();
@@ -86,8 +87,8 @@ impl W3cColumns {
         })
     }
 
-    /// IIS does not escape quotes that a client sent, so the line is parsed first with quoted
-    /// strings and then without.
+    /// Splits a line into values; `None` if it has too many or too few values. IIS does not escape
+    /// quotes that a client sent, so the line is parsed first with quoted strings and then without.
     fn values<'a>(&self, line: &'a [u8], blank: u8) -> Option<Vec<W3cValue<'a>>> {
         let has_quotes = memchr::memchr(b'"', line).is_some();
         let with_strings = has_quotes.then(|| with_strings(line, blank)).flatten();
@@ -119,7 +120,8 @@ impl<'a> W3cValue<'a> {
     }
 }
 
-/// `None` if a closing quote is missing.
+/// Splits a line into values; a value that begins with a quote is read as a quoted string. `None`
+/// if a closing quote is missing.
 fn with_strings(line: &[u8], blank: u8) -> Option<Vec<W3cValue<'_>>> {
     let (mut values, mut rest) = (Vec::new(), line);
     loop {
@@ -166,8 +168,8 @@ fn with_blanks(text: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(octets.collect())
 }
 
-/// CloudFront percent-encodes special bytes, and does this twice in headers. A space is therefore
-/// `%20` or `%2520`.
+/// Decodes a value of CloudFront. CloudFront percent-encodes special bytes, and does this twice in
+/// headers. A space is therefore `%20` or `%2520`.
 pub(super) fn percent_decoded(text: &[u8]) -> Cow<'_, [u8]> {
     if memchr::memchr(b'%', text).is_none() {
         return Cow::Borrowed(text);

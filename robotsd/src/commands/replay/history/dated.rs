@@ -21,6 +21,7 @@ pub(super) fn are_dated(path: &Path) -> bool {
     }
 }
 
+/// Returns the versions at these paths, the newest first.
 pub(super) fn versions(paths: &[PathBuf]) -> io::Result<FoundVersions> {
     let mut dated = Vec::new();
     for path in paths {
@@ -71,8 +72,8 @@ fn name_of(path: &Path) -> String {
     path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
-/// Parses a time in UTC: `2026-11-01`, `20261101`, `robots-2026-11-01T12:30:00Z.txt`,
-/// `2026-11-01_1230`.
+/// Parses the time in a file name, in UTC: `2026-11-01`, `20261101`,
+/// `robots-2026-11-01T12:30:00Z.txt`, `2026-11-01_1230`.
 fn date_in(name: &str) -> Option<i64> {
     let begins = (0..name.len()).filter(|at| !name.as_bytes()[..*at].last().is_some_and(u8::is_ascii_digit));
     begins.filter_map(|at| name.get(at..)).find_map(moment)

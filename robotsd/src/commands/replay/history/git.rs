@@ -89,7 +89,7 @@ pub(super) fn versions(path: &Path) -> io::Result<FoundVersions> {
 }
 
 impl Change {
-    /// If a commit deletes the file, the mode is zero, and the version has no rules.
+    /// Reports whether the commit deleted the file. The version then has no rules.
     fn is_removal(&self) -> bool {
         self.mode.bytes().all(|digit| digit == b'0')
     }
@@ -118,7 +118,8 @@ fn changes(folder: &Path, name: &str) -> io::Result<Vec<Change>> {
     Ok(changes)
 }
 
-/// The limits are checked with the size that git prints before each version.
+/// Reads the content of the file in these commits, up to the limits. The limits are checked with
+/// the size that git prints before each version.
 fn read_blobs(folder: &Path, changes: &[&Change], found: &mut FoundVersions) -> io::Result<()> {
     let mut git = command(folder);
     git.args(["cat-file", "--batch"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
@@ -147,7 +148,7 @@ fn read_blobs(folder: &Path, changes: &[&Change], found: &mut FoundVersions) -> 
     };
     let done = read();
     drop(answers);
-    // If the limits are exceeded, git may still be writing further versions.
+    // If the limits are exceeded, git may still be writing further versions, so it is stopped.
     let _ = process.kill();
     process.wait()?;
     done.map_err(|error: io::Error| io::Error::other(format!("{}: git: {error}", printable_path(folder))))

@@ -52,7 +52,8 @@ struct FoundVersions {
 }
 
 impl FoundVersions {
-    /// If the limits do not allow another version of this size, records why it is left out.
+    /// Reports whether another version of this size is within the limits. If not, records why it is
+    /// left out.
     fn has_room_for(&mut self, octets: usize, source: &str) -> bool {
         self.octets = self.octets.saturating_add(octets);
         let fault = match (self.versions.len(), self.octets) {
@@ -71,7 +72,7 @@ impl FoundVersions {
     }
 }
 
-/// The oldest version comes first.
+/// The versions that were in force, the oldest first.
 #[derive(Debug)]
 pub(super) struct VersionHistory {
     pub(super) versions: Vec<PastVersion>,
@@ -90,9 +91,9 @@ pub(super) struct PastVersion {
 }
 
 impl VersionHistory {
-    /// `paths` is one path in a git repository, or dated files and directories of dated files.
-    /// `deploy` is the maximum time after the date of a version during which the previous version
-    /// may still be served, in seconds.
+    /// Reads the versions of a robots.txt. `paths` is one path in a git repository, or dated files
+    /// and directories of dated files. `deploy` is the maximum time after the date of a version
+    /// during which the previous version may still be served, in seconds.
     pub(super) fn read(paths: &[PathBuf], deploy: Option<Second>, settings: &EvaluatorSettings) -> io::Result<Self> {
         let of_git = match paths {
             [path] => git::has_repository(path) && !dated::are_dated(path),
@@ -161,6 +162,7 @@ const DEPLOYED: Second = 15 * 60;
 /// The observations in one chunk of the log, for judging crawlers.
 #[derive(Debug, Default)]
 pub(super) struct BoardNotes {
+    /// Earlier counts that have reached the maximum number of rows.
     full: Vec<Counted>,
     counted: Counted,
     times: LoggedTimes,

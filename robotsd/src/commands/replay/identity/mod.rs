@@ -41,7 +41,7 @@ pub(super) use self::names::{NameAnswers, NameQuestions, look_up};
 
 #[derive(Debug, Default)]
 pub(super) struct LogEvidence {
-    /// By the crawler's name.
+    /// Evidence for each crawler, by the crawler's name.
     crawlers: HashMap<String, Arc<CrawlerEvidence>>,
     /// Patterns of reverse DNS names. The [`NameQuestions`] contain indexes into this list.
     pub(super) patterns: Vec<Arc<[NamePattern]>>,
@@ -58,7 +58,8 @@ pub(super) struct CrawlerEvidence {
 }
 
 impl LogEvidence {
-    /// Also returns a message for each unusable copy of an address list.
+    /// Reads the evidence for the crawlers of a registry. Also returns a message for each unusable
+    /// copy of an address list.
     pub(super) fn read(registry: &Registry, places: &EvidencePlaces) -> (Self, Vec<String>) {
         let mut evidence = Self { trusted_proxies: places.trusted_proxies.clone(), ..Self::default() };
         let (mut known, mut problems) = (HashMap::<&str, Option<Arc<ListCopies>>>::new(), Vec::new());
@@ -74,7 +75,8 @@ impl LogEvidence {
         (evidence, problems)
     }
 
-    /// `None` if an address can neither confirm nor refute that a request is from these agents.
+    /// Returns how an address can confirm or refute that a request is from these agents; `None` if
+    /// an address cannot do this.
     pub(super) fn methods_of(&self, agents: &[Agent]) -> Option<ClaimMethods> {
         let known = |agent: &Agent| self.crawlers.get(agent.registered()?.name.as_str()).cloned();
         match agents {
@@ -83,7 +85,8 @@ impl LogEvidence {
         }
     }
 
-    /// Adds to `questions` the addresses whose names must be looked up.
+    /// Identifies the sender of a request that names these agents. Adds to `questions` the
+    /// addresses whose names must be looked up.
     pub(super) fn identify(
         &self,
         agents: &[Agent],
@@ -121,7 +124,7 @@ impl LogEvidence {
     }
 }
 
-/// Determined once per header.
+/// How requests with a given header can be checked. Determined once per header.
 #[derive(Debug)]
 pub(super) enum ClaimMethods {
     One(Arc<CrawlerEvidence>),
@@ -136,8 +139,8 @@ struct EvidenceAt<'e> {
     questions: Option<&'e RefCell<NameQuestions>>,
 }
 
-/// A fetcher that acts for a person may run on the device of that person, so it can have any
-/// address.
+/// Reports whether an address can refute the claim to be this crawler. A fetcher that acts for a
+/// person may run on the device of that person, so it can have any address.
 fn is_refutable(crawler: &Crawler) -> bool {
     crawler.category != Category::UserFetch
 }
@@ -187,7 +190,7 @@ impl ClaimEvidence for EvidenceAt<'_> {
     }
 }
 
-/// The address may have been truncated before it was logged.
+/// Parses an address from a log line. The address may have been truncated before it was logged.
 pub(crate) fn address_as_logged(text: &[u8]) -> Option<IpAddr> {
     let text = std::str::from_utf8(text).ok()?;
     let text = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
@@ -259,8 +262,9 @@ impl ListCopies {
 }
 
 impl DatedCopy {
-    /// If the copy comes from a file that the config names, `own` is the path of this file. If the
-    /// list in the file contains no date, the time when the file was last changed is used.
+    /// Creates a dated copy. If the copy comes from a file that the config names, `own` is the path
+    /// of this file. If the list in the file contains no date, the time when the file was last
+    /// changed is used.
     fn of(copy: ListCopy, own: Option<&Path>) -> Self {
         let changed = || own.and_then(|path| std::fs::metadata(path).and_then(|meta| meta.modified()).ok());
         let written = || copy.fetched.or(copy.list.created.as_deref()).and_then(day_of);
@@ -270,7 +274,8 @@ impl DatedCopy {
     }
 }
 
-/// `date` is the time of the evidence, and `time` the time of the request.
+/// Reports whether evidence from the time `date` may refute the claim of a request that was sent at
+/// `time`.
 fn is_close(date: i64, time: Option<i64>) -> bool {
     time.is_some_and(|time| (-CONFIRMED_BEFORE..=CONFIRMED_AFTER).contains(&date.saturating_sub(time)))
 }

@@ -1,6 +1,6 @@
 //! Looks up reverse DNS names of addresses, before the requests of a log are counted.
 //!
-//! Ctrl-C ends the look-ups. Answers that were received before that are used.
+//! Ctrl-C ends the look-ups. The answers that were received until then are used.
 
 use std::collections::HashMap;
 use std::io;
@@ -36,7 +36,8 @@ const PACE: usize = 50;
 /// Exit status of a process that was ended by Ctrl-C.
 const INTERRUPTED: i32 = 130;
 
-/// If `resolvers` is empty, the resolvers of the system are used.
+/// Looks up the names of addresses through `resolvers` or, if `resolvers` is empty, through the
+/// resolvers of the system.
 pub(crate) fn look_up(
     questions: NameQuestions,
     patterns: &[Arc<[NamePattern]>],
@@ -102,6 +103,7 @@ async fn ask(
                     outcomes.insert(question, outcome);
                     progress.inc(1);
                 }
+                // A look-up that panicked has no outcome.
                 Some(Err(_)) => {}
             },
         }
@@ -109,7 +111,8 @@ async fn ask(
     Ok(outcomes)
 }
 
-/// tokio has replaced the default handler, so the process would otherwise ignore the next Ctrl-C.
+/// Ends the process on the next Ctrl-C. tokio has replaced the default handler, so the process
+/// would otherwise ignore it.
 fn end_on_the_next_interrupt(runtime: Runtime) {
     thread::spawn(move || {
         if runtime.block_on(tokio::signal::ctrl_c()).is_ok() {
@@ -146,7 +149,7 @@ pub(in crate::commands::replay) type NameQuestions = FrequentCounts<NameQuestion
 #[derive(Debug)]
 pub(crate) struct NameAnswers {
     pub(crate) outcomes: HashMap<NameQuestion, MethodOutcome>,
-    /// Seconds since 1970.
+    /// Time of the look-ups, in seconds since 1970.
     pub(super) asked: i64,
     pub(crate) left_out: usize,
 }

@@ -30,6 +30,7 @@ pub(crate) struct PastJudgements {
     versions: Vec<VersionRow>,
     /// Whether, according to the config, the logs contain every fetch of robots.txt.
     sees_all: bool,
+    /// Periods without a line in the logs.
     lacking: Vec<[String; 2]>,
     lacking_hours: u64,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -99,7 +100,7 @@ impl PastJudgements {
         verdicts
     }
 
-    /// Each note is a sentence without a full stop.
+    /// Returns notes about the history. Each note is a sentence without a full stop.
     pub(super) fn notes(&self) -> impl Iterator<Item = String> {
         let newest = self.versions.last();
         let versions = newest.map(|newest| {

@@ -73,13 +73,14 @@ struct ReportedCrawler {
     is_index_engine: bool,
     #[serde(flatten)]
     tally: RequestTally,
-    /// The other counts of this row do not include requests of impostors.
+    /// Numbers of requests that name this crawler, by kind of sender. The other counts of this row
+    /// do not include requests of impostors.
     identity: SenderSplit,
     #[serde(flatten)]
     by_rule: RuleRows,
 }
 
-/// Without the requests of impostors.
+/// Sums of the counts of all crawlers, without requests of impostors.
 #[derive(Debug, Serialize)]
 struct CrawlerTotals {
     crawler_requests: u64,
@@ -89,7 +90,7 @@ struct CrawlerTotals {
 
 #[derive(Debug, Serialize)]
 struct HourRow {
-    /// Seconds since 1970.
+    /// Beginning of the hour, in seconds since 1970.
     start: i64,
     #[serde(flatten)]
     tally: RequestTally,
@@ -225,8 +226,8 @@ impl Report {
         self.requests > 0 && self.nameless == self.requests
     }
 
-    /// If no request has a User-Agent, the requests of agents other than crawlers are shown only if
-    /// a rule disallows some of them.
+    /// Reports whether the requests of agents other than crawlers are shown. If no request has a
+    /// User-Agent, they are shown only if a rule disallows some of them.
     pub(crate) fn has_others(&self) -> bool {
         !self.lacks_names() || self.others.iter().any(|row| row.disallowed > 0)
     }

@@ -60,7 +60,8 @@ impl RuleRows {
         }
     }
 
-    /// For example `/cart/ and /sale`.
+    /// Names up to two patterns of rules with this effect, such as `/cart/ and /sale`, and the
+    /// number of the other rules. `None` if no rule has this effect.
     pub(super) fn patterns(&self, effect: Effect) -> Option<String> {
         let mut patterns =
             self.rules.iter().filter(|rule| rule.effect == effect).filter_map(|rule| rule.pattern.as_ref());
@@ -139,7 +140,8 @@ pub(super) struct SenderSplit {
     pub(super) is_checked: bool,
     pub(super) verified: RequestTally,
     pub(super) claimed: RequestTally,
-    /// The reasons have the same names as in robotsd's log.
+    /// Number of claims that are neither verified nor refuted, by reason. The reasons have the same
+    /// names as in robotsd's log.
     pub(super) claimed_because: BTreeMap<&'static str, u64>,
     /// The requests of impostors, which no other count includes.
     pub(super) impostors: RequestTally,
@@ -175,8 +177,8 @@ pub(crate) struct ImpostorRow {
     #[serde(flatten)]
     pub(super) tally: RequestTally,
     pub(super) addresses: Vec<AddressRow>,
-    /// If there are very many addresses, this number is too low, because not all addresses are
-    /// counted.
+    /// Number of addresses that are not listed. If there are very many addresses, this number is
+    /// too low, because not all addresses are counted.
     pub(super) other_addresses: u64,
     pub(super) other_addresses_requests: u64,
     #[serde(flatten)]
@@ -285,8 +287,9 @@ impl SenderSplit {
 }
 
 impl ImpostorRow {
-    /// The impostors with the most disallowed requests come first or, in a comparison, those with
-    /// the most requests with different verdicts.
+    /// Returns the impostors of every crawler, sorted by the number of disallowed requests or, in a
+    /// comparison, by the number of requests with different verdicts. The largest number comes
+    /// first.
     pub(super) fn all(counts: &ReplayCounts, plan: &ReplayPlan) -> Vec<Self> {
         let failed = |row: &ReplayRow| Some(Self::new(&row.agent.name, row.failed.as_deref()?, plan));
         let mut rows: Vec<_> = counts.rows.iter().filter_map(failed).collect();
@@ -334,7 +337,8 @@ impl SuspectRow {
     }
 }
 
-/// Several addresses may become one row, because addresses are redacted.
+/// Returns the addresses for the report, sorted by the number of requests, largest first. Several
+/// addresses may become one row, because addresses are redacted.
 fn shown(addresses: &[(IpAddr, AddressTally)], privacy: ReportPrivacy) -> Vec<AddressRow> {
     let mut tallies = BTreeMap::<String, AddressTally>::new();
     for (address, tally) in addresses {

@@ -105,9 +105,9 @@ fn other_rules(by_rule: &RuleRows) -> Option<(u64, u64)> {
     others(rest, by_rule.other_rules, by_rule.other_rules_requests)
 }
 
-/// `rest` contains the numbers of requests of the rows above the display limit. `others` is the
-/// number of rows that the report does not contain, and `of_others` is the number of their
-/// requests.
+/// Returns the number of rows that are not shown, and the number of their requests. `rest` contains
+/// the numbers of requests of the rows above the display limit. `others` is the number of rows that
+/// the report does not contain, and `of_others` is the number of their requests.
 fn others(rest: impl ExactSizeIterator<Item = u64>, others: u64, of_others: u64) -> Option<(u64, u64)> {
     let count = rest.len() as u64 + others;
     (count > 0).then(|| (count, rest.sum::<u64>() + of_others))
