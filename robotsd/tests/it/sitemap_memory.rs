@@ -103,7 +103,7 @@ fn hostile_sitemaps_of_many_sites_stay_within_one_budget_and_no_request_waits() 
     for site in 0..sites {
         let note = note(&running, site).unwrap();
         let faults = [
-            format!(".gz:{last_line}:1: it is incomplete"),
+            format!(".gz:{last_line}:1: the sitemap is incomplete"),
             ".gz: the document was not read in time: all documents of the site together must be read within 10 s"
                 .to_owned(),
         ];
