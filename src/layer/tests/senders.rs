@@ -38,7 +38,7 @@ async fn an_impostor_is_refused_even_if_the_file_allows_the_request() {
         assert_eq!((record.action, record.reason), (Action::Refuse, Reason::Impostor));
         let body = text(response).await;
         let name = record.name().to_owned();
-        assert!(body.contains(&format!("The request is not from {name}, which it claims to be.\n")), "{body}");
+        assert!(body.contains(&format!("The request is not from {name}, although it claims to be.\n")), "{body}");
         assert!(!body.contains("Disallow") && !body.contains("does not let"), "{body}");
     }
     let of = |access, rule: Option<(&str, usize)>| {
