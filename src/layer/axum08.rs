@@ -107,7 +107,7 @@ impl<T: Into<Bytes>> IntoRefusal for Html<T> {
 
 /// The crawler that a request claims to be from. Handlers inside [`RobotsLayer::for_axum08`] can
 /// use it as an extractor. An agent is a crawler if it is in the registry or declares itself a
-/// crawler. If senders are checked, the record's `identity` contains the result.
+/// crawler. If the site has a `Verifier`, [`Record::identity`] contains the result of its check.
 ///
 /// `Option<CrawlerRequest>` is `None` for all other clients. The option is also `None` for crawlers
 /// in these cases:

@@ -80,8 +80,8 @@ impl<'a> Event<'a> {
     }
 }
 
-/// Extension of a response. It marks a refusal that may be replaced with the response of another
-/// server. The status of the replacement is not known yet, so the request's [`Event`] contains no
+/// Marks a refusal that may be replaced with the response of another server. It is an extension of
+/// the refusal. The status of the replacement is not known yet, so the request's [`Event`] contains no
 /// status.
 #[derive(Clone, Copy, Debug)]
 pub struct Provisional;

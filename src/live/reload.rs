@@ -422,8 +422,8 @@ pub(crate) fn bounded(text: &impl ToString) -> String {
 #[must_use = "the reload continues if this future is dropped, but only the future returns the outcome"]
 pub(crate) struct Reloading(Arc<ReloadResult>);
 
-/// Sets the result of a [`Reloading`]. If this value is dropped before a result is set, the caller
-/// gets a rejection of the kind [`RejectionKind::Interrupted`].
+/// Sets the result of a [`Reloading`]. If this value is dropped before it has set a result, the
+/// result is a rejection of the kind [`RejectionKind::Interrupted`].
 #[derive(Debug)]
 pub(crate) struct Completion {
     result: Arc<ReloadResult>,

@@ -348,8 +348,8 @@ impl Header<'_> {
     }
 
     /// Marks the words in the ranges of `places` as registered names. Removes [`Marks::ADDRESSED`]
-    /// and [`Marks::COMPATIBLE`] from the parts that contain these words, because these marks
-    /// describe the registered crawler.
+    /// and [`Marks::COMPATIBLE`] from the parts that contain these words: these marks are then
+    /// about the registered crawler, and do not show that the rest of the header names another one.
     pub(super) fn without(mut self, places: &[Range<usize>]) -> Self {
         let mut places = places.iter().peekable();
         for part in &mut self.parts {

@@ -245,7 +245,7 @@ impl<'r> NamedCrawlers<'r> {
 impl Registry {
     /// Returns the first framework in a header, and its position. Versions (`Nutch-1.10`) are
     /// always searched. Other words are searched only if `speaks` is true: [`NamedCrawlers::of`]
-    /// has then found a framework in one of them.
+    /// has then reported that one of these words is the name of a framework.
     ///
     /// In `FooBot/Nutch-1.10` and `FooBot/1.0 (Scrapy 2.11; …)`, the crawler is the product before
     /// the framework's name, not the framework.

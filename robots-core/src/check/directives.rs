@@ -153,8 +153,8 @@ pub(super) fn is_robots_txt(robots: &RobotsTxt) -> bool {
 
 /// Reports whether an author of a robots.txt would write this field. Crawlers compare only the
 /// beginning of names, and accept white space instead of a colon. So they also find fields in
-/// `DisallowedHost: …`, `User agent not allowed: …` and `Host unreachable`, although such lines are
-/// from other files.
+/// `DisallowedHost: …`, `User agent not allowed: …` and `Host unreachable`, which are error messages
+/// and not lines of a robots.txt.
 fn is_meant(field: &Field<'_>) -> bool {
     if !is_known(field) {
         return false;

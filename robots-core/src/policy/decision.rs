@@ -170,8 +170,8 @@ impl<'r> Decision<'r> {
         Self { would: Some(refusing.would()), grace_end: refusing.grace_end, rate_limit, ..self }
     }
 
-    /// Creates the decision on a request that passes until its grace period ends at `end`. `would`
-    /// is the action after the grace period.
+    /// Creates the decision on a request that passes because of a grace period. The grace period ends
+    /// at `end`. `would` is the action after that time.
     pub(super) fn in_grace(end: SystemTime, would: Action, verdict: Verdict<'r>) -> Self {
         let decision = Self::judged(Action::Pass, Reason::Grace, verdict);
         Self { grace_end: Some(end), would: Some(UnderRefuse::of(would)), ..decision }

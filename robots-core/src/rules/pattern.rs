@@ -276,8 +276,8 @@ mod tests {
         assert!(matches("/*%3A?x=%3A", "/a:?x=%3A", Reading::Standard));
         assert!(matches("/*%3A?x=%3A", "/?%3A?x=%3A", Reading::Standard));
         assert!(!matches("/*%3A?x=%3A", "/a:?x=:", Reading::Standard));
-        // The literal after `*` may match in the path or in the query. In paths, the standard form
-        // of `%3A` is `:`, so the pattern also matches a `:` in the query.
+        // The literal after `*` is compared in both spellings, because it may match in the path,
+        // where `%3A` is written as `:`, or in the query. So a `:` in the query matches, too.
         assert!(matches("/*%3A", "/a?:", Reading::Standard));
         // A pattern has several encoded forms only if an escape after a `*` is decoded in paths but
         // not in queries.

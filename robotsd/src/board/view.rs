@@ -179,7 +179,7 @@ pub(crate) fn join(answers: Vec<ReplicaAnswer<ReplicaRows>>, query: &BoardQuery,
 ///
 /// # Errors
 ///
-/// Returns an error if a folder is given twice or does not contain a board.
+/// Returns an error if a folder is given twice, or does not contain the board's files.
 pub(crate) fn merge(folders: &[PathBuf], query: &BoardQuery, now: Second) -> Result<BoardReport, String> {
     let mut seen = BTreeSet::new();
     let mut histories = Vec::new();

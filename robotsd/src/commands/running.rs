@@ -58,7 +58,7 @@ impl Running {
     /// Returns the path of the config from an option or the environment, otherwise the default path
     /// if a file exists there.
     pub(in crate::commands) fn config_path(&self) -> Option<PathBuf> {
-        // The robotsd at the address of `--admin` may use another config than the default.
+        // The process at the address of `--admin` may use a config that is not the default one.
         if self.admin.is_some() { None } else { config_if_any(self.config.as_deref()) }
     }
 

@@ -16,7 +16,8 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// How far the clock may be set back before the counts are discarded.
 const CLOCK_STEP: Duration = Duration::from_secs(10 * 60);
 
-/// Minimum number of refuted requests per hour for a claim path to become suspect.
+/// Minimum number of refuted claims per hour after which the claims at a site and listener are
+/// suspect.
 const FEW: u32 = 10;
 
 /// Counts the results of checks for one crawler on one claim path (a site and a listener). Decides

@@ -27,7 +27,7 @@ const MAX_LINES: usize = 2_000_000;
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct EffectiveContent {
     rules: ByLines<Block>,
-    /// Lines of groups that are not rules, such as delays and preferences.
+    /// The lines of groups other than rules, such as delays and preferences.
     others: ByLines<OtherLine>,
     /// Sitemaps and other lines that apply to the whole site.
     of_site: Vec<OtherLine>,

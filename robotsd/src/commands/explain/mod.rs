@@ -286,8 +286,8 @@ fn refuse_near_names(user_agents: &[&str], evaluator: &Evaluator) -> io::Result<
 /// Maximum length of a line, in bytes. Servers do not accept longer URLs.
 const MAX_LINE_LENGTH: u64 = 1 << 20;
 
-/// Writes the answer for each URL of a list on standard input, which may be larger than memory.
-/// Reports invalid lines on stderr, and returns their number.
+/// Reads URLs from standard input, and writes the answer for each of them at once, because the list
+/// may be larger than memory. Reports invalid lines on stderr, and returns their number.
 fn answer_list<W: Write>(out: &mut W, answer: impl Fn(&mut W, TargetUrl<'_>) -> io::Result<()>) -> io::Result<usize> {
     let mut lines = BufReader::new(io::stdin());
     let (mut line, mut number, mut rejected, mut has_urls) = (Vec::new(), 0, 0, false);

@@ -211,9 +211,8 @@ fn refusal(certificate: &CertificateDer<'_>, time: UnixTime) -> Option<webpki::E
 }
 
 /// Warnings begin at most this long before a certificate expires, and only in the last quarter of
-/// its validity. Certificates for 90 days are usually renewed 30 days before they expire, and
-/// certificates for six days after three days. So a warning means that automatic renewal has
-/// failed.
+/// its validity. A certificate for 90 days is usually renewed 30 days before it expires, and one for
+/// six days is renewed after three days. So a warning means that automatic renewal has failed.
 const SOON: Duration = Duration::from_secs(14 * 24 * 3600);
 
 /// The first and last date of a certificate's validity (RFC 5280, section 4.1.2.5).

@@ -43,8 +43,8 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     }
 }
 
-/// Moves the fields between the user-agent lines of a group, except sitemaps, below the last of
-/// these user-agent lines.
+/// Moves the fields that are between two user-agent lines of a group, except sitemaps, below the
+/// group's last user-agent line.
 fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let group = *file.groups().groups.get(group_of(file, finding)?)?;
     let (first, last) = (group.line() - 1, group.names().last()?.line() - 1);

@@ -37,7 +37,7 @@ const ENVIRONMENT: [(&str, &str); 3] =
     [("GIT_OPTIONAL_LOCKS", "0"), ("GIT_NO_LAZY_FETCH", "1"), ("GIT_ALLOW_PROTOCOL", "none")];
 
 /// Git command that prints one line per commit, followed by one line about the change of the file
-/// in this commit. `-O` overrides a setting of the repository that makes git read another file.
+/// in this commit. Without `-O`, git would read a file that the repository's config can name.
 const LOG: &str = "log --first-parent -m --raw --no-abbrev --no-renames --no-color --no-show-signature --no-ext-diff \
                    --no-textconv -O/dev/null --format=%H%x20%ct";
 

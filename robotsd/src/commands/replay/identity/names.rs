@@ -141,7 +141,8 @@ fn refute_only_through_proven_resolvers(outcomes: &mut HashMap<NameQuestion, Met
 
 const MAX_COUNTED: usize = 1 << 16;
 
-/// A look-up of names: the index of the patterns that the names must match, and the address.
+/// A look-up of the host names of an address. The number is the index of an operator's list of
+/// patterns, which the host names must match.
 pub(crate) type NameQuestion = (usize, PublicAddress);
 
 pub(in crate::commands::replay) type NameQuestions = FrequentCounts<NameQuestion, MAX_COUNTED>;
