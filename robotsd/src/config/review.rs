@@ -147,8 +147,11 @@ fn unknown_crawlers(file: &RawConfig, config: &Config) -> Vec<Fault> {
     let fault = |(name, _): (Spanned<String>, _)| {
         let help = crawler_hint(name.get_ref(), &registry, std::iter::empty());
         let help = help.unwrap_or_else(|| "`robotsd agents` lists the crawlers".to_owned());
-        name.fault(format!("no crawler is called {name:?}, so this entry has no effect", name = name.get_ref()))
-            .help(help)
+        let message = format!(
+            "no crawler is called {name:?}, so this entry only affects requests that contain exactly this name",
+            name = name.get_ref()
+        );
+        name.fault(message).help(help)
     };
     of_all.chain(of_sites).chain(of_responses).filter(is_unknown).map(fault).collect()
 }

@@ -247,10 +247,10 @@ fn unintended_settings_cause_a_warning_with_their_line() {
     let said = said.replace(&format!("{}/", folder.path().display()), "");
     let wants = [
         "note: the site \"a\" refuses requests without a grace period: ",
-        "warning: no crawler is called \"GTPBot\", so this entry has no effect\n  --> robotsd.toml:10:1\n",
+        "warning: no crawler is called \"GTPBot\", so this entry only affects requests that contain exactly this name\n  --> robotsd.toml:10:1\n",
         "= help: did you mean \"GPTBot\"?",
         "warning: this override has expired and has no effect any more\n  --> robotsd.toml:10:42\n",
-        "warning: no crawler is called \"Gogglebot\", so this entry has no effect\n  --> robotsd.toml:12:11\n",
+        "warning: no crawler is called \"Gogglebot\", so this entry only affects requests that contain exactly this name\n  --> robotsd.toml:12:11\n",
         "= help: did you mean \"Googlebot\"?",
     ];
     assert_has(&said, &wants);
