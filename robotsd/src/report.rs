@@ -346,7 +346,8 @@ pub(crate) struct SiteReload {
     pub(crate) outcome: String,
     pub(crate) hash: Option<String>,
     pub(crate) message: String,
-    /// If each host has its own robots.txt, only the entry of the first file contains this list.
+    /// The appended lists. If each host has its own robots.txt, a site has several of these reports,
+    /// and only the first one contains the lists.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) append: Vec<AppendReport>,
 }

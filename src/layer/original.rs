@@ -81,7 +81,7 @@ impl<'a> OriginalRequest<'a> {
 
     /// Sets the target that the client sent: path and query, or a whole URL. This target takes
     /// precedence over [`RobotsLayer::target_from`](super::RobotsLayer::target_from). The client's
-    /// HTTP version is then unknown, because the version of the proxy's own request may differ.
+    /// HTTP version is then unknown, because a proxy may ask for the decision with another version.
     pub const fn with_target(self, target: &'a [u8]) -> Self {
         Self { target: TargetIs::Given(target), version: None, ..self }
     }

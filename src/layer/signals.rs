@@ -219,7 +219,7 @@ pub struct ResponseFields {
     /// them.
     live: Option<LiveRobots>,
     usage: Option<HeaderValue>,
-    /// Links to licences, for every response.
+    /// Links to licences. Unlike the other fields, they are also added to refusals and errors.
     links: Vec<(HeaderName, HeaderValue)>,
     fields: Vec<(HeaderName, HeaderValue)>,
     /// Whether another client could get other usage preferences or fields for this path. Caches

@@ -159,7 +159,7 @@ impl AgentCache {
     }
 
     /// Allocates the next larger table if headers have replaced each other as often as the table
-    /// has slots. If only one or two headers compete for a slot, the table does not grow.
+    /// has slots. A slot holds two headers, so two headers with the same slot do not cause this.
     fn grow_if_crowded(&self, slots: &[CacheSlot]) {
         let lost = self.lost.fetch_add(1, Ordering::Relaxed);
         let (next, size) = match slots.len() {

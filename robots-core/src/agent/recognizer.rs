@@ -158,7 +158,8 @@ impl Recognizer {
         (name.is_some() || declares).then_some(agent)
     }
 
-    /// Returns the agent of a header that names no registered crawler other than a framework.
+    /// Returns the agent of a header without the name of a registered crawler. The name of a
+    /// framework may be present.
     /// `framework` is true if the header names a framework in a word that is not a version.
     fn unregistered(&self, header: &Header<'_>, framework: bool) -> Agent {
         let reader = ClaimReader::of(header);

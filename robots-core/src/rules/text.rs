@@ -43,9 +43,9 @@ const FALSE_STARTS: usize = 8;
 /// The most common bytes in paths, most common first.
 const USUAL: &[u8] = b"/eaitonsrlcdpmu-ghb1f2y0.v3k5498w67x_jzqESATCMP";
 
-/// Maximum number of encoded forms of a pattern. If more than two literals have different standard
-/// forms in path and query, all literals after the second are encoded for the same part of the
-/// target (path or query) as the second.
+/// Maximum number of encoded forms of a pattern. The standard form of a literal may depend on
+/// whether it matches in the path or in the query. Only the first two of such literals are encoded
+/// for each possibility. All later ones are encoded for the same part of the target as the second.
 pub(super) const MAX_TEXTS: usize = 3;
 
 /// The position where the query begins in an encoded pattern.

@@ -1,4 +1,4 @@
-//! The lints about servers' answers, which `--explain` and the documentation page `answers` list.
+//! The lints about the answers of servers. `--explain` and the page `answers.md` contain their list.
 
 use tower_robots::check::Severity;
 
