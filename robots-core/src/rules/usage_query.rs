@@ -26,11 +26,11 @@ impl RuleSet {
         self.usage.as_ref().is_some_and(|usage| !usage.lines.is_empty())
     }
 
-    /// Reports whether the file has a content-usage, content-signal or license line, in any group or
-    /// before the first group.
+    /// Reports whether the file has a content-usage or content-signal line, in any group or before
+    /// the first group.
     #[cfg(feature = "check")]
     pub(crate) fn states_usage(&self) -> bool {
-        !self.document().usage().is_empty()
+        self.document().usage().iter().any(|record| record.directive != Directive::License)
     }
 
     /// Reports whether different crawlers have different licences.

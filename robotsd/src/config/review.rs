@@ -117,7 +117,7 @@ fn evidence(file: &RawConfig, config: &Config) -> Vec<Fault> {
 }
 
 /// Finds crawler names in the config that appear neither in the registry nor in a robots.txt.
-/// Entries with such names have no effect.
+/// Entries with such names only affect requests that contain exactly these names.
 fn unknown_crawlers(file: &RawConfig, config: &Config) -> Vec<Fault> {
     // A missing registry file is not reported here, but when the sites are opened.
     if config.registry.extra.as_deref().is_some_and(|extra| !extra.is_file()) {
