@@ -2,9 +2,9 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg_attr(not(test), warn(clippy::too_many_lines))]
 
-/// Implements `Debug` with chosen values, for types with many, large or secret fields, or with
-/// fields that are functions. If the type is generic, write its parameters in brackets first:
-/// `|it| [S: std::fmt::Debug] Robots::<S> { inner: it.inner }`.
+/// Implements `Debug` with the given values instead of all fields. Use this for types with many,
+/// large or secret fields, or with functions as fields. For a generic type, write its parameters in
+/// brackets first: `|it| [S: std::fmt::Debug] Robots::<S> { inner: it.inner }`.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! debug_as {
@@ -18,8 +18,8 @@ macro_rules! debug_as {
     };
 }
 
-/// Implements `Debug` for an error with the output of `Display`, because Rust uses `Debug` to print
-/// an error that `main` returns.
+/// Implements `Debug` for an error with the output of `Display`. If `main` returns an error, Rust
+/// prints it with `Debug`.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! debug_as_displayed {

@@ -9,8 +9,8 @@ use crate::rules::{AgentRules, Fallback, RobotsTxt, product_tokens};
 impl RobotsTxt {
     /// Returns the rules of this file that a crawler should obey.
     ///
-    /// The agent is a token, as for [`RobotsTxt::for_token`], or a whole `User-Agent` header. If it
-    /// is a header, a [`Recognizer`] with the built-in [`Registry`] finds the crawler's name. If a
+    /// `agent` is a product token (see [`RobotsTxt::for_token`]) or a whole `User-Agent` header. In
+    /// a header, a [`Recognizer`] with the built-in [`Registry`] finds the crawler's name. If a
     /// header names several crawlers, a path is allowed only if it is allowed for all of them.
     ///
     /// ```
@@ -28,8 +28,8 @@ impl RobotsTxt {
             Some(tokens) => vec![(tokens, Fallback::Star)],
             None => {
                 let agents = Recognizer::new(Arc::clone(Registry::builtin()), self).agents(agent.as_ref());
-                // The caller of this function is a crawler. So `*` applies even if its header looks
-                // like the header of a browser.
+                // The caller of this function is a crawler, so `*` applies even if the header looks
+                // like a browser's.
                 agents.iter().map(|agent| (agent.tokens().to_vec(), agent.obeys_star().fallback())).collect()
             }
         };
@@ -55,14 +55,15 @@ mod tests {
             ("OurBot 2.0 (+https://example.com/bot)", "/ours"),
             ("Mozilla/5.0 (compatible; OurBot/2.0; +https://example.com/bot)", "/ours"),
             ("Mozilla/5.0 (compatible; Googlebot-Image/1.0; +http://www.google.com/bot.html)", "/google"),
-            // A token does not also stand for the registered crawler's other tokens.
+            // A token selects only its own group, not the groups for the crawler's other tokens.
             ("Googlebot-Image", "/star"),
         ] {
             let rules = robots.for_agent(agent);
             let found: Vec<_> = ["/ours", "/google", "/star"].into_iter().filter(|path| !rules.allows(path)).collect();
             assert_eq!(found, [disallowed], "{agent}");
         }
-        // AdsBot does not obey `*`. A path must be allowed for all names in a header.
+        // AdsBot does not obey `*`. If a header names two crawlers, a path must be allowed for
+        // both.
         assert!(robots.for_agent("AdsBot-Google (+http://www.google.com/adsbot.html)").allows("/star"));
         let both = robots.for_agent("Mozilla/5.0 (compatible; Googlebot/2.1; OurBot/2.0; +https://example.com/bot)");
         assert!(!both.allows("/google") && !both.allows("/ours") && both.allows("/star"));

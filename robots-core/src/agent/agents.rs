@@ -107,8 +107,9 @@ impl Agent {
     }
 
     /// Returns whether the groups for `*` apply to the agent if no group names it. They apply to a
-    /// crawler unless its operator documents that it ignores them. They do not apply to other
-    /// agents. A [`Policy`](crate::policy::Policy) may apply `*` to fewer or to more agents.
+    /// crawler unless its operator documents that it ignores them. They do not apply to agents that
+    /// are not crawlers. A [`Policy`](crate::policy::Policy) may apply `*` to fewer or to more
+    /// agents.
     pub fn fallback(&self) -> Fallback {
         if self.class.is_crawler() { self.obeys_star().fallback() } else { Fallback::Nothing }
     }

@@ -1,8 +1,8 @@
 //! The built-in crawlers: the rows of the embedded data file.
 //!
 //! The file is in TOML, but this module parses only the five kinds of lines that the file contains.
-//! Tests check the file, and a TOML crate would add a dependency to every application. `robotsd`
-//! uses a TOML crate for operators' files.
+//! This is enough, because tests check the file, and it avoids a dependency on a TOML crate.
+//! `robotsd` uses a TOML crate for operators' files.
 //!
 //! **Embedded data is parsed on first use.** The built-in registry, the word lists for `User-Agent`
 //! headers and the embedded address lists are `LazyLock`s that never change. The crate has no other
@@ -57,7 +57,8 @@ fn strings(mut text: &str) -> Option<Vec<String>> {
                 other => string.push(other),
             }
         }
-        // `push` allocates more memory than needed, and registries live as long as the process.
+        // `push` reserves spare capacity, which would stay allocated for the lifetime of the
+        // process.
         string.shrink_to_fit();
         strings.push(string);
         text = chars.as_str().trim_start_matches([',', ' ']);

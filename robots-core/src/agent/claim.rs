@@ -193,8 +193,8 @@ impl<'a, 'h> ClaimReader<'a, 'h> {
 struct DeclaredEvidence<'a> {
     serves: Option<&'a Part>,
     crawls: Option<&'a Part>,
-    /// Whether a word contains `crawl`, `spider` or similar, and not only `bot`. If so, the client
-    /// is a crawler even if other words suggest another purpose.
+    /// Whether a word contains `crawl`, `spider` or similar; `bot` alone is not enough. If so, the
+    /// client is a crawler even if other words suggest another purpose.
     is_crawler: bool,
     collects: Option<&'a Part>,
     addressed: Option<&'a Part>,
@@ -257,9 +257,9 @@ fn is_for_media(header: &Header<'_>, part: &Part) -> bool {
 }
 
 impl DeclaredEvidence<'_> {
-    /// Returns the part that contains the name of the crawler that `part` declares. The name is
-    /// usually in the leading product, and it is never the name of a library. A product outside
-    /// comments that calls itself a crawler takes precedence.
+    /// Returns the part that contains the name of the crawler that `part` declares. This is usually
+    /// the part with the leading product, and never a part that names a library. A part outside a
+    /// comment takes precedence if it calls itself a crawler.
     fn name<'a>(&self, header: &'a Header<'_>, part: &'a Part) -> &'a Part {
         let everyday = Kinds::LIBRARY.with(Kinds::GENERIC);
         let lead = |part: &Part| header.product_lead(part).filter(|word| !word.kinds.has(everyday));
@@ -331,10 +331,11 @@ fn silent_class(header: &Header<'_>) -> Class {
 }
 
 // The following functions find an unregistered crawler in a header that also contains registered
-// names. Otherwise, such a crawler could hide behind a registered name. Words outside registered
-// names may also describe a registered crawler (`serpstatbot/1.0 (advanced backlink tracking bot;
-// …)`, `PingdomPageSpeed/1.0 (pingbot/2.0; …)`, `Dazzle BlueSky Bot/1.1`). So in these headers, an
-// unregistered crawler must be declared more clearly than in headers without registered names.
+// names. Without them, such a crawler could hide behind a registered name. But words outside
+// registered names may also describe a registered crawler:
+// `serpstatbot/1.0 (advanced backlink tracking bot; …)`, `PingdomPageSpeed/1.0 (pingbot/2.0; …)`,
+// `Dazzle BlueSky Bot/1.1`. So in these headers, an unregistered crawler must be declared more
+// clearly than in headers without registered names.
 impl Header<'_> {
     /// Reports whether a word outside the ranges in `places` may belong to the name of a product.
     /// The ranges must be in the order of the header.
@@ -349,7 +350,7 @@ impl Header<'_> {
 
     /// Marks the words in the ranges of `places` as registered names. Removes [`Marks::ADDRESSED`]
     /// and [`Marks::COMPATIBLE`] from the parts that contain these words: these marks are then
-    /// about the registered crawler, and do not show that the rest of the header names another one.
+    /// about the registered crawler, and do not show that the header names another crawler.
     pub(super) fn without(mut self, places: &[Range<usize>]) -> Self {
         let mut places = places.iter().peekable();
         for part in &mut self.parts {
@@ -395,8 +396,8 @@ impl Header<'_> {
     }
 }
 
-/// Reports whether one of the words is a version. A version must contain a digit, because in prose
-/// another word may follow a `/` (`addresses/domains`).
+/// Reports whether one of the words is a version. A version must contain a digit, because a `/` may
+/// also separate two ordinary words (`addresses/domains`).
 fn has_version(words: &[Word], header: &[u8]) -> bool {
     let mut versions = words.iter().filter(|word| word.role == WordRole::Version);
     versions.any(|word| word.text(header).iter().any(u8::is_ascii_digit))
@@ -487,8 +488,8 @@ mod tests {
             ("Mozilla/5.0 (compatible; Foo/2.2; Website Thumbnail Generator; +http://foo.test)", "Foo"),
             ("Metacast/1.0 Crawler +https://metacast.test", "Metacast"),
             ("Pageling http://pageling.test curl www", "Pageling"),
-            // The agent's name is not the leading product. The name calls itself a bot, or comes
-            // after a library or a device, or within the header of a browser.
+            // The agent's name is not the leading product. It calls itself a bot, follows a library
+            // or a device, or is inside the header of a browser.
             ("Example/5.0 (linux) Example_Bot/2.3.1", "Example_Bot"),
             ("curl/8.0 (Example; +https://example.test/)", "Example"),
             ("DoCoMo/2.0 N902iS(c100;TB)(compatible; foo-crawler; http://foo.test/)", "foo-crawler"),

@@ -35,8 +35,8 @@ pub struct Crawler {
     pub operator: String,
     /// Purpose of the crawler's requests.
     pub category: Category,
-    /// Further purposes that the operator's published data serves, because other organisations use
-    /// this data.
+    /// Purposes, in addition to `category`, of other organisations that use data published by the
+    /// operator.
     pub supplies: Vec<Category>,
     /// Whether the crawler obeys groups that name it.
     pub obeys_robots: Obeys,
@@ -53,9 +53,8 @@ pub struct Crawler {
     /// page is removed from the index. So a [`Policy`](crate::policy::Policy) refuses these
     /// requests only if an override requires it.
     pub is_index_engine: bool,
-    /// Strings that identify the crawler if its name is also an ordinary word. A header must
-    /// contain the name and at least one of these strings. If the list is empty, the name is
-    /// enough.
+    /// Additional strings for a crawler whose name is also an ordinary word: a header must contain
+    /// the name and at least one of these strings. If the list is empty, the name is enough.
     pub requires: Vec<String>,
     /// URLs of the address lists that the operator publishes for the crawler.
     pub ranges: Vec<String>,
@@ -63,7 +62,7 @@ pub struct Crawler {
     /// pattern.
     pub reverse_dns: Vec<String>,
     /// Whether reverse DNS names of the crawler's addresses are often missing or wrong. If so, a
-    /// confirmed name verifies a claim, but a failed check does not refute it.
+    /// confirmed name still verifies a claim, but a failed check does not refute the claim.
     pub is_reverse_dns_weak: bool,
     /// Whether this is a framework for building crawlers. If a product comes before the framework's
     /// name in a header, that product is the crawler.

@@ -15,8 +15,8 @@ pub(super) struct FileNames {
 impl FileNames {
     pub(super) fn new(registry: &Registry, file: &RobotsTxt) -> Self {
         let mut tokens = Vec::new();
-        // If a registered crawler requires no other string in the header, the registry finds its
-        // name in every header. So this index need not contain the name.
+        // If a registered crawler requires no other string in the header, the registry always finds
+        // its name. So this index need not contain the name.
         let is_found = |token: &ProductToken| {
             registry.with_header_name(token.as_bytes()).is_some_and(|crawler| crawler.requires.is_empty())
         };
@@ -57,8 +57,8 @@ impl FileNames {
         best.map(|(_, name)| &self.tokens[name as usize])
     }
 
-    /// Calls `report` for every name whose first word equals the header word at `start..end`, with
-    /// or without the version in this word.
+    /// Calls `report` for every name whose first word equals the header word at `start..end`. The
+    /// version at the end of the header word may be missing in the name.
     fn starting_at(&self, bytes: &[u8], start: usize, end: usize, mut report: impl FnMut(u32, End, usize)) {
         let limit = end.min(start.saturating_add(self.index.longest_word));
         for at in start..limit {
@@ -76,13 +76,13 @@ impl FileNames {
     }
 }
 
-/// Reports whether unregistered agents obey groups with this name. They do not obey groups for
-/// ordinary words and for words that all browsers send.
+/// Reports whether unregistered agents obey groups with this name. Such agents do not obey groups
+/// for ordinary words or for words that all browsers send.
 pub(super) fn may_claim(token: &ProductToken) -> bool {
     !is_costume(token) && !is_general(token)
 }
 
-/// Reports whether the product's name ends at `end`: no other word of the name follows.
+/// Reports whether the product's name ends at `end`, which means that no other word follows.
 fn is_whole_product(bytes: &[u8], end: usize) -> bool {
     let blanks = bytes[end..].iter().take_while(|byte| is_blank(**byte)).count();
     blanks == 0 || !bytes.get(end + blanks).is_some_and(|next| next.is_ascii_alphabetic())
@@ -97,16 +97,16 @@ fn is_costume(token: &ProductToken) -> bool {
     }) && !token.as_bytes().first().is_some_and(u8::is_ascii_digit)
 }
 
-/// Reports whether a name is an everyday word, or has at most three bytes. Such a short name may be
-/// something else in a header, such as a language code.
+/// Reports whether a name is an everyday word, or has at most three bytes. In a header, such a
+/// short string may have another meaning, such as a language code.
 fn is_general(token: &ProductToken) -> bool {
     let bytes = token.as_bytes();
     bytes.len() <= 3 || !bytes.contains(&b' ') && kinds(bytes, WordHash::of(bytes)).has(Kinds::GENERIC)
 }
 
 impl Registry {
-    /// Returns further product tokens whose crawlers obey the group with this name, in addition to
-    /// the token from [`ProductToken::from_name`]. For use with
+    /// Returns product tokens that the group with this name also applies to, in addition to the
+    /// token from [`ProductToken::from_name`]. Use this with
     /// [`RobotsTxt::compile_with`](crate::rules::RobotsTxt::compile_with).
     ///
     /// Many crawlers read a name only up to the first byte that is not in `[A-Za-z_-]`. So if a

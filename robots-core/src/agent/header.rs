@@ -13,9 +13,9 @@ pub(super) struct Header<'h> {
     pub(super) bytes: &'h [u8],
     pub(super) words: Vec<Word>,
     pub(super) parts: Vec<Part>,
-    /// Index of the part where the header begins to look like a browser's: the first part with
-    /// `Mozilla/` or `Opera/` if the header also names an engine, or 0 if the first word is a
-    /// browser that does not call itself Mozilla or Opera. `None` for other headers.
+    /// Index of the part where the header begins to look like a browser's. If the header names an
+    /// engine, this is the first part with `Mozilla/` or `Opera/`. If the first word is a browser
+    /// that does not call itself Mozilla or Opera, the index is 0. `None` for other headers.
     pub(super) browser: Option<usize>,
     /// The kinds of all words that are not ignored.
     pub(super) kinds: Kinds,
@@ -66,8 +66,8 @@ impl Marks {
     pub(super) const ADDRESSED: Self = Self(1 << 1);
     /// The part is the word `compatible`, or follows it in the same comment.
     pub(super) const COMPATIBLE: Self = Self(1 << 2);
-    /// The part follows `Android`, `Mobile` or a similar word in a comment. So it is a locale, a
-    /// device model or a build.
+    /// The part follows `Android`, `Mobile` or a similar word in a comment, and is therefore a
+    /// locale, a device model or a build.
     pub(super) const MODEL: Self = Self(1 << 3);
     /// The part is in a comment with `MSIE` or `Konqueror`.
     pub(super) const OLD_BROWSER: Self = Self(1 << 4);

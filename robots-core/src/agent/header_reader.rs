@@ -21,8 +21,8 @@ struct HeaderReader<'h> {
     marks: Marks,
     address: Range<usize>,
     first_word: usize,
-    /// Initial marks of the following parts. Within a comment, they apply only up to its end, and
-    /// `inherited_outside` stores the initial marks for the parts after the comment.
+    /// Initial marks of the following parts. Marks that are set within a comment apply only up to
+    /// its end. `inherited_outside` stores the initial marks for the parts after the comment.
     inherited: Marks,
     inherited_outside: Marks,
     /// Which of the following words are ignored because of an earlier word such as "like".
@@ -127,7 +127,7 @@ impl<'h> HeaderReader<'h> {
         let hash = WordHash::of(text);
         if is_version && text[0].is_ascii_alphabetic() {
             // Headers such as `Spice_M-5/MAUI/11A` and `Podbean/Android App` contain the platform
-            // where other headers contain a version.
+            // instead of a version.
             self.header.kinds = self.header.kinds.with(kinds(text, hash).of_device());
             self.header.has_named_version = true;
         }

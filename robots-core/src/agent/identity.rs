@@ -26,10 +26,11 @@ use crate::rules::ValueError;
 pub enum Identity {
     /// A method confirmed the claim.
     Verified(IdentityMethod),
-    /// The sender is an impostor. The operator publishes a method that verifies all of its
-    /// requests, the evidence is fresh, and the check of this request failed.
+    /// The sender is an impostor. The operator publishes a method that verifies all genuine
+    /// requests, the data for the check is up to date, and this request failed the check.
     Refuted(Refutation),
-    /// The evidence is missing, too old or unreliable. This is never a reason to refuse a request.
+    /// The data for the check is missing, too old or unreliable. This is never a reason to refuse a
+    /// request.
     Undecided(UndecidedReason),
     /// The request claims to be from a crawler whose operator publishes no method that could refute
     /// the claim.

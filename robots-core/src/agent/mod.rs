@@ -11,10 +11,10 @@
 //!    device, words after "like" and "compatible with", and words in URLs, e-mail addresses and
 //!    bracketed in-app markers.
 //! 2. A registered crawler is found if its name appears in the header as a whole word or words. If
-//!    two names begin at the same word, the longer name is found. If a name is also an ordinary
-//!    word, the header must also contain another string ([`Crawler::requires`]). If a header names
-//!    several crawlers, its [`Agents`] contain all of them, and logs and reports show the first
-//!    name.
+//!    two names begin at the same word, only the longer name is found. If a name is also an
+//!    ordinary word, the header must also contain another string ([`Crawler::requires`]). If a
+//!    header names several crawlers, its [`Agents`] contain all of them, and logs and reports show
+//!    the first name.
 //! 3. The [`Agent::tokens`] of a registered crawler are the tokens that its operator documents, in
 //!    order (`Googlebot-Image`, then `Googlebot`). If the rest of the header contains a name from
 //!    the file or declares a crawler, the header has one more agent. A framework (`Nutch`,

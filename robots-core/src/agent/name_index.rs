@@ -12,7 +12,7 @@ pub(super) const fn is_word_byte(byte: u8) -> bool {
     WORD_BYTES[byte as usize]
 }
 
-/// The results of [`is_word_byte`] as a table, because every byte of every header is looked up.
+/// Table of the results of [`is_word_byte`], for speed: every byte of every header is looked up.
 const WORD_BYTES: [bool; 256] = {
     let mut table = [false; 256];
     let mut byte = 0;
@@ -48,8 +48,8 @@ impl WordHash {
     #[inline]
     pub(super) fn of(word: &[u8]) -> Self {
         const SPREAD: u64 = 0x9E37_79B9_7F4A_7C15;
-        /// Bit 5 of each byte. Setting this bit makes upper-case and lower-case letters equal, and
-        /// keeps all other bytes of words distinct.
+        /// Bit 5 of each byte. Setting this bit makes upper-case and lower-case letters equal. All
+        /// other bytes of words stay distinct.
         const FOLD: u64 = 0x2020_2020_2020_2020;
         let (head, tail) = match (word.first_chunk(), word.last_chunk()) {
             (Some(head), Some(tail)) => (u64::from_le_bytes(*head), u64::from_le_bytes(*tail)),
@@ -259,8 +259,8 @@ impl Kinds {
         Self(self.0 & (Self::APP.0 | Self::APPLIANCE.0))
     }
 
-    /// Reports whether all browsers send words of these kinds. Such a word is never accepted as a
-    /// name from the file.
+    /// Reports whether the kinds are those of words that all browsers send. Such a word is never
+    /// accepted as a name from the file.
     pub(super) const fn is_costume(self) -> bool {
         self.has(Self::BROWSER.with(Self::PLATFORM))
     }

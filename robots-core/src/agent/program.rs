@@ -250,8 +250,8 @@ mod tests {
             "Foo/1.0 (+http://foo.fm)",
             "Foo/1.0 +http://foo.example",
             "Foo/1.0; +http://foo.example",
-            // The first products are search engines. The hosts of the others are not named after a
-            // product.
+            // The first two products are search engines. In the other headers, the host is not
+            // named after a product.
             "Foo-Search/0.86 (+http://www.foo-search.example)",
             "Foo/1.0 (image search) (+http://foo.example)",
             "Foo/1.0 (+http://help.foo.example)",

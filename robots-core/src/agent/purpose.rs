@@ -13,16 +13,16 @@ pub(super) enum Purpose {
     /// The product crawls. Words such as `crawl` declare a crawler even in a browser's header,
     /// because only crawlers use them.
     Crawls,
-    /// The product is a bot. A bot is treated like [`Crawls`](Self::Crawls), but another purpose
-    /// takes precedence if other words suggest it, because some bots monitor a site for its owner.
+    /// The product is a bot. It is treated like [`Crawls`](Self::Crawls) unless other words suggest
+    /// another purpose. For example, some bots monitor a site for its owner.
     IsBot,
     /// The product fetches, checks or collects. Words such as `fetch` declare a crawler, except in
     /// a browser's header.
     Collects(Option<Category>),
     /// The product probes the health of a server, validates domains or delivers webhooks.
     Serves,
-    /// The product plays, reads or browses for a person. If an address follows its name, it is the
-    /// address of the product's maker.
+    /// The product plays, reads or browses for a person. An address after the product's name is the
+    /// address of its maker.
     Presents,
     /// The word contains a listed piece, but suggests no purpose as a whole.
     Unrelated,

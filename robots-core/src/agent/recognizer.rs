@@ -42,7 +42,7 @@ pub struct Recognizer {
     names: FileNames,
 }
 
-/// The meaning of a string that a person wrote as the name of an agent.
+/// The kind of name that was passed to [`Recognizer::resolve`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NamedAs {
@@ -158,8 +158,7 @@ impl Recognizer {
         (name.is_some() || declares).then_some(agent)
     }
 
-    /// Returns the agent of a header without the name of a registered crawler. The name of a
-    /// framework may be present.
+    /// Returns the agent of a header that names no registered crawler, except possibly a framework.
     /// `framework` is true if the header names a framework in a word that is not a version.
     fn unregistered(&self, header: &Header<'_>, framework: bool) -> Agent {
         let reader = ClaimReader::of(header);
@@ -170,8 +169,8 @@ impl Recognizer {
         claimed(reader.claim(), name)
     }
 
-    /// Returns the crawler whose product comes before the framework's name. If there is no such
-    /// product, returns the framework itself.
+    /// Returns the agent of a header that names a framework: the product before the framework's
+    /// name. If there is no such product, the agent is the framework itself.
     fn built_with(
         &self,
         framework: &Arc<Crawler>,
@@ -245,8 +244,8 @@ impl<'r> NamedCrawlers<'r> {
 
 impl Registry {
     /// Returns the first framework in a header, and its position. Versions (`Nutch-1.10`) are
-    /// always searched. Other words are searched only if `speaks` is true: [`NamedCrawlers::of`]
-    /// has then reported that one of these words is the name of a framework.
+    /// always searched. Other words are searched only if `speaks` is true, because
+    /// [`NamedCrawlers::of`] then found the name of a framework in these words.
     ///
     /// In `FooBot/Nutch-1.10` and `FooBot/1.0 (Scrapy 2.11; …)`, the crawler is the product before
     /// the framework's name, not the framework.

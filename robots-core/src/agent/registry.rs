@@ -147,10 +147,10 @@ impl Registry {
     }
 
     /// Finds the crawlers in a header, in the order of the header, each with the range of its name.
-    /// If a word is inside a name, no other name can begin at this word.
+    /// Names do not overlap: no name can begin at a word inside another name.
     pub(super) fn find<'r>(&'r self, header: &Header<'_>) -> impl Iterator<Item = (&'r Arc<Crawler>, Range<usize>)> {
-        // Crawlers whose required strings are missing in the header. Without this list, each
-        // occurrence of their names would cause another search of the header.
+        // Crawlers whose required strings are missing in the header. With this list, the header is
+        // not searched again for the strings of these crawlers.
         let mut refused = Vec::new();
         let mut end_of_name = 0;
         header.words().filter(|word| word.may_name_a_crawler()).filter_map(move |word| {
@@ -164,7 +164,7 @@ impl Registry {
     }
 
     /// Returns the crawler whose name begins at a word, and the end of the name. If several names
-    /// begin at the word, the longest counts.
+    /// begin at the word, the longest name counts.
     pub(super) fn named_at(
         &self,
         word: &Word,
@@ -417,7 +417,7 @@ mod tests {
             assert!(error.message.contains(said), "{error}");
             assert_eq!(error.to_string(), format!("row {}, {field}: {}", at + 1, error.message));
         }
-        // A header name that one row no longer has may be used by another row.
+        // If a replaced row no longer has a header name, another row may use it.
         let taken = [row("OneBot"), with_header_names("A", &["One Bot"])];
         assert_eq!(found(&two().extended_with(taken).unwrap(), "One Bot/1"), Some("A"));
     }

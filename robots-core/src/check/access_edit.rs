@@ -3,7 +3,7 @@
 //!
 //! 1. A blocked crawler may not fetch any path. An allowed crawler obeys no rule that disallows the
 //!    whole site. Rules for parts of the site stay in force.
-//! 2. A group that names only edited crawlers gets other rules. If a group also names other
+//! 2. If a group names only edited crawlers, its rules are changed. If a group also names other
 //!    crawlers, its rules stay unchanged, and the names of the edited crawlers are removed from it.
 //! 3. An allowed crawler keeps the rules of its group, except rules that disallow the whole site.
 //!    If the group disallows no parts of the site, the crawler gets the rules that it would obey
@@ -12,7 +12,7 @@
 //!    the group of `Googlebot`). The name of such a crawler is added to that group, so that the
 //!    crawler keeps its rules.
 //! 5. If the last group of the file has no rules, it gets an empty rule before a new group is
-//!    added. Otherwise, crawlers would read both as one group.
+//!    added. Otherwise, crawlers would read the two groups as one.
 //! 6. The edited file is compared with the original. It is accepted only if every edited crawler
 //!    has the requested access, and the verdicts and delays of all other crawlers are unchanged.
 
@@ -152,9 +152,9 @@ fn has_narrower(groups: &[Group<'_>]) -> bool {
     groups.iter().any(|group| group.rules().any(|rule| closes_part(&rule)))
 }
 
-/// Returns the name to write in robots.txt for the crawler with the token `own`. A crawler looks
-/// for its own token in robots.txt. So the crawler's usual name is returned only if it stands for
-/// the same token. Otherwise, the token is returned.
+/// Returns the name to write in robots.txt for the crawler with the token `own`: the crawler's
+/// usual name if it has the same token, otherwise the token itself. A crawler looks for its own
+/// token in robots.txt.
 fn spelled(name: &str, own: &ProductToken) -> String {
     let is_own = ProductToken::from_name(name.as_bytes()).as_ref() == Some(own);
     if is_own { name.to_owned() } else { own.to_string() }
@@ -169,13 +169,13 @@ struct Draft<'f, 'a> {
     /// The first token of each edited crawler. Leaves out crawlers that already have the requested
     /// access.
     own: HashSet<ProductToken>,
-    /// Names of the crawlers that no group names and that obey the group of an edited crawler, by
-    /// the index of this group.
+    /// Maps the index of an edited crawler's group to the names of the crawlers that obey this
+    /// group without being named in any group.
     stay: BTreeMap<usize, BTreeSet<String>>,
     /// The groups that the edit changes, by index. All crawlers of these groups are edited. The
     /// value is false if the whole group is removed.
     changed: BTreeMap<usize, bool>,
-    /// The names of each new group, by the lines of the group.
+    /// Maps the lines of each new group to the names of the group.
     new: BTreeMap<Vec<Vec<u8>>, Vec<String>>,
     edits: Vec<Edit>,
     removed: BTreeSet<usize>,
@@ -241,9 +241,9 @@ impl<'f, 'a> Draft<'f, 'a> {
         !tokens.is_empty() && tokens.iter().all(|token| self.own.contains(token))
     }
 
-    /// Gives a crawler the requested access. Changes the crawler's groups that are only for edited
-    /// crawlers, and removes its name from its other groups. If the crawler is then in no group but
-    /// needs one, adds a new group.
+    /// Gives a crawler the requested access. Changes the groups that are only for edited crawlers,
+    /// and removes the crawler's name from its other groups. If no group then names the crawler but
+    /// one is needed, adds a new group.
     fn place(&mut self, agent: &Agent) {
         let Some((own, family)) = agent.tokens().split_first() else { return };
         let (mut is_placed, mut shared) = (false, Vec::new());
@@ -254,8 +254,8 @@ impl<'f, 'a> Draft<'f, 'a> {
             }
             if self.stay.contains_key(&at) || !group.names().all(|name| self.is_theirs(name)) {
                 shared.push(group);
-                // A name that also stands for another crawler is not removed. If the edit then does
-                // not have the requested effect, the final comparison rejects it.
+                // A name that is also the name of another crawler is not removed. If the edit then
+                // does not have the requested effect, the final comparison rejects the edit.
                 for name in names {
                     if self.is_theirs(name) {
                         self.removed.insert(line_of(name));
@@ -327,9 +327,9 @@ impl<'f, 'a> Draft<'f, 'a> {
     }
 
     /// Removes the rules that disallow the whole site. If the group has no rules for parts of the
-    /// site, it then gets the rules of `otherwise`, which its crawlers would obey without the
-    /// group. If such a group contains only rules, the whole group is removed instead. Returns
-    /// whether the group still exists.
+    /// site, it gets the rules of `otherwise`, which its crawlers would obey without the group. But
+    /// if such a group contains nothing except rules, the whole group is removed. Returns whether
+    /// the group still exists.
     fn open(&mut self, at: usize, group: Group<'_>, otherwise: Selection<'_>) -> bool {
         if group.rules().any(|rule| closes_part(&rule)) {
             self.removed.extend(group.rules().filter(closes_site).map(|rule| rule.line() - 1));
@@ -409,8 +409,8 @@ impl<'f, 'a> Draft<'f, 'a> {
         added.extend_from_slice(end);
     }
 
-    /// Removes a blank line where the removal of other lines leaves two adjacent blank lines, or a
-    /// blank line at the end of the file.
+    /// Removes a blank line if the removal of other lines leaves two adjacent blank lines, or one
+    /// at the end of the file.
     fn remove_double_blanks(&mut self) {
         let lines = self.file.lines();
         let is_blank = |line: usize| lines.get(line).is_none_or(|line| line.bytes().trim_ascii().is_empty());
@@ -466,7 +466,7 @@ impl<'f, 'a> Draft<'f, 'a> {
     }
 
     /// Returns the last line of the file's last group if this group has no rules. If a new group
-    /// followed, crawlers would read both as one group.
+    /// followed, crawlers would read the two groups as one.
     fn open_group(&self) -> Option<usize> {
         let (at, group) = self.file.robots.groups().enumerate().last()?;
         let has_name = group.names().any(|name| !self.removed.contains(&line_of(name)));
@@ -484,8 +484,8 @@ impl<'f, 'a> Draft<'f, 'a> {
         let mut edits = self.edits;
         edits.extend(self.added.into_iter().map(|(at, text)| Edit::insert(at, text)));
         edits.extend(self.removed.into_iter().map(|line| {
-            // Keeps a comment after the field. If a comment turns a lint off for this line, removes
-            // the whole line.
+            // A comment after the field is kept. If a comment turns a lint off for this line, the
+            // whole line is removed.
             self.file.without_field(line).unwrap_or_else(|| Edit::remove(self.file.whole_line(line)))
         }));
         Edit::apply(self.file.bytes(), &edits)

@@ -8,12 +8,12 @@ use strsim::generic_damerau_levenshtein;
 use crate::agent::{Category, Crawler, Registry};
 use crate::rules::{Name, ProductToken, RobotsTxt};
 
-/// Minimum length of a name that is treated as a misspelling, in bytes. Shorter names are similar
+/// Minimum length, in bytes, of a name that is treated as a misspelling. Shorter names are similar
 /// to too many crawlers' names.
 const MIN_GUESS_LENGTH: usize = 6;
 
-/// Minimum length of an unknown name that is treated as the name of a service or an operator, in
-/// bytes. For example, `ClaudeBot` and `Claude-User` are suggested for `Claude`.
+/// Minimum length, in bytes, of an unknown name that is treated as the name of a service or an
+/// operator. For example, `ClaudeBot` and `Claude-User` are suggested for `Claude`.
 const MIN_BRAND_LENGTH: usize = 3;
 
 /// Endings that turn the name of a search engine or an assistant into the name of its crawler.

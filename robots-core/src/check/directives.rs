@@ -22,9 +22,9 @@ pub(super) fn is_spelled(name: &[u8]) -> bool {
         || Directive::SPELLINGS.iter().any(|(known, _)| name.eq_ignore_ascii_case(known.as_bytes()))
 }
 
-/// Returns the directive at the start of a field's name that also contains part of the value;
-/// `None` for other names. A name contains part of the value if the colon after the directive is
-/// missing and the value contains a colon, as in `Disallow /wiki/Special:Search`.
+/// If the name of a field also contains part of the value, returns the directive at the start of
+/// the name; otherwise `None`. This happens if the colon after the directive is missing and the
+/// value contains a colon, as in `Disallow /wiki/Special:Search`.
 pub(super) fn lost_colon<'a>(field: &Field<'a>) -> Option<&'a [u8]> {
     let word = first_word(field.name);
     (field.has_colon && word.len() < field.name.len() && is_spelled(word)).then_some(word)
@@ -37,8 +37,8 @@ pub(super) fn is_rule(field: &Field<'_>) -> bool {
 }
 
 /// Returns the lines that contain several directives, each with the range of the second directive's
-/// name. In such files, line ends were lost, or replaced by other characters (spaces, `\n` as two
-/// characters, `<br>`, U+2028). Crawlers read only the first directive of a line, and treat
+/// name. Such lines occur if line ends were lost or replaced by other characters (spaces, `\n` as
+/// two characters, `<br>`, U+2028). Crawlers read only the first directive of a line, and treat
 /// everything after it as its value.
 ///
 /// If the file has no rules, comments are also searched, because a whole file without line ends is
@@ -66,7 +66,7 @@ fn second_directive(line: &Line<'_>, read: Range<usize>) -> Option<Range<usize>>
 
 /// Returns the range of a directive's name that ends right before a colon. A name that is also an
 /// ordinary word, such as `host`, is not a directive within a longer word. Within a path, such a
-/// name is a directive only if white space follows the colon, so `/wiki/Host:Setup` and `/*host:`
+/// name is a directive only if white space follows the colon. So `/wiki/Host:Setup` and `/*host:`
 /// contain no directive.
 fn name_before(text: &[u8], colon: usize) -> Option<Range<usize>> {
     let head = text[..colon].trim_ascii_end();

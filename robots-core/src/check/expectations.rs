@@ -212,7 +212,8 @@ mod tests {
         }
         let operator = outcome(shut, "Anthropic").to_string();
         assert!(operator.contains("did you mean \"ClaudeBot\" or"), "{operator}");
-        // The agents are an unknown crawler, `*`, a crawler that the file names, and a header.
+        // None of these agents is a misspelling: an unknown crawler, `*`, a crawler that the file
+        // names, and a header.
         let own = "User-agent: Goglebot\nAllow: /\n";
         for (file, agent) in [(shut, "HouseBot"), (shut, "*"), (own, "Goglebot"), (shut, "Mozilla/5.0 (X11) Firefox/1")]
         {

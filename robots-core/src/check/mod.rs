@@ -12,8 +12,8 @@
 //!
 //! [`diff()`] finds the differences for each crawler between two versions of a file.
 //! [`DrasticChange::between`] finds changes that are rarely intended, such as a rule that blocks
-//! the whole site. [`Expectations`] define for which crawlers a file must allow or disallow which
-//! paths.
+//! the whole site. [`Expectations`] define the paths that a file must allow or disallow for certain
+//! crawlers.
 //!
 //! A comment `# robots-check: allow(code)` turns a lint off for its line or, on a line of its own,
 //! for the next line. [`Options`] turn a lint off for the whole file or give it another severity.

@@ -2,7 +2,7 @@
 
 use crate::rules::{PathPattern, Reading};
 
-/// Byte that stands for any sequence of bytes in the canonical form of a pattern. Paths, and
+/// Byte that represents any sequence of bytes in the canonical form of a pattern. Paths, and
 /// patterns in files, never contain this byte.
 const ANY: u8 = 0;
 
@@ -12,7 +12,7 @@ const ANY: u8 = 0;
 pub(super) struct Canonical {
     /// The encoded forms of the pattern, with [`ANY`] instead of each `*`. If the pattern does not
     /// end with the anchor `$`, [`ANY`] is appended. There are several forms if a byte of the
-    /// pattern may match in the path or in the query, and if its encodings in the two differ.
+    /// pattern may match both in the path and in the query, and has a different encoding in each.
     texts: Vec<Vec<u8>>,
 }
 

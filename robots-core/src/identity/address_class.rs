@@ -2,11 +2,11 @@
 //! identify a client, and whether a server may redirect a fetch to the address.
 //!
 //! Files such as address lists are fetched from inside a site's own network. A server that
-//! redirects such a fetch chooses the next address. It must not be able to choose an address that
-//! only the fetching machine or its network can reach, such as an admin interface on the loopback,
-//! or the metadata service of a cloud on a link-local address. A name may resolve to a different
-//! address each time (DNS rebinding). So the class is checked after name resolution, for the
-//! address of the connection.
+//! redirects such a fetch chooses the next address. This address must not be one that only the
+//! fetching machine or its network can reach, such as an admin interface on the loopback, or the
+//! metadata service of a cloud on a link-local address. A name may resolve to a different address
+//! each time (DNS rebinding). So the class is checked after name resolution, for the address of the
+//! connection.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -108,8 +108,8 @@ impl fmt::Display for AddressClass {
     }
 }
 
-/// A client address that can be evidence for or against a claim. It is publicly reachable, and it
-/// belongs to the client, not to a trusted proxy.
+/// A client address that can verify or refute a claim. It is publicly reachable, and it belongs to
+/// the client, not to a trusted proxy.
 ///
 /// An IPv4 address that is mapped into IPv6 is treated as the IPv4 address. Documentation addresses
 /// (RFC 5737, RFC 3849) are treated as public, because examples and tests use them and clients
@@ -228,7 +228,7 @@ mod tests {
         ] {
             assert_eq!(allowed(from).collect::<Vec<_>>(), to, "from {from}");
         }
-        // A chain of redirects must not reach an address that a single redirect must not reach.
+        // A chain of redirects must not reach an address that a single redirect may not reach.
         for from in classes {
             for (by, to) in allowed(from).flat_map(|by| allowed(by).map(move |to| (by, to))) {
                 assert!(from.may_redirect_to(to), "{from} to {to} by {by}");

@@ -73,22 +73,23 @@ impl Examination {
         self.is_of_crawler() && !is_verified && self.rdns.is_none()
     }
 
-    /// The best outcome of all methods decides: verified is better than undecided, and undecided is
-    /// better than failed. If several methods have the same outcome, the first of these methods is
-    /// reported.
+    /// Returns the identity. The best outcome of all methods decides: verified is better than
+    /// undecided, and undecided is better than failed. If several methods have this outcome, the
+    /// first of these methods is reported.
     ///
     /// If the check of the address failed, undecided outcomes that the sender can cause are
-    /// ignored. Otherwise, an impostor could avoid the refutation: anybody can send a signature
-    /// with an unknown key, and the holder of an address controls its reverse DNS zone. Outcomes
-    /// with the reason [`UndecidedReason::UnprovenResolver`] are also ignored: if the operator's
-    /// lists are complete and do not contain the address, they refute the claim without DNS.
+    /// ignored. Otherwise, an impostor could avoid the refutation, because anybody can send a
+    /// signature with an unknown key, and the owner of an address controls its reverse DNS zone.
+    /// Outcomes with the reason [`UndecidedReason::UnprovenResolver`] are also ignored: if the
+    /// operator's lists are complete and do not contain the address, they refute the claim without
+    /// DNS.
     ///
     /// A user-triggered fetcher may run on a person's device, so its claim is unverifiable if the
     /// check of its address failed. An invalid signature still refutes the claim, because it does
     /// not depend on the address. A request without a claim cannot be refuted.
     pub(super) fn conclude(&self) -> Identity {
-        // Addresses are evidence only if the `User-Agent` names a crawler. Otherwise, only the
-        // signature is evidence.
+        // The outcomes of address checks count only if the `User-Agent` names a crawler. Otherwise,
+        // only the signature counts.
         let of_address = |outcome: Option<MethodOutcome>| outcome.filter(|_| self.is_of_crawler());
         let tried = [
             (IdentityMethod::Signature, self.signature),
@@ -203,20 +204,20 @@ pub trait ClaimEvidence {
     }
 }
 
-/// Maximum age of a list that can refute a claim even if the client's address was first seen
-/// recently.
+/// Maximum age of a list that can refute any claim, no matter when the client's address was first
+/// seen.
 const FRESH: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// A list that is older than [`FRESH`] can refute a claim only if it was confirmed more than this
-/// time after the first request with the claim. If the time is shorter, the list may be older than
-/// the request, because the clock may have been wrong by a day.
+/// A list that is older than [`FRESH`] can refute a claim only if more than this time passed from
+/// the first request with the claim to the confirmation of the list. This margin is for a clock
+/// that was wrong by up to a day.
 const CLOCK_ERROR: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Maximum time that the confirmation of a list may be in the future. If it is more, the clock was
-/// wrong at the confirmation or is wrong now.
+/// Maximum difference between the current time and a confirmation in the future. If the difference
+/// is larger, the clock was wrong at the confirmation or is wrong now.
 const CLOCK_STEP: Duration = Duration::from_secs(60);
 
-/// A list of addresses from an operator, as evidence.
+/// An address list of an operator, with the time of its last confirmation.
 ///
 /// A list of any age can verify claims, but it can refute a claim only if it is recent enough
 /// ([`ListEvidence::examine`]). Within four months, one published list lost 119 of its 240 prefixes
@@ -226,15 +227,14 @@ const CLOCK_STEP: Duration = Duration::from_secs(60);
 pub struct ListEvidence<'a> {
     /// The addresses on the list.
     pub set: &'a RangeSet,
-    /// Time of the last confirmation by the operator's server, which sent the list or responded
-    /// that the list has not changed. `None` for a list that is embedded in the program. Such a
-    /// list can verify claims, but it never refutes them.
+    /// Time when the operator's server last sent the list or responded that the list has not
+    /// changed. `None` for a list that is embedded in the program. Such a list can verify claims,
+    /// but it never refutes them.
     pub confirmed: Option<SystemTime>,
 }
 
 impl ListEvidence<'_> {
-    /// Checks an address against a crawler's lists. In `lists`, `None` stands for a list that is
-    /// not loaded.
+    /// Checks an address against a crawler's lists. A list that is not loaded is `None` in `lists`.
     ///
     /// The claim is verified if one of the lists contains the address. The claim fails if no list
     /// contains the address and every list can refute the claim. A list can refute the claim if its
@@ -482,8 +482,8 @@ mod tests {
             (Some(0), None, 25, STALE),
             (Some(0), Some(10), 24, FAILED),
             (Some(0), Some(10), 25, STALE),
-            // The address was first seen long before the list was confirmed, but is not on the
-            // list.
+            // The address was first seen long before the list was confirmed, but the list does not
+            // contain it.
             (Some(35), Some(10), 400, FAILED),
             (Some(34), Some(10), 400, STALE),
             (Some(20), Some(20), 400, STALE),

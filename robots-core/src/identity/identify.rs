@@ -1,5 +1,5 @@
-//! Identifies the sender of a request from its claim, the registry and the evidence. All code that
-//! needs the identity of a request uses this module.
+//! Identifies the sender of a request from the request's claim, the registry and the evidence. All
+//! code that needs the identity of a request uses this module.
 
 use std::time::SystemTime;
 
@@ -30,8 +30,8 @@ pub struct IdentityRequest<'a> {
 pub struct Identified<'a> {
     /// Result of verifying the claim of the request.
     pub identity: Identity,
-    /// Name of the crawler: the name of [`signer`](Self::signer), or, without a signer, of the
-    /// crawler that the request claims to be from. `None` if there is neither.
+    /// Name of the crawler: the [`signer`](Self::signer) or, if there is no signer, the crawler
+    /// that the request claims to be from. `None` if there is no such claim either.
     pub crawler: Option<&'a str>,
     /// The crawler whose operator made a valid signature, if the `User-Agent` names no registered
     /// crawler. The request is then handled and logged as if it came from this crawler.
@@ -237,7 +237,7 @@ mod tests {
         assert_eq!(identify(&[GOOGLEBOT], None), (Identity::Undecided(UndecidedReason::Address), google()));
         let (identity, crawler) = identify(&["ChatGPT-User/1.0"], Some(3));
         assert_eq!((identity, crawler.as_deref()), (Identity::Unverifiable, Some("ChatGPT-User")));
-        // The reverse DNS names of Baidu's addresses are weak evidence.
+        // The reverse DNS names of Baidu's addresses are unreliable.
         let (identity, crawler) =
             identify(&["Mozilla/5.0 (compatible; Baiduspider/2.0; +http://www.baidu.com/search/spider.html)"], Some(3));
         assert_eq!((identity, crawler.as_deref()), (Identity::Unverifiable, Some("Baiduspider")));

@@ -28,8 +28,8 @@
 //! signatures and keys need `signatures`. The feature `verify` of `tower-robots` enables both.
 //! [`RangeSet`], for a list of your own prefixes, needs no feature.
 //!
-//! [`IdentityRequest::identify`] combines claim, registry and evidence. The layer, `explain` and
-//! `replay` all use it.
+//! [`IdentityRequest::identify`] combines claim, registry and evidence. The layer of `tower-robots`
+//! and the commands `robotsd explain` and `robotsd replay` use it.
 
 pub(crate) mod address_class;
 mod examination;

@@ -8,9 +8,9 @@ use crate::rules::ValueError;
 /// A suffix (`.googlebot.com`) or a pattern (`crawl-*-*-*-*.googlebot.com`) for host names. Names
 /// are compared label by label, ignoring case.
 ///
-/// A suffix matches all names below the domain. In a pattern, a `*` matches one or more bytes of
-/// one label, and a name must have as many labels as the pattern. So `.googlebot.com` matches
-/// neither `xgooglebot.com` nor `googlebot.com.evil.example`.
+/// A suffix matches all names below the domain, so `.googlebot.com` matches neither
+/// `xgooglebot.com` nor `googlebot.com.evil.example`. In a pattern, a `*` matches one or more bytes
+/// of one label, and a name must have as many labels as the pattern.
 ///
 /// ```
 /// use robots_core::identity::NamePattern;
@@ -59,8 +59,8 @@ impl FromStr for NamePattern {
 
     /// # Errors
     ///
-    /// Returns an error if the pattern cannot match any name, or if its last two labels contain
-    /// `*`, because it could then match names of other operators.
+    /// Returns an error if the pattern cannot match any name. Also returns an error if one of its
+    /// last two labels contains `*`, because the pattern could then match names of other operators.
     fn from_str(text: &str) -> Result<Self, ValueError> {
         let error = |fault: &str| ValueError::of_any(text, format_args!("is not a pattern of host names: {fault}"));
         if !text.is_ascii() {

@@ -56,8 +56,8 @@ impl RangeSet {
     fn contains_v6(&self, address: u128) -> bool {
         let upper = (address >> 64) as u64;
         let mut after = self.v6_index.not_above(&self.v6_upper, upper);
-        // Several ranges within one /64 have the same upper 64 bits. Only in this case are complete
-        // starts compared.
+        // Several ranges within one /64 have the same upper 64 bits. Complete starts are compared
+        // only in this case.
         if after.checked_sub(1).and_then(|at| self.v6_upper.get(at)) == Some(&upper)
             && self.v6.starts[after - 1] > address
         {
@@ -164,7 +164,7 @@ impl<T: Copy + Ord + Into<u128>> Ranges<T> {
 pub(super) struct SearchIndex {
     first: u64,
     shift: u32,
-    /// For each part, how many numbers come before it. The last element is the total count.
+    /// Count of the numbers before each part. The last element is the total count.
     parts: Box<[u32]>,
 }
 

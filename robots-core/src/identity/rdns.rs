@@ -25,8 +25,8 @@ const RESOLVER_PROOF: Duration = Duration::from_secs(60 * 60);
 /// A check of one client address by reverse DNS.
 ///
 /// The caller gets a query from [`step`](Self::step), sends it through a resolver, and passes the
-/// response to [`answer`](Self::answer). The name in the query is absolute. The caller repeats
-/// these steps until `step` returns the outcome. A check takes at most five queries.
+/// response to [`answer`](Self::answer). The caller repeats these steps until `step` returns the
+/// outcome. A check takes at most five queries.
 ///
 /// ```
 /// use std::ops::ControlFlow;
@@ -138,8 +138,8 @@ impl RdnsCheck {
         if names.is_empty() {
             return RdnsState::Done(MethodOutcome::Failed(Refutation::NoName));
         }
-        // Names outside the operator's domain are not queried, because the holder of the address
-        // may have chosen them.
+        // Names outside the operator's domain are not queried, because the owner of the address may
+        // have chosen them.
         let is_operators = |name: &String| self.patterns.iter().any(|pattern| pattern.matches(name));
         // Names beyond the limit might be in the operator's domain, so a failed check of the first
         // names proves nothing.

@@ -8,9 +8,9 @@ use crate::agent::{Agent, Crawler, Registry};
 /// The key directories in a registry. Maps each directory to the crawler that signs with its keys,
 /// and each operator to its directories.
 ///
-/// A directory belongs to an operator, so its keys verify claims to be any crawler of this
-/// operator. If the `User-Agent` names no crawler, a signature is attributed to the first crawler
-/// that has the directory in its row of the registry.
+/// A directory belongs to an operator, so its keys verify claims for all crawlers of this operator.
+/// If the `User-Agent` names no crawler, a signature is attributed to the first crawler that has
+/// the directory in its row of the registry.
 #[derive(Clone, Debug, Default)]
 pub struct Signers {
     crawlers: HashMap<DirectoryUrl, Agent>,

@@ -31,7 +31,7 @@ fn the_edit_is_the_smallest_and_the_second_changes_nothing() {
         ("# Hi\r\nU: *\r\nD: /a", "-GPTBot", "# Hi\r\nU: *\r\nD: /a\r\n\r\nU: GPTBot\r\nD: /\r\n"),
         ("U: *\nD: /a\n\n", "-GPTBot", "U: *\nD: /a\n\nU: GPTBot\nD: /\n"),
         // The last group has no rule, so its crawlers would also obey the new group. A rule with a
-        // comment is added to it.
+        // comment is added to the last group.
         (
             "U: a\nCrawl-delay: 2\n",
             "-GPTBot",
@@ -51,14 +51,15 @@ fn the_edit_is_the_smallest_and_the_second_changes_nothing() {
         // exception.
         ("U: CCBot # no\nD: /\n\nU: *\nD: /a\n", "-GPTBot", "U: CCBot # no\nU: GPTBot\nD: /\n\nU: *\nD: /a\n"),
         ("U: CCBot\nD: /\nA: /x\n", "-GPTBot", "U: CCBot\nD: /\nA: /x\n\nU: GPTBot\nD: /\n"),
-        // It is not added to a group with a licence either, because the licence is only for the
-        // crawlers of this group.
+        // A crawler is not added to a group with a licence either, because the licence is only for
+        // the crawlers of this group.
         (
             "U: CCBot\nD: /\nLicense: https://a.example/l\n",
             "-GPTBot",
             "U: CCBot\nD: /\nLicense: https://a.example/l\n\nU: GPTBot\nD: /\n",
         ),
-        // A crawler that the group for `*` blocks needs no line, unless it does not obey `*`.
+        // If the group for `*` blocks everything, only a crawler that does not obey `*` needs its
+        // own line.
         ("U: *\nD: /\n", "-GPTBot", "U: *\nD: /\n"),
         ("U: *\nD: /\n", "-AdsBot-Google-Mobile-Apps", "U: *\nD: /\n\nU: AdsBot-Google-Mobile-Apps\nD: /\n"),
         // A group that is only for the crawler is changed in place.
@@ -70,7 +71,8 @@ fn the_edit_is_the_smallest_and_the_second_changes_nothing() {
         ),
         ("U: GPTBot\nD: /b\n", "-GPTBot", "U: GPTBot\nD: /b\nD: /\n"),
         ("U: GPTBot\nD: /\nA: /a\n", "-GPTBot", "U: GPTBot\nD: /\n"),
-        // After a group is removed, one blank line is left there, or none at the end of the file.
+        // After a group is removed, one blank line is left in its place, or none at the end of the
+        // file.
         (
             "U: *\nD: /a\n\nU: GPTBot\nD: /\n\nSitemap: https://a.example/s\n",
             "+GPTBot",
@@ -84,11 +86,11 @@ fn the_edit_is_the_smallest_and_the_second_changes_nothing() {
             "+GPTBot",
             "U: *\nD: /a\n\n# why\n\nSitemap: https://a.example/s\n",
         ),
-        // If a group is also for other crawlers, it stays.
+        // If a group is also for other crawlers, it is not changed.
         ("U: GPTBot\nU: *\nD: /a\n", "-GPTBot", "U: *\nD: /a\n\nU: GPTBot\nD: /\n"),
         ("U: GPTBot\nU: CCBot\nA: /\n", "-GPTBot -CCBot", "U: GPTBot\nU: CCBot\nD: /\n"),
-        // An allowed crawler keeps rules for parts of the site, or obeys the rules for all
-        // crawlers.
+        // An allowed crawler keeps the rules of its group for parts of the site. If there are none,
+        // it obeys the rules for all crawlers.
         ("U: GPTBot\nD: /\n\n# All\nU: *\nD: /a\n", "+GPTBot", "# All\nU: *\nD: /a\n"),
         ("U: GPTBot\nU: CCBot\nD: /\n", "+GPTBot", "U: CCBot\nD: /\n"),
         ("U: GPTBot\nD: /\nD: /b\n", "+GPTBot", "U: GPTBot\nD: /b\n"),
@@ -192,7 +194,8 @@ fn who_obeyed_the_group_of_another_is_named_where_its_rules_were() {
 
 #[test]
 fn an_edit_that_is_not_proved_is_refused() {
-    // The name in the file stands for two crawlers, so it is impossible to block only one of them.
+    // The name in the file contains the tokens of two crawlers, so it is impossible to block only
+    // one of them.
     let file = "User-agent: Mozilla/5.0 (compatible; aaabot/1.0; bbbbot/1.0)\nAllow: /x\n";
     for (file, crawlers) in [(file, "-aaabot"), (&*"User-agent: *\nDisallow: /a\n".repeat(30_000), "-GPTBot")] {
         let error = edited(file, crawlers).expect_err("no proof").to_string();

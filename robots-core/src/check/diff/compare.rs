@@ -60,8 +60,8 @@ pub struct Diff {
     pub usage: Vec<UsageChange>,
     /// The guards that the new file violates.
     pub breaches: Vec<Breach>,
-    /// Crawlers that a change for unnamed crawlers does not affect, because a group names them.
-    /// Empty if nothing changes for unnamed crawlers.
+    /// Crawlers that a change for unnamed crawlers does not affect, because they obey another
+    /// group. Empty if nothing changes for unnamed crawlers.
     ///
     /// Each inner list contains the crawlers that obey the same groups, search engines first.
     /// Some of them may have no group of their own, and obey the group of a related crawler.
@@ -224,8 +224,8 @@ impl Effect {
 
     /// Returns the sort key; the worst effect has the lowest key. Effects on search engines come
     /// first, then effects on other crawlers that a file names, then all others. Within each of
-    /// these kinds, newly disallowed paths come before newly allowed paths. Shorter paths then come
-    /// first, because they affect more pages.
+    /// these kinds, newly disallowed paths come before newly allowed paths. Among these, shorter
+    /// paths come first, because they affect more pages.
     fn rank(&self) -> impl Ord + use<> {
         let subject = self.crawlers.first().map(Subject::rank);
         let change = self.changes.first();
@@ -296,8 +296,8 @@ impl Pair {
         classes.into_values().map(sorted).collect()
     }
 
-    /// Returns the changes for one class of crawlers. `Err` with the crawlers if no verdict
-    /// changes.
+    /// Returns the changes for one class of crawlers. If no verdict changes, returns the crawlers
+    /// as `Err`.
     fn effect(&self, crawlers: Vec<Subject>, goes_on: &dyn Fn() -> bool) -> Result<Effect, Vec<Subject>> {
         let Some(first) = crawlers.first().filter(|_| goes_on()) else { return Err(crawlers) };
         let [before, after] = self.select(first);

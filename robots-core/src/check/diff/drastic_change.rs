@@ -168,8 +168,9 @@ fn rules_lost(pair: &Pair, old: &RobotsTxt, new: &RobotsTxt, registry: &Registry
     (lost >= FEW_RULES && lost * 2 > of && gained * 2 < lost).then_some(DrasticChange::RulesLost { lost, of })
 }
 
-/// Tries the shortest path that each disallow rule of `shut` matches. Returns how many of the paths
-/// that `shut` disallows are allowed by `open`, and the number of all paths that `shut` disallows.
+/// Tries one path for each disallow rule of `shut`: the shortest path that the rule matches.
+/// Returns the number of paths that `shut` disallows and `open` allows, and the number of all paths
+/// that `shut` disallows.
 fn opened(shut: Selection<'_>, open: Selection<'_>, most: usize) -> (usize, usize) {
     let (mut opened, mut of) = (0, 0);
     for path in witness::of_rules(shut, Access::Disallow).take(most) {

@@ -9,7 +9,7 @@ use crate::check::quote::Quoted;
 use crate::rules::keyword::first_few;
 use crate::rules::{Fallback, ProductToken, Reading, RobotsTxt, RuleSet, Selection};
 
-/// Maximum number of crawlers that the message about a change names.
+/// Maximum number of crawlers in a message about a change.
 const NAMES: usize = 2;
 
 /// A crawler whose verdicts in two files are compared.

@@ -7,7 +7,7 @@ use super::subject::{Subject, sorted};
 use super::witness::shortest;
 use crate::rules::{Directive, Group, RequestPath, Rule, RuleSet, Selection};
 
-/// A change of usage preferences. It may affect many paths, but names only one of them.
+/// A change of usage preferences. It may affect many paths, but contains only one of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]

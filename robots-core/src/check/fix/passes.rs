@@ -153,7 +153,7 @@ const MAX_PROOF_WORK: usize = 1 << 20;
 
 /// Checks whether the edits of candidates correct the findings, and whether the edits are safe.
 pub(super) struct Prover {
-    /// The original file, which the positions of all edits refer to.
+    /// The original file. The positions of all edits refer to this file.
     file: RobotsTxt,
     /// Edits that are always applied, in addition to the edits of the tried candidates.
     base: Vec<Edit>,
@@ -242,8 +242,8 @@ impl Prover {
         candidates
     }
 
-    /// Marks safe candidates as unsafe if they are not safe after the unsafe candidates are
-    /// applied, and repeats this until nothing changes. A candidate that is one of two possible
+    /// Marks safe candidates as unsafe if they are no longer safe once the unsafe candidates are
+    /// applied. Repeats this until nothing changes. A candidate that is one of two possible
     /// corrections is never applied here, because a person must choose.
     fn confirm(&self, candidates: &mut [Candidate]) {
         for _ in 0..MAX_ROUNDS {
@@ -284,8 +284,8 @@ impl Prover {
         rejected
     }
 
-    /// Selects candidates that have the outcome `worst` or a better one if all of them are applied.
-    /// `of` and the result contain indexes of candidates.
+    /// Selects candidates that, applied together, have the outcome `worst` or a better one. `of`
+    /// and the result contain indexes of candidates.
     fn apply_together(&self, candidates: &[Candidate], of: &[usize], worst: EditOutcome) -> Vec<usize> {
         self.octets.set(MAX_BYTES.max(self.before.bytes().len() + 1));
         self.compared.set(MAX_COMPARED);

@@ -26,8 +26,8 @@ impl Case {
         self.same(found, file.as_ref(), places)
     }
 
-    /// Checks the positions of the lint's findings in a file, once for each of these values instead
-    /// of `{}`.
+    /// Replaces `{}` in a file with each of these values, and checks the positions of the lint's
+    /// findings.
     #[track_caller]
     fn found_each(self, file: &str, values: &[&str], places: &[&str]) -> Self {
         values.iter().fold(self, |case, value| case.found(file.replace("{}", value), places))

@@ -193,7 +193,7 @@ fn without_place(error: &serde_json::Error) -> String {
 const MAJOR: u64 = 1;
 
 /// Checks that a version of the form `major.minor` is supported. JAFAR lists have the version in
-/// their media type, and older lists in the document.
+/// their media type, and older formats have it in the document.
 fn check_version(version: &str) -> Result<(), DocumentError> {
     let major = version.split('.').next().unwrap_or_default();
     if major.parse::<u64>().is_ok_and(|major| major <= MAJOR) {

@@ -22,8 +22,8 @@ pub(super) type FoundKeys = Result<Arc<KeySet>, UndecidedReason>;
 /// A Web Bot Auth signature that passed all checks that need no key. Its key has not been looked up
 /// yet.
 ///
-/// Equal candidates have equal results. So a result can be cached, with the candidate as its key,
-/// until the time that [`until`](Self::until) returns.
+/// Equal candidates have equal results. So a result can be cached by its candidate until the time
+/// that [`until`](Self::until) returns.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct SignatureCandidate {
@@ -67,8 +67,8 @@ fn own_signatures(input: &Dictionary) -> Vec<(&str, &ListEntry)> {
 }
 
 impl SignatureCandidate {
-    /// Returns the Web Bot Auth signatures of a request, at most two. If no key is needed to decide
-    /// that a signature is refuted or undecided, the element is `Err` with this outcome.
+    /// Returns the Web Bot Auth signatures of a request, at most two. If a signature is refuted or
+    /// undecided even without its key, the element is `Err` with this outcome.
     ///
     /// The result is empty if the request is not signed: it has no `Signature-Input`, or only
     /// signatures with another `tag`.

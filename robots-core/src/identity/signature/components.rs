@@ -87,8 +87,8 @@ impl<'l> Components<'l> {
 pub struct RequiredComponent(Box<str>);
 
 impl RequiredComponent {
-    /// Reports whether a line of the signature base is for this component, or for a component that
-    /// includes this component.
+    /// Reports whether the signature base has a line for this component, or for a component that
+    /// includes it.
     pub(super) fn is_covered_by(&self, base: &str) -> bool {
         let includes = |component: &str| match (component, &*self.0) {
             ("@target-uri", "@scheme" | "@authority" | "@path" | "@query")
@@ -198,7 +198,7 @@ enum CoveredValue {
 
 impl CoveredValues {
     /// Returns the values of the components in a request. `None` if a value cannot be compared with
-    /// those of other requests.
+    /// the values of other requests.
     pub(super) fn of<'a>(components: impl Iterator<Item = &'a str>, message: &MessageHead<'_>) -> Option<Self> {
         let method = || CoveredValue::Method(message.method.into());
         let scheme = || CoveredValue::Scheme(message.scheme.into());

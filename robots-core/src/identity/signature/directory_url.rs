@@ -20,7 +20,7 @@ const MAX_BYTES: usize = 2048;
 /// The canonical URL of a key directory. It identifies the directory in lookups, in the registry
 /// and in configurations. A key directory is a JWK Set.
 ///
-/// A URL without a path stands for the directory at the well-known path of its origin. Any other
+/// A URL without a path refers to the directory at the well-known path of its origin. Any other
 /// `https` URL is the URL of the JWK Set itself. In the canonical form, the scheme and the host are
 /// in lower case, and the default port is left out.
 ///

@@ -26,7 +26,7 @@ const TEST_KEY: [u8; 32] = [
 #[non_exhaustive]
 pub struct KeySet {
     keys: Vec<(String, VerifyingKey)>,
-    /// Number of keys that were skipped because they are of another kind or unusable.
+    /// Number of keys that were skipped because they are of another type or unusable.
     pub skipped: usize,
     /// Whether signatures with the test key of RFC 9421 are accepted. Its private key is public, so
     /// set this only in tests.
@@ -251,8 +251,8 @@ mod tests {
         }
         assert!(is_usable(&TEST_KEY));
         assert!(is_usable(&octets(&format!("eb{f}7f"))));
-        // With this key, a signature would be valid for any message if all of its bytes but one are
-        // zero.
+        // With this key, a signature of one byte 1 followed by zeros would be valid for any
+        // message.
         let mut forged = [0; 64];
         forged[0] = 1;
         let neutral = VerifyingKey(octets(&format!("01{}", "00".repeat(31))));

@@ -5,7 +5,7 @@
 //! reads the keys and verifies signatures.
 //!
 //! Older drafts define `Signature-Agent` as a String, later drafts as a Dictionary. In both forms,
-//! the field contains a URL, which [`DirectoryUrl::parse`] interprets: an origin stands for the
+//! the field contains a URL, which [`DirectoryUrl::parse`] interprets: an origin refers to the
 //! directory at its well-known path, and any other URL is the URL of a JWK Set.
 //!
 //! 1. Only the first two members of `Signature-Input` with the `tag` `web-bot-auth` are used. A

@@ -81,8 +81,8 @@ impl Signed {
         Self { now, ..self }
     }
 
-    /// Adds a signature with this label over `base`; `None` stands for the base of the standard
-    /// components.
+    /// Adds a signature with this label over `base`. If `base` is `None`, uses the base of the
+    /// standard components.
     fn sign(self, label: &str, list: &str, base: Option<&str>) -> Self {
         let standard = format!(
             "\"@authority\": example.com\n\"signature-agent\";key=\"sig1\": \"https://signature-agent.test\"\n\

@@ -150,8 +150,8 @@ impl Dropped {
         // have many additional rules, and repeat fewer rules than they add.
         let is_copy = repeated * 2 >= closed.len();
         let is_meant = is_copy && open.len() < all || repeated > 0 && own > OWN_LIST.max(repeated);
-        // A group also differs on purpose if it allows paths that are disallowed for `*`, and allow
-        // rules match at least half of these paths.
+        // A group also differs on purpose if allow rules match at least half of the paths that it
+        // allows but the group for `*` disallows.
         if is_meant || open.is_empty() || all <= opened {
             return false;
         }

@@ -43,7 +43,7 @@ fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
 }
 
 /// Returns the host at the start of a pattern, the evidence that it is a host, and the path after
-/// it.
+/// the host.
 fn host_and_path<'p>(file: &CheckedFile<'_>, pattern: &'p [u8]) -> Option<(&'p [u8], HostEvidence, &'p [u8])> {
     let text = pattern.strip_prefix(b"//").or(pattern.strip_prefix(b"/"))?;
     let own = file.own_host();

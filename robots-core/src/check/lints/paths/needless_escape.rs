@@ -50,7 +50,7 @@ fn decode(mut pattern: &[u8]) -> Vec<u8> {
 }
 
 /// Returns the unreserved byte (RFC 3986, section 2.3) that the escape at the start of `text`
-/// stands for.
+/// represents.
 fn needless(text: &[u8]) -> Option<u8> {
     let [b'%', high, low, ..] = text else { return None };
     let digit = |octet: &u8| char::from(*octet).to_digit(16);
