@@ -62,8 +62,7 @@ mod tests {
             let found: Vec<_> = ["/ours", "/google", "/star"].into_iter().filter(|path| !rules.allows(path)).collect();
             assert_eq!(found, [disallowed], "{agent}");
         }
-        // AdsBot does not obey `*`. If a header names two crawlers, a path must be allowed for
-        // both.
+        // AdsBot does not obey `*`. If a header names two crawlers, the rules of both apply.
         assert!(robots.for_agent("AdsBot-Google (+http://www.google.com/adsbot.html)").allows("/star"));
         let both = robots.for_agent("Mozilla/5.0 (compatible; Googlebot/2.1; OurBot/2.0; +https://example.com/bot)");
         assert!(!both.allows("/google") && !both.allows("/ours") && both.allows("/star"));

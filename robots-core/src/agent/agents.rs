@@ -106,10 +106,9 @@ impl Agent {
         self.registered().map_or(Obeys::Unknown, |crawler| crawler.obeys_star)
     }
 
-    /// Returns whether the groups for `*` apply to the agent if no group names it. They apply to a
-    /// crawler unless its operator documents that it ignores them. They do not apply to agents that
-    /// are not crawlers. A [`Policy`](crate::policy::Policy) may apply `*` to fewer or to more
-    /// agents.
+    /// Returns whether the groups for `*` apply to the agent if no group names it. They apply only
+    /// to crawlers, except crawlers whose operators document that they ignore `*`. A
+    /// [`Policy`](crate::policy::Policy) may apply `*` to fewer or to more agents.
     pub fn fallback(&self) -> Fallback {
         if self.class.is_crawler() { self.obeys_star().fallback() } else { Fallback::Nothing }
     }

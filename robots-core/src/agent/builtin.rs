@@ -57,8 +57,7 @@ fn strings(mut text: &str) -> Option<Vec<String>> {
                 other => string.push(other),
             }
         }
-        // `push` reserves spare capacity, which would stay allocated for the lifetime of the
-        // process.
+        // `push` reserves spare capacity, which would stay allocated until the process ends.
         string.shrink_to_fit();
         strings.push(string);
         text = chars.as_str().trim_start_matches([',', ' ']);

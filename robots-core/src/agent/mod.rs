@@ -36,11 +36,11 @@
 //!    word such as `Archive` alone does not declare a crawler (`Archive Viewer/2.0 (Mac OS X)`). A
 //!    client whose header contains the address of a player or a radio station probably fetches
 //!    feeds that people subscribed to. Tools that people run on their own machines are not
-//!    crawlers. A header is from such a tool if it contains the name of a known program, or a
-//!    runtime or machine (`go1.20.5`, `linux/amd64`), or if its only addresses are those of the
-//!    source code or of the program's home page (`Terraform/1.9.0 (+https://www.terraform.io)`).
-//!    The name of a declared crawler is usually the leading product of its header, not the words
-//!    next to the contact address.
+//!    crawlers. A header is from such a tool if it names a known program, a runtime or a machine
+//!    (`go1.20.5`, `linux/amd64`). A header is also from such a tool if its only addresses are
+//!    those of the source code or of the program's home page
+//!    (`Terraform/1.9.0 (+https://www.terraform.io)`). The name of a declared crawler is usually
+//!    the leading product of its header, not the words next to the contact address.
 //! 7. In a comment with `MSIE` or `Konqueror`, only products that call themselves a crawler are
 //!    declared.
 //! 8. The agent's [`Class`] tells how it was recognised. Whether `*` applies to the agent depends

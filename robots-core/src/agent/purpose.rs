@@ -139,8 +139,8 @@ pub(super) fn ends_as_program(word: &[u8]) -> bool {
         .any(|(hit, stem, purpose)| purpose == Purpose::Presents && stem != "reader" && hit.end() == word.len())
 }
 
-/// Reports whether a word begins with a piece such as `spider` or `bot`, and another word follows
-/// that does not suggest a crawler: `SpiderOak`, but not `SpiderBot`.
+/// Reports whether a word begins with a piece such as `spider` or `bot`, and continues with another
+/// word that does not suggest a crawler: `SpiderOak`, but not `SpiderBot`.
 pub(super) fn goes_on_as_other(word: &[u8]) -> bool {
     let mut hits = counted(word).filter(|(_, _, purpose)| matches!(purpose, Purpose::Crawls | Purpose::IsBot));
     hits.next().is_some_and(|(hit, ..)| hit.start() == 0 && word.get(hit.end()).is_some_and(u8::is_ascii_uppercase))

@@ -1,9 +1,9 @@
 //! Recognises the agents in a header, and resolves names that people type.
 //!
-//! A typed string is first looked up in the registry. If the registry does not contain it, it is
-//! treated as a header. Names differ from headers in two ways. In a header, some registered names
-//! count only together with other strings (`Stripe` is also a word), but a person may write the
-//! name alone. Also, a person may mean a control token, which never occurs in a header.
+//! A typed string is first looked up in the registry. A string that the registry does not contain
+//! is treated as a header. Names differ from headers in two ways. In a header, some registered
+//! names count only together with other strings (`Stripe` is also a word), but a person may write
+//! the name alone. Also, a person may mean a control token, which never occurs in a header.
 
 use std::collections::HashSet;
 use std::ops::Range;

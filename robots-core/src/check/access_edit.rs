@@ -4,7 +4,8 @@
 //! 1. A blocked crawler may not fetch any path. An allowed crawler obeys no rule that disallows the
 //!    whole site. Rules for parts of the site stay in force.
 //! 2. If a group names only edited crawlers, its rules are changed. If a group also names other
-//!    crawlers, its rules stay unchanged, and the names of the edited crawlers are removed from it.
+//!    crawlers, its rules stay unchanged, and the names of the edited crawlers are removed from the
+//!    group.
 //! 3. An allowed crawler keeps the rules of its group, except rules that disallow the whole site.
 //!    If the group disallows no parts of the site, the crawler gets the rules that it would obey
 //!    without a group. It always keeps the delays and usage preferences of the group.

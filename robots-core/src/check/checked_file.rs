@@ -1,5 +1,5 @@
-//! The robots.txt that lints and fixes examine, with data that they share, and the edits that add
-//! or remove lines.
+//! The robots.txt that lints and fixes examine, and data that they share. This module also creates
+//! the edits that add or remove lines.
 
 use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};

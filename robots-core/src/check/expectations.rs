@@ -212,8 +212,7 @@ mod tests {
         }
         let operator = outcome(shut, "Anthropic").to_string();
         assert!(operator.contains("did you mean \"ClaudeBot\" or"), "{operator}");
-        // None of these agents is a misspelling: an unknown crawler, `*`, a crawler that the file
-        // names, and a header.
+        // None of these agents is misspelled.
         let own = "User-agent: Goglebot\nAllow: /\n";
         for (file, agent) in [(shut, "HouseBot"), (shut, "*"), (own, "Goglebot"), (shut, "Mozilla/5.0 (X11) Firefox/1")]
         {

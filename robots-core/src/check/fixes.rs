@@ -98,8 +98,7 @@ impl Edit {
         vec![Self::new(start..end, replacement)]
     }
 
-    /// Reports whether two edits cannot be applied together, because they overlap or their order is
-    /// unclear.
+    /// Reports whether two edits conflict: they overlap, or their order is unclear.
     pub(super) const fn conflicts(&self, other: &Self) -> bool {
         if self.start == self.end || other.start == other.end {
             return self.start <= other.end && other.start <= self.end;

@@ -69,10 +69,10 @@ impl<'a> IdentityRequest<'a> {
     /// 2. If the `User-Agent` names no crawler but the request has a `Signature-Agent`, this field
     ///    is the claim. A valid signature identifies the crawler, and an invalid signature refutes
     ///    the claim.
-    /// 3. If the request names several agents, the least proven of their identities counts:
-    ///    refuted, then undecided, unverifiable and verified. But if one claim is verified, claims
-    ///    to be other crawlers of the same operator are ignored. For example, AdsBot's header may
-    ///    also name Googlebot, whose list does not contain AdsBot's addresses.
+    /// 3. If the request names several agents, only the worst of their identities is returned. From
+    ///    worst to best: refuted, undecided, unverifiable, verified. But if one claim is verified,
+    ///    claims to be other crawlers of the same operator are ignored. For example, AdsBot's
+    ///    header may also name Googlebot, whose list does not contain AdsBot's addresses.
     pub fn identify(&self, evidence: &impl ClaimEvidence, now: SystemTime) -> Identified<'a> {
         #[cfg(feature = "signatures")]
         let checks = self.signed.and_then(|(message, _)| evidence.signatures(message, self.address, now));

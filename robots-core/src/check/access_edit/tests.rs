@@ -58,8 +58,7 @@ fn the_edit_is_the_smallest_and_the_second_changes_nothing() {
             "-GPTBot",
             "U: CCBot\nD: /\nLicense: https://a.example/l\n\nU: GPTBot\nD: /\n",
         ),
-        // If the group for `*` blocks everything, only a crawler that does not obey `*` needs its
-        // own line.
+        // If the group for `*` blocks everything, only crawlers that do not obey `*` need a line.
         ("U: *\nD: /\n", "-GPTBot", "U: *\nD: /\n"),
         ("U: *\nD: /\n", "-AdsBot-Google-Mobile-Apps", "U: *\nD: /\n\nU: AdsBot-Google-Mobile-Apps\nD: /\n"),
         // A group that is only for the crawler is changed in place.
@@ -71,8 +70,7 @@ fn the_edit_is_the_smallest_and_the_second_changes_nothing() {
         ),
         ("U: GPTBot\nD: /b\n", "-GPTBot", "U: GPTBot\nD: /b\nD: /\n"),
         ("U: GPTBot\nD: /\nA: /a\n", "-GPTBot", "U: GPTBot\nD: /\n"),
-        // After a group is removed, one blank line is left in its place, or none at the end of the
-        // file.
+        // After a group is removed, one blank line is left, or none at the end of the file.
         (
             "U: *\nD: /a\n\nU: GPTBot\nD: /\n\nSitemap: https://a.example/s\n",
             "+GPTBot",
@@ -194,8 +192,8 @@ fn who_obeyed_the_group_of_another_is_named_where_its_rules_were() {
 
 #[test]
 fn an_edit_that_is_not_proved_is_refused() {
-    // The name in the file contains the tokens of two crawlers, so it is impossible to block only
-    // one of them.
+    // The name in the file contains the tokens of two crawlers, so they cannot be blocked
+    // separately.
     let file = "User-agent: Mozilla/5.0 (compatible; aaabot/1.0; bbbbot/1.0)\nAllow: /x\n";
     for (file, crawlers) in [(file, "-aaabot"), (&*"User-agent: *\nDisallow: /a\n".repeat(30_000), "-GPTBot")] {
         let error = edited(file, crawlers).expect_err("no proof").to_string();

@@ -60,7 +60,7 @@ pub struct Diff {
     pub usage: Vec<UsageChange>,
     /// The guards that the new file violates.
     pub breaches: Vec<Breach>,
-    /// Crawlers that a change for unnamed crawlers does not affect, because they obey another
+    /// Named crawlers that a change for unnamed crawlers does not affect, because they obey another
     /// group. Empty if nothing changes for unnamed crawlers.
     ///
     /// Each inner list contains the crawlers that obey the same groups, search engines first.

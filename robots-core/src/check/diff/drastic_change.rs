@@ -63,9 +63,9 @@ pub enum DrasticChange {
         /// joined.
         joined: Option<usize>,
     },
-    /// The new file seems to be truncated: it is only the beginning of the old file, and ends
-    /// within a line, with a rule without a path, or with a user-agent line without rules. A file
-    /// that only lacks the last rules of the old file is treated as an intended edit.
+    /// The new file seems to be truncated: it is only the beginning of the old file. It ends within
+    /// a line, with a rule without a path, or with a user-agent line without rules. If only the
+    /// last rules of the old file are missing, this is treated as an intended edit.
     #[non_exhaustive]
     CutShort {
         /// Number of the last line of the new file.

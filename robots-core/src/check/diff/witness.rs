@@ -1,8 +1,8 @@
 //! Witnesses: paths that may have different verdicts under two sets of rules.
 //!
-//! A verdict can change only for paths that match a rule that only one of the files has. So paths
-//! are generated from the patterns of these rules. For one path, each `*` is left out. For another
-//! path, each `*` is replaced with a filler.
+//! The verdict on a path can change only if the path matches a rule that only one of the files has.
+//! So paths are generated from the patterns of these rules. For one path, each `*` is left out. For
+//! another path, each `*` is replaced with a filler.
 //!
 //! Each of these patterns is also combined with the pattern of every other rule, because two rules
 //! affect each other only on paths that both match. For each pair of patterns, the shortest path

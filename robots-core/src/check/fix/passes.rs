@@ -44,8 +44,8 @@ pub struct FixedFile {
 }
 
 impl FixedFile {
-    /// Maximum number of passes over a file. A pass applies the fixes that conflicted with fixes of
-    /// earlier passes, and fixes that earlier passes made possible.
+    /// Maximum number of passes over a file. A pass applies fixes that conflicted with fixes of
+    /// earlier passes, and fixes that became possible because of earlier passes.
     pub const MAX_PASSES: usize = 40;
 
     /// Fixes a file like [`fix`], but with a time limit. Use this for untrusted files.
@@ -107,9 +107,9 @@ impl FixedFile {
 /// Fixes the findings of a file. With [`Safety::Safe`], only safe fixes are applied. With
 /// [`Safety::Unsafe`], safe fixes are applied first, and then unsafe fixes.
 ///
-/// Findings remain if they have no fix, if their fix is unsafe but only safe fixes were requested,
-/// if the file would grow by more than 1 MiB, or if [`FixedFile::MAX_PASSES`] passes were not
-/// enough.
+/// A finding remains if it has no fix, or if its fix is unsafe but only safe fixes were requested.
+/// Findings also remain if the file would grow by more than 1 MiB, or if [`FixedFile::MAX_PASSES`]
+/// passes were not enough.
 ///
 /// ```
 /// use robots_core::check::{Options, Safety, fix};

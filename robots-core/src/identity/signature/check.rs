@@ -161,8 +161,8 @@ impl SignatureCandidate {
 
 impl SignatureCheck {
     /// Checks the signatures of a request, at most two. Returns `None` if the request is not
-    /// signed. `keys` is called with the directory and the `keyid` of a signature, and returns the
-    /// keys of the directory or the reason why they are not available.
+    /// signed. `keys` returns the keys of a directory or the reason why they are not available. Its
+    /// arguments are the directory and the `keyid` of a signature.
     pub fn all(
         message: &MessageHead<'_>,
         now: SystemTime,
@@ -184,7 +184,7 @@ impl SignatureCheck {
     /// Returns the outcome of the signature for a claim. `directories` contains the key directories
     /// of the claimed crawler's operator; `None` if the operator is unknown. Returns `None` if the
     /// signature is valid but made with another operator's key, because it then neither confirms
-    /// nor refutes the claim. If the signature refers to a directory of another operator that could
+    /// nor refutes the claim. If the signature's directory belongs to another operator and could
     /// not be fetched, returns the same outcome as for a directory that is not configured.
     pub(in crate::identity) fn outcome_for(&self, directories: Option<&[DirectoryUrl]>) -> Option<MethodOutcome> {
         let is_of_claim = match (directories, &self.directory) {
