@@ -478,7 +478,7 @@ mod tests {
     #[test]
     fn an_agent_is_called_by_the_product_that_leads() {
         for (header, product) in [
-            // The words next to the contact describe the crawler. They are not its name.
+            // The words next to the contact describe the crawler, and are not its name.
             ("Example Client/18.3.0 (kit-18.1.3; linux; +https://example.test)", "Example Client"),
             ("Searchie/1.0 (a Storm-based crawler; https://searchie.test; admin@searchie.test)", "Searchie"),
             ("Example (bot; +https://example.test/synapse)", "Example"),

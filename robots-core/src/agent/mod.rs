@@ -41,8 +41,8 @@
 //!    those of the source code or of the program's home page
 //!    (`Terraform/1.9.0 (+https://www.terraform.io)`). The name of a declared crawler is usually
 //!    the leading product of its header, not the words next to the contact address.
-//! 7. In a comment with `MSIE` or `Konqueror`, only products that call themselves a crawler are
-//!    declared.
+//! 7. In a comment with `MSIE` or `Konqueror`, only products that call themselves a crawler count
+//!    as declared.
 //! 8. The agent's [`Class`] tells how it was recognised. Whether `*` applies to the agent depends
 //!    on the policy and this class.
 //!

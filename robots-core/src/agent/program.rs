@@ -93,7 +93,7 @@ fn states_build(header: &Header<'_>, part: &Part) -> bool {
 }
 
 /// Reports whether every address in the header is the location of the program's source code. The
-/// headers of crawlers usually contain the address of another page.
+/// headers of crawlers usually contain the address of an ordinary web page.
 pub(super) fn has_address_of_source(header: &Header<'_>) -> bool {
     let mut contacts = header.parts.iter().filter(|part| part.marks.has(Marks::CONTACT)).peekable();
     contacts.peek().is_some() && contacts.all(|part| is_of_source(header.address(part)))

@@ -82,10 +82,10 @@ impl Recognizer {
 
     /// Returns all agents in one `User-Agent` line, so that no crawler can hide behind another
     /// name. All registered crawlers come first, each once. If the rest of the line contains a name
-    /// from the file or declares a crawler, one more agent follows. If there are several link
-    /// previewers, only the first is returned, because the header of a messenger also lists other
-    /// previewers whose metadata the messenger understands. If the line names no registered
-    /// crawler, there is exactly one agent.
+    /// from the file or declares a crawler, one more agent follows. If the line names several link
+    /// previewers, only the first is returned, because a messenger may also name other previewers,
+    /// whose metadata the messenger understands. If the line names no registered crawler, there is
+    /// exactly one agent.
     ///
     /// ```
     /// use robots_core::agent::{Recognizer, Registry};
@@ -233,8 +233,8 @@ impl<'r> NamedCrawlers<'r> {
             None => true,
             Some(first) => !Arc::ptr_eq(first, crawler) && self.further.insert(Arc::as_ptr(crawler)),
         };
-        // The header of a messenger also lists other previewers whose metadata the messenger
-        // understands, so only the first previewer counts.
+        // A messenger may also name other previewers, whose metadata the messenger understands, so
+        // only the first previewer counts.
         if is_new && !(is_previewer && self.previewer) {
             self.previewer |= is_previewer;
             self.crawlers.push(crawler);

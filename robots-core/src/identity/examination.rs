@@ -161,8 +161,8 @@ const fn is_of_sender(method: IdentityMethod, reason: UndecidedReason) -> bool {
     }
 }
 
-/// Provides the evidence about claims: address lists, DNS results and keys. The methods must not
-/// block. If evidence is missing, they return an undecided outcome.
+/// Provides the data for checking claims: address lists, DNS results and keys. The methods must not
+/// block. If data is missing, they return an undecided outcome.
 pub trait ClaimEvidence {
     /// Returns whether the operator's address lists confirm an address; `None` if the operator
     /// publishes no lists.

@@ -6,13 +6,14 @@
 //! of an address, and a signature on the request. This module does not fetch documents, resolve
 //! names or read the clock: lists, DNS answers, keys and the time are arguments.
 //!
-//! 1. An address is evidence only if it is public and belongs to the client. An unknown, private or
-//!    reserved address, or the address of a trusted proxy, proves nothing ([`PublicAddress`]).
+//! 1. An address can verify or refute a claim only if it is public and belongs to the client. An
+//!    unknown, private or reserved address, or the address of a trusted proxy, proves nothing
+//!    ([`PublicAddress`]).
 //! 2. The methods are tried in this order: signature, range, reverse DNS. The first method that
 //!    confirms the claim decides.
 //! 3. A method is complete if it verifies all genuine requests of the crawler. A claim is refuted
-//!    only if all complete methods that could be tried have failed. If evidence is missing, old or
-//!    unreliable, the claim is undecided.
+//!    only if all complete methods that could be tried have failed. If the data for a check is
+//!    missing, old or unreliable, the claim is undecided.
 //! 4. A list of any age can verify a claim. A list can refute a claim only if its server confirmed
 //!    it within the last day, or more than a day after the first request from the address
 //!    ([`ListEvidence`]).

@@ -72,8 +72,8 @@ pub enum DrasticChange {
         line: usize,
     },
     /// More than half of the rules that disallowed paths, and at least ten, no longer disallow any
-    /// path. Not reported if the new file has at least half as many new disallow rules as were
-    /// lost: a site that moves its pages also replaces its rules.
+    /// path. This is not reported if the new file has at least half as many new disallow rules as
+    /// were lost, because a site that moves its pages also replaces its rules.
     #[non_exhaustive]
     RulesLost {
         /// Number of rules that no longer disallow any path.

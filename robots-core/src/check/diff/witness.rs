@@ -132,7 +132,7 @@ fn compared(pattern: &[u8], reading: Reading) -> Vec<u8> {
         return pattern.to_vec();
     }
     let mut text = PathPattern::new(pattern, reading).with_runs(b'*').next().unwrap_or_default();
-    // A `*` at the end is dropped, because patterns match any continuation anyway.
+    // A `*` at the end is dropped, because a pattern without `$` matches any continuation.
     if text.pop_if(|last| *last == b'*').is_none() {
         text.push(b'$');
     }

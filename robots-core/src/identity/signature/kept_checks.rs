@@ -74,7 +74,7 @@ impl KeptChecks {
 
     /// Checks the signatures of a request. A signature that does not cover all `required`
     /// components is undecided. Returns the results, and an entry for the cache. Both are `None` if
-    /// the request is not signed. There is also no entry if the signature fields are too long, or
+    /// the request is not signed. The entry is also `None` if the signature fields are too long, or
     /// if the results depend on more than the request and the loaded keys.
     pub fn check(
         lines: Vec<u8>,
