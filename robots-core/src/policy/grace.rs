@@ -105,7 +105,7 @@ impl Grace {
     }
 }
 
-/// Returns the groups that the crawler `name` obeys. The name `*` stands for a crawler that no
+/// Returns the groups that the crawler `name` obeys. The name `*` represents a crawler that no
 /// group names.
 fn select<'r>(rules: &'r RuleSet, name: Name<'_>) -> Selection<'r> {
     rules.select(ProductToken::from_name(name.value()).as_slice(), Fallback::Star)

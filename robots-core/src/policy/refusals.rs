@@ -19,12 +19,12 @@ use crate::rules::{PathPattern, RequestPath, RobotsTxt};
 /// a person.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RefusalCase {
-    /// The covered crawlers.
+    /// The crawlers that the case covers.
     pub crawlers: Vec<Crawlers>,
-    /// The covered results of verification ([`Identity::outcome`]). [`RefusalCase::UNCHECKED`]
-    /// covers senders that the application does not verify.
+    /// The results of verification that the case covers ([`Identity::outcome`]).
+    /// [`RefusalCase::UNCHECKED`] covers senders that the application does not verify.
     pub identities: Vec<&'static str>,
-    /// The patterns of the covered paths.
+    /// The patterns of the paths that the case covers.
     pub paths: Vec<PathPattern>,
 }
 

@@ -274,8 +274,8 @@ impl<'r> Name<'r> {
         self.document.names[self.index].line
     }
 
-    /// Reports whether this name stands for every crawler: `*`, alone or followed by white space
-    /// and any text.
+    /// Reports whether this name is the wildcard `*`, alone or followed by white space and any
+    /// text.
     pub fn is_star(self) -> bool {
         is_star(self.value())
     }
