@@ -17,7 +17,7 @@ pub struct Sites(SiteLookup);
 
 #[derive(Clone, Debug)]
 enum SiteLookup {
-    /// The usual case. No lookup by host is needed.
+    /// One site for all hosts, which is the usual case. No lookup by host is needed.
     One(LiveRobots),
     Fixed(Arc<HostMap<LiveRobots>>),
     Replaced(SiteMap),

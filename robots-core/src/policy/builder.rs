@@ -114,10 +114,9 @@ impl PolicyBuilder {
         self.with(|policy| policy.star.empty = empty)
     }
 
-    /// Applies groups only to the crawlers that they name. By default, the policy applies another
-    /// crawler's group to a crawler that no group names, if the crawler is documented to obey that
-    /// group. For example, Googlebot-Image obeys Googlebot's group if the file has no group for
-    /// Googlebot-Image.
+    /// Applies groups only to the crawlers that they name. By default, a crawler that no group
+    /// names obeys another crawler's group if the crawler's operator documents this. For example,
+    /// Googlebot-Image obeys Googlebot's group if the file has no group for Googlebot-Image.
     pub fn without_family(self) -> Self {
         self.with(|policy| policy.family = false)
     }

@@ -31,7 +31,7 @@ pub struct Policy {
     pub(super) cookies: Cookies,
     pub(super) suspect_human: SuspectHuman,
     pub(super) identity: IdentityRules,
-    /// Overrides, in the order in which they were added. The last one that applies decides.
+    /// Overrides, in order of addition. The last one that applies decides.
     pub overrides: Vec<Override>,
     pub(super) rate: RateRules,
 }
@@ -158,10 +158,10 @@ impl Policy {
         self.star.holds(agent)
     }
 
-    /// Returns the action and the reason for an agent's request that is disallowed by a rule with
-    /// the pattern `pattern` at the time `now`. If `pattern` is `None`, overrides for patterns do
-    /// not apply. Ignores exempt paths and addresses. Also ignores whether the rule's group applies
-    /// to the agent ([`Policy::holds_to_star`]).
+    /// Returns the action and the reason, at the time `now`, for an agent's request that a rule
+    /// with the pattern `pattern` disallows. If `pattern` is `None`, overrides for patterns do not
+    /// apply. Ignores exempt paths and addresses. Also ignores whether the rule's group applies to
+    /// the agent ([`Policy::holds_to_star`]).
     #[doc(hidden)]
     pub fn action_for_rule(&self, agent: &Agent, pattern: Option<&[u8]>, now: SystemTime) -> (Action, Reason) {
         if self.exempt.cover_agent(agent) {
@@ -422,9 +422,9 @@ impl Policy {
         )
     }
 
-    /// Returns how a disallowed request of an agent is handled. `rule` is the pattern of the rule
-    /// that disallows the request. If `rule` is `None`, the result contains the mode that limits
-    /// how impostors and crawl delays are handled. `mode` applies if no override applies.
+    /// Returns how an agent's disallowed request is handled. `rule` is the pattern of the rule that
+    /// disallows the request. If `rule` is `None`, the result contains the mode that limits how
+    /// impostors and crawl delays are handled. `mode` applies if no override applies.
     fn handling(
         &self,
         mode: Mode,
@@ -454,7 +454,7 @@ impl Policy {
     }
 }
 
-/// How a disallowed request is handled, apart from grace periods.
+/// The handling of a disallowed request, before grace periods are applied.
 #[derive(Clone, Copy)]
 struct Handling<'p> {
     mode: Mode,

@@ -156,7 +156,7 @@ impl Directive {
 }
 
 impl<'a> Line<'a> {
-    /// Maximum number of bytes of a line that are parsed; the rest is ignored.
+    /// Maximum number of bytes of a line that are parsed; all later bytes are ignored.
     pub const MAX: usize = MAX_LINE;
 
     /// Returns the whole line, without its line end and without a byte order mark.

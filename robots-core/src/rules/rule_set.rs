@@ -75,7 +75,7 @@ pub struct Verdict<'r> {
 }
 
 impl RobotsTxt {
-    /// Compiles the document for matching. Each name in the file matches only its own token.
+    /// Compiles the document for matching. A name in the file matches only its own token.
     pub fn compile(&self, reading: Reading) -> RuleSet {
         self.compile_with(reading, |_| Vec::new())
     }

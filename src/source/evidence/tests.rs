@@ -1,4 +1,5 @@
-//! Tests of all evidence in one process, with real sockets, simulated servers and clock.
+//! Tests all kinds of evidence in one process, with real sockets, simulated servers and a simulated
+//! clock.
 
 mod broken_networks;
 mod certificate;
@@ -35,7 +36,7 @@ fn registry(change: impl FnOnce(Crawler) -> Crawler) -> Arc<Registry> {
     Arc::new(only(row))
 }
 
-/// Returns a registry with only this crawler, so that no other crawler's server is asked.
+/// Returns a registry with only this crawler, so that no other crawler's server is queried.
 pub(crate) fn only(row: Crawler) -> Registry {
     let builtin = Registry::builtin();
     let removed = builtin.crawlers().map(|crawler| crate::agent::RegistryRow::Remove(crawler.name.clone()));

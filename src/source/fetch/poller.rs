@@ -130,8 +130,8 @@ impl PollTask {
                 let version = Version::new(bytes, &self.origin, modified);
                 (Candidate::Version(version.clone()), Some((version, *validators, interval)))
             }
-            // The confirmed version may not be live, because it was rolled back or the gate has
-            // refused it. So it is passed to the site, which decides whether it goes live.
+            // The confirmed version is possibly not live, because it was rolled back or the gate
+            // has refused it. So it is passed to the site, which decides whether it goes live.
             Step::Confirm => match &self.last {
                 Some(last) => (Candidate::Version(last.clone()), None),
                 None => (Candidate::Rejected(Rejection::new(RejectionKind::NotFetched, &self.origin)), None),

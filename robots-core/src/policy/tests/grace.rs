@@ -50,7 +50,7 @@ fn rules_in_grace_are_counted_once_each() {
         ("", "User-agent: a\nUser-agent: b\nUser-agent: *\nDisallow: /a\nDisallow: /*.pdf\n", 2),
         ("User-agent: *\nDisallow: /a\n", "User-agent: *\nDisallow: /a\nDisallow: /b\n", 1),
         ("User-agent: *\nDisallow: /\n", "User-agent: *\nDisallow: /a\nDisallow: /b\n", 0),
-        // The first case adds a crawler to an existing group. The second case replaces `*` by a
+        // The first case adds a crawler to an existing group. The second case replaces `*` with a
         // crawler.
         ("User-agent: a\nDisallow: /a\n", "User-agent: a\nUser-agent: b\nDisallow: /a\n", 1),
         ("User-agent: *\nDisallow: /a\n", "User-agent: b\nDisallow: /a\n", 0),
