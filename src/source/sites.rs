@@ -115,8 +115,8 @@ robots_core::debug_as!(|it| SiteMap { sites: it.hosts.load().len() });
 
 /// Types that can be converted into the [`Sites`] of a [`RobotsLayer`](crate::layer::RobotsLayer).
 ///
-/// Only an open site can be converted. A [`LiveBuilder`](crate::source::LiveBuilder) cannot, so the
-/// following does not compile:
+/// Only an open site can be converted. A [`LiveBuilder`](crate::source::LiveBuilder) cannot be
+/// converted, so the following does not compile:
 ///
 /// ```compile_fail,E0277
 /// use tower_robots::layer::RobotsLayer;

@@ -57,7 +57,7 @@ pub enum Fallback {
     Nothing,
 }
 
-/// The groups that apply to an agent. There may be none.
+/// The groups that apply to an agent; possibly none.
 #[derive(Clone, Copy)]
 pub struct Selection<'r> {
     pub(crate) rules: &'r RuleSet,

@@ -14,7 +14,7 @@ use super::{Access, RequestPath, RuleSet, Selection};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Usage {
-    /// The preferences. There is at least one.
+    /// The preferences; never empty.
     pub preferences: UsagePreferences,
     /// Number of the first line that states the preferences.
     pub line: usize,

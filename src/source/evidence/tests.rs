@@ -22,10 +22,10 @@ use crate::agent::{Category, Crawler, Registry};
 use crate::identity::{ClaimEvidence, MethodOutcome, PublicAddress};
 use crate::live::{Mutex, TestClock};
 
-/// Time between two DNS queries. For tests in which this time does not matter.
+/// Time between two DNS queries, for tests that do not depend on this time.
 pub(crate) const PACE: Duration = Duration::from_millis(1);
 
-/// Time limit for responses. For tests without timeouts.
+/// Time limit for responses, for tests without timeouts.
 pub(crate) const LONG: Duration = Duration::from_secs(60);
 const SHORT: Duration = Duration::from_millis(100);
 

@@ -20,7 +20,7 @@ const MAX_SLEEP: Duration = Duration::from_secs(30 * 24 * 3600);
 /// The task that polls a site. If this value is dropped, the task stops.
 #[derive(Debug)]
 pub(super) struct SitePoller {
-    /// Sends requests for an immediate fetch to the task. A request is the [`Completion`] that
+    /// Channel for telling the task to fetch immediately. A message is the [`Completion`] that
     /// receives the outcome.
     requests: UnboundedSender<Arc<Completion>>,
     status: Arc<Mutex<FetchStatus>>,

@@ -4,7 +4,7 @@
 //! the file's path. A watch on the file itself would end when another file is renamed to the file's
 //! name.
 //!
-//! - After a file was renamed to the watched name, or closed after writing, it is complete. It is
+//! - A file is complete after it was renamed to the watched name, or closed after writing. It is
 //!   then published at once, unless another modification follows immediately.
 //! - After any other modification, the file is published once it has not been modified for a while.
 //! - Network file systems and some mounts do not report events. Therefore the file's stamp (length,
