@@ -1,5 +1,5 @@
 //! The builder of a live robots.txt, with the settings that are the same for all kinds of sources.
-//! Also contains the source for inline text.
+//! This module also contains the source for inline text.
 
 use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime};
@@ -64,8 +64,8 @@ impl<S> LiveBuilder<S> {
         self.with_settings(|settings| settings.reading = reading)
     }
 
-    /// Sets the options of the check of each version. Default: [`check::Options::default`]. A
-    /// second call replaces the first.
+    /// Sets the options for checking each version. Default: [`check::Options::default`]. A second
+    /// call replaces the first.
     pub fn check(self, options: check::Options) -> Self {
         self.with_settings(|settings| settings.check = options)
     }
@@ -89,7 +89,7 @@ impl<S> LiveBuilder<S> {
         self.with_settings(|settings| settings.when_missing = when_missing)
     }
 
-    /// Sets the cause of the site's first reload, which the history contains. Use [`Cause::Config`]
+    /// Sets the cause that the history records for the site's first reload. Use [`Cause::Config`]
     /// if the configuration of a running program has changed. Default: [`Cause::Start`]. A second
     /// call replaces the first.
     pub fn opened_by(self, cause: Cause) -> Self {
@@ -101,8 +101,8 @@ impl<S> LiveBuilder<S> {
     /// on the thread that reloads. If another thread is already running callbacks, that thread runs
     /// the new ones, too, so a reload may return before its callbacks have run. No lock is held
     /// during the call, so a callback may use the site like any other code. If a callback reloads
-    /// the site, the callbacks for that reload run after it returns. Panics are caught. A second
-    /// call adds a callback.
+    /// the site, the callbacks for that reload run after the callback returns. Panics are caught. A
+    /// second call adds a callback.
     ///
     /// The site owns the callback. A callback that owns a [`LiveRobots`] of the same site would
     /// therefore keep the site and its threads alive after the application has dropped its own
@@ -123,21 +123,21 @@ impl<S> LiveBuilder<S> {
     ///
     /// Without a state directory, all of this is lost at a restart. After a restart, the gate then
     /// has no earlier version to compare the first version with, so it refuses the first version
-    /// only if it blocks all crawlers. There is no version to roll back to, every rule counts as
-    /// new for the grace period, and enforcement is on.
+    /// only if this version blocks all crawlers. There is no version to roll back to, every rule
+    /// counts as new for the grace period, and enforcement is on.
     ///
     /// Sites that are open at the same time need different names. Two sites with the same name
-    /// share the same files. This is meant for a new site that replaces an old one without losing
+    /// share the same files. Use the same name only if a new site replaces an old one and must keep
     /// the old site's state. The next process finds the version that was accepted last by either
     /// site. A second call replaces the first.
     pub fn state(self, state: &StateDir, site: impl Into<String>) -> Self {
         self.with_settings(|settings| settings.state = Some((state.clone(), site.into())))
     }
 
-    /// Starts with the versions, the pending version and the history of a site with another name
-    /// ([`LiveRobots::remembered`], [`StateDir::remembered`]). They replace the state that the
-    /// state directory contains for this site. The kill switch is not inherited. Default: none. A
-    /// second call replaces the first.
+    /// Inherits the versions, the pending version and the history of a site with another name
+    /// ([`LiveRobots::remembered`], [`StateDir::remembered`]). The inherited state replaces the
+    /// state that the state directory contains for this site. The kill switch is not inherited.
+    /// Default: none. A second call replaces the first.
     pub fn inherit_state(self, before: &Remembered) -> Self {
         self.with_settings(|settings| settings.inherited = Some(before.clone()))
     }
@@ -223,8 +223,7 @@ impl<S: SiteSource> LiveBuilder<S> {
     ///
     /// # Errors
     ///
-    /// Returns the reason why there is no usable robots.txt, but only if [`WhenMissing::Fail`] is
-    /// set.
+    /// With [`WhenMissing::Fail`], returns an error if there is no usable robots.txt.
     pub fn open(self) -> Result<LiveRobots, Rejection> {
         S::open(self)
     }

@@ -159,8 +159,8 @@ fn reload_once_quiet(site: &Site) -> Reload {
     site.reload(|again| may_be_taken(first.as_ref(), again, SystemTime::now()))
 }
 
-/// Reports whether a version may be published: the first read had the same result, or the first
-/// read failed and the file has not been modified for a while.
+/// Reports whether a version may be published. This is the case if the first read had the same
+/// result, or if the first read failed and the file has not been modified for a while.
 fn may_be_taken(first: Option<&Version>, again: &Version, now: SystemTime) -> bool {
     match first {
         Some(first) => first.hash() == again.hash(),

@@ -17,7 +17,7 @@ pub struct Sites(SiteLookup);
 
 #[derive(Clone, Debug)]
 enum SiteLookup {
-    /// The usual case. No lookup by host is needed.
+    /// One site for all hosts, which is the usual case. No lookup by host is needed.
     One(LiveRobots),
     Fixed(Arc<HostMap<LiveRobots>>),
     Replaced(SiteMap),
@@ -115,8 +115,8 @@ robots_core::debug_as!(|it| SiteMap { sites: it.hosts.load().len() });
 
 /// Types that can be converted into the [`Sites`] of a [`RobotsLayer`](crate::layer::RobotsLayer).
 ///
-/// Only an open site can be converted. A [`LiveBuilder`](crate::source::LiveBuilder) cannot, so the
-/// following does not compile:
+/// Only an open site can be converted. A [`LiveBuilder`](crate::source::LiveBuilder) cannot be
+/// converted, so the following does not compile:
 ///
 /// ```compile_fail,E0277
 /// use tower_robots::layer::RobotsLayer;

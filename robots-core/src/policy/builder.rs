@@ -114,8 +114,8 @@ impl PolicyBuilder {
         self.with(|policy| policy.star.empty = empty)
     }
 
-    /// Applies groups only to the crawlers that they name. By default, a crawler that is not named
-    /// in any group obeys the group of another crawler if its operator documents this. For example,
+    /// Applies groups only to the crawlers that they name. By default, a crawler that no group
+    /// names obeys another crawler's group if the crawler's operator documents this. For example,
     /// Googlebot-Image obeys Googlebot's group if the file has no group for Googlebot-Image.
     pub fn without_family(self) -> Self {
         self.with(|policy| policy.family = false)
@@ -136,8 +136,8 @@ impl PolicyBuilder {
     /// # Errors
     ///
     /// Returns an error if a pattern begins with neither `/` nor `*`, because it would not match
-    /// any path. Also returns an error if a pattern contains braces, because these belong to the
-    /// patterns of routers (`/api/{*rest}`).
+    /// any path. Also returns an error if a pattern contains braces, because only the patterns of
+    /// routers use braces (`/api/{*rest}`).
     pub fn exempt_paths<P: AsRef<[u8]>>(mut self, patterns: impl IntoIterator<Item = P>) -> Result<Self, ValueError> {
         self.policy.exempt.patterns.extend(PathPattern::parse_exempt(patterns)?);
         Ok(self)

@@ -17,8 +17,8 @@ use crate::rules::{
     Selection, Verdict,
 };
 
-/// The operator's settings for requests that robots.txt disallows. A policy is immutable.
-/// [`Policy::builder`] builds one.
+/// The operator's settings for requests that robots.txt disallows. A policy is immutable. Create a
+/// policy with [`Policy::builder`].
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Policy {
@@ -31,7 +31,7 @@ pub struct Policy {
     pub(super) cookies: Cookies,
     pub(super) suspect_human: SuspectHuman,
     pub(super) identity: IdentityRules,
-    /// Overrides, oldest first. The last one that applies decides.
+    /// Overrides, in order of addition. The last one that applies decides.
     pub overrides: Vec<Override>,
     pub(super) rate: RateRules,
 }
@@ -109,7 +109,7 @@ impl Policy {
         if !self.depends_on_mode(&decision, request.identity) {
             return decision;
         }
-        // The second decision has only the rest of the work budget, so it cannot affect the first
+        // The second decision uses only the remaining work budget, so it cannot affect the first
         // decision.
         decision.with_refusing(&decide(Mode::Refuse, work))
     }
@@ -158,10 +158,10 @@ impl Policy {
         self.star.holds(agent)
     }
 
-    /// Returns the action and the reason for an agent's request at the time `now` if a rule with
-    /// the pattern `pattern` disallows the request. If `pattern` is `None`, overrides for patterns
-    /// do not apply. Ignores exempt paths and addresses. Also ignores whether the rule's group
-    /// applies to the agent ([`Policy::holds_to_star`]).
+    /// Returns the action and the reason, at the time `now`, for an agent's request that a rule
+    /// with the pattern `pattern` disallows. If `pattern` is `None`, overrides for patterns do not
+    /// apply. Ignores exempt paths and addresses. Also ignores whether the rule's group applies to
+    /// the agent ([`Policy::holds_to_star`]).
     #[doc(hidden)]
     pub fn action_for_rule(&self, agent: &Agent, pattern: Option<&[u8]>, now: SystemTime) -> (Action, Reason) {
         if self.exempt.cover_agent(agent) {
@@ -422,9 +422,9 @@ impl Policy {
         )
     }
 
-    /// Returns how an agent's request is handled if a rule with the pattern `rule` disallows the
-    /// request. If `rule` is `None`, the result contains the mode that limits how impostors and
-    /// crawl delays are handled. `mode` applies if no override applies.
+    /// Returns how an agent's disallowed request is handled. `rule` is the pattern of the rule that
+    /// disallows the request. If `rule` is `None`, the result contains the mode that limits how
+    /// impostors and crawl delays are handled. `mode` applies if no override applies.
     fn handling(
         &self,
         mode: Mode,
@@ -435,8 +435,8 @@ impl Policy {
     ) -> Handling<'_> {
         let is_believed = self.identity.believe(identity);
         // If the claim is not believed, an override for crawlers counts only if it is stricter than
-        // all others and the mode. Otherwise, an impostor could choose the name with the mildest
-        // override.
+        // the mode and all other overrides. Otherwise, an impostor could choose the name with the
+        // mildest override.
         let mut claimed: Option<Handling<'_>> = None;
         for over in self.overrides.iter().rev().filter(|over| over.fits(agent, rule) && holds(over)) {
             let handling = Handling { over: Some(over), ..Handling::of(over.mode) };
@@ -454,7 +454,7 @@ impl Policy {
     }
 }
 
-/// How a disallowed request is handled, apart from grace periods.
+/// The handling of a disallowed request, before grace periods are applied.
 #[derive(Clone, Copy)]
 struct Handling<'p> {
     mode: Mode,

@@ -1,4 +1,4 @@
-//! The decision on a request, its reason, and the action for requests whose claim is refuted.
+//! The decision on a request, its reason, and the handling of impostors.
 
 use std::time::{Duration, SystemTime};
 
@@ -195,9 +195,10 @@ impl<'r> Decision<'r> {
         }
     }
 
-    /// Sets the action of `handling`, and the reason [`Reason::Impostor`]. A disallowed request
-    /// keeps its decision if this decision is already at least as strict. `handling` is `None` if
-    /// the request is not from an impostor, or if impostors are only observed.
+    /// Changes the action to the action of the mode `handling`, and the reason to
+    /// [`Reason::Impostor`]. A disallowed request keeps its decision if the decision is already at
+    /// least as strict as `handling`. `handling` is `None` if the request is not from an impostor,
+    /// or if impostors are only observed.
     pub(super) fn of_impostor(self, handling: Option<Mode>) -> Self {
         let Some(mode) = handling.filter(|mode| *mode > Mode::Off) else { return self };
         let is_allowed = matches!(self.reason, Reason::Allowed | Reason::NoGroup);

@@ -83,9 +83,9 @@ impl Grace {
     /// Returns the crawl delay that may be enforced at `now`; at most `interval`, the delay in the
     /// present version of the rules.
     ///
-    /// Until the present version's grace period ends, this is the longest delay in the earlier
-    /// versions whose grace period has ended, or `None` if those versions have no delay for the
-    /// agent. `select` is the same as in [`covers`](Self::covers).
+    /// Until the present version's grace period ends, the result is the longest delay in the
+    /// earlier versions whose grace period has ended. `None` if those versions have no delay for
+    /// the agent. `select` is the same as in [`covers`](Self::covers).
     pub(super) fn due_interval<'g>(
         &'g self,
         now: SystemTime,
@@ -105,7 +105,7 @@ impl Grace {
     }
 }
 
-/// Returns the groups that the crawler `name` obeys. The name `*` stands for a crawler that no
+/// Returns the groups that the crawler `name` obeys. The name `*` represents a crawler that no
 /// group names.
 fn select<'r>(rules: &'r RuleSet, name: Name<'_>) -> Selection<'r> {
     rules.select(ProductToken::from_name(name.value()).as_slice(), Fallback::Star)

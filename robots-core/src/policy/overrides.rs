@@ -1,7 +1,7 @@
 //! Overrides: exceptions to a policy's mode.
 //!
 //! **The last override that applies decides**, as in `.gitignore`. So an exception to an override
-//! must come after it.
+//! must come after that override.
 //!
 //! An override for a crawler applies only to that crawler, not to other crawlers that obey the
 //! crawler's group. For example, an override for Googlebot does not apply to Applebot, although

@@ -19,12 +19,12 @@ use crate::rules::{PathPattern, RequestPath, RobotsTxt};
 /// a person.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RefusalCase {
-    /// The covered crawlers.
+    /// The crawlers that the case covers.
     pub crawlers: Vec<Crawlers>,
-    /// The covered results of verification ([`Identity::outcome`]). [`RefusalCase::UNCHECKED`]
-    /// covers senders that the application does not verify.
+    /// The results of verification that the case covers ([`Identity::outcome`]).
+    /// [`RefusalCase::UNCHECKED`] covers senders that the application does not verify.
     pub identities: Vec<&'static str>,
-    /// The patterns of the covered paths.
+    /// The patterns of the paths that the case covers.
     pub paths: Vec<PathPattern>,
 }
 
@@ -54,7 +54,7 @@ impl RefusalCase {
         let outcome = request.identity.map_or(Self::UNCHECKED, Identity::outcome);
         self.has_agent(request.agent)
             && (self.identities.is_empty() || self.identities.contains(&outcome))
-            // As for rules, it is enough that a pattern matches any form of the path.
+            // As for rules, a pattern needs to match only one form of the path.
             && (self.paths.is_empty()
                 || request.path.forms().any(|(_, form)| self.paths.iter().any(|path| path.matches(form))))
     }

@@ -18,21 +18,20 @@ pub struct Quota {
     depth: u64,
 }
 
-/// The bucket of one sender: the time when it is full again, in nanoseconds.
+/// The bucket of one sender. Contains the time when the bucket is full again, in nanoseconds.
 #[derive(Debug, Default)]
 pub(super) struct Bucket(AtomicU64);
 
 impl Quota {
     /// Creates a limit of one request per interval. After a pause, `burst` requests pass without a
-    /// delay. An interval of zero is treated as one nanosecond, and an interval above about a
-    /// hundred years as about a hundred years.
+    /// delay. The interval is limited to between one nanosecond and about a hundred years.
     pub fn new(interval: Duration, burst: NonZeroU32) -> Self {
         let interval = u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX).clamp(1, u64::MAX >> 2);
         let depth = interval.saturating_mul(burst.get().into()).min(u64::MAX >> 2);
         Self { interval, depth }
     }
 
-    /// Returns the interval per request.
+    /// Returns the minimum average time between two requests.
     pub const fn interval(self) -> Duration {
         Duration::from_nanos(self.interval)
     }
@@ -47,7 +46,7 @@ impl Quota {
     /// Returns the bucket's next value and, if the request does not pass, the time to wait.
     pub(super) fn take(self, paid: u64, now: u64) -> (u64, Result<(), Duration>) {
         // The bucket is ahead of the clock by more than a full burst only if the interval was
-        // shortened or the clock was set back. It is then limited to a full burst.
+        // shortened or the clock was set back. This lead is then limited to a full burst.
         let full = now.saturating_add(self.depth);
         let paid = paid.clamp(now, full);
         let next = paid.saturating_add(self.interval);

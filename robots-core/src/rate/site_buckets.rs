@@ -131,7 +131,7 @@ pub(super) struct TokenBuckets {
 }
 
 impl NameBuckets {
-    /// Maximum number of names. There are fewer registered crawlers.
+    /// Maximum number of names. The registry contains fewer crawlers.
     pub(super) const CAPACITY: usize = 4096;
 
     /// Returns the buckets of a name, and creates them if necessary. `None` if the name is new and

@@ -1,4 +1,4 @@
-//! Tests which requests pass: compared with a model, with many threads, and with a million
+//! Tests which requests pass. The tests use a model of the bucket, many threads, and a million
 //! addresses.
 
 use std::net::{IpAddr, Ipv4Addr};
@@ -42,7 +42,7 @@ impl NaiveBucket {
     fn take(&mut self, now: f64) -> bool {
         self.tokens = (self.tokens + (now - self.at) / self.interval).min(self.burst);
         self.at = now;
-        // The model adds fractions, so a rounding error may leave it slightly below one token.
+        // The model adds fractions, so `tokens` may be slightly below 1 because of rounding errors.
         let passes = self.tokens >= 1.0 - 1e-6;
         self.tokens -= f64::from(u8::from(passes));
         passes
@@ -158,7 +158,8 @@ fn a_million_addresses_take_bounded_memory_and_nothing_from_the_crawler() {
     assert_eq!(passed, 1_000_000, "each has a bucket of its own");
     assert_eq!(entries(&networks), NetworkBuckets::CAPACITY, "as many as there is room for");
     let now = Duration::from_millis(1);
-    // The oldest entries were replaced: almost all of the last have entries, the first none.
+    // The oldest entries were replaced: almost all of the last addresses have entries, and none of
+    // the first addresses does.
     let is_known = |number: u32| {
         let key = key_of(&token, RateSender::Claimed(Some(IpAddr::V4(Ipv4Addr::from_bits(number)))));
         site.take(&key, quota, now).and_then(|()| site.take(&key, quota, now)).is_err()

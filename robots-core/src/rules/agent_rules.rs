@@ -15,17 +15,17 @@ use super::{
 /// The rules of a robots.txt for one crawler. [`RobotsTxt::for_token`] creates them.
 #[derive(Debug)]
 pub struct AgentRules {
-    /// The file, compiled once for each reading that the crawler obeys; at least one.
+    /// The compiled file, one element per reading that the crawler obeys; never empty.
     readings: Vec<RuleSet>,
-    /// The agents that were recognised from the crawler's name or `User-Agent` header; at least
-    /// one. Each element contains the agent's tokens, and whether it obeys `*` if no group has one
-    /// of these tokens.
+    /// The agents that were recognised from the crawler's name or `User-Agent` header; never empty.
+    /// Each element contains the tokens of an agent, and whether the agent obeys `*` if no group
+    /// names one of these tokens.
     agents: Vec<(Vec<ProductToken>, Fallback)>,
     stands_for: fn(Name<'_>) -> Vec<ProductToken>,
 }
 
 impl RobotsTxt {
-    /// Returns the rules of this file for one crawler, as a polite crawler should obey them.
+    /// Returns the rules of this file that a polite crawler with this name should obey.
     ///
     /// The token is the crawler's own name (`OurBot`). A version (`OurBot/2.0`, `OurBot 2.0` or
     /// `OurBot v2`) is ignored. Any other word after a space belongs to the name: the name in `Our
@@ -241,7 +241,8 @@ mod tests {
             ("/b/", "//a/b/", [true, true]),
             // An escaped `*` is a literal `*` in `Standard`, and stays an escape in `Reference`.
             ("/a%2Ab", "/a%2Ab", [true, true]),
-            // Only `Legacy` adds a leading slash, and `AgentRules` does not use it by default.
+            // Only `Legacy` adds a leading slash, and `AgentRules` does not use `Legacy` by
+            // default.
             ("our/", "/our/x", [false, false]),
             ("/our/", "/ours", [false, false]),
         ] {

@@ -4,7 +4,7 @@
 //! 2. A crawler that the site's own file names obeys only that file. So a person who reads the file
 //!    sees all rules for this crawler in one place.
 //! 3. A crawler that is named only in fragments obeys the groups of the first fragment that names
-//!    it, with the delays, usage preferences and licences of these groups.
+//!    it, including the delays, usage preferences and licences in these groups.
 //! 4. Everything else in a fragment is left out: lines about the whole site, such as sitemaps, and
 //!    groups for `*`, which would also apply to crawlers that the fragment does not name.
 //!
@@ -69,8 +69,8 @@ pub(crate) struct GroupLine {
 type MergedGroups<'f> = Vec<(Vec<usize>, Vec<Name<'f>>)>;
 
 impl RobotsTxt {
-    /// Appends the groups of fragments for crawlers that this file does not name. All other lines
-    /// of a fragment are left out. A comment with the title of the fragment precedes its groups.
+    /// Appends the fragments' groups for crawlers that this file does not name. All other lines of
+    /// the fragments are left out. A comment with the title of a fragment precedes its groups.
     ///
     /// This file may contain any bytes. The result is a valid robots.txt only if this file is
     /// valid.
@@ -199,8 +199,8 @@ impl Writer {
     }
 }
 
-/// Returns the lines of each group without its user-agent lines, and the number of lines that
-/// belong to no group.
+/// Returns the lines of each group without its user-agent lines, and the number of lines outside
+/// groups.
 pub(crate) fn group_lines(robots: &RobotsTxt) -> (Vec<Vec<GroupLine>>, usize) {
     let mut lines: Vec<Vec<GroupLine>> = robots.groups().map(|_| Vec::new()).collect();
     let mut others = 0;
@@ -366,8 +366,8 @@ impl Fragment {
     }
 
     /// Returns a served file without the appended groups. The appended groups begin with the first
-    /// comment that [`RobotsTxt::append`] wrote. `own` is another version of the site's own file.
-    /// If a comment also occurs in `own`, it is taken to be the site's own.
+    /// comment that [`RobotsTxt::append`] wrote. `own` is another version of the site's own file. A
+    /// comment that also occurs in `own` is assumed to be part of the site's own file.
     #[doc(hidden)]
     pub fn without_parts<'s>(served: &'s [u8], own: &[u8]) -> &'s [u8] {
         let is_mark = |line: &&[u8]| *line == ENDS_GROUP || line.starts_with(FROM);

@@ -65,8 +65,8 @@ impl<'a> Authority<'a> {
         Self { userinfo: None, host_and_port: value, host, port: Port::behind_host(rest) }
     }
 
-    /// Splits an absolute URL into its scheme, its authority and the rest, which begins with the
-    /// path. `None` if there is no `://`.
+    /// Splits an absolute URL into its scheme, its authority and the remaining bytes, which begin
+    /// with the path. `None` if there is no `://`.
     pub fn of_url(url: &'a [u8]) -> Option<(&'a [u8], Self, &'a [u8])> {
         let colon = memchr::memmem::find(url, b"://")?;
         let (scheme, behind) = (&url[..colon], &url[colon + 3..]);

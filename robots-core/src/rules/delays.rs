@@ -108,7 +108,7 @@ impl<'r> CrawlDelay<'r> {
         self.record.line
     }
 
-    /// Returns the group that contains the line.
+    /// Returns the group that contains the delay's line.
     pub fn group(&self) -> Group<'r> {
         self.document.group(self.record.group)
     }

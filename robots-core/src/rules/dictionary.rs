@@ -64,8 +64,8 @@ impl<'t> Rest<'t> {
         Some(())
     }
 
-    /// Parses an item or an inner list, without its parameters. The inner `Option` is `None` unless
-    /// the item is a token.
+    /// Parses an item or an inner list, without its parameters. Returns `Some(None)` for a valid
+    /// inner list or value that is not a token.
     fn item_or_list(&mut self) -> Option<Option<&'t str>> {
         if !self.take('(') {
             return self.bare_item();
@@ -81,7 +81,7 @@ impl<'t> Rest<'t> {
         }
     }
 
-    /// Parses a value. The inner `Option` is `None` unless the value is a token.
+    /// Parses a value. Returns `Some(None)` for a valid value that is not a token.
     fn bare_item(&mut self) -> Option<Option<&'t str>> {
         let first = self.0.chars().next()?;
         if first.is_ascii_alphabetic() || first == '*' {

@@ -233,7 +233,7 @@ impl RobotsTxt {
 crate::debug_as!(|it| RobotsTxt { bytes: it.0.bytes.len(), groups: it.0.groups.len(), rules: it.0.rules.len() });
 
 impl<'r> Group<'r> {
-    /// Returns the names of the group, in the order of the file. There is at least one.
+    /// Returns the names of the group, in the order of the file; never empty.
     pub fn names(self) -> impl ExactSizeIterator<Item = Name<'r>> + Clone {
         self.record().names.clone().map(move |index| Name { document: self.document, index })
     }
@@ -274,8 +274,8 @@ impl<'r> Name<'r> {
         self.document.names[self.index].line
     }
 
-    /// Reports whether this name stands for every crawler: `*`, alone or followed by white space
-    /// and any text.
+    /// Reports whether this name is the wildcard `*`, alone or followed by white space and any
+    /// text.
     pub fn is_star(self) -> bool {
         is_star(self.value())
     }

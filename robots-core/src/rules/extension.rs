@@ -7,7 +7,7 @@
 //! may repeat their values in responses ([`usage`](super::usage)), and `Content-Signal` lines
 //! because a comparison of two files shows their changes. `Crawl-delay` lines are stored because
 //! servers may enforce delays. [`RobotsTxt::compile`] finds the delay for each crawler in advance,
-//! so requests need no search ([`Selection::crawl_delay`](super::Selection::crawl_delay)).
+//! so [`Selection::crawl_delay`](super::Selection::crawl_delay) does not need to search for it.
 //! `Request-rate` and `Visit-time` lines are parsed but never enforced, because hardly any crawler
 //! obeys them.
 

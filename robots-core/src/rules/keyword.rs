@@ -1,13 +1,15 @@
-//! Enums with one string per variant. A variant has the same string in text, on a command line, in
-//! a configuration and with serde. This module also contains the error type for invalid values.
+//! Enums with one string per variant. A variant has the same string in messages, on a command line,
+//! in a configuration and in serde formats. This module also contains the error type for invalid
+//! values.
 
 use std::error::Error;
 use std::fmt;
 
 /// Error for a string that is not a valid value of a type, such as `"refuze"` for a
 /// [`Mode`](crate::policy::Mode) or `"10.0.0.1/8"` for a [`Network`](crate::agent::Network). The
-/// message quotes the string and tells what to write. If the value is a whole file, as in
-/// [`Fragment::parse`](super::Fragment::parse), the message describes the problem in its content.
+/// message quotes the string and describes what to write instead. If the value is a whole file, as
+/// in [`Fragment::parse`](super::Fragment::parse), the message describes the problem in its
+/// content.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ValueError {
     text: String,
@@ -113,7 +115,7 @@ impl ValueError {
         &self.text
     }
 
-    /// Returns the valid words; empty unless the error is about a list of words.
+    /// Returns the valid words; empty if the error does not list valid words.
     #[doc(hidden)]
     pub const fn known(&self) -> &'static [&'static str] {
         self.known

@@ -37,7 +37,7 @@ pub enum LineKind<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Field<'a> {
-    /// Directive that the name stands for.
+    /// Directive with this name.
     pub directive: Directive,
     /// Name as written.
     pub name: &'a [u8],
@@ -52,7 +52,7 @@ pub struct Field<'a> {
     pub has_colon: bool,
 }
 
-/// The directive that the name of a field stands for.
+/// The directive of a field, determined by its name.
 ///
 /// For the main directives, only the beginning of the name is compared, ignoring case, as in the
 /// reference parser. So `Disallowed: /x` is a disallow line.
@@ -136,7 +136,7 @@ impl Directive {
         ("License", Self::License),
     ];
 
-    /// Returns every name that stands for a directive, including misspellings.
+    /// Returns every name of a directive, including misspellings.
     pub(crate) fn names() -> impl Iterator<Item = (&'static str, Self)> {
         Self::SPELLINGS.into_iter().chain(NAMES)
     }
@@ -156,7 +156,7 @@ impl Directive {
 }
 
 impl<'a> Line<'a> {
-    /// Maximum number of bytes of a line that are parsed; the rest is ignored.
+    /// Maximum number of bytes of a line that are parsed; all later bytes are ignored.
     pub const MAX: usize = MAX_LINE;
 
     /// Returns the whole line, without its line end and without a byte order mark.
@@ -181,9 +181,9 @@ impl<'a> Line<'a> {
         self.range.end == self.file.len()
     }
 
-    /// If the file ends with this line, and the line is only a known field name or the beginning of
-    /// one, returns these bytes. Such a file may be incomplete, because it is still being written.
-    /// `None` if a line end or a comment follows.
+    /// Returns the content of the line if the file seems to end inside a field name. This is the
+    /// case if the line is the last one, has no line end and no comment, and contains only a known
+    /// field name or the beginning of one. Another program may still be writing such a file.
     ///
     /// ```
     /// use robots_core::rules::RobotsTxt;

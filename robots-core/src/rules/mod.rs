@@ -144,7 +144,7 @@ impl Reading {
         }
     }
 
-    /// Returns the path of a request target in the forms that this reading compares with rules.
+    /// Returns the path of a request target, in the forms that this reading compares with rules.
     pub fn path<'t>(self, target: &'t (impl AsRef<[u8]> + ?Sized)) -> RequestPath<'t> {
         self.path_with(target.as_ref(), PathForms::ALL)
     }

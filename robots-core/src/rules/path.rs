@@ -1,9 +1,9 @@
 //! The path of a request, in all forms that an upstream server may derive from the request target.
 //!
 //! In the standard form, escapes are normalised ([`spelling`](super::spelling)), as RFC 9309,
-//! section 2.2.2, requires. Some paths can be interpreted in several ways, and servers differ. For
-//! such a path, other [forms](super::PathForm) are compared with the rules, too. The query is the
-//! same in all forms.
+//! section 2.2.2, requires. Different servers interpret some paths in different ways. For such a
+//! path, other [forms](super::PathForm) are compared with the rules, too. The query is the same in
+//! all forms.
 //!
 //! **A `RequestPath` computes its [other forms](super::PathForm) on first use.** A crafted target
 //! of 8 KiB can have 577 forms, which take four milliseconds to compute. They are not needed if no

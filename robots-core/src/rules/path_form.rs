@@ -224,7 +224,7 @@ struct Segments<'p> {
 /// The origin of a slash at the end of a path.
 #[derive(Clone, Copy)]
 enum Slash {
-    /// The client sent the slash, if any.
+    /// The path has no slash at the end, or the client sent this slash.
     Own,
     /// The slash is left from a dot segment at the end of the path.
     OfDots,

@@ -1,11 +1,11 @@
 //! Path patterns: the values of allow and disallow lines.
 //!
-//! **In patterns, `%2A` and `%24` stand for a literal `*` and `$`** (RFC 9309, section 2.2.3). So
-//! the standard form of request targets also contains `*` and `$` instead of these escapes. A
-//! pattern stores its literals separately from its wildcards. A literal after a `*` may match in
-//! the path or in the query, and the standard form of reserved bytes is different in paths and in
-//! queries. So a pattern with such a literal has up to three encoded forms with the same priority.
-//! In real files, 18 of 97,047 rules have several forms.
+//! **In patterns, `%2A` and `%24` match a literal `*` and `$`** (RFC 9309, section 2.2.3). So the
+//! standard form of request targets also contains `*` and `$` instead of these escapes. A pattern
+//! stores its literals separately from its wildcards. A literal after a `*` may match in the path
+//! or in the query, and the standard form of reserved bytes is different in paths and in queries.
+//! So a pattern with such a literal has up to three encoded forms with the same priority. In real
+//! files, 18 of 97,047 rules have several forms.
 
 use std::fmt;
 

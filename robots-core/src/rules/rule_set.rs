@@ -47,7 +47,7 @@ struct Section {
 /// the index of the name in this group that matches the token.
 type Groups = Vec<(usize, usize)>;
 
-/// Whether the groups for `*` apply if no group names the agent.
+/// Whether the groups for `*` apply to an agent that no group names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Fallback {
     /// The groups for `*` apply (RFC 9309, section 2.2.1).
@@ -57,7 +57,7 @@ pub enum Fallback {
     Nothing,
 }
 
-/// The groups that apply to an agent. There may be none.
+/// The groups that apply to an agent; possibly none.
 #[derive(Clone, Copy)]
 pub struct Selection<'r> {
     pub(crate) rules: &'r RuleSet,
@@ -75,16 +75,16 @@ pub struct Verdict<'r> {
 }
 
 impl RobotsTxt {
-    /// Compiles the document for matching. Each name in the file stands only for its own token.
+    /// Compiles the document for matching. A name in the file matches only its own token.
     pub fn compile(&self, reading: Reading) -> RuleSet {
         self.compile_with(reading, |_| Vec::new())
     }
 
-    /// Compiles the document for matching. A name may stand for additional tokens.
+    /// Compiles the document for matching. A name in the file may match additional tokens.
     ///
     /// `stands_for` is called once per name other than `*` and returns the additional tokens. For
     /// example, a registry of crawlers can make `User-agent: Googlebot 2.1` a group for
-    /// `Googlebot`. With [`Reading::Reference`], it is not called.
+    /// `Googlebot`. With [`Reading::Reference`], `stands_for` is not called.
     pub fn compile_with(&self, reading: Reading, mut stands_for: impl FnMut(Name<'_>) -> Vec<ProductToken>) -> RuleSet {
         self.compiled(reading, &mut stands_for)
     }

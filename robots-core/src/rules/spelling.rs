@@ -41,7 +41,7 @@ pub(super) fn standard(octets: &[u8], part: TargetPart) -> Cow<'_, [u8]> {
 }
 
 /// Converts bytes as [`standard`] does. `path` returns the number of leading bytes that belong to
-/// the path; the rest is the query.
+/// the path. All later bytes belong to the query.
 fn standard_from(octets: &[u8], path: impl FnOnce() -> usize) -> Cow<'_, [u8]> {
     let may_change = |octet: &u8| matches!(octet, b'%' | b'\\' | 0x80..);
     let is_ascii = octets.is_ascii();
@@ -104,7 +104,7 @@ pub(super) fn differs_by_part(octets: &[u8]) -> bool {
     memchr_iter(b'%', octets).any(|at| escaped(&octets[at..]).is_some_and(differs))
 }
 
-/// Returns the byte that `%hh` at the start of `octets` stands for.
+/// Returns the byte that the escape `%hh` at the start of `octets` encodes.
 pub(super) fn escaped(octets: &[u8]) -> Option<u8> {
     let [b'%', high, low, ..] = octets else { return None };
     let digit = |byte: u8| char::from(byte).to_digit(16);

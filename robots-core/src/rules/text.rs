@@ -3,7 +3,7 @@
 //!
 //! All compared bytes are ASCII, because bytes ≥ 0x80 are escaped both in patterns and in paths. So
 //! bytes ≥ 0x80 are available as markers. An encoded pattern consists of literals with markers
-//! between them. The marker [`END`] stands for a `$` at the end, and any other marker for one or
+//! between them. The marker [`END`] represents a `$` at the end. Any other marker represents one or
 //! more `*`. The low bits of a `*` marker contain the position of the rarest byte in the following
 //! literal, because a search starts with this byte. A `*` at the end has no effect and is left out.
 //! Equal encoded patterns match the same paths.
@@ -44,8 +44,8 @@ const FALSE_STARTS: usize = 8;
 const USUAL: &[u8] = b"/eaitonsrlcdpmu-ghb1f2y0.v3k5498w67x_jzqESATCMP";
 
 /// Maximum number of encoded forms of a pattern. The standard form of a literal may depend on
-/// whether it matches in the path or in the query. Only the first two of such literals are encoded
-/// for each possibility. All later ones are encoded for the same part of the target as the second.
+/// whether it matches in the path or in the query. Only the first two such literals are encoded for
+/// both parts of the target. All later ones are encoded for the same part as the second one.
 pub(super) const MAX_TEXTS: usize = 3;
 
 /// The position where the query begins in an encoded pattern.
@@ -128,8 +128,8 @@ pub(super) fn tail(rest: &[u8]) -> Tail {
     }
 }
 
-/// Replaces each wildcard of an encoded pattern with the byte `any`. Adds another `any` at the end
-/// unless the pattern is anchored there.
+/// Replaces each wildcard of an encoded pattern with the byte `any`. Also adds an `any` at the end,
+/// unless the pattern ends with `$`.
 pub(super) fn with_runs(text: &[u8], any: u8) -> Vec<u8> {
     let (body, end) = match text {
         [body @ .., END] => (body, None),
@@ -281,11 +281,12 @@ pub struct Note {
 pub enum NoteKind {
     /// The file begins with a byte order mark, which was skipped.
     ByteOrderMark,
-    /// The line has no separator, or no name before it.
+    /// The line has no separator, or no name before the separator.
     Malformed,
     /// A rule comes before any user-agent line.
     RuleOutsideGroup,
-    /// The line is longer than [`Line::MAX`](crate::rules::Line::MAX), and its rest was ignored.
+    /// The line is longer than [`Line::MAX`](crate::rules::Line::MAX), and all bytes past this
+    /// limit were ignored.
     LongLine,
     /// The line contains a NUL, and the bytes after it were ignored.
     Nul,

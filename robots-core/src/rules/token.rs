@@ -21,7 +21,7 @@ impl ProductToken {
         Self(token.as_ref().to_ascii_lowercase().into())
     }
 
-    /// Returns the token that the value of a user-agent line stands for in
+    /// Returns the token for the value of a user-agent line in
     /// [`Reading::Standard`](super::Reading::Standard); `None` if the value contains no name.
     ///
     /// Quotes, `*` and `+` at both ends are dropped. The name ends before the first `/`, `(`, `;`

@@ -16,7 +16,7 @@ use super::{Access, Reading};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Trace<'r> {
-    /// The groups that apply to the agent, in the order of the file. Empty if no group applies.
+    /// The groups that apply to the agent, in the order of the file; empty if no group applies.
     pub groups: Vec<Group<'r>>,
     /// The forms of the path, in the order of [`RequestPath::forms`].
     pub forms: Vec<FormTrace<'r>>,

@@ -57,7 +57,7 @@ pub(super) struct UsageLine {
 pub(super) const MAX_LINES: usize = 1000;
 
 /// Maximum number of content-usage lines in all sections together. Sections beyond the limit have
-/// no preferences. Only crafted files exceed it.
+/// no preferences. Only crafted files exceed this limit.
 const MAX_OF_SECTIONS: usize = 1 << 20;
 
 /// Maximum length of preferences in canonical form, in bytes. Longer preferences are ignored,

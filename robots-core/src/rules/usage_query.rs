@@ -14,7 +14,7 @@ use super::{Access, RequestPath, RuleSet, Selection};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Usage {
-    /// The preferences. There is at least one.
+    /// The preferences; never empty.
     pub preferences: UsagePreferences,
     /// Number of the first line that states the preferences.
     pub line: usize,
@@ -83,8 +83,8 @@ impl<'r> Selection<'r> {
         (is_allowed && !work.is_spent()).then_some(Usage { preferences, line })
     }
 
-    /// Returns the licence URLs of these groups or, if the groups have none, those of the whole
-    /// site. Values that cannot be sent in a `Link` field are left out.
+    /// Returns the licence URLs of these groups. If the groups have no licence, returns the licence
+    /// URLs of the whole site. Values that cannot be sent in a `Link` field are left out.
     pub fn licenses(self) -> &'r [Box<str>] {
         let Some(usage) = &self.rules.usage else { return &[] };
         let own = self.section_number().and_then(|number| usage.sections[number].licenses.as_deref());

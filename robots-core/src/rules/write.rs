@@ -77,7 +77,7 @@ impl RobotsTxtBuilder {
         self
     }
 
-    /// Adds a user-agent line. The rules after it apply to the crawler `name`. `*` stands for all
+    /// Adds a user-agent line. The rules after it apply to the crawler `name`. `*` means all
     /// crawlers that no group names.
     pub fn user_agent(mut self, name: impl AsRef<[u8]>) -> Self {
         let name = name.as_ref();
@@ -103,9 +103,9 @@ impl RobotsTxtBuilder {
         self.rule(Directive::Disallow, "Disallow", pattern.as_ref())
     }
 
-    /// Adds the time that the crawlers of the group must wait between two requests. The line states
-    /// it in seconds, with a fraction if necessary. Not every crawler obeys delays (see
-    /// `Crawler::obeys_crawl_delay`).
+    /// Adds a crawl-delay line: the crawlers of the group must wait this long between two requests.
+    /// The value in the line is in seconds, with a fraction if necessary. Not every crawler obeys
+    /// delays (see `Crawler::obeys_crawl_delay`).
     pub fn crawl_delay(mut self, interval: Duration) -> Self {
         let seconds = interval.as_secs_f64().to_string();
         let checked = match self.last {

@@ -1,7 +1,7 @@
 //! Requests reach this process on different paths, for example through a CDN or directly. For each
-//! path and each crawler, this module has a circuit breaker: while a proxy on the path probably
-//! makes the checks of addresses or signatures fail, failed checks do not refute claims to be the
-//! crawler. A file stores when the crawler was last verified on the path.
+//! path and each crawler, this module has a circuit breaker. The breaker is open while a proxy on
+//! the path probably makes the checks of addresses or signatures fail. Failed checks then do not
+//! refute claims to be the crawler. A file stores when the crawler was last verified on the path.
 
 use std::collections::HashMap;
 use std::fs;
@@ -48,7 +48,7 @@ pub(super) struct CrawlerPath<'a> {
     pub(super) key: u64,
 }
 
-/// The methods of identification that are counted separately. `Range` stands for all checks of
+/// The methods of identification that are counted separately. `Range` represents all checks of
 /// addresses: by lists, and by reverse DNS names.
 const METHODS: [IdentityMethod; 2] = [IdentityMethod::Range, IdentityMethod::Signature];
 
@@ -92,9 +92,9 @@ pub struct SuspectPath {
     /// The claimed crawler. The string is empty for signed requests whose `User-Agent` does not
     /// name a registered crawler.
     pub crawler: String,
-    /// The method of identification whose checks fail. [`Range`](IdentityMethod::Range) stands for
-    /// checks of addresses, by lists or by reverse DNS names. If checks of signatures fail, a proxy
-    /// may change signed fields such as `Host`, or the clock may be wrong.
+    /// The method of identification whose checks fail. [`Range`](IdentityMethod::Range) represents
+    /// all checks of addresses: by lists, and by reverse DNS names. If checks of signatures fail, a
+    /// proxy may change signed fields such as `Host`, or the clock may be wrong.
     pub method: IdentityMethod,
     /// Networks of the clients whose claims fail, at most three. If checks of addresses fail, one
     /// of these networks probably belongs to a proxy that is not configured as trusted.
@@ -204,9 +204,9 @@ impl ClaimPaths {
     }
 
     /// Reports whether a breaker can be added. If there are already [`MAX_PATHS`] breakers, first
-    /// removes a breaker in `paths` whose crawler was not verified within the last day: the one
-    /// that was used least recently. Clients with invented claims therefore cannot displace the
-    /// breakers of verified crawlers.
+    /// removes the least recently used breaker in `paths` whose crawler was not verified within the
+    /// last day. Clients with invented claims therefore cannot displace the breakers of verified
+    /// crawlers.
     fn has_room(&self, paths: &mut PathTable, now: SystemTime) -> bool {
         if self.known.fetch_add(1, Ordering::Relaxed) < MAX_PATHS {
             return true;
@@ -303,7 +303,8 @@ impl SavedPaths {
     }
 
     /// Returns the saved results, except for times in the future, which were saved with a wrong
-    /// clock. If there are any, the file is removed, because these times would seem valid later.
+    /// clock. If the file contains such times, it is removed, because these times would seem valid
+    /// later.
     fn load(&self, now: SystemTime) -> Result<Learned, String> {
         let mut learned = self.read()?;
         let known = learned.paths.len();
@@ -414,10 +415,10 @@ mod tests {
         assert_eq!(judge("real", VERIFIED, now), VERIFIED);
         flood(2 * MAX_PATHS, 1);
         assert_eq!(judge("real", REFUTED, now), REFUTED);
-        // A path over which only invented claims were received is a suspect path for at most a day.
+        // A path with only invented claims is suspect for at most a day.
         assert_eq!(paths.suspects(now).len(), MAX_PATHS - 1);
         assert_eq!(paths.suspects(now + DAY + DAY), []);
-        // If no claim received over a path was verified for a day, another path may displace it.
+        // If no claim on a path was verified for a day, another path may displace this path.
         flood(4 * MAX_PATHS, DAY.as_secs() + 2);
         assert!(paths.shards.iter().all(|shard| shard.lock().values().all(|counted| &*counted.site != "real")));
     }

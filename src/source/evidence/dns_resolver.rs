@@ -55,8 +55,8 @@ impl DnsResolver {
         Ok(Self { resolver, gate: question_gate(pace), timeout })
     }
 
-    /// Sends the queries that a check needs. Returns the result, and how long the DNS records that
-    /// it depends on are valid. Calls `note` for every response.
+    /// Sends the queries that a check needs. Returns the result, and how long the DNS records for
+    /// this result are valid. Calls `note` for every response.
     pub(super) async fn check(
         &self,
         mut check: RdnsCheck,
@@ -162,8 +162,8 @@ fn answer_of(error: &NetError) -> DnsAnswer {
 /// Checks the sender of a request by the reverse DNS names of its address.
 ///
 /// At most 50 queries are sent per second, as in a [`Verifier`](super::Verifier), and at most 32
-/// addresses are looked up at the same time. Further calls wait. Results are not cached. The DNS
-/// resolver learns the addresses from the queries.
+/// addresses are looked up at the same time. Further calls wait. Results are not cached. The
+/// queries reveal the addresses to the DNS resolver.
 #[derive(Debug)]
 pub struct NameResolver {
     pub(super) resolver: DnsResolver,

@@ -149,10 +149,11 @@ pub struct ListCopy {
 impl ListCopy {
     /// Returns the copies of the list at a URL in the order of preference: the copy that a
     /// [`Verifier`](super::Verifier) saved in the folder `saved`, the operator's file `own`, and
-    /// the embedded copy. Until a `Verifier` has fetched the list, it uses the same order.
+    /// the embedded copy. Until a `Verifier` has fetched the list, it uses a copy in the same order
+    /// of preference.
     ///
-    /// If a copy cannot be read, the result contains the error in its place. The next copy should
-    /// then be used.
+    /// If a copy cannot be read, the result contains an error instead of the copy. The next copy
+    /// should then be used.
     pub fn all(url: &str, saved: Option<&Path>, own: Option<&Path>) -> Vec<Result<Self, FollowError>> {
         let saved = saved.and_then(|folder| Self::saved(folder, url).transpose());
         [saved, own.map(Self::of_file), Self::embedded(url).map(Ok)].into_iter().flatten().collect()

@@ -5,9 +5,9 @@
 //! Each lookup has two counts. They are taken when the lookup arrives: the number of other lookups
 //! for the same narrow network (/24 for IPv4, /64 for IPv6), and the number for the same wide
 //! network (/48 for IPv6). Waiting lookups and lookups in progress are counted. The next lookup is
-//! the one with the lowest count for its narrow network. Among these, it is the one with the lowest
-//! count for its wide network, because one customer may have many /64 networks. Among lookups with
-//! equal counts, the first that arrived is next.
+//! the one with the lowest count for its narrow network. If several lookups have this count, the
+//! next one is the one with the lowest count for its wide network, because one customer may have
+//! many /64 networks. If both counts are equal, the lookup that arrived first is next.
 //!
 //! So if many addresses of one network claim to be crawlers, they mainly delay lookups for their
 //! own network. Only their lookups in progress delay lookups for other networks.
@@ -150,9 +150,9 @@ const SLOTS: usize = 8_192;
 /// Remembers the hashes of recent updates, so that a caller can skip an update that it has made a
 /// moment ago.
 ///
-/// If another hash is stored in the same slot, the first one is forgotten, and its update is made
-/// again. If two different updates have the same hash, one of them is wrongly skipped. So use this
-/// only for updates that may be lost.
+/// If another hash is stored in the same slot, the earlier hash is forgotten, so its update is
+/// repeated. If two different updates have the same hash, one of them is wrongly skipped. So use
+/// this only for updates that may be lost.
 #[derive(Debug)]
 pub(super) struct RecentMarks(Box<[AtomicU64]>);
 

@@ -1,4 +1,4 @@
-//! Checks of addresses by their reverse DNS names. Contains stored results and lookups in progress.
+//! Checks addresses by their reverse DNS names. Stores the results and the lookups in progress.
 
 use std::hash::BuildHasher;
 use std::sync::Arc;

@@ -16,8 +16,7 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// How far the clock may be set back before the counts are discarded.
 const CLOCK_STEP: Duration = Duration::from_secs(10 * 60);
 
-/// Minimum number of refuted claims per hour after which the claims at a site and listener are
-/// suspect.
+/// Minimum number of refuted requests in an hour that can make a path suspect.
 const FEW: u32 = 10;
 
 /// Counts the results of checks for one crawler on one claim path (a site and a listener). Decides
@@ -31,15 +30,15 @@ const FEW: u32 = 10;
 ///   signature arrives unchanged on this path.
 /// - In the last hour, but not in the day before, more clients were refuted than verified. The path
 ///   remains suspect until a client was verified in the last hour and the refuted clients are no
-///   longer in the majority. A day after it became suspect, it also stops being suspect if the
-///   crawler was verified in the meantime: the path then works, and the refuted clients are real
-///   impostors.
+///   longer in the majority. The path also stops being suspect a day after it became suspect, if
+///   the crawler was verified in the meantime. The path then works, and the refuted clients are
+///   real impostors.
 ///
 /// The breaker counts each client at most once in the last hour and once in the day before,
 /// regardless of the number of its requests. Refuted clients in the same network (`/24`, `/48`) are
-/// counted as one client. So as long as the genuine crawler visits the site, the path does not
-/// become suspect because of one impostor that sends a thousand requests, or uses all addresses of
-/// its network.
+/// counted as one client. So as long as the genuine crawler visits the site, one impostor cannot
+/// make the path suspect, even if it sends a thousand requests or uses all addresses of its
+/// network.
 ///
 /// Checks of addresses and checks of signatures are counted separately, because a valid signature
 /// proves nothing about the address, and vice versa.
@@ -203,7 +202,7 @@ struct RecentAddresses {
     in_hour: usize,
 }
 
-/// Whether an address was seen, with one bit for each slot. Bit 0 is the current slot.
+/// The slots in which an address was seen, one bit per slot. Bit 0 is the current slot.
 #[derive(Clone, Copy, Debug, Default)]
 struct SeenSlots(u128);
 
@@ -282,7 +281,7 @@ mod tests {
         SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000 / SLOT.as_secs() * SLOT.as_secs() + minutes * 60)
     }
 
-    /// Returns the address with this number. Each number is in another network.
+    /// Returns the address with this number. Each address is in another network.
     fn address(number: u32) -> Option<PublicAddress> {
         let address = IpAddr::from((0x0808_0000 + (number << 8)).to_be_bytes());
         Some(PublicAddress::of(Some(address), |_| false).expect("public"))

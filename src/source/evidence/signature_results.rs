@@ -77,8 +77,9 @@ impl SignatureResults {
         if let Some(checks) = find(&self.valid, key) {
             return Some(checks);
         }
-        // If a client sends a valid signature again for another target, the check fails. The target
-        // is part of the key of this failed result, so it does not replace the valid result.
+        // If a client sends a valid signature again for another target, the check fails. The key of
+        // the failed result contains the target, so the failed result does not replace the valid
+        // one.
         let key_for_target = KeptChecks::key_for_target(&lines, message, &self.hasher);
         if let Some(checks) = find(&self.failed, key_for_target) {
             return Some(checks);

@@ -1,4 +1,5 @@
-//! Tests of all evidence in one process, with real sockets, simulated servers and clock.
+//! Tests all kinds of evidence in one process, with real sockets, simulated servers and a simulated
+//! clock.
 
 mod broken_networks;
 mod certificate;
@@ -21,10 +22,10 @@ use crate::agent::{Category, Crawler, Registry};
 use crate::identity::{ClaimEvidence, MethodOutcome, PublicAddress};
 use crate::live::{Mutex, TestClock};
 
-/// Time between two DNS queries. For tests in which this time does not matter.
+/// Time between two DNS queries, for tests that do not depend on this time.
 pub(crate) const PACE: Duration = Duration::from_millis(1);
 
-/// Time limit for responses. For tests without timeouts.
+/// Time limit for responses, for tests without timeouts.
 pub(crate) const LONG: Duration = Duration::from_secs(60);
 const SHORT: Duration = Duration::from_millis(100);
 
@@ -35,7 +36,7 @@ fn registry(change: impl FnOnce(Crawler) -> Crawler) -> Arc<Registry> {
     Arc::new(only(row))
 }
 
-/// Returns a registry with only this crawler, so that no other crawler's server is asked.
+/// Returns a registry with only this crawler, so that no other crawler's server is queried.
 pub(crate) fn only(row: Crawler) -> Registry {
     let builtin = Registry::builtin();
     let removed = builtin.crawlers().map(|crawler| crate::agent::RegistryRow::Remove(crawler.name.clone()));

@@ -71,7 +71,8 @@ impl VerificationPlan {
     }
 }
 
-/// Maximum number of [`ResolverProof`]s that are read from a file. There are fewer operators.
+/// Maximum number of [`ResolverProof`]s that are read from a file. The registry has fewer
+/// operators.
 const MAX_PROOFS: usize = 1_024;
 
 #[derive(Debug, Default)]

@@ -23,10 +23,11 @@ pub struct EvidenceVersion(Arc<AtomicU64>);
 /// again.
 ///
 /// Address, minute and evidence version are compared in full, so a client is never verified because
-/// of another client's address. Claim path and crawler are compared by a 64-bit hash, because
-/// clients cannot choose them freely. An entry expires at the end of the minute, so that the
-/// circuit breakers count each client in each minute, and DNS records that have expired are looked
-/// up again. A change of the evidence makes all entries invalid.
+/// of another client's address. The claim path and the crawler are compared only by a 64-bit hash.
+/// This is sufficient, because clients cannot choose these values freely. An entry expires at the
+/// end of the minute, so that the circuit breakers count each client in each minute, and DNS
+/// records that have expired are looked up again. A change of the evidence makes all entries
+/// invalid.
 #[derive(Debug)]
 pub(super) struct VerifiedClaims {
     slots: Box<[Slot]>,

@@ -42,10 +42,12 @@ pub struct Verifier {
 /// fetches have not finished.
 pub(super) const FIRST_FETCHES: Duration = Duration::from_secs(60);
 
-/// Key in [`VerifierStatus::by_cause`]: neither lists nor host names can refute claims.
+/// Key in [`VerifierStatus::by_cause`] for the problem that neither lists nor host names can refute
+/// claims.
 pub(super) const NOTHING: &str = "nothing";
 
-/// Key in [`VerifierStatus::by_cause`]: lists cannot refute claims, but host names may.
+/// Key in [`VerifierStatus::by_cause`] for the problem that lists cannot refute claims, but host
+/// names may.
 pub(super) const NO_LIST: &str = "no list";
 
 pub(super) struct Evidence {

@@ -1,5 +1,5 @@
-//! What the response to a request for robots.txt allows a crawler to do (RFC 9309, sections 2.3.1
-//! and 2.4). The caller provides the current time.
+//! Determines what a crawler may fetch, from the response to its request for robots.txt (RFC 9309,
+//! sections 2.3.1 and 2.4). The caller provides the current time.
 
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
@@ -73,7 +73,7 @@ pub struct CrawlerCache {
     known: CachedAnswer,
     fresh_until: Option<SystemTime>,
     failing: Option<Failing>,
-    /// The rules of the copy, compiled for the agent that was passed to `allows` first.
+    /// The rules of the copy, compiled for the first agent that was passed to `allows`.
     rules: OnceLock<Arc<(Box<[u8]>, AgentRules)>>,
     /// Whether the rules of the last copy apply while fetches fail, which RFC 9309 permits (section
     /// 2.4). If this is `false`, which is the default, everything is disallowed during the first 30
@@ -104,8 +104,7 @@ struct Failing {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CrawlerReading<'a> {
-    /// It is not known what is allowed, because robots.txt was not fetched yet. The crawler must
-    /// fetch it first.
+    /// Robots.txt was not fetched yet, so its rules are unknown. The crawler must fetch it first.
     Unknown,
     /// The rules in robots.txt decide which paths the crawler may fetch. Contains the bytes of
     /// robots.txt.

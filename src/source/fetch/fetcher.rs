@@ -28,8 +28,9 @@ const HELPERS: usize = 16;
 /// Cloning is cheap; clones share the thread and its limits. The thread ends when all clones, and
 /// all [`LiveRobots`] that use the fetcher, are dropped.
 ///
-/// It reads at most [`LiveRobots::MAX_FILE`] bytes of a body and 64 KiB of a head. It follows up to
-/// five redirects. The protocol is HTTP/1.1, and every fetch opens its own connection.
+/// A fetcher reads at most [`LiveRobots::MAX_FILE`] bytes of a body and 64 KiB of a head. It
+/// follows up to five redirects. The protocol is HTTP/1.1, and every fetch opens its own
+/// connection.
 #[derive(Clone, Debug)]
 pub struct Fetcher {
     pub(in crate::source) handle: Handle,

@@ -1,6 +1,6 @@
-//! How long a response may be used without a new fetch (RFC 9111), and the [`Schedule`] of fetches:
-//! intervals, and randomised delays after failures. Existing crates for RFC 9111 implement whole
-//! HTTP caches, but a robots.txt needs only four directives.
+//! Determines how long a response may be used without a new fetch (RFC 9111). Also contains the
+//! [`Schedule`] of fetches: intervals, and randomised delays after failures. Existing crates for
+//! RFC 9111 implement whole HTTP caches, but a robots.txt needs only four directives.
 
 use std::time::{Duration, SystemTime};
 

@@ -120,7 +120,7 @@ fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     })
 }
 
-/// Why a fetch has returned no valid response.
+/// The reason why a fetch has returned no valid response.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct FetchError {

@@ -20,7 +20,7 @@ const MAX_SLEEP: Duration = Duration::from_secs(30 * 24 * 3600);
 /// The task that polls a site. If this value is dropped, the task stops.
 #[derive(Debug)]
 pub(super) struct SitePoller {
-    /// Sends requests for an immediate fetch to the task. A request is the [`Completion`] that
+    /// Channel for telling the task to fetch immediately. A message is the [`Completion`] that
     /// receives the outcome.
     requests: UnboundedSender<Arc<Completion>>,
     status: Arc<Mutex<FetchStatus>>,
@@ -130,8 +130,8 @@ impl PollTask {
                 let version = Version::new(bytes, &self.origin, modified);
                 (Candidate::Version(version.clone()), Some((version, *validators, interval)))
             }
-            // The confirmed version may not be live, because it was rolled back or the gate has
-            // refused it. So it is passed to the site, which decides whether it goes live.
+            // The confirmed version is possibly not live, because it was rolled back or the gate
+            // has refused it. So it is passed to the site, which decides whether it goes live.
             Step::Confirm => match &self.last {
                 Some(last) => (Candidate::Version(last.clone()), None),
                 None => (Candidate::Rejected(Rejection::new(RejectionKind::NotFetched, &self.origin)), None),

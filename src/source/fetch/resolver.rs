@@ -27,7 +27,7 @@ pub(super) struct Resolver {
     pub(super) played: Option<Arc<super::tests::PlayedNetwork>>,
 }
 
-/// Returns the host and port to connect to instead of the given ones, if any.
+/// A function that can replace the host and port to connect to.
 type PlaceOf = dyn Fn(&str, u16) -> Option<(String, u16)> + Send + Sync;
 
 impl Resolver {

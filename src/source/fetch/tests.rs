@@ -1,4 +1,5 @@
-//! Simulates a day of a site: state machine, task and snapshot, with a clock of the test.
+//! Simulates a day of a site that fetches: its state machine, task and snapshot. The test sets the
+//! clock.
 
 mod redirects;
 

@@ -16,8 +16,8 @@ use tokio_rustls::rustls::{self, CertificateError, ClientConfig, RootCertStore};
 use super::outcome::{FetchError, FetchErrorKind};
 use super::wire::Stream;
 
-/// The trusted root certificates: those of the system, and those that were added. They are loaded
-/// when the first TLS connection is opened.
+/// The trusted root certificates: the system's certificates and added certificates. The system's
+/// certificates are loaded when the first TLS connection is opened.
 #[derive(Default)]
 pub(super) struct Tls {
     added: Vec<TrustAnchor<'static>>,
@@ -121,7 +121,7 @@ pub fn client_config(roots: Arc<RootCertStore>) -> Result<Arc<ClientConfig>, Str
 /// Maximum number of certificate names in a message.
 const NAMES: usize = 3;
 
-/// Describes the most common TLS errors for operators; `None` for other errors.
+/// Returns a message for operators about a common TLS error; `None` for other errors.
 fn fault(error: &io::Error) -> Option<String> {
     match error.get_ref()?.downcast_ref()? {
         rustls::Error::InvalidCertificate(fault) => Some(certificate_fault(fault)),

@@ -10,7 +10,7 @@ use crate::live::{Clock, VersionHashPrefix};
 use crate::rules::Fragment;
 use crate::source::fetch::{FetchUrl, Fetcher};
 
-/// Configures how a document is kept up to date: a single [`FollowedDocument`], or each document of
+/// Configures how documents are kept up to date: a single [`FollowedDocument`], or all documents of
 /// a `Verifier`.
 #[must_use]
 pub struct FollowBuilder<F> {
@@ -92,8 +92,8 @@ impl<D: Document> FollowBuilder<DocumentSettings<D>> {
         saved.map(|saved| read(&saved.octets)).transpose()
     }
 
-    /// Starts to keep the document up to date. If the saved copy cannot be used, also returns the
-    /// reason.
+    /// Starts the task that keeps the document up to date. If the saved copy cannot be used, also
+    /// returns the reason.
     ///
     /// # Errors
     ///

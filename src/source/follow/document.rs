@@ -27,7 +27,7 @@ pub trait Document: Sized + Send + Sync + 'static {
     type Reading: Send + Sync + 'static;
 
     /// Returns the schedule of fetches: the intervals after a success, and the pauses after
-    /// failures. By default, the same schedule as for a robots.txt.
+    /// failures. The default is the same schedule as for a robots.txt.
     fn schedule() -> Schedule {
         Schedule::default()
     }
@@ -49,8 +49,8 @@ pub trait Document: Sized + Send + Sync + 'static {
         Ok(())
     }
 
-    /// Returns the reason why the document needs someone's acceptance before it replaces the
-    /// previous version. Returns `None` if the document can be used immediately.
+    /// Returns the reason why somebody must accept the document before it replaces the previous
+    /// version. Returns `None` if the document can be used immediately.
     fn objection(&self, _before: Option<&Self>) -> Option<String> {
         None
     }

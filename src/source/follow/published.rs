@@ -161,14 +161,15 @@ enum Taken {
 
 impl<D> Held<D> {
     pub(in crate::source) fn new(document: D, origin: &'static str, confirmed: Option<SystemTime>) -> Self {
-        // The time is in the past, so a document that was never fetched is requested immediately.
+        // `fresh_until` is in the past, so a document that was never fetched is requested
+        // immediately.
         Self { document: Arc::new(document), origin, confirmed, hash: None, fresh_until: SystemTime::UNIX_EPOCH }
     }
 }
 
 impl<D: Document> FollowedDocument<D> {
-    /// Starts to keep a document up to date. Until the first fetch, uses the saved copy or, if
-    /// there is no saved copy, `copy`.
+    /// Starts a task that keeps a document up to date. Until the first fetch, the saved copy is
+    /// used. If there is no saved copy, `copy` is used.
     ///
     /// If the saved copy cannot be used, also returns the reason.
     pub(in crate::source) fn start(

@@ -112,7 +112,7 @@ pub(in crate::source) fn read_json(path: &Path) -> Result<Option<Value>, String>
     serde_json::from_slice(&octets).map(Some).map_err(|error| failed(&error))
 }
 
-/// Why a document cannot be kept up to date, or why its saved copy cannot be read.
+/// Error if a document cannot be kept up to date, or if its saved copy cannot be read.
 #[derive(Clone, PartialEq, Eq)]
 pub struct FollowError(String);
 

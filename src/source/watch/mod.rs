@@ -4,7 +4,7 @@
 //! the file's path. A watch on the file itself would end when another file is renamed to the file's
 //! name.
 //!
-//! - After a file was renamed to the watched name, or closed after writing, it is complete. It is
+//! - A file is complete after it was renamed to the watched name, or closed after writing. It is
 //!   then published at once, unless another modification follows immediately.
 //! - After any other modification, the file is published once it has not been modified for a while.
 //! - Network file systems and some mounts do not report events. Therefore the file's stamp (length,
@@ -16,8 +16,8 @@
 //! **Callers that read a status or drop targets never wait for a file system.** The locks that they
 //! need are held only briefly. Slow operations, such as unregistering a folder, run on a worker.
 //! Each file system has its own event source and workers, so a file system that does not respond
-//! does not delay the others. Before each file operation, a function of `source::file_system` is
-//! called, so that tests can make the operation hang.
+//! does not delay other file systems. Before each file operation, a function of
+//! `source::file_system` is called, so that tests can make the operation hang.
 
 mod debounce;
 mod folders;

@@ -58,9 +58,9 @@ impl PolledChanges {
         true
     }
 
-    /// Records that a result was passed to the site. `known` is the result that is live after this.
-    /// If they differ, the site has refused the result, so later polls do not pass it to the site
-    /// again.
+    /// Records that a result was passed to the site. `known` is the result that is live afterwards.
+    /// If the two results differ, the site has refused the new one, so later polls do not pass it
+    /// to the site again.
     pub(super) fn took(&mut self, fingerprint: Fingerprint, known: Option<Fingerprint>) {
         self.seen = None;
         self.refused = (known != Some(fingerprint)).then_some(fingerprint);

@@ -82,8 +82,8 @@ impl Routes {
         listeners.folder.as_ref() == Some(folder) && !listeners.is_gone
     }
 
-    /// Removes a target from a folder. If the folder has no other targets, it is removed, too, and
-    /// the result is true.
+    /// Removes a target from a folder. If the folder has no other targets, also removes the folder
+    /// and returns `true`.
     pub(super) fn remove(&mut self, id: WatchId, name: &WatchedName) -> bool {
         let Some(listeners) = self.folders.get_mut(&name.folder) else { return false };
         if let Some(ids) = listeners.targets.get_mut(&name.name) {

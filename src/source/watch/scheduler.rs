@@ -37,7 +37,7 @@ const TICK: Duration = Duration::from_millis(50);
 pub(super) struct Scheduler {
     /// The timers and the jobs. The lock is held only briefly.
     queues: Mutex<Queues>,
-    /// Wakes the clock thread, because a timer was set that ends before its sleep.
+    /// Wakes the clock thread if a new timer ends before the thread would wake up.
     earlier: Condvar,
     ready: Condvar,
     folders: Folders,

@@ -16,9 +16,9 @@ use crate::live::Site;
 /// values are dropped. Use the same watcher for all [`LiveBuilder`](crate::source::LiveBuilder)s of
 /// a process, and for other files that are reloaded. A builder without a watcher creates its own.
 ///
-/// A file system that does not respond does not delay the others, because each file system has its
-/// own workers and events. Code that reads a status or drops a handle never waits for a file
-/// system. Code that starts to watch a file or reloads it may have to wait.
+/// A file system that does not respond does not delay other file systems, because each file system
+/// has its own workers and events. Code that reads a status or drops a handle never waits for a
+/// file system. Code that starts to watch a file or reloads it may have to wait.
 ///
 /// ```
 /// use tower_robots::live::LiveRobots;

@@ -50,7 +50,8 @@ fn rules_in_grace_are_counted_once_each() {
         ("", "User-agent: a\nUser-agent: b\nUser-agent: *\nDisallow: /a\nDisallow: /*.pdf\n", 2),
         ("User-agent: *\nDisallow: /a\n", "User-agent: *\nDisallow: /a\nDisallow: /b\n", 1),
         ("User-agent: *\nDisallow: /\n", "User-agent: *\nDisallow: /a\nDisallow: /b\n", 0),
-        // A crawler is added to a group: to an existing one, then to a new one in place of `*`.
+        // The first case adds a crawler to an existing group. The second case replaces `*` with a
+        // crawler.
         ("User-agent: a\nDisallow: /a\n", "User-agent: a\nUser-agent: b\nDisallow: /a\n", 1),
         ("User-agent: *\nDisallow: /a\n", "User-agent: b\nDisallow: /a\n", 0),
         // Rules without an effect have no grace period.
@@ -116,7 +117,7 @@ fn a_longer_delay_is_in_grace_and_the_one_before_it_holds() {
     }
 }
 
-/// In no mode may a grace period hide which requests [`Mode::Refuse`] would refuse.
+/// In every mode, a decision must show what [`Mode::Refuse`] would do, even during a grace period.
 #[test]
 fn a_record_says_what_comes_when_the_grace_ends_and_until_when_it_holds() {
     let (start, length) = (SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000), Duration::from_secs(100));

@@ -1,4 +1,4 @@
-//! Exceptions from the mode.
+//! Tests overrides of the mode.
 
 use super::*;
 

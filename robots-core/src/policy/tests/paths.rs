@@ -1,4 +1,4 @@
-//! The spellings of a path, and the cost of matching one.
+//! Tests the forms of paths, and the cost of matching a path.
 
 use super::*;
 use crate::policy::facts::FactsPath;
@@ -25,7 +25,8 @@ fn no_spelling_of_a_path_is_a_way_past_a_rule() {
     }
 }
 
-/// 16,000 wildcards that nearly match a path of letters, after a rule that does not match it.
+/// Returns a file with 16,000 wildcards that nearly match a path of letters. The first rule of the
+/// file does not match such a path.
 fn costly_file() -> String {
     let letters = |mut seed: usize| -> String {
         let mut letter = || {

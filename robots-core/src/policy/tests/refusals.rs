@@ -1,4 +1,4 @@
-//! Cases of refused requests: which requests they cover.
+//! Tests which refused requests a `RefusalCase` covers.
 
 use super::super::refusals::{RefusalCase, RefusalTable, RefusedRequest};
 use super::*;

@@ -14,7 +14,7 @@ fn a_refusing_policy_tags_the_engines_that_people_use_and_refuses_the_rest() {
         assert_eq!(site.decide(&policy, &[engine], "GET", "/private/x"), SPARED, "{engine}");
         assert_eq!(site.decide(&policy, &[engine], "GET", "/x"), (Action::Pass, Reason::Allowed), "{engine}");
     }
-    // Crawlers that are registered as search engines, but feed no index that people use.
+    // These crawlers are registered as search engines, but feed no index that people use.
     for other in ["Wotbox/2.0", "Nutch/1.0", "PiplBot (+http://www.pipl.com/bot/)", "OAI-SearchBot/1.3", UNKNOWN] {
         assert_eq!(site.decide(&policy, &[other], "GET", "/private/x"), REFUSED, "{other}");
     }

@@ -27,7 +27,7 @@ fn star_is_for_crawlers_that_say_so() {
 fn star_is_for_get_and_head_and_a_name_for_every_method() {
     let site = Site::new("User-agent: *\nDisallow: /\nUser-agent: GPTBot\nDisallow: /\n");
     let policy = refusing().build();
-    // Servers answer with the page if they do not know a method in this spelling.
+    // Servers answer unknown methods, such as `get` and `FOO`, with the page.
     for (methods, want) in [("GET HEAD get GeT FOO GETX post", REFUSED), ("POST VERSION-CONTROL", NO_GROUP)] {
         for method in methods.split(' ') {
             assert_eq!(site.decide(&policy, &[UNKNOWN], method, "/"), want, "{method}");

@@ -10,8 +10,8 @@ use crate::rules::pattern::{directory_of_index, priority};
 use crate::rules::{Access, text};
 
 /// The position of a candidate in the order of precedence, and whether the candidate allows or
-/// disallows. Lower ranks take precedence. One number contains both values, so the best rank is
-/// also the verdict.
+/// disallows. Lower ranks take precedence. One number contains both values, so the best rank also
+/// contains the verdict.
 ///
 /// The longest pattern comes first. If patterns are equally long, allow comes before disallow. All
 /// other ties are broken by the order of the file (RFC 9309, section 2.2.2, and the reference

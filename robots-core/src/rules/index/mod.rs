@@ -8,9 +8,9 @@
 //! does not depend on the number of patterns.
 //!
 //! Patterns with wildcards are grouped by their literal prefix. If only a few patterns have the
-//! same prefix, they are stored in a list at a node of the trie; otherwise, in [`grams`]. The index
-//! only excludes patterns that cannot match. The remaining patterns are compared exactly
-//! ([`text`](super::text)).
+//! same prefix, they are stored in a list at a node of the trie. Otherwise, they are stored in
+//! [`grams`]. The index only excludes patterns that cannot match. The remaining patterns are
+//! compared exactly ([`text`](super::text)).
 //!
 //! Automata were tried and rejected. With a lazy DFA, a client can choose paths that fill and empty
 //! the cache of the DFA again and again (2.4 ms per verdict). A dense DFA takes seconds and tens of

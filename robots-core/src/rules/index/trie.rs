@@ -31,9 +31,9 @@ pub(super) struct Tries {
     nodes: Vec<Node>,
     /// The remaining bytes of labels that are too long for their nodes.
     labels: Vec<u8>,
-    /// The tables of nodes with many children. A table has one element for each byte from the first
-    /// byte of the first child to that of the last child: the index of the child with this byte, or
-    /// 0.
+    /// The tables of nodes with many children. A table covers the bytes from the first byte of the
+    /// first child to the first byte of the last child. For each of these bytes, it contains the
+    /// index of the child that begins with the byte, or 0.
     tables: Vec<u32>,
     ends: Vec<NodeEnd>,
     jumps: Vec<Jumps>,
@@ -53,7 +53,7 @@ pub(super) struct Trie {
 struct Node {
     /// Label: the bytes between the parent and this node, in little-endian order, padded with
     /// zeros. For a long label, the number contains the first four bytes, and the offset of the
-    /// other bytes in `Tries::labels`.
+    /// remaining bytes in `Tries::labels`.
     label: u64,
     /// First bytes of up to eight children. If the node has a table, the lowest byte is the first
     /// byte of the first child.

@@ -1,4 +1,5 @@
-//! In broken networks, claims are not refuted, and the status reports missing evidence.
+//! Tests that claims are not refuted in broken networks, and that the status reports missing
+//! evidence.
 
 use hickory_resolver::proto::op::ResponseCode;
 

@@ -40,7 +40,8 @@ impl Followed {
         }
     }
 
-    /// Returns the identity of a request that is signed with the first key. It names no crawler.
+    /// Returns the identity of a request that is signed with the first key. The request names no
+    /// crawler.
     fn identity(&self, fields: &[(&str, String)]) -> Identity {
         self.identity_at("example.com", fields)
     }
@@ -145,7 +146,7 @@ fn a_proxy_that_changes_the_host_refutes_no_request_by_a_signature() {
     let suspects = followed.verifier.status().suspects;
     assert_eq!((suspects.len(), suspects[0].method), (1, IdentityMethod::Signature));
     assert_eq!(suspects[0].crawler, "", "the requests name no crawler");
-    // A valid signature was seen on this path. Invalid signatures are of impostors.
+    // A valid signature is now seen on this path. So invalid signatures are from impostors.
     is("example.com", Identity::Verified(IdentityMethod::Signature));
     is("inner.example", Identity::Refuted(Refutation::BadSignature));
     assert_eq!(followed.verifier.status().suspects, []);

@@ -120,7 +120,7 @@ fn who_was_verified_within_the_minute_is_judged_anew_by_other_evidence() {
     assert_eq!((identity(INSIDE), identity(OUTSIDE)), (verified, Identity::Undecided(UndecidedReason::Address)));
     proxies(&[]);
     assert_eq!(twice(OUTSIDE), [verified; 2]);
-    // Each path must be invalidated separately.
+    // Claims on another path are stored separately.
     assert_eq!(on_path(OUTSIDE, "0.0.0.0:80"), verified);
 
     // The operator removes the address from the list within the same minute.
@@ -129,7 +129,7 @@ fn who_was_verified_within_the_minute_is_judged_anew_by_other_evidence() {
     until("the list", || (followed.status().origin == Some("fetched")).then_some(()));
     followed.clock.go_back(2 * HOUR);
     assert_eq!(identity(INSIDE), verified);
-    // Only when the evidence version changes, a moment later, is the stored claim invalid.
+    // The stored claim becomes invalid a moment later, when the evidence version changes.
     until("other evidence", || (identity(OUTSIDE) != verified).then_some(()));
 
     // In the new registry, the crawler has no list.

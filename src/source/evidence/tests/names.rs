@@ -130,7 +130,7 @@ fn a_resolver_counts_as_evidence_while_it_answers() {
     let said = resolved.verifier.status().ineffective_reason().expect("the lists fail");
     assert!(said.contains("pass until a request of the same operator is verified: no published list"), "{said}");
     assert!(resolved.verifier.status().problems().contains(&said));
-    // Without queries, the resolver cannot have failed.
+    // As long as no query is sent, the resolver counts as answering.
     resolved.clock.pass(HOUR + Duration::from_secs(1));
     assert_eq!(can_refute(), Some(true));
     resolved.dns.names("9.9.9.11", Played::Code(ResponseCode::ServFail));
@@ -139,7 +139,7 @@ fn a_resolver_counts_as_evidence_while_it_answers() {
     // A list can only refute claims to be its own crawler.
     lists.answers(answer("200 OK", "", r#"{"prefixes": [{"ipv4Prefix": "8.8.8.0/24"}]}"#));
     until("a list", || {
-        // Repeated, because a fetch that is in progress may have received the old response.
+        // This is repeated, because a fetch that is in progress may have received the old response.
         resolved.clock.pass(2 * HOUR);
         resolved.verifier.refresh();
         can_refute().filter(|can_refute| *can_refute)
@@ -222,7 +222,7 @@ fn no_crowd_of_addresses_makes_more_questions_than_the_bound() {
     assert!(asked as u128 <= most, "{asked} in {took:?}");
 }
 
-/// Claims to be the crawler, from this address of a network.
+/// Sends a claim to be the crawler from the address with this number in a network.
 fn claims(resolved: &Resolved, network: &str, number: u32) -> MethodOutcome {
     let address = match network.contains(':') {
         true => format!("{network}:{:x}:{:x}", number >> 16, number & 0xFFFF),
@@ -232,8 +232,8 @@ fn claims(resolved: &Resolved, network: &str, number: u32) -> MethodOutcome {
 }
 
 /// Sends the verifier more claims from these networks than it can look up. Then a new address of
-/// the crawler sends a request. Counts the queries about other addresses after this request.
-/// Returns the count when the new address is queried, and when it is verified.
+/// the crawler sends a request. Returns the number of queries about other addresses between this
+/// request and each of the two queries about the new address.
 fn questions_before_a_new_address(networks: &[String], names: Option<&Played>) -> [usize; 2] {
     const NEW: &str = "66.249.70.7";
     let resolved = Resolved::proven();

@@ -20,7 +20,8 @@ pub(crate) enum Played {
     Truncated,
 }
 
-/// A server over UDP and TCP. Unset names are NXDOMAIN, or as [`unset`](Self::unset) says.
+/// A DNS server over UDP and TCP. For names without records, the response is NXDOMAIN, or the
+/// response that [`unset`](Self::unset) sets.
 #[derive(Clone)]
 pub(crate) struct PlayedDns {
     pub(crate) address: SocketAddr,

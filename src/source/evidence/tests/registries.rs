@@ -10,8 +10,8 @@ use crate::rules::Fragment;
 use crate::source::fetch::{FetchUrl, Fetcher};
 use crate::source::follow::{DocumentSettings, FollowBuilder, FollowedDocument};
 
-/// Parses a registry in a format for these tests. A line is the name of a crawler to add to the
-/// built-in registry. After a `-`, it is the name of a crawler to remove.
+/// Parses a registry in a format for these tests. A line contains the name of a crawler to add to
+/// the built-in registry or, after a `-`, of a crawler to remove.
 fn read(text: &str) -> Result<Registry, String> {
     let row = |line: &str| match line.strip_prefix('-') {
         Some(name) => RegistryRow::Remove(name.to_owned()),
@@ -123,7 +123,8 @@ fn what_cannot_be_used_keeps_the_registry_and_is_said_once() {
         followed.clock.pass(HOUR * 2);
         followed.fetched(3);
         followed.server.answers(published("OtherBot"));
-        // Repeated, because the outcome of the previous fetch may not have been applied yet.
+        // This is repeated, because the outcome of the previous fetch may not have been applied
+        // yet.
         until("the next one", || {
             followed.clock.pass(HOUR);
             followed.knows("OtherBot").then_some(())

@@ -1,4 +1,4 @@
-//! Tests that a new process loads when crawlers were last verified on each path.
+//! Tests that a new process loads the times when crawlers were last verified on each path.
 
 use hickory_resolver::proto::op::ResponseCode;
 

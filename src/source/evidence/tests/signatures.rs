@@ -249,7 +249,8 @@ fn a_signature_holds_for_what_it_does_not_cover_unless_that_is_required() {
         for _ in 0..2 {
             assert_eq!(signer.check(&request, "8.8.8.8", CREATED), outcome, "{required:?} {covered}");
         }
-        // A signature without the required components is not checked, and costs no limit.
+        // A signature without the required components is not checked, so it does not count towards
+        // the limit.
         assert_eq!(signer.check(&request.altered(), "8.8.8.8", CREATED) == LACKING, outcome == LACKING);
     }
     for text in ["", "path", "@status", "@query-param", "@signature-params", "\"@path\"", "X", "@PATH", "a b"] {
@@ -303,7 +304,7 @@ fn what_is_kept_is_bounded() {
         assert!(signer.results.known() <= 5_120);
     }
     assert!(signer.results.known() > 2_048);
-    // If the fields are longer, results are not stored.
+    // Results for longer fields are not stored.
     let known = signer.results.known();
     let long = valid.clone().line(1, &format!("{}, other=();nonce=\"{}\"", valid.fields[1].1, "x".repeat(4_096)));
     for _ in 0..2 {

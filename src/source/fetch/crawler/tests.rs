@@ -1,4 +1,4 @@
-//! Tests of every change of a crawler's cache. The name of each test describes the expected
+//! Tests every state change of a crawler's cache. The name of each test describes the expected
 //! behaviour, and a table in `docs/src/explanation/fetching.md` refers to the tests.
 
 use http::header::{CACHE_CONTROL, ETAG, RETRY_AFTER};
@@ -402,7 +402,7 @@ fn the_specification_row_by_row() {
     }
 }
 
-/// A crawler that forgets to fetch again must notice: `allows` does not trust an old copy forever.
+/// `allows` must not use an old copy forever, even if the crawler never fetches the file again.
 #[test]
 fn an_answer_that_is_not_fetched_again_allows_nothing() {
     const OPEN: &str = "User-agent: *\nDisallow: /private/\n";

@@ -1,5 +1,5 @@
-//! Tests of every change of a site that fetches. The name of each test describes the expected
-//! behaviour, and `docs/src/explanation/fetching.md` refers to the tests.
+//! Tests every state change of a site that fetches its robots.txt. The name of each test describes
+//! the expected behaviour, and `docs/src/explanation/fetching.md` refers to the tests.
 
 use http::header::{CACHE_CONTROL, ETAG, RETRY_AFTER};
 use http::{HeaderMap, HeaderName, HeaderValue};

@@ -1,4 +1,5 @@
-//! A redirect is checked by its connection's address. Simulated networks are on loopback.
+//! Tests that a redirect is checked by the address of its target. The simulated servers use
+//! loopback addresses.
 
 use crate::live::Mutex;
 use std::io::Write;
