@@ -35,8 +35,7 @@ pub(in crate::commands) struct WithinArgs {
 }
 
 impl WithinArgs {
-    /// Returns an error for a URL, and for a file outside the folder. The error does not contain
-    /// the URL or path.
+    /// Refuses URLs, and files outside the folder. The error does not contain the URL or path.
     pub(in crate::commands) fn refuse(&self, path: &Path) -> io::Result<()> {
         let Some(folder) = &self.within else { return Ok(()) };
         if path == Path::new("-") {
