@@ -101,8 +101,8 @@ impl NextStep {
         Self { what: what.into(), command: Vec::new() }
     }
 
-    /// Reports whether the command acts on the running robotsd. All commands do, except `check` and
-    /// `config`, which read a file whose path is in the command.
+    /// Reports whether the command acts on the running robotsd. This is true for all commands
+    /// except `check` and `config`, which read a file whose path is in the command.
     pub(crate) fn is_for_running(&self) -> bool {
         let words = self.command.iter().map(String::as_str).take(2);
         matches!(*words.collect::<Vec<_>>(), ["robotsd", command] if !matches!(command, "check" | "config"))
@@ -196,8 +196,8 @@ pub(crate) struct RateStoreReport {
     pub(crate) calls: Vec<KindCount>,
     /// Number of requests of rate-limited crawlers, by result. The store allowed the requests in
     /// `allowed`, and denied those in `denied`. The process denied the requests in `known-denied`
-    /// because of an earlier answer of the store. It counted the requests in `alone` without the
-    /// store.
+    /// because of an earlier answer of the store. The process counted the requests in `alone`
+    /// without the store.
     pub(crate) requests: Vec<KindCount>,
 }
 

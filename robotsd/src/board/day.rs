@@ -7,9 +7,9 @@
 //! missing at any time of that day. The lines that can be parsed are counted, but they are not
 //! evidence against a crawler: a lost line may have contained the fetch that excuses the crawler.
 //!
-//! Merging the hourly rows of an old day into one row per crawler is called folding. The new file
-//! is renamed to the path of the old one, so the path always contains a complete file, even if the
-//! process is killed.
+//! *Folding* merges the hourly rows of an old day into one row per crawler. Every file is written
+//! under a temporary name and then renamed, so the path always contains a complete file, even if
+//! the process is killed.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -25,7 +25,7 @@ use super::visitors::SentVisitors;
 use super::watch::{self, Lost, Watch};
 use crate::files;
 
-/// Maximum number of watches and lost times together in the file of a day.
+/// Maximum total number of watches and lost times in the file of a day.
 const MAX_TIMES: usize = 256;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -35,8 +35,8 @@ pub(crate) struct DayRows {
     pub(crate) site: Option<SiteLine>,
     pub(crate) watches: Vec<Watch>,
     pub(crate) lost: Vec<Lost>,
-    /// Periods when other processes may have received fetches of robots.txt, according to the
-    /// `sees_all` and `replicas` of each day. Not stored in the file.
+    /// Periods when other processes may have received fetches of robots.txt, computed from
+    /// `sees_all` and `replicas` in the site line of each day. Not stored in the file.
     pub(crate) unseen: Vec<Lost>,
     #[serde(with = "pairs")]
     pub(crate) rows: BTreeMap<RowKey, Row>,
@@ -55,8 +55,7 @@ pub(crate) struct DayRows {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SiteLine {
     pub(crate) name: String,
-    /// Whether, according to the config, every fetch of the site's robots.txt reaches the processes
-    /// that serve the site.
+    /// Whether the config states that every fetch of the site's robots.txt reaches robotsd.
     pub(crate) sees_all: bool,
     /// Number of processes that serve the site.
     pub(crate) replicas: usize,
@@ -112,14 +111,14 @@ impl DayRows {
         self.watches.len() + self.lost.len() < MAX_TIMES
     }
 
-    /// Removes the oldest watches if there are more than a file may contain. The time of each
-    /// removed watch becomes a lost time.
+    /// Removes the oldest watches if there are more than a file may contain. The period of each
+    /// removed watch is recorded as lost.
     pub(super) fn bound(&mut self) {
         let surplus = (self.watches.len() + self.lost.len()).saturating_sub(MAX_TIMES);
         if surplus == 0 {
             return;
         }
-        // A quarter of the limit is removed, because the next watches would otherwise exceed the
+        // A further quarter of the limit is removed. Otherwise, the next watch would exceed the
         // limit again.
         self.watches.sort_by_key(|watch| (watch.to, watch.from));
         let given_up = self.watches.drain(..(surplus + MAX_TIMES / 4).min(self.watches.len()));
@@ -164,8 +163,8 @@ impl DayRows {
     }
 
     /// Marks the whole day as lost, because records of a damaged file must not be evidence against
-    /// a crawler. A fetch on this day could also be evidence about a later day, so the fetched
-    /// versions are removed.
+    /// a crawler. A fetch on this day could also be evidence when requests of a later day are
+    /// judged, so the versions of all fetches are removed.
     pub(super) fn doubt(&mut self, day: Second) {
         self.watches.clear();
         self.lost.clear();
@@ -239,7 +238,7 @@ enum Line {
 }
 
 /// Reads the file of a day. Returns the records, whether the file is damaged, and the number of
-/// bytes read. Blocks.
+/// bytes read. Blocks the thread.
 pub(super) fn read(path: &Path, day: Second) -> io::Result<(DayRows, Damage, u64)> {
     let mut octets = Vec::new();
     let read = File::open(path)?.take(MAX_FILE_BYTES as u64 + 1).read_to_end(&mut octets)?;
@@ -317,7 +316,7 @@ fn hash_of(octets: &[u8]) -> String {
 }
 
 /// Writes the file of a day under a temporary name and then renames it, so the path always contains
-/// a complete file. Blocks.
+/// a complete file. Blocks the thread.
 pub(super) fn write(path: &Path, rows: &DayRows) -> io::Result<()> {
     let mut octets = encoded(rows)?;
     if octets.len() > MAX_FILE_BYTES {

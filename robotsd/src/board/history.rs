@@ -1,4 +1,5 @@
-//! Stores the rows of the board: in files in the state directory, or in memory if there is none.
+//! Stores the rows of the board in files in the state directory, or in memory if there is no state
+//! directory.
 //!
 //! `board/SITE/DATE.jsonl` contains the rows of a site for one day. Each file is written under a
 //! temporary name and then renamed, so the path always contains a complete file. If a file is
@@ -19,7 +20,7 @@ use crate::files;
 
 const FOLDER: &str = "board";
 
-/// Name of a file in [`FOLDER`] that contains a date. The hourly rows of all earlier days are
+/// Name of a file in [`FOLDER`] that contains a date. Hourly rows of all days before this date are
 /// already merged into daily rows.
 const FOLDED: &str = "folded";
 
@@ -43,7 +44,7 @@ pub(crate) struct Retention {
 #[derive(Debug)]
 pub(crate) enum Added {
     Whole,
-    /// The rows were added, but the file was damaged, and no copy of it could be kept.
+    /// The rows were added. The old file was damaged, and keeping a copy of it failed.
     WithoutEvidence(io::Error),
 }
 
@@ -67,7 +68,7 @@ impl History {
     }
 
     /// Returns the rows of a site for the days from `from` to `to`. `merged` is the number of
-    /// processes whose counts the caller adds up. Blocks.
+    /// processes whose counts the caller adds up. Blocks the thread.
     ///
     /// If other processes may have received fetches of robots.txt on a day, the day is added to
     /// `unseen`.
@@ -83,8 +84,8 @@ impl History {
             let (mut rows, read) = self.read(site, day);
             octets += read;
             if rows.site.as_ref().is_some_and(|site| !site.is_complete(merged)) {
-                // The first watch of this day may have begun on an earlier day, which has no file
-                // if nothing was counted.
+                // The first watch may have begun on an earlier day. That day has no file if nothing
+                // was counted.
                 let from = rows.watches.iter().map(|watch| watch.from).fold(day, Second::min);
                 rows.unseen.push(Lost { from, to: day.saturating_add(DAY) });
             }
@@ -108,7 +109,7 @@ impl History {
         }
     }
 
-    /// Adds rows to a site's file for a day. Blocks.
+    /// Adds rows to a site's file for a day. Blocks the thread.
     ///
     /// # Errors
     ///
@@ -157,7 +158,7 @@ impl History {
 
     /// Deletes days that are older than the retention, then the oldest days until the total size is
     /// within the limit. In memory, the limit is `most_rows` rows, and old hourly rows are also
-    /// merged into daily rows. Blocks.
+    /// merged into daily rows. Blocks the thread.
     pub(crate) fn prune(&mut self, now: Second, retention: Retention, most_rows: usize) -> io::Result<()> {
         let oldest = day_of(now.saturating_sub(retention.days));
         match self {
@@ -183,7 +184,7 @@ impl History {
                 refuse_jump(files.iter().map(|file| file.day), today, oldest)?;
                 let mut size: u64 = files.iter().map(|file| file.octets).sum();
                 // If a file cannot be deleted, newer files of the same site are kept. Otherwise,
-                // the missing fetches in between could excuse a crawler.
+                // fetches that excuse a crawler could be missing between two remaining days.
                 let mut failed = Ok(());
                 let mut stays = HashSet::new();
                 for DayFile { day, octets, path } in files {
@@ -211,7 +212,7 @@ impl History {
         }
     }
 
-    /// Merges the hourly rows of a file into daily rows. Blocks.
+    /// Merges the hourly rows of a file into daily rows. Blocks the thread.
     pub(super) fn fold(&mut self, file: &DayFile) -> io::Result<Added> {
         match day::read(&file.path, file.day) {
             Ok((rows, Damage::None, _)) if rows.rows.is_empty() => Ok(Added::Whole),
@@ -221,8 +222,8 @@ impl History {
     }
 }
 
-/// Returns an error if the retention would delete all days before today, because the clock has
-/// probably jumped ahead.
+/// Returns an error if the retention would delete the files of all days before today. In this case,
+/// the clock has probably jumped ahead.
 fn refuse_jump(days: impl Iterator<Item = Second>, today: Second, oldest: Second) -> io::Result<()> {
     match days.filter(|day| *day < today).max() {
         Some(newest) if newest < oldest => Err(io::Error::other(format!(
@@ -242,7 +243,7 @@ pub(super) struct DayFile {
 }
 
 /// Returns the files of days before `before`, except those that are known to contain only daily
-/// rows. Blocks.
+/// rows. Blocks the thread.
 pub(super) fn unfolded(folder: &Path, before: Second) -> io::Result<Vec<DayFile>> {
     // Without a valid date, every file is read. Folding does not change a file that is already
     // folded.
@@ -257,7 +258,7 @@ pub(super) fn unfolded(folder: &Path, before: Second) -> io::Result<Vec<DayFile>
 }
 
 /// Records that the hourly rows of all days before `before` are merged into daily rows. The files
-/// of these days are then not read again. Blocks.
+/// of these days are then not read again. Blocks the thread.
 pub(super) fn mark_folded(folder: &Path, before: Second) -> io::Result<()> {
     if !folder.is_dir() {
         return Ok(());

@@ -22,8 +22,8 @@ use tower_robots::rules::{Access, PathForm, RuleSet};
 use super::row::{ANY_ORIGIN, Case, DAY, Second};
 
 /// Time during which a replaced version of robots.txt is still used to judge requests, in seconds.
-/// A crawler may rely on a fetched version for 24 hours (RFC 9309, section 2.4); one hour is a
-/// margin.
+/// A crawler may rely on a fetched version for 24 hours (RFC 9309, section 2.4). The additional
+/// hour is a margin.
 pub(crate) const GONE_BY: Second = DAY + super::row::HOUR;
 
 /// Maximum number of versions of robots.txt that are used to judge one request.
@@ -42,14 +42,15 @@ pub(crate) struct Disallowed<'r> {
     pub(crate) agent: &'r Agent,
     pub(crate) method: &'r str,
     pub(crate) target: &'r [u8],
-    /// The version in force. `form` is the form of the path that it disallows.
+    /// The version in force. `form` is the form of the requested path that this version disallows.
     pub(crate) by: VersionHash,
     pub(crate) form: PathForm,
 }
 
 impl Case {
     /// Records which versions disallow the request and which allow it, the version in force first.
-    /// Only the path as the client sent it counts, because a crawler need not know its other forms.
+    /// Uses only the path as the client sent it, because a crawler does not have to know the other
+    /// forms of the path.
     pub(crate) fn judge_by<'v>(
         &mut self,
         versions: impl Iterator<Item = GoneBy<'v>> + Clone,

@@ -1,8 +1,8 @@
 //! Builds a board from an access log. If the versions of robots.txt that were live during the log
 //! are known, the board shows what a live board would have shown.
 //!
-//! If the log has no line for more than an hour, any crawler may have fetched robots.txt in that
-//! hour, as if robotsd had not been running.
+//! If the log has no line for more than an hour, this time is a gap: any crawler may have fetched
+//! robots.txt, as if robotsd had not been running.
 
 use std::collections::BTreeMap;
 use std::slice;
@@ -94,8 +94,8 @@ impl LogBoard {
     }
 
     /// Finishes counting. `versions` contains the time when each version came into force, oldest
-    /// first. Impostors of the crawlers in `crawlers` become unverified clients, because the
-    /// addresses in the log may not be those of the clients.
+    /// first. Impostors of the crawlers in `crawlers` are counted as unverified clients, because
+    /// the log may not contain the addresses of clients.
     pub(crate) fn conclude(&mut self, versions: &[(Second, &str)], crawlers: &[String]) {
         self.rows.watches = watches(&self.times.spans(), versions);
         for rows in [&mut self.rows.rows, &mut self.rows.days] {
@@ -140,7 +140,7 @@ fn watches(spans: &[(Second, Second)], versions: &[(Second, &str)]) -> Vec<Watch
     let mut watches = Vec::new();
     for (since, until, version) in unknown.chain(known) {
         let inside = spans.iter().map(|(from, to)| ((*from).max(since), (*to).min(until)));
-        // A change of the version during a gap is a watch of zero length.
+        // A change of the version during a gap is recorded as a watch of zero length.
         let at = |moment: Second| is_silent(moment).then_some((moment, moment));
         let moments = at(since).into_iter().chain(inside.filter(|(from, to)| from <= to)).chain(at(until));
         let mut live_since = None;

@@ -29,7 +29,7 @@ const RELOADS: usize = 10;
 /// the table of sites, with a link to the page of each site.
 const DETAILED_SITES: usize = 3;
 
-/// The data of the page, from the same reports as `robotsd status` and `robotsd board`.
+/// Data of the page. `robotsd status` and `robotsd board` print the same reports.
 #[derive(Template)]
 #[template(path = "board/page.html")]
 pub(crate) struct BoardPage<'a> {
@@ -39,7 +39,7 @@ pub(crate) struct BoardPage<'a> {
     pub(crate) query: &'a BoardQuery,
     /// Whether to link to the board of all replicas.
     pub(crate) has_others: bool,
-    /// Seconds until the browser reloads the page; `None` if it does not.
+    /// Seconds until the browser reloads the page; `None` if the browser does not reload it.
     pub(crate) reload: Option<&'static str>,
 }
 
@@ -91,8 +91,8 @@ impl Sums {
 type Task<'a> = (String, Vec<String>, &'a [NextStep]);
 
 impl<'a> BoardPage<'a> {
-    /// Returns links to other views of the page: target, whether this is the current view, and
-    /// label.
+    /// Returns the links to all views of the page. An entry contains the target, whether the view
+    /// is the current one, and the label.
     fn links(&self) -> Vec<(String, bool, &'static str)> {
         let (query, reload) = (self.query, self.reload);
         let spans = BoardSpan::ALL.map(|span| (BoardQuery { span, ..query.clone() }, in_words(span)));

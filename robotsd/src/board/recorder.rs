@@ -26,7 +26,7 @@ use crate::http_common::ClientRequest;
 const MAX_ROWS: usize = 4096;
 
 /// Maximum number of unregistered crawlers that are counted by name, because clients can send any
-/// name. Applies to the counts of each worker, and to each hour of a site on the board.
+/// name. The limit applies to the counts of each worker, and to each hour of a site on the board.
 pub(super) const MAX_UNKNOWN: usize = 64;
 
 /// Name of the row for all unregistered crawlers beyond [`MAX_UNKNOWN`].
@@ -51,7 +51,8 @@ pub(crate) struct KnownVersions {
 #[derive(Clone, Debug)]
 struct KnownVersion {
     content: Arc<Content>,
-    /// The name on the board, stored because formatting it for every request would take time.
+    /// Name of the version on the board. It is stored, because formatting it for every request
+    /// would take time.
     name: Arc<str>,
     until: Second,
 }
@@ -64,8 +65,8 @@ pub(crate) struct SiteRecorders {
     /// Set if crawlers were not recognised for some time, for example because enforcement was off.
     /// The control thread clears this flag.
     pub(crate) has_missed: AtomicBool,
-    /// Set if the hosts of the site have changed: another site may have served another version of
-    /// robots.txt on the new hosts before. The control thread clears this flag.
+    /// Set if the hosts of the site have changed. Before the change, another site may have served
+    /// another version of robots.txt on the new hosts. The control thread clears this flag.
     pub(crate) has_new_hosts: AtomicBool,
     /// Services that refer visitors to the site.
     pub(crate) services: Arc<SendingServices>,
@@ -359,7 +360,7 @@ pub(crate) fn write_origin(scheme: &str, host: &str, out: &mut String) {
     }
 }
 
-/// Formats the name of a version as the board shows it and `robotsd accept` takes it.
+/// Formats the name of a version in the form that the board shows and `robotsd accept` accepts.
 pub(crate) fn written(hash: VersionHash) -> String {
     format!("sha256:{}", hash.short())
 }

@@ -22,9 +22,9 @@ pub(crate) struct OperatorBalance {
     pub(crate) visitors: u64,
     /// `None` if there are no visitors.
     pub(crate) pages_per_visitor: Option<f64>,
-    /// Crawlers of the operator, the one with the most pages first.
+    /// Crawlers of the operator, most pages first.
     pub(crate) crawlers: Vec<TakenPages>,
-    /// Services of the operator, the one with the most visitors first.
+    /// Services of the operator, most visitors first.
     pub(crate) services: Vec<ServiceVisitors>,
 }
 

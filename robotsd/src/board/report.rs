@@ -17,8 +17,7 @@ pub(crate) struct BoardReport {
     pub(crate) from: String,
     pub(crate) to: String,
     pub(crate) step_seconds: u64,
-    /// Whether, according to the config, every fetch of robots.txt reaches the processes in the
-    /// report.
+    /// Whether the config states that every fetch of robots.txt reaches robotsd.
     pub(crate) sees_all: bool,
     /// Number of processes that serve the sites. `counted_replicas` is the number of processes
     /// whose counts the report contains.
@@ -34,11 +33,12 @@ pub(crate) struct BoardReport {
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct SiteBoard {
     pub(crate) site: String,
-    /// `None` in the first seconds of a process, and in a report from files of other processes.
+    /// `None` in the first seconds of a process, and if the report comes from files of other
+    /// processes.
     pub(crate) traffic: Option<RecentTraffic>,
     /// `None` if there is no live version, or more than one.
     pub(crate) never_hit: Option<NeverHit>,
-    /// Crawlers, the one with the most disallowed requests first.
+    /// Crawlers, most disallowed requests first.
     pub(crate) crawlers: Vec<CrawlerBoard>,
     #[serde(default)]
     pub(crate) given_back: Vec<OperatorBalance>,
@@ -92,12 +92,11 @@ pub(crate) struct NeverHit {
     pub(crate) version: String,
     /// Time when the version went live, or the start of the period if that is later.
     pub(crate) since: String,
-    /// Number of lines with a `Disallow` rule. `count` is the number of those that have not
-    /// disallowed any request.
+    /// Number of lines with a `Disallow` rule. `count` is the number of these lines without hits.
     pub(crate) of: usize,
     pub(crate) count: usize,
     /// Whether the listed lines certainly have no hits. `false` if some hits are only known as a
-    /// total of several lines, if counts are missing for a part of the time, or if there are other
+    /// total of several lines, if counts are missing for part of the time, or if there are other
     /// replicas.
     pub(crate) is_certain: bool,
     pub(crate) lines: Vec<LineBoard>,
@@ -105,11 +104,11 @@ pub(crate) struct NeverHit {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct JudgedCounts {
-    /// Requests that the version in the crawler's last fetch disallows, or that were sent more than
-    /// 24 hours after that fetch.
+    /// Requests that the last fetched version disallows, and requests that were sent more than 24
+    /// hours after the last fetch.
     pub(crate) ignored: u64,
-    /// Requests that were sent at most 24 hours after the crawler's last fetch, and that the older
-    /// version in that fetch allows.
+    /// Requests that were sent at most 24 hours after the last fetch, and that the older version in
+    /// this fetch allows.
     pub(crate) not_newest: u64,
     pub(crate) unread: u64,
     /// Number of requests that cannot be judged.
@@ -133,8 +132,8 @@ pub(crate) struct LineBoard {
     /// Pattern as written in robots.txt.
     pub(crate) pattern: String,
     pub(crate) hits: u64,
-    /// Crawlers whose requests the line disallowed, the one with the most hits first. Empty if this
-    /// value is the worst line of one crawler.
+    /// Crawlers whose requests the line disallowed, most hits first. Empty in
+    /// [`CrawlerBoard::worst_line`].
     #[serde(default)]
     pub(crate) crawlers: Vec<LineCrawler>,
 }
@@ -255,8 +254,8 @@ impl TrafficWindow {
         }
     }
 
-    /// Returns the traffic between the oldest and the newest stored total; `None` unless there are
-    /// at least two totals.
+    /// Returns the traffic between the oldest and the newest stored total; `None` if fewer than two
+    /// totals are stored.
     pub(super) fn traffic(&self) -> Option<RecentTraffic> {
         let ((since, first), (until, last)) = (self.totals.front()?, self.totals.back()?);
         let seconds = until - since;
@@ -367,7 +366,7 @@ mod tests {
         assert_eq!(add(1060, 5_100, 5_025), Some((60, 100.0, 0.25)));
         assert_eq!(add(1070, 5_150, 5_075), Some((60, 50.0, 1.0)));
         assert_eq!(add(1075, 5_150, 5_075), Some((15, 200.0, 1.0)), "requests between 1010 and 1060 are unknown");
-        // Counting has started again.
+        // The counters have restarted.
         assert_eq!(add(1080, 3, 0), None);
         assert_eq!(add(1070, 4, 0), None, "the clock is set back");
         assert_eq!(add(1100, 4, 0), Some((30, 0.0, 0.0)));

@@ -11,8 +11,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// Maximum number of paths per site and day. 100 would be enough to find all paths with more than 1
-/// % of the requests.
+/// Maximum number of paths per site and day. A limit of 100 would be enough to find all paths with
+/// more than 1 % of the requests.
 const MAX_PATHS: usize = 256;
 
 /// Maximum length of a stored path, in bytes. A request for a longer path increases only the total.
@@ -50,7 +50,8 @@ impl RequestedPaths {
 
     pub(super) fn merge(&mut self, other: &Self) {
         self.total += other.total;
-        // Paths that are added early get a smaller error, so the most requested paths come first.
+        // A path that is added early gets a smaller error, so the most requested paths are added
+        // first.
         let mut others: Vec<_> = other.paths.iter().collect();
         others.sort_by_key(|(_, path)| std::cmp::Reverse(path.count));
         others.into_iter().for_each(|(path, count)| self.add(path, *count));
@@ -81,7 +82,7 @@ impl RequestedPaths {
             return;
         }
         // The new path may have been requested as often as the path that it replaces, so the count
-        // of that path becomes its error.
+        // of the replaced path becomes the error of the new path.
         if self.paths.len() >= MAX_PATHS
             && let Some((least, count)) = self.paths.iter().min_by_key(|(_, held)| held.count)
         {

@@ -18,7 +18,7 @@ const MAX_SPANS: usize = 32;
 /// Maximum number of robots.txt lines per row. The hits of further lines are counted together.
 const MAX_LINES: usize = 32;
 
-/// Stands for an origin that is no longer known, and matches every origin.
+/// Origin of fetches and requests whose real origin is no longer known. Matches every origin.
 pub(super) const ANY_ORIGIN: &str = "*";
 
 word_enum! {
@@ -66,8 +66,8 @@ pub(crate) struct Row {
     pub(crate) lines: Vec<LineHits>,
 }
 
-/// Numbers of requests, by the action that was taken. Counts disallowed requests, requests of
-/// impostors, and requests that came before the crawl delay had passed.
+/// Numbers of requests, by the action that robotsd took. Only disallowed requests, requests of
+/// impostors, and requests that came before the crawl delay had passed are included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Done {
@@ -128,8 +128,8 @@ impl Row {
         self.disallowed = self.disallowed.saturating_add(other.disallowed);
         self.pages = self.pages.saturating_add(other.pages);
         self.done.merge(other.done);
-        // Fetches come first, because two requests with a fetch between them must stay in separate
-        // cases.
+        // Fetches are merged first, because two requests with a fetch between them must stay in
+        // separate cases.
         other.reads.iter().for_each(|read| self.read(read));
         other.cases.iter().for_each(|case| self.disallow(case));
         other.lines.iter().for_each(|line| self.hit(line));
@@ -162,11 +162,11 @@ impl Row {
         }
     }
 
-    /// Adds a [`Case`]. The caller has already added its requests to `disallowed`.
+    /// Adds a [`Case`]. The caller has already added the number of its requests to `disallowed`.
     pub(crate) fn disallow(&mut self, case: &Case) {
-        // A fetch that begins between two requests happened before only one of them, so the
-        // requests stay in separate cases. The same applies if it begins in the same second as one
-        // of them.
+        // If a fetch begins between two requests, only the later request was sent after the fetch,
+        // so the requests stay in separate cases. The same applies if the fetch begins in the same
+        // second as one of the requests.
         let begins = |from: Second, to: Second| {
             let at = [case.origin.as_str(), ANY_ORIGIN];
             let of = |read: &&ReadSpan| at.contains(&read.origin.as_str());
@@ -309,7 +309,7 @@ mod tests {
         row.disallow(&case("2", 20));
         row.read(&read("2", 30));
         row.disallow(&case("2", 40));
-        // Another fetch of the same version separates nothing.
+        // Another fetch of the same version does not separate requests.
         row.read(&read("2", 50));
         row.disallow(&case("2", 60));
         let cases: Vec<_> = row.cases.iter().map(|case| (case.first, case.last, case.count)).collect();

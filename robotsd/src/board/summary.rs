@@ -1,8 +1,7 @@
 //! Builds the board of a site from its rows.
 //!
-//! The rows may come from one process or several. Each request is judged by the fetches of
-//! robots.txt that were recorded by any process, and by the fetches that any process may have
-//! missed.
+//! The rows may come from one process or several. A request is judged by all fetches of robots.txt
+//! that one of the processes recorded or may have missed.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -254,7 +253,7 @@ impl<'r> Crawler<'r> {
     }
 }
 
-/// Returns the verdict about a crawler, or the reason why there is none.
+/// Returns the verdict about a crawler, or the reason why there is no verdict.
 fn word(
     identity: ClaimResult,
     board: &CrawlerBoard,

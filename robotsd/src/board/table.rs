@@ -52,8 +52,8 @@ pub(crate) struct Board {
     /// counts are moved, because readers must find every count exactly once.
     history: Mutex<History>,
     table: Mutex<Table>,
-    /// Whether the process is ending. It then leaves the removal and folding of old files to the
-    /// next process.
+    /// Whether the process is ending. An ending process leaves the removal and folding of old files
+    /// to the next process.
     is_ending: AtomicBool,
 }
 
@@ -99,8 +99,8 @@ impl SiteTable {
         DayRows { watches: self.watches.list.clone(), lost: self.watches.lost.clone(), ..counted }
     }
 
-    /// Returns the counts, and removes them from the table. The table keeps its watches until they
-    /// are written, so those in the result are copies.
+    /// Returns the counts, and removes them from the table. The result also contains copies of the
+    /// watches, because the table keeps its watches until they are written.
     fn take(&mut self) -> DayRows {
         let counted = std::mem::take(&mut self.counted);
         self.with_watches(counted)
@@ -155,8 +155,8 @@ impl SiteTable {
     }
 }
 
-/// Unregistered crawlers that have their own row in the current hour, including rows that are
-/// already written. The number is limited, because clients can invent names.
+/// Unregistered crawlers that have their own row in the current hour, including crawlers whose rows
+/// are already written. The number is limited, because clients can invent names.
 #[derive(Debug, Default)]
 pub(super) struct UnregisteredNames {
     hour: Second,
@@ -181,8 +181,8 @@ pub(crate) struct SiteMoment {
     /// `None` if there is no live version, or if each host has its own version.
     pub(crate) version: Option<String>,
     pub(crate) content: Option<Arc<Content>>,
-    /// Totals of the traffic. They are stored only every few seconds, and are `None` at other
-    /// times.
+    /// Totals of the traffic. `None` at most calls, because totals are stored only every few
+    /// seconds.
     pub(crate) traffic: Option<TrafficTotals>,
     /// Visitors that services referred since the process started.
     pub(crate) visitors: VisitorTotals,
@@ -190,8 +190,8 @@ pub(crate) struct SiteMoment {
     pub(crate) pages: PageTotals,
     /// Registry of the site. If it is missing, visitors are not counted.
     pub(crate) registry: Option<Arc<Registry>>,
-    /// Whether fetches of robots.txt are recorded. While enforcement is off, they are not, because
-    /// crawlers are not recognised.
+    /// Whether fetches of robots.txt are recorded. They are not recorded while enforcement is off,
+    /// because crawlers are then not recognised.
     pub(crate) sight: Sight,
     /// Whether the hosts of the site have changed since the previous call.
     pub(crate) has_new_hosts: bool,
@@ -211,7 +211,7 @@ impl SiteMoment {
         Self { site: site.to_owned(), counted, version, content, sight, ..Self::default() }
     }
 
-    /// Adds the totals of the site's traffic. Does nothing at times when totals are not stored.
+    /// Adds the totals of the site's traffic. Does nothing if totals are not stored at `now`.
     pub(crate) fn with_traffic(self, now: Second, totals: impl FnOnce() -> TrafficTotals) -> Self {
         Self { traffic: TrafficWindow::is_due(now).then(totals), ..self }
     }
@@ -259,7 +259,7 @@ impl Board {
         std::mem::take(&mut table.is_urgent) || is_due
     }
 
-    /// Writes the changes of all sites. Blocks.
+    /// Writes the changes of all sites. Blocks the thread.
     ///
     /// # Errors
     ///
@@ -279,8 +279,8 @@ impl Board {
             of_old_files = Some(self.prune(now, &mut history));
         }
         drop(history);
-        // Without the lock, readers need not wait for the work on old files. Each file is removed
-        // or replaced as a whole, and only this thread writes files.
+        // Without the lock, readers do not wait for the work on old files. Each file is removed or
+        // replaced as a whole, and only this thread writes files.
         if let Some(folder) = &self.folder
             && must_prune
             && !self.is_ending()
@@ -305,8 +305,8 @@ impl Board {
         let mut unwritten: Option<Vec<Watch>> = None;
         for (day, mut rows) in by_day(taken, self.site_line(site)) {
             if let Some(unwritten) = &mut unwritten {
-                // The watches of an unwritten day must not be written to the file of a later day,
-                // because the file would claim that every fetch on the unwritten day was counted.
+                // The watches of an unwritten day must not be written to the file of a later day.
+                // That file would claim that every fetch on the unwritten day was counted.
                 unwritten.append(&mut rows.watches);
                 if rows.is_empty() {
                     continue;
@@ -371,7 +371,7 @@ impl Board {
         self.is_ending.load(Ordering::Acquire)
     }
 
-    /// Returns the rows of a site, including unwritten ones. Blocks.
+    /// Returns the rows of a site, including unwritten ones. Blocks the thread.
     pub(crate) fn rows(&self, site: &str, from: Second, to: Second) -> DayRows {
         let history = self.history.lock();
         let mut all = history.range(site, from, to, self.settings.replicas.get());
@@ -382,8 +382,8 @@ impl Board {
         all
     }
 
-    /// Returns the paths that verified search engines requested most in the last seven days.
-    /// Blocks.
+    /// Returns the paths that verified search engines requested most in the last seven days. Blocks
+    /// the thread.
     pub(crate) fn requested_much(&self, site: &str, now: Second) -> Vec<String> {
         let mut all = RequestedPaths::default();
         self.rows(site, now.saturating_sub(WEEK), now).requested.values().for_each(|day| all.merge(day));
@@ -499,8 +499,8 @@ impl Table {
 }
 
 /// Splits rows by day. A [`Watch`] that covers several days is stored with its last day. If an
-/// earlier day has counts, the watch is split at the end of that day. Otherwise, the last day's
-/// file would claim that the earlier day is complete, even if the file of the earlier day is
+/// earlier day has counts, the watch is split at the end of that day. Without the split, the last
+/// day's file would claim that the earlier day is complete, even if the file of the earlier day is
 /// missing.
 fn by_day(rows: DayRows, site: SiteLine) -> BTreeMap<Second, DayRows> {
     let mut days: BTreeMap<Second, DayRows> = BTreeMap::new();

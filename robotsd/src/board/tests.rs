@@ -22,7 +22,7 @@ use crate::report::ReplicaAnswer;
 /// The first second of the week.
 const START: Second = 20_000 * DAY;
 
-/// When version 2 goes live. It disallows requests that version 1 allows.
+/// Time when version 2 goes live. Version 2 disallows requests that version 1 allows.
 const CHANGE: Second = START + DAY;
 
 /// Interval between two ticks. Every event of the script is at a tick.
@@ -127,8 +127,7 @@ fn moment(now: Second, counted: Vec<Counted>) -> SiteMoment {
     SiteMoment { version, ..SiteMoment::new("shop", counted, None, Sight::Clear) }
 }
 
-/// What the board shows for a crawler: name, verdict if there is one, and disallowed requests,
-/// grouped by the crawler's fetch before the request.
+/// Name, verdict (if any) and judged counts that the board shows for a crawler.
 type Said = (String, Option<String>, JudgedCounts);
 
 fn said(processes: &[DayRows], evidence: Evidence) -> Vec<Said> {
@@ -203,8 +202,8 @@ fn counts_are_those_of_the_script() {
     assert_eq!((summed.lines.len(), line.hits), (1, 10 + 18 + 7 + 6 + 5 + 3));
 }
 
-/// A restart is a gap: the crawler may have fetched another version from another server meanwhile.
-/// Fetches before a restart must therefore not count against a crawler.
+/// During a restart, a crawler may fetch another version from another server. Fetches before the
+/// restart must therefore not count against the crawler.
 #[test]
 fn restarts_accuse_no_crawler() {
     let folder = tempfile::tempdir().unwrap();
@@ -224,7 +223,7 @@ fn restarts_accuse_no_crawler() {
     }
     let board = Board::new(settings(true, 1), Some(folder.path()), START + 7 * DAY);
     let mut want = week();
-    // A crawler may fetch any version while no process ran. This excuses its requests for a day.
+    // While no process runs, a crawler may fetch any version. This excuses its requests for a day.
     want[1] = expect("ignorer verified", Some("ignores"), [4, 0, 0, 6]);
     want[3] = expect("late verified", None, [0, 3, 0, 15]);
     want[7] = expect("stale verified", None, [0, 0, 0, 6]);
@@ -352,7 +351,7 @@ fn what_could_not_be_written_is_written_within_half_a_minute_once_it_can_be() {
     };
     let file = folder.path().join("board/shop").join(super::row::date_of(START) + ".jsonl");
     std::fs::create_dir_all(&file).unwrap();
-    // The first moment must make a write due immediately.
+    // The first counts must make a write due immediately.
     let first = due(START);
     board.write(first).unwrap_err();
     std::fs::remove_dir(&file).unwrap();
@@ -371,7 +370,7 @@ fn old_files_that_cannot_be_removed_are_told_until_they_can_be() {
         board.add(at, [moment(at, vec![counts])]);
         board.write(at)
     };
-    // The clock must not seem to have jumped, so the previous day needs counts. An old file cannot
+    // Without counts on the previous day, the clock would seem to have jumped. The old file cannot
     // be removed, because it is a folder.
     write(START - DAY).unwrap();
     let old = folder.path().join("board/shop").join(super::row::date_of(START - 1000 * DAY) + ".jsonl");
@@ -394,8 +393,9 @@ fn read_of(version: &str, at: Second) -> Counted {
     counted
 }
 
-/// Plays three days with these fetches. Version 1 is live during `version_1`, and version 2 before
-/// and after `version_1`. On the last day, the crawler sends a request that version 2 disallows.
+/// Plays three days in which a crawler sends the fetches in `reads`. Version 1 is live during
+/// `version_1`, and version 2 before and after that. On the last day, the crawler sends a request
+/// that version 2 disallows.
 fn days_with(state: &Path, reads: &[(&str, Second)], version_1: std::ops::Range<Second>) {
     let board = Board::new(settings(true, 1), Some(state), START);
     let request = 2 * DAY + 10 * HOUR;
@@ -423,11 +423,11 @@ fn a_day_whose_file_is_gone_is_not_a_quiet_one() {
     let [ignored, not_newest, undecided] =
         [[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 0, 1]].map(|counts| expect("", None, counts).2);
     for (reads, version_1, want) in [
-        // The crawler fetched version 1 two days and less than a day before the request.
+        // The crawler fetched version 1 twice, the second time less than a day before the request.
         (&[("1", HOUR), ("1", DAY + 20 * HOUR)][..], 0..2 * DAY + HOUR, not_newest),
         // Version 1 was live for two hours, and the crawler fetched it in this time.
         (&[("2", 20 * HOUR), ("1", DAY + 20 * HOUR)], DAY + 19 * HOUR..DAY + 21 * HOUR, not_newest),
-        // The crawler fetched version 1 in the last seconds of a day. They count on the next day.
+        // The crawler fetched version 1 in the last seconds of the day before the request.
         (&[("1", HOUR), ("1", 2 * DAY - TICK)], 0..2 * DAY + HOUR, not_newest),
         (&[("1", HOUR)], 0..2 * DAY + HOUR, ignored),
     ] {
@@ -472,7 +472,7 @@ fn hosts_that_come_are_a_gap() {
     }
 }
 
-/// A board that has counted up to `second`. A crawler fetched version 2 a minute earlier.
+/// Returns a board that has counted up to `second`. A crawler fetched version 2 a minute earlier.
 fn read_before(second: Second, state: &Path, is_written: bool) -> Board {
     let board = Board::new(settings(true, 1), Some(state), START + DAY);
     for now in second - HOUR..=second {
@@ -508,7 +508,8 @@ fn the_second_in_which_hosts_come_accuses_no_crawler() {
     }
 }
 
-/// A site goes and returns within two seconds. Another server may have responded in between.
+/// A site is removed and added again within two seconds. Another server may have responded in
+/// between.
 #[test]
 fn the_second_in_which_a_site_goes_accuses_no_crawler() {
     let goes = START + DAY + HOUR;
@@ -548,7 +549,7 @@ fn a_site_that_returns_has_a_gap_in_which_nothing_is_certain() {
     }
 }
 
-/// Returns what another replica receives from this one: its rows, serialized and parsed again.
+/// Returns the rows of a replica as another replica receives them, serialized and parsed again.
 fn answered(board: &Board, replica: usize, now: Second) -> ReplicaAnswer<ReplicaRows> {
     let heard = vec!["web-0".to_owned(), "web-1".to_owned()];
     let (name, process) = (format!("web-{replica}"), replica.to_string());
@@ -616,7 +617,8 @@ fn without_a_replica_nobody_is_accused_and_it_is_named() {
     let answers = vec![answered(&boards[0], 0, now), second(None, Some("NOT REACHED: gone"))];
     let notes = join(answers, &BoardQuery::default(), now).notes;
     assert!(!notes.iter().any(|note| note.contains("web-1")), "{notes:?}");
-    // If more names are known than addresses are unreachable, it is unknown which belong together.
+    // If there are more names than unreachable addresses, it is unknown which name has which
+    // address.
     let mut first = answered(&boards[0], 0, now);
     first.answer.iter_mut().for_each(|rows| rows.heard.push("web-2".to_owned()));
     let report = join(vec![first, second(None, Some("NOT REACHED: gone"))], &BoardQuery::default(), now);

@@ -21,8 +21,8 @@ use crate::word_enum::word_enum;
 /// Maximum number of sites in a report. The other sites can be queried one at a time.
 const MAX_SITES: usize = 50;
 
-/// Length of the time before a report's period, in seconds. Fetches of robots.txt in that time are
-/// used, too.
+/// Length of the time before a report's period, in seconds. Fetches of robots.txt in this time are
+/// used to judge the requests in the period.
 const EARLIER: Second = 14 * DAY;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -116,7 +116,7 @@ impl Board {
     }
 
     /// Returns the rows in the period of the query, and fetches of robots.txt before that period.
-    /// Blocks.
+    /// Blocks the thread.
     pub(crate) fn rows_of(&self, query: &BoardQuery, now: Second) -> ReplicaRows {
         let period = query.span.ending(now);
         let mut notes = self.notes();
@@ -175,7 +175,7 @@ pub(crate) fn join(answers: Vec<ReplicaAnswer<ReplicaRows>>, query: &BoardQuery,
     summed(report, query, period, names, rows)
 }
 
-/// Builds the report from the files of several processes. Blocks.
+/// Builds the report from the files of several processes. Blocks the thread.
 ///
 /// # Errors
 ///
@@ -227,8 +227,8 @@ fn summed(
         let live = processes.iter().flat_map(|process| &process.watches).max_by_key(|watch| watch.to);
         let live = live.and_then(|watch| watch.version.clone());
         let board = sum_up(&site, &processes, period, evidence, live.as_deref());
-        // The rows do not contain a registry, so the built-in one is used. A service that is not in
-        // it is included only if it referred visitors.
+        // The rows do not contain a registry, so the built-in one is used. A service that is
+        // missing from the built-in registry is included only if it referred visitors.
         report.sites.push(with_balance(board, &processes, period, Registry::builtin()));
     }
     report

@@ -87,7 +87,7 @@ impl From<SentVisitors> for Vec<HourCount> {
 
 impl From<&Referrer> for Service {
     fn from(referrer: &Referrer) -> Self {
-        // A longer name would make the file of the day count as damaged.
+        // With a longer name, the file of the day would be treated as damaged.
         Self { operator: cut(&referrer.operator).to_owned(), host: cut(&referrer.host).to_owned() }
     }
 }
@@ -111,8 +111,8 @@ mod tests {
         assert_eq!(all.in_hours(|hour| hour > 4_000).map(|(_, visitors)| visitors).collect::<Vec<_>>(), [3]);
     }
 
-    /// A custom registry may contain a name of any length, which must not count as damage to the
-    /// file.
+    /// A custom registry may contain a name of any length. Such a name must not be treated as
+    /// damage to the file.
     #[test]
     fn a_long_name_makes_no_file_unsound() {
         let name = "ö".repeat(100);

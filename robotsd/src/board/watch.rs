@@ -4,7 +4,7 @@
 //! **A gap counts as a possible fetch.** In every gap, a crawler may have fetched the version that
 //! was live at that time. A crawler is accused only if every fetch that may have been its last one
 //! is evidence against the crawler. The watches in a file cover the time since the previous write,
-//! including days without counts, and never overlap the watches of another file, so a missing file
+//! including days without counts. They never overlap the watches of another file, so a missing file
 //! leaves a gap.
 //!
 //! The version during a gap is certain only if the same process was running before and after the
@@ -17,8 +17,8 @@ use serde::{Deserialize, Serialize};
 use super::judgement::Gap;
 use super::row::Second;
 
-/// Maximum time between two calls of [`Watches::add`], in seconds. After a longer time, the process
-/// was suspended or the clock was changed.
+/// Maximum time between two calls of [`Watches::add`], in seconds. If the time is longer, the
+/// process was suspended, or the clock was changed.
 const MAX_TICK: Second = 30;
 
 /// Maximum number of watches of a site that are kept in memory while writing fails. If there are
@@ -31,8 +31,8 @@ pub(crate) struct Watch {
     pub(crate) to: Second,
     /// `None` if no version was live, or if each host had its own version.
     pub(crate) version: Option<String>,
-    /// Time when the process began to serve the site with its current hosts. It identifies the
-    /// process.
+    /// Time when the process began to serve the site with its current hosts. This time also
+    /// identifies the process.
     pub(crate) process: Second,
     /// For a watch after a gap: the time since which the process has served only this version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -68,7 +68,7 @@ pub(super) struct Watches {
 }
 
 impl Lost {
-    /// Returns the shortest period that covers both.
+    /// Returns the shortest period that covers both periods.
     pub(super) fn and(self, other: Self) -> Self {
         Self { from: self.from.min(other.from), to: self.to.max(other.to) }
     }
@@ -155,8 +155,8 @@ impl Watches {
         let surplus = watches.len().saturating_sub(MAX_QUEUED);
         watches.drain(..surplus);
         if let Some(first) = watches.first_mut().filter(|_| surplus > 0) {
-            // The watches before this one were dropped, so the version that was live before it is
-            // no longer certain.
+            // The watches before `first` were dropped, so the version before `first` is no longer
+            // certain.
             first.process = first.from;
             first.live_since = None;
         }
@@ -165,7 +165,8 @@ impl Watches {
     }
 
     /// Removes the written watches, and leaves an empty watch that begins at the end of the last
-    /// one. The watches of two files therefore never overlap, and a deleted file leaves a gap.
+    /// written watch. The watches of two files therefore never overlap, and a deleted file leaves a
+    /// gap.
     pub(super) fn forget_written(&mut self) {
         let keep = self.list.len().saturating_sub(1);
         self.list.drain(..keep);

@@ -22,8 +22,8 @@ pub(crate) struct CompletionsArgs {
     shell: Shell,
 }
 
-/// Prints the completion script of `command`, the whole command line, which only the module `cli`
-/// can create.
+/// Prints the completion script. `command` defines the whole command line; only the module `cli`
+/// can create it.
 pub(crate) fn completions(args: &CompletionsArgs, mut command: Command) -> io::Result<ExitCode> {
     let name = command.get_name().to_owned();
     let mut script = Vec::new();
@@ -44,8 +44,8 @@ pub(crate) struct ManArgs {
     directory: PathBuf,
 }
 
-/// Writes the manual pages of `command`, the whole command line, which only the module `cli` can
-/// create.
+/// Writes the manual pages. `command` defines the whole command line; only the module `cli` can
+/// create it.
 pub(crate) fn man(args: &ManArgs, command: Command) -> io::Result<ExitCode> {
     let directory = &args.directory;
     let failed = |fault: &dyn Display| io::Error::other(format!("{}: {fault}", directory.display()));
@@ -72,7 +72,8 @@ fn write(command: &Command, directory: &Path, date: &str, version: &str) -> io::
     std::fs::write(directory.join(page.get_filename()), without_needless_breaks(text.as_bytes()))
 }
 
-/// Returns today, unless `SOURCE_DATE_EPOCH` contains a date, which makes builds reproducible.
+/// Returns the date in `SOURCE_DATE_EPOCH`, which makes builds reproducible. If the variable is not
+/// set, returns today.
 fn date_of_pages() -> String {
     let seconds = std::env::var("SOURCE_DATE_EPOCH").ok().and_then(|text| text.parse().ok());
     let time = seconds.and_then(|seconds| SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(seconds)));

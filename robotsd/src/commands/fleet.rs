@@ -1,5 +1,5 @@
 //! `--fleet`: sends a command to the admin listeners of all replicas of `[fleet]`, in parallel.
-//! robotsd need not run on this machine.
+//! robotsd does not have to run on this machine.
 //!
 //! If a replica cannot be reached, the command reports it and continues with the others. Exit
 //! status:
@@ -12,7 +12,7 @@
 //! one replica, which writes it to the store, and the other replicas read it a second later.
 //! `enforce off` must work without the store, so it is sent to every replica, each time with the
 //! same switch ID. If only some replicas of a named fleet cannot be reached, the exit status is 1
-//! instead of 2, because they will read the change from the store.
+//! instead of 2, because these replicas will read the change from the store.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -93,8 +93,8 @@ pub(super) fn enforce(running: &Running, target: &str) -> io::Result<ExitCode> {
     say_report(&(&answers, followed.as_ref().ok()), running.json, text, answer(is_done))
 }
 
-/// Sends a decision about a site to one replica, which makes it for the whole fleet. Returns `None`
-/// if the fleet has no name.
+/// Sends a decision about a site to one replica, which applies the decision to the whole fleet.
+/// Returns `None` if the fleet has no name.
 fn decide_by_store(running: &Running, target: &str, site: &str) -> io::Result<Option<ExitCode>> {
     let (is_named, places) = places(running)?;
     if !is_named {
@@ -104,8 +104,8 @@ fn decide_by_store(running: &Running, target: &str, site: &str) -> io::Result<Op
     let report = wait_until_synced(running, &places, FOLLOWED)?;
     let mut answers = statuses(running)?;
     let differing = differing(&report.replicas, &answers).remove(site);
-    // Only the replicas that did not respond are listed here. For the others, the report shows
-    // whether they have made the change.
+    // Only the replicas that did not respond are listed here. For the other replicas, the report
+    // shows whether they have made the change.
     answers.retain(|of| of.answer.is_none());
     let text = |page: &mut Page| {
         page.text(&change.message);
@@ -155,7 +155,7 @@ pub(crate) struct WaitArg {
 }
 
 /// Exit status: 0 if the change was made or every replica is synced, 1 if not every replica is
-/// synced, 2 if no replica could be reached, or the replica refused the command.
+/// synced, 2 if no replica could be reached, or if the replica refused the command.
 pub(crate) fn run(command: &FleetCommand) -> io::Result<ExitCode> {
     let (running, path) = match command {
         FleetCommand::Status { running, wait } => return document(running, *wait, None),
@@ -209,8 +209,9 @@ fn document(running: &Running, WaitArg { wait }: WaitArg, judge: Option<Judge<St
     say_report(&status, running.json, |page| page.lay_out(&status), answer(is_well))
 }
 
-/// Replaces the versions in the report by those in each replica's own response, which is newer than
-/// its heartbeat in the store. Also marks the replicas that were not reached at any address.
+/// Replaces the versions in the report with the versions in each replica's own response, which is
+/// newer than the replica's heartbeat in the store. Also marks the replicas that were not reached
+/// at any address.
 fn show_answers(report: &mut FleetReport, answers: &[ReplicaAnswer<StatusReport>]) {
     for FleetReplica { replica, why, sites, .. } in &mut report.replicas {
         let is_own = |status: &&StatusReport| status.fleet.as_ref().is_some_and(|fleet| fleet.replica == *replica);
@@ -279,8 +280,8 @@ fn ask_any<T: DeserializeOwned>(running: &Running, places: &[AdminPlace], of: Ad
             match ask_one_of_many(&place, of) {
                 Ok(answer) => return Ok(answer),
                 Err(AskError::Refused(_, message)) => {
-                    // The replica may refuse the change because another replica has made it but
-                    // could not confirm it, so the error contains the messages of all queried
+                    // A replica may refuse a change that another replica has already made but could
+                    // not confirm. The error therefore contains the messages of all queried
                     // replicas.
                     unreached.push(message);
                     return Err(refusal(unreached.join("; ")));

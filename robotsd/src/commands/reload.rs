@@ -40,7 +40,7 @@ pub(crate) fn reload(args: &ReloadArgs) -> io::Result<ExitCode> {
     say_report(&report, args.running.json, text, answer(is_accepted(&report)))
 }
 
-/// Returns each result of reading a file again, with a line of text for the output.
+/// Returns the outcome for each file, with a line of text for the output.
 fn outcomes(report: &ReloadReport) -> impl Iterator<Item = (&str, String)> {
     let others = [("config", &report.config), ("registry", &report.registry)].into_iter();
     let others = others.filter_map(|(what, reload)| Some((what, reload.as_ref()?)));

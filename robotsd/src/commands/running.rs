@@ -79,8 +79,8 @@ impl Running {
         command
     }
 
-    /// Returns the command for a next step. If it acts on a running robotsd, adds the options that
-    /// select the same one.
+    /// Returns the command for a next step. If the command acts on a running robotsd, adds the
+    /// options that select the robotsd of this command.
     pub(in crate::commands) fn step(&self, step: &NextStep) -> Vec<String> {
         if step.is_for_running() { self.command(&step.command) } else { step.command.clone() }
     }

@@ -58,11 +58,14 @@ pub(crate) struct StatusArgs {
 /// Exit status:
 ///
 /// - 0 if robotsd serves the sites as configured;
-/// - 1 if one of these conditions holds: robotsd is starting or draining; the config or an included
-///   file was rejected; a site is switched off, or counts as off because its switch cannot be read;
-///   a site does not serve the version in its source (because that version is pending, was rejected
-///   or is missing); the state directory is not writable; a thread has stalled; or sites exist, but
-///   the client may not see any of them;
+/// - 1 if one of these conditions is true:
+///   - robotsd is starting or draining;
+///   - the config or an included file was rejected;
+///   - a site is switched off, or counts as off because its switch cannot be read;
+///   - a site does not serve the version in its source, because that version is pending, was
+///     rejected or is missing;
+///   - the state directory is not writable, or a thread has stalled;
+///   - sites exist, but the client may not see any of them;
 /// - with `--problems`, also 1 if anything else needs attention;
 /// - 2 if robotsd cannot be reached.
 pub(crate) fn run(args: &StatusArgs) -> io::Result<ExitCode> {

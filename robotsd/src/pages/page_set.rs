@@ -29,9 +29,9 @@ fn held(page: &Page) -> usize {
     page.target().len() + BESIDE
 }
 
-/// Pages of one site. If there are more than [`MAX_PAGES`], or they take more than `room` bytes,
-/// only every second page is kept, then every fourth, and so on. The kept pages are therefore a
-/// sample of the whole list, not only of its beginning.
+/// Pages of one site. If there are more than [`MAX_PAGES`] pages, or if the pages take more than
+/// `room` bytes, only every second page is kept, then every fourth, and so on. The kept pages are
+/// therefore a sample of the whole list, not only of its beginning.
 #[derive(Debug)]
 pub(crate) struct PageSet {
     pages: Vec<Page>,
@@ -129,7 +129,7 @@ impl OwnHosts {
     }
 
     /// Returns a message about the first sitemap on another host, which the gate does not read.
-    /// `None` if there is none.
+    /// `None` if all sitemaps are on hosts of the site.
     pub(crate) fn sitemap_elsewhere(&self, robots: &RobotsTxt) -> Option<String> {
         self.sitemaps_of(robots).1.first().map(|url| format!("the sitemap {url} is not on a host of the site"))
     }

@@ -157,8 +157,8 @@ fn is_utf8(name: &str) -> bool {
     ["utf-8", "utf8", "us-ascii", "ascii"].iter().any(|known| name.eq_ignore_ascii_case(known))
 }
 
-/// Returns an error if part of a location is not UTF-8, which the protocol requires. Decoded with
-/// the wrong encoding, it would be a different location. ASCII characters are accepted in every
+/// Returns an error if part of a location is not UTF-8, which the protocol requires. Decoding with
+/// the wrong encoding would result in a different location. ASCII characters are accepted in every
 /// declared encoding.
 fn check_encoding(part: &str, declared: Option<&str>, place: LineColumn) -> Result<(), SitemapFault> {
     if part.is_ascii() {

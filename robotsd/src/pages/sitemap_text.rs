@@ -13,7 +13,7 @@ use crate::render::{cut, printable};
 const BUFFER: usize = 32 << 10;
 
 /// Maximum size of one tag, comment, text or CDATA section, in bytes. The size is limited, because
-/// the parser collects each of them in memory. The longest legitimate ones are articles in feeds.
+/// the parser stores each part in memory. The longest legitimate ones are articles in feeds.
 pub(super) const MAX_PART_BYTES: usize = 2 << 20;
 
 const REPLACEMENT: &[u8] = "\u{fffd}".as_bytes();
@@ -154,7 +154,8 @@ impl Read for SitemapText<'_> {
     }
 }
 
-/// Returns the first `length` bytes, or fewer at the end of the input, and the reader of the rest.
+/// Returns the first `length` bytes, or fewer at the end of the input, and a reader of the
+/// remaining input.
 fn beginning<R: Read>(mut octets: R, length: usize) -> Result<(Vec<u8>, R), SitemapFault> {
     let mut head = Vec::new();
     octets.by_ref().take(length as u64).read_to_end(&mut head)?;

@@ -143,7 +143,7 @@ impl FromStr for SitemapSource {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        // Values with a scheme are never file names, so that unsupported schemes are reported.
+        // Values with a scheme are never file names. An unsupported scheme is therefore an error.
         if text.contains("://") {
             return text.parse().map(Self::Url).map_err(|error: tower_robots::rules::ValueError| error.to_string());
         }

@@ -18,8 +18,8 @@ pub fn sitemap(octets: &[u8]) {
     let is_packed = octets.starts_with(&[0x1F, 0x8B]);
     let (in_pieces, fault) = listed(Pieces { octets, length });
     if is_packed && plain.1.is_some() {
-        // If the compressed bytes are truncated, a decoder returns less text if it gets all of them
-        // at once.
+        // If compressed bytes are truncated, a decoder that gets all bytes at once returns less
+        // text.
         assert!(fault.is_some(), "no fault in pieces of {length}");
         assert!(
             in_pieces.starts_with(&plain.0) || plain.0.starts_with(&in_pieces),

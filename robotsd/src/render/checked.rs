@@ -28,7 +28,8 @@ impl<'a> Checked<'a> {
         self.report.fixes.get(finding)
     }
 
-    /// Returns a sentence about the findings that the report only counts; `None` if there are none.
+    /// Returns a sentence about the findings that the report only counts; `None` if there are no
+    /// such findings.
     pub(super) fn omitted(&self) -> Option<String> {
         let omitted = self.report.omitted();
         (omitted > 0).then(|| format!("{omitted} more findings of these kinds are not shown"))

@@ -102,7 +102,7 @@ pub(crate) fn found(counts: [usize; 3]) -> String {
 }
 
 /// Formats a message as Markdown. Quoted parts become code, because they come from files and
-/// servers. If the rest contains special characters, the whole message becomes code.
+/// servers. If other parts contain special characters, the whole message becomes code.
 pub(crate) fn markdown_text(message: &str) -> String {
     let is_plain = |char: char| char.is_alphanumeric() || " .,:;()'/%+-=".contains(char);
     let (mut shown, mut part, mut is_quoted) = (String::new(), String::new(), false);

@@ -55,7 +55,7 @@ pub(crate) struct FoundProblem {
     pub(super) url: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     sites: Vec<String>,
-    /// Identifies the problem. The same problem of another site has the same key.
+    /// Key of the problem. The same problem of another site has the same key.
     #[serde(skip)]
     key: String,
     /// The message for people, on one line. Used if there is no line of a file to show.

@@ -44,7 +44,7 @@ pub(crate) enum FindingFormat {
     Sarif,
 }
 
-/// Writes every finding about a file. For SARIF, adds them to the final document.
+/// Writes every finding about a file. For SARIF, adds the findings to the final document.
 pub(crate) fn findings(
     out: &mut impl Write,
     form: FindingFormat,

@@ -235,7 +235,7 @@ fn style(octets: &[u8]) -> Option<usize> {
 }
 
 /// Escapes non-printing characters of serialized JSON. Such characters occur only in strings,
-/// because the rest of JSON is ASCII. The serializer has already escaped what JSON requires.
+/// because JSON is ASCII outside strings. The serializer has already escaped what JSON requires.
 fn for_json(octets: &[u8]) -> String {
     let mut text = String::with_capacity(octets.len());
     for char in String::from_utf8_lossy(octets).chars() {

@@ -18,7 +18,8 @@ pub(crate) struct SiteReport {
     /// Exceptions from the mode, in the order of the config; the last matching exception counts for
     /// a request.
     pub(crate) overrides: Vec<OverrideReport>,
-    /// `off` if the kill switch of the site or the one for all sites is off, otherwise `on`.
+    /// `off` if the kill switch of the site or the kill switch for all sites is off, otherwise
+    /// `on`.
     pub(crate) enforcement: String,
     /// State of the site's own kill switch: `on` or `off`.
     pub(crate) switch: String,
@@ -39,11 +40,10 @@ pub(crate) struct SiteReport {
     pub(crate) reloads: Vec<ReloadCount>,
     /// The version that must be accepted before it goes live.
     pub(crate) pending: Option<PendingReport>,
-    /// The operator's decision (`accept` or `rollback`) that made the live version live, if there
-    /// was one.
+    /// The operator's decision (`accept` or `rollback`) that published the live version, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) decided: Option<RecordedReload>,
-    /// Hash of the version that a rollback would restore; `None` if there is none.
+    /// Hash of the version that a rollback would restore; `None` if there is no such version.
     pub(crate) before: Option<String>,
     /// End of the grace period, during which new rules are only observed.
     pub(crate) grace_end: Option<String>,
@@ -198,8 +198,8 @@ pub(crate) struct TrafficReport {
     /// Number of requests that ended without a response because the client or robotsd closed the
     /// connection.
     pub(crate) unanswered: u64,
-    /// Connection errors by kind. Only kinds that occurred are listed. The kinds have the names of
-    /// the event `problem`.
+    /// Connection errors by kind. Only kinds that occurred are listed. The kinds have the same
+    /// names as in the event `problem`.
     pub(crate) connection_errors: Vec<KindCount>,
     pub(crate) sites: Vec<SiteTraffic>,
 }
@@ -236,8 +236,8 @@ pub(crate) struct RequestsReport {
     pub(crate) robots_txt: u64,
     /// Number of requests that robots.txt does not disallow.
     pub(crate) allowed: u64,
-    /// Disallowed requests that were refused. The next three fields count the other disallowed
-    /// requests by action.
+    /// Disallowed requests that were refused. `tagged`, `observed` and `passed` count the other
+    /// disallowed requests by action.
     pub(crate) refused: u64,
     pub(crate) tagged: u64,
     pub(crate) observed: u64,

@@ -50,7 +50,8 @@ fn a_day_that_cannot_be_read_as_a_whole_accuses_no_crawler() {
     next.write(START + 7 * DAY).unwrap();
     assert!(fs::read_to_string(&path).unwrap().contains("{\"lost\":"));
     assert!(!accuses(&said_at_the_end(state)));
-    // The other days are unaffected, except for requests that a fetch of that day could excuse.
+    // The other days are unaffected, except for requests that a fetch on the damaged day could
+    // excuse.
     fs::write(&path, &text).unwrap();
     assert_eq!(said_at_the_end(state), week());
     fs::remove_file(&path).unwrap();
@@ -145,7 +146,7 @@ proptest! {
         let (rows, damage) = parse(&octets, START + DAY);
         prop_assert_eq!(damage, Damage::Some);
         prop_assert_eq!(accused(std::slice::from_ref(&rows)), 0);
-        // The changed day must not count against other crawlers on other days either.
+        // The change must not increase the number of requests that count against any crawler.
         days[1] = rows;
         for (crawler, count) in ignored(&days) {
             prop_assert!(count <= before.get(&crawler).copied().unwrap_or(0), "{crawler}: {count}");

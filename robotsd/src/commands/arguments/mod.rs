@@ -18,9 +18,10 @@ pub(super) mod site;
 /// Folder with the internal files of version control, including credentials.
 const VERSION_CONTROL: &str = ".git";
 
-// Limits which files a command reads. This is for commands that read files that strangers wrote. A
-// symbolic link among these files may point to a secret file of this machine, and an error message
-// would show a line of that file. A URL may point to a server in the network of this machine.
+// Arguments that restrict which files a command reads, for commands that read files from strangers.
+// A symbolic link among these files may point to a secret file of this machine, and an error
+// message would show a line of that file. A URL may point to a server in the network of this
+// machine.
 #[derive(Debug, Default, clap::Args)]
 pub(in crate::commands) struct WithinArgs {
     /// Read only files in this folder: no link that leads out of it, nothing in its .git, and no
@@ -34,7 +35,7 @@ pub(in crate::commands) struct WithinArgs {
 }
 
 impl WithinArgs {
-    /// Refuses a URL or a file outside the folder. The error does not contain the URL or path.
+    /// Refuses URLs, and files outside the folder. The error does not contain the URL or path.
     pub(in crate::commands) fn refuse(&self, path: &Path) -> io::Result<()> {
         let Some(folder) = &self.within else { return Ok(()) };
         if path == Path::new("-") {
@@ -65,19 +66,19 @@ impl WithinArgs {
     }
 }
 
-/// The hosts of one site of a config. As on the server, the site with the most specific matching
-/// pattern gets a host. A host that matches no pattern belongs to the site that serves all other
-/// hosts.
+/// The hosts of one site of a config. As on the server, a host belongs to the site with the most
+/// specific matching pattern. A host that matches no pattern belongs to the site that serves all
+/// other hosts.
 #[derive(Clone, Debug)]
 pub(in crate::commands) struct SiteHosts {
     pub(in crate::commands) site: String,
-    /// Name in robotsd's log; `NAME/HOST` if the site has a folder of files.
+    /// Name of the site in robotsd's log; `NAME/HOST` if the site has a folder of files.
     logged: String,
     sites: Vec<String>,
     patterns: Vec<String>,
-    /// Maps from hosts to the site or file that they belong to, each with the name of the selected
-    /// site or file. The first map contains the sites of the config. If the selected site has one
-    /// file per host, a second map contains these files.
+    /// Host maps, each with the name of the selected site or file. The first map assigns hosts to
+    /// the sites of the config. If the selected site has one file per host, a second map assigns
+    /// hosts to these files.
     owners: Vec<(HostMap<String>, String)>,
 }
 

@@ -37,7 +37,7 @@ pub(in crate::commands) const USUAL_FILE: &str = "robots.txt";
 /// Hint for the error that the default file is missing.
 const WHAT_TO_NAME: &str = "name a file, a URL such as https://example.com, or a site with --config FILE";
 
-/// Maximum size of a robots.txt, in bytes: the same as for a file on this machine.
+/// Maximum size of a fetched robots.txt, in bytes. A file on this machine has the same limit.
 const MAX_BYTES: usize = LiveRobots::MAX_FILE as usize;
 
 #[derive(Debug, clap::Args)]
@@ -72,7 +72,7 @@ pub(in crate::commands) struct SelectedSite {
     kept: OnceLock<(Option<StateDir>, Remembered)>,
 }
 
-/// Evidence about the senders of requests. Without a config, all fields are empty.
+/// Sources of evidence about the senders of requests. Without a config, all fields are empty.
 #[derive(Debug, Default)]
 pub(in crate::commands) struct EvidencePlaces {
     /// Folder where a running robotsd saves the lists that it fetches.
@@ -104,8 +104,8 @@ pub(in crate::commands) struct RobotsFile {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::commands) enum OtherFiles {
     Refuse,
-    /// Accept the file. `diff` can compare it with a file that replaces it, and `explain --batch`
-    /// can show how it is read.
+    /// Accept the file. `diff` can compare the file with its replacement, and `explain --batch` can
+    /// show how parsers read the file.
     Take,
 }
 
@@ -142,10 +142,11 @@ impl SiteArgs {
         self.select_for(&[], &[])
     }
 
-    /// Selects the site that `--site` names, otherwise the site that serves the host of all URLs in
-    /// `files` and `urls`, otherwise the only site of the config. If there is no such site, this is
-    /// an error, unless `files` is not empty and only the environment names the config, which is
-    /// then ignored.
+    /// Selects the site that `--site` names. Without `--site`, selects the site that serves the
+    /// host of all URLs in `files` and `urls`, or else the only site of the config.
+    ///
+    /// Returns an error if there is no such site. If only the environment names the config and
+    /// `files` is not empty, the config is ignored instead.
     pub(in crate::commands) fn select_for(&self, files: &[&Path], urls: &[&str]) -> io::Result<SelectedSite> {
         let (retrieval, settings, evidence) = (self.retrieval.clone(), Default::default(), Default::default());
         let without =
@@ -197,8 +198,8 @@ impl EvidencePlaces {
         }
     }
 
-    /// Returns the copies of the list at a URL. The first copy is the one that `serve` would use
-    /// when it starts. For each copy that cannot be read, calls `note` with the reason.
+    /// Returns the copies of the list at a URL. `serve` would use the first copy when it starts.
+    /// For each copy that cannot be read, calls `note` with the reason.
     pub(in crate::commands) fn list_copies(&self, url: &str, mut note: impl FnMut(String)) -> Vec<ListCopy> {
         let copies = ListCopy::all(url, self.saved.as_deref(), self.files.get(url).map(PathBuf::as_path));
         copies.into_iter().filter_map(|copy| copy.map_err(|error| note(error.to_string())).ok()).collect()
@@ -276,8 +277,8 @@ impl SelectedSite {
         }
     }
 
-    /// Returns the live version, with a sentence that compares it with `file`. `None` if the state
-    /// directory contains no other live version than `file`.
+    /// Returns the live version, with a sentence that compares it with `file`. `None` if `file` is
+    /// the live version, or if the state directory does not contain the live version.
     pub(in crate::commands) fn live_beside(&self, file: &RobotsFile) -> Option<(String, RobotsFile)> {
         let ((_, kept), own) = (self.kept(), VersionHash::of(&file.bytes));
         let (live, bytes) = kept.kept().find(|(hash, _)| Some(*hash) == kept.live() && *hash != own)?;
@@ -346,8 +347,8 @@ impl SelectedSite {
 }
 
 impl RobotsFile {
-    /// Fetches a robots.txt. Any other response is an error, whose message explains how crawlers
-    /// interpret the response.
+    /// Fetches a robots.txt. If the response is not a robots.txt, returns an error that explains
+    /// how crawlers interpret the response.
     fn retrieve(url: &str, retriever: &Retriever) -> io::Result<Self> {
         let chain = retriever.retrieve(&RetrievalRequest::new(robots_url(url).map_err(io::Error::other)?));
         let unusable = |error: DocumentError| {
@@ -455,8 +456,8 @@ impl ConfiguredSite {
         }
     }
 
-    /// Reads the file for a host. Opens the folder in the same way as `serve`, because each file
-    /// name must stand for the same host as on the server.
+    /// Reads the file for a host. Opens the folder in the same way as `serve`, because a file name
+    /// must mean the same host as on the server.
     fn robots_of_host(&self, path: &Path, fallback: &str) -> io::Result<RobotsFile> {
         let name = &self.site.name;
         let directory = open_folder(path, fallback)?;
@@ -489,7 +490,7 @@ fn open_folder(path: &Path, fallback: &str) -> io::Result<Directory> {
     opened.map_err(|error| io::Error::other(format!("{}: {error}", printable_path(path))))
 }
 
-/// Returns the host of the URLs; `None` unless all URLs have the same host.
+/// Returns the host of the URLs; `None` if there is no URL, or if the URLs have different hosts.
 fn host_of<'u>(words: impl Iterator<Item = &'u str>) -> Option<String> {
     let mut hosts = words.filter_map(|word| TargetUrl::parse(word.as_bytes()).ok()?.host());
     let host = hosts.next()?;

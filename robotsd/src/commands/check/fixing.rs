@@ -92,7 +92,7 @@ impl<'a> FixRun<'a> {
         self.left += fixed.report.findings.len() + fixed.report.omitted();
         self.left_unsafe += fixed.report.fixes.count(Safety::Unsafe);
         if fixed.applied.iter().any(|(_, safety)| *safety == Safety::Unsafe) {
-            // Keeps the order if both streams go to the same terminal.
+            // Without this flush, the order would be wrong if both streams go to the same terminal.
             out.flush()?;
             self.is_cut |= write_effect(&mut stderr(), name, &before, &fixed, settings)?;
         }
@@ -230,7 +230,7 @@ fn write_lines(
     Ok(())
 }
 
-/// Replaces the content of a file. `read` is the content when the file was read.
+/// Replaces the content of a file. `read` is the content that the caller read from the file.
 ///
 /// The new file is written next to the old file, with the same mode, owner and group, and then
 /// renamed. If the path is a symbolic link, its target is replaced. Nothing is written if the

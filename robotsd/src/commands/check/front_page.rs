@@ -29,7 +29,7 @@ pub(super) struct FrontPage {
 }
 
 impl FrontPage {
-    /// Determines the access from rules. It is unknown if the file is not a robots.txt.
+    /// Determines the access from rules. The access is unknown if the file is not a robots.txt.
     pub(super) fn by_rules(evaluator: &Evaluator, settings: &EvaluatorSettings) -> Self {
         if evaluator.is_other_file() {
             return Self::default();

@@ -6,10 +6,10 @@
 //!
 //! Exit status:
 //!
-//! - 0 if every finding is less severe than the lowest severity that fails the check. By default,
-//!   errors fail the check, but with SARIF no finding does, because the program that reads the
-//!   output decides;
-//! - 1 if a finding has at least this severity, or if `--diff` shows a change;
+//! - 0 if no finding is severe enough to fail the check. By default, only errors fail the check.
+//!   With SARIF, no finding fails the check by default, because the program that reads the output
+//!   decides;
+//! - 1 if a finding is severe enough to fail the check, or if `--diff` shows a change;
 //! - 2 if a file could not be read (the other files are still checked), or if correcting a file
 //!   took too long.
 

@@ -206,7 +206,7 @@ impl PageListArgs {
         });
         let (problem, pages) = (walk.problem(), walk.into_pages());
         match problem {
-            // Otherwise, the output would report that no pages are lost.
+            // Without this error, the output would report that no pages are lost.
             Some(problem) if pages.is_empty() => return Err(io::Error::other(problem)),
             Some(problem) => complain(&format_args!("some sitemaps could not be used: {problem}")),
             None => {}
@@ -224,7 +224,7 @@ impl ListLosses {
         self.lists.push(ListRead { of, pages: pages.len() });
     }
 
-    /// Adds losses, measured for each search engine by its own requests.
+    /// Adds the losses of each search engine, measured by its own requests in the log.
     fn add_requests(&mut self, requests: &SearchRequests, old: &Evaluator, new: &Evaluator) {
         let of = "that it requested in the log";
         let mut pages_read = 0;

@@ -81,7 +81,8 @@ struct DiffJson<'d> {
     pages: &'d ListLosses,
 }
 
-/// Parses a value of `--forbid`. Its crawlers may be a selection, such as `category:ai-training`.
+/// Parses a value of `--forbid`. The value may select several crawlers, for example with
+/// `category:ai-training`.
 fn forbidden_change(text: &str) -> Result<Guard, String> {
     let missing = || "write a crawler, a colon and a path, such as \"Googlebot:/products/\"".to_owned();
     let key = ["category:", "operator:"].into_iter().find(|key| text.starts_with(key)).unwrap_or_default();
@@ -117,8 +118,8 @@ pub(in crate::commands) fn complain_of_cut(name: &str) {
     ));
 }
 
-/// Prints that OLD is the robots.txt in the working directory. NEW may be neither a URL nor that
-/// file itself.
+/// Prints that OLD is the robots.txt in the working directory. Returns an error if NEW is a URL or
+/// the same file.
 fn beside_usual_file(new: &Path) -> io::Result<()> {
     let real = |path: &Path| path.canonicalize().ok();
     let name = printable_path(new);

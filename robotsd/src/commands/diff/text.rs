@@ -106,7 +106,8 @@ fn width(effect: &Effect) -> usize {
 }
 
 /// Lists the crawlers that a change of the group for `*` does not affect, because another group
-/// contains their own name or the name of a related crawler. Returns `None` if there are none.
+/// contains their own name or the name of a related crawler. Returns `None` if there are no such
+/// crawlers.
 fn spared(diff: &Diff, style: NameStyle) -> Option<String> {
     let of_class = |class: &Vec<Subject>| {
         let (named, others): (Vec<_>, Vec<_>) = class.iter().partition(|subject| subject.named);
@@ -190,7 +191,7 @@ fn more_named(more: usize) -> String {
     format!("{more} more that the files name")
 }
 
-/// Lists the first [`SHOWN`] names. `more` formats the number of the others.
+/// Lists the first [`SHOWN`] names. `more` formats the number of the other crawlers.
 fn list(crawlers: &[&Subject], style: NameStyle, more: impl Fn(usize) -> String) -> String {
     let names = crawlers.iter().filter_map(|crawler| crawler.name.as_deref()).take(SHOWN).map(style);
     let names = names.collect::<Vec<_>>().join(", ");

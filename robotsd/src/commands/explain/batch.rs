@@ -74,7 +74,7 @@ struct BatchAnswer<'a> {
     agent: Option<AgentSummary<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     identity: Option<IdentitySummary>,
-    /// `None` unless the answer has an `identity`.
+    /// Action of the policy. `None` if the answer has no `identity`.
     #[serde(skip_serializing_if = "Option::is_none")]
     action: Option<Action>,
 }
@@ -150,8 +150,8 @@ fn answer(
     }
 }
 
-/// Removes the line number from the message. It is always 1, because each question is parsed
-/// separately, and the answer contains the real number in its own field.
+/// Removes the line number from the message. In the message, the number is always 1, because each
+/// question is parsed separately. The answer contains the real number in its own field.
 fn without_line(error: &serde_json::Error) -> String {
     let message = error.to_string();
     match message.rsplit_once(" at line 1 column ") {
@@ -174,8 +174,8 @@ impl BatchQuestion {
         self.headers.as_deref().unwrap_or_default()
     }
 
-    /// Returns the values of a header field, without the white space around each value, which is
-    /// not part of it (RFC 9110, section 5.5).
+    /// Returns the values of a header field, without the white space around them, which is not part
+    /// of a value (RFC 9110, section 5.5).
     fn lines<'q>(&'q self, wanted: &'static str) -> impl Iterator<Item = &'q str> {
         let lines = self.fields().iter().filter(move |(name, _)| name.eq_ignore_ascii_case(wanted));
         lines.map(|(_, value)| value.trim_matches([' ', '\t']))
@@ -285,8 +285,7 @@ impl EvaluatorCache<'_> {
     /// Reads the robots.txt of a question. The name in the result is for error messages.
     fn read(&self, question: &BatchQuestion) -> Result<RobotsFile, String> {
         let (name, bytes) = match (&question.robots, &question.robots_base64) {
-            // Standard input contains the questions, so the path `-` stands for a file with this
-            // name.
+            // Standard input contains the questions, so the path `-` is the name of a file.
             (Some(path), None) => {
                 let read = InputSource::File(path.into()).read();
                 (path.clone(), read.map_err(|error| format!("{path}: {error}"))?)
@@ -322,7 +321,7 @@ struct IdentitySummary {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct OfflineEvidence {
-    /// Directories by URL; `None` stands for a directory that cannot be fetched.
+    /// Directories by URL; `None` for a directory that cannot be fetched.
     #[serde(deserialize_with = "directories")]
     directories: HashMap<DirectoryUrl, Option<KeySet>>,
     #[serde(deserialize_with = "ranges")]
@@ -359,7 +358,7 @@ fn in_one_form(name: &str) -> String {
 }
 
 /// Uses the evidence in the question. Without such evidence, the built-in copies of lists are used.
-/// They can confirm that the client is the crawler, but can never refute it.
+/// These copies can confirm that the client is the crawler, but cannot refute the claim.
 impl ClaimEvidence for BatchQuestion {
     fn range(&self, crawler: &Crawler, address: PublicAddress, now: SystemTime) -> Option<MethodOutcome> {
         let list = |url: &String| match &self.evidence {

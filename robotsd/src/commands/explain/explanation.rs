@@ -27,14 +27,14 @@ pub(super) enum Requester {
     /// applied. `name` is the token from the command line.
     Token { name: String, tokens: Vec<ProductToken>, fallback: Fallback, crawler: Option<String> },
     /// The agents that the `User-Agent` of a request names. Answers contain the name of the first
-    /// one.
+    /// agent.
     Agents { agents: Vec<Agent>, is_star: bool },
 }
 
 impl Requester {
-    /// Returns the requester for a product token. A token from the registry stands for the crawler
-    /// with this token, and for all tokens that this crawler obeys. The reference parser uses only
-    /// the given token.
+    /// Returns the requester for a product token. If a crawler in the registry has this token, the
+    /// requester is this crawler, and all tokens that it obeys are used. The reference parser uses
+    /// only the given token.
     pub(super) fn token(evaluator: &Evaluator, token: &str) -> Self {
         let (_, agents) = evaluator.resolve(token);
         let agent = agents.first();
@@ -182,7 +182,7 @@ pub(super) struct Explanation<'e> {
 }
 
 impl<'e> Explanation<'e> {
-    /// Evaluates a request. `evidence` is the evidence that a person, and not a crawler, sent it.
+    /// Evaluates a request. `evidence` can show that a person, and not a crawler, sent the request.
     pub(super) fn new(
         evaluator: &'e Evaluator,
         requester: &Requester,
@@ -281,8 +281,8 @@ impl<'e> Explanation<'e> {
         self.selection_for_use().licenses()
     }
 
-    /// Returns the groups whose usage lines and licences apply: those for `*` if no group names the
-    /// agent.
+    /// Returns the groups whose usage lines and licences apply. If no group names the agent, these
+    /// are the groups for `*`.
     fn selection_for_use(&self) -> Selection<'e> {
         self.evaluator.rules.select(&self.tokens, Fallback::Star)
     }

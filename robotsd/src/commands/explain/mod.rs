@@ -208,8 +208,8 @@ fn explain<W: Write>(args: &ExplainArgs, mut out: W) -> io::Result<ExitCode> {
 }
 
 impl ExplainArgs {
-    /// Returns an error if an argument is missing, with every way to give it. The most common
-    /// mistake is a robots.txt in the position of a URL.
+    /// Returns an error if an argument is missing. The message lists every way to give the
+    /// argument. The most common mistake is a robots.txt in the position of a URL.
     fn complete(&self) -> Result<(), String> {
         let is_file = |word: &&String| !word.starts_with('/') && Path::new(word).is_file();
         if let Some(file) = self.urls.iter().find(is_file).filter(|_| self.robots.is_none() && !self.site.has_config())
@@ -263,8 +263,8 @@ impl ExplainArgs {
     }
 }
 
-/// Refuses a name that is similar to that of a crawler, and a value that is only part of a header.
-/// The explanation would be about another client than the user meant.
+/// Refuses a name that is similar to the name of a crawler, and a value that is only part of a
+/// header. Otherwise, the explanation could be about another client than the user meant.
 fn refuse_near_names(user_agents: &[&str], evaluator: &Evaluator) -> io::Result<()> {
     for name in user_agents {
         let shown = printable(name);

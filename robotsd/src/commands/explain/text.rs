@@ -107,8 +107,8 @@ impl ExplainedRequest<'_> {
     }
 
     /// Returns a note if the group for `*` would disallow the path, but the crawler has its own
-    /// group, which allows it. Many owners expect the rules for `*` to apply in addition.
-    /// Otherwise, the note is empty.
+    /// group, which allows the path. Returns an empty string otherwise. Many owners expect the
+    /// rules for `*` to apply in addition.
     fn without_own_group(&self) -> String {
         let is_judged = self.explanation.fallback == Fallback::Star && matches!(self.method, "GET" | "HEAD");
         let star = self.rule_of_star().filter(|_| is_judged && self.explanation.access == Access::Allow);

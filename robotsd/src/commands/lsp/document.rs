@@ -170,7 +170,8 @@ impl Document {
         self.buffer.range(span)
     }
 
-    /// Returns the range of the line with this number, without its line end. The first line is 1.
+    /// Returns the range of the line with this number, without its line end. The first line has the
+    /// number 1.
     pub(super) fn line_range(&self, line: usize) -> protocol::Range {
         self.range(self.buffer.line(line.saturating_sub(1)))
     }

@@ -15,8 +15,8 @@ use super::tally::{FrequentCounts, Hours, LogPeriod, RequestTally};
 /// clients can invent names.
 const ROWS: usize = 1024;
 
-/// Maximum number of nodes in the path trees of one row. It applies to the first `FULL_ROWS` rows;
-/// `NODES_LATER` applies to the other rows.
+/// Maximum number of nodes in the path trees of one row. This limit applies to the first
+/// `FULL_ROWS` rows; `NODES_LATER` applies to the other rows.
 const NODES: usize = 512;
 const FULL_ROWS: usize = 256;
 const NODES_LATER: usize = 64;
@@ -171,7 +171,7 @@ const DAY: i64 = 24 * 60 * 60;
 ///
 /// 1. They come from many addresses (more than [`HANDFUL`]), and no request of the crawler is
 ///    verified within a day of them.
-/// 2. No request of any crawler is verified, and one of their addresses also has failed claims for
+/// 2. No request of any crawler is verified, and one of the addresses also has failed claims for
 ///    crawlers of other operators. This is typical of a log that contains the address of a proxy
 ///    instead of the addresses of clients.
 ///

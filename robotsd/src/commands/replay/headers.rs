@@ -52,7 +52,8 @@ pub(super) struct KnownHeaders {
 
 #[derive(Debug)]
 pub(super) struct IdentifiedHeader {
-    /// The crawler or the class of agents that the header names. Its row counts the requests.
+    /// The crawler or the class of agents that the header names. Its row counts the requests with
+    /// this header.
     pub(super) kind: AgentKind,
     /// Agents of the header, evaluated with each robots.txt of the replay.
     pub(super) agents: Vec<JudgedAgents>,

@@ -183,8 +183,8 @@ enum ReportForm {
     Html,
 }
 
-/// Parses a day or a time. Returns it in seconds since 1970; a day stands for the time when it
-/// begins.
+/// Parses a day or a time, and returns it in seconds since 1970. For a day, returns the time when
+/// the day begins.
 fn moment(text: &str) -> Result<i64, String> {
     let fault = || "write a day or a time in UTC, such as 2026-11-01 or 2026-11-01T12:00:00Z".to_owned();
     date::parsed(text.trim()).ok_or_else(fault)

@@ -65,8 +65,7 @@ impl RulePaths {
         self.shrink();
     }
 
-    /// Returns the rules by effect; within an effect, rules that decide the most requests come
-    /// first.
+    /// Returns the rules, sorted by effect and then by number of requests, largest first.
     pub(super) fn sorted(&self) -> Vec<(DecidingRule, &PathTree)> {
         let mut rules: Vec<_> = self.rules.iter().map(|(rule, tree)| (*rule, tree)).collect();
         rules.sort_by_key(|(rule, tree)| (rule.effect, std::cmp::Reverse(tree.total), *rule));
@@ -107,8 +106,8 @@ impl RulePaths {
     }
 }
 
-/// Maximum number of path segments and query parts that are distinguished; the rest of a target
-/// counts as one part.
+/// Maximum number of path segments and query parts that are distinguished; all further parts of a
+/// target are treated as one part.
 const DEEPEST: usize = 12;
 
 /// If at most this many different values have the same prefix, every value is shown.
@@ -118,8 +117,8 @@ const FEW: usize = 3;
 const SOME: usize = 6;
 const REPEATED: u64 = 3;
 
-/// Minimum number of requests of a value that is shown although it is one of more than [`SOME`]
-/// values. The value must also have at least one in [`FREQUENT_SHARE`] of the requests for these
+/// If more than [`SOME`] different values have the same prefix, a value is shown only if it has at
+/// least this number of requests, and at least one in [`FREQUENT_SHARE`] of all requests for these
 /// values.
 const FREQUENT: u64 = 10;
 const FREQUENT_SHARE: u64 = 20;
@@ -231,8 +230,8 @@ impl PathTree {
         // A single child stays as it is. Most nodes have at most one child.
         let kinds = if self.children.len() > 1 { KINDS.as_slice() } else { &[] };
         for &kind in kinds {
-            // A wildcard already stands for all values, and a part that is only a slash stands for
-            // the page of the folder itself. Neither is replaced.
+            // Wildcards are kept, because they already match all values. A part that is only a
+            // slash is kept, too, because it is the page of the folder itself.
             let of_kind = |child: &&Self| !matches!(&*child.part, [_] | [_, b'*']) && child.kind() == kind;
             if !self.children.iter().any(|child| of_kind(&child)) {
                 continue;

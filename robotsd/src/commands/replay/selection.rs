@@ -41,8 +41,8 @@ pub(in crate::commands) struct RequestedHosts {
 
 impl LogSelection {
     /// Selects the requests for a site. Requests without a host in the log are treated as requests
-    /// for `host`. If `host` is `None`, they are counted as requests for the site, and a note
-    /// states their number.
+    /// for `host`. If `host` is `None`, requests without a host are counted as requests for the
+    /// site, and a note states their number.
     pub(in crate::commands) fn of(
         site: &SelectedSite,
         format: ReplayLogFormat,

@@ -13,7 +13,7 @@ use crate::fetch::{AnswerKind, ChainEnd, DocumentError, RetrievalChain, codings}
 use crate::render::{AnswerLint, FoundProblem};
 
 /// Minimum number of redirects that are reported as a long chain. Crawlers follow at least five
-/// (RFC 9309, section 2.3.1.2), and this is more than half.
+/// redirects (RFC 9309, section 2.3.1.2). Three redirects are more than half of this number.
 const LONG: usize = 3;
 
 /// Describes how crawlers interpret the response, in a phrase that follows the subject of a
@@ -24,8 +24,8 @@ pub(super) fn meaning(kind: AnswerKind) -> String {
     format!("{reading}{others}")
 }
 
-/// Returns the finding about the final status; `None` for 200, and if this machine cannot reach the
-/// server.
+/// Returns the finding about the final status. `None` if the status is 200, or if this machine
+/// cannot reach the server.
 pub(super) fn of_status(chain: &RetrievalChain) -> Option<FoundProblem> {
     let kind = AnswerKind::of(chain);
     let (lint, help) = lint_of(kind)?;

@@ -4,7 +4,7 @@ use tower_robots::check::Severity;
 
 use crate::render::AnswerLint;
 
-/// Defines lints. A finding has the severity of its lint unless it sets its own.
+/// Defines lints. A finding has the severity of its lint, unless the finding sets another severity.
 macro_rules! lints {
     ($($name:ident = $severity:ident $code:literal: $summary:literal, $why:literal;)*) => {
         $(pub(super) const $name: AnswerLint =

@@ -79,7 +79,7 @@ impl LiveCheck<'_> {
         let settings = self.settings.for_host(&chain.url().authority());
         let evaluator = body.map(|body| Evaluator::new(body.octets, Reading::Standard, &settings));
         if evaluator.as_ref().is_some_and(Evaluator::is_other_file) {
-            // Another finding reports this already.
+            // Another finding already reports that the file is not a robots.txt.
             findings.retain(|finding| finding.code != Some(lints::CONTENT_TYPE.code));
         }
         let origin = if chain.last.url.target().as_str() == "/robots.txt" { &chain.last.url } else { chain.url() };
@@ -119,8 +119,8 @@ impl LiveCheck<'_> {
     }
 }
 
-/// Returns a finding if crawlers get different rules under another name of the site. `None` if they
-/// get the same rules under both names, or if the other name has no address.
+/// Returns a finding if crawlers get different rules under another name of the site. `None` if both
+/// names have the same rules, or if the other name has no address.
 fn other_rules(other: &RetrievalChain, same: SameFile, named: &RetrievalChain) -> Option<FoundProblem> {
     let SameFile::Differs = same else { return None };
     let (kind, named_kind) = (AnswerKind::of(other), AnswerKind::of(named));
@@ -148,7 +148,8 @@ fn other_rules(other: &RetrievalChain, same: SameFile, named: &RetrievalChain) -
     Some(finding.severity_is(severity).help(&help))
 }
 
-/// Returns the robots.txt URL of an argument, and those of the other names and schemes of its host.
+/// Returns the robots.txt URL of the argument, and the robots.txt URLs of the site's other names
+/// and schemes.
 ///
 /// # Errors
 ///

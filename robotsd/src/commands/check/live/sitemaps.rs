@@ -68,13 +68,14 @@ pub(super) fn check(
     (sitemaps, findings)
 }
 
-/// Returns the findings about sitemaps whose URL has another host, or has this host but no TLS.
+/// Returns the findings about sitemaps that are on another host, or whose URL is http although the
+/// site uses https.
 pub(super) fn elsewhere(robots: &RobotsTxt, site: &FetchUrl) -> Vec<FoundProblem> {
     named(robots).iter().take(MAX_SITEMAPS).filter_map(|url| place(url, site)).collect()
 }
 
-/// Returns the URLs of sitemaps without duplicates. One URL more than the limit shows that the
-/// limit is exceeded.
+/// Returns the URLs of sitemaps without duplicates, at most one more than [`MAX_SITEMAPS`]. The
+/// caller uses the additional URL to detect that the limit is exceeded.
 fn named(robots: &RobotsTxt) -> Vec<FetchUrl> {
     let mut urls: Vec<FetchUrl> = Vec::new();
     for url in robots.sitemaps().filter_map(|sitemap| String::from_utf8_lossy(sitemap.value).parse().ok()) {

@@ -87,7 +87,7 @@ pub(super) fn texts(line: &[u8]) -> Vec<Vec<u8>> {
 fn add_texts(value: &Value<'_>, texts: &mut Vec<Vec<u8>>) {
     match value {
         Value::Str(text) => texts.push(text.trim().as_bytes().to_vec()),
-        // The journal writes a string with special characters as an array of its bytes.
+        // The systemd journal writes a string with special characters as an array of its bytes.
         Value::Array(items) => {
             let octet = |item: &Value<'_>| u8::try_from(item.as_u64()?).ok();
             texts.extend(items.iter().map(octet).collect::<Option<Vec<u8>>>());

@@ -27,7 +27,7 @@ word_enum! {
 
 impl JsonField {
     /// Returns the known keys of this field. The first key that an object contains is used. A `.`
-    /// in a key stands for a nested object.
+    /// in a key separates the keys of nested objects.
     #[expect(clippy::too_many_lines, reason = "a table")]
     const fn known_keys(self) -> &'static [&'static str] {
         match self {
@@ -186,8 +186,8 @@ impl JsonKeys {
     /// Returns the known keys of a field, or no keys if the operator gave a key for the field.
     fn known(&self, field: JsonField) -> &'static [&'static str] {
         let is_named = match field {
-            // The request line contains the method and the path, so its known keys are not used if
-            // the operator gave a key for one of these.
+            // The request line contains the method and the path. The known keys of the request line
+            // are not used if the operator gave a key for the method or the path.
             JsonField::Request => {
                 [field, JsonField::Method, JsonField::Path].into_iter().any(|field| self.is_named(field))
             }
@@ -224,7 +224,8 @@ impl fmt::Display for JsonKeys {
     }
 }
 
-/// Returns the value under a key, ignoring case. Dots in the key may stand for nested objects.
+/// Returns the value under a key, ignoring case. Dots in `key` may separate the keys of nested
+/// objects.
 fn find<'o, 'a>(object: &'o ObjectAsVec<'a>, key: &str) -> Option<&'o Value<'a>> {
     let member = |key: &str| object.iter().find(|(known, _)| known.eq_ignore_ascii_case(key)).map(|(_, value)| value);
     member(key).or_else(|| {

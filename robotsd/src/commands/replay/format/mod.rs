@@ -92,8 +92,8 @@ impl<'k> ChunkReader<'k> {
         request.map_or(LogLine::Unread, LogLine::Request)
     }
 
-    /// Reads a line in a format other than that of the chunk, because the server's log format may
-    /// have been changed within a log.
+    /// Reads a line in a format other than the format of the chunk, because the server's log format
+    /// may have been changed within a log.
     fn read_any<'a>(&self, line: &'a [u8]) -> Option<LoggedRequest<'a>> {
         let formats = [ReplayLogFormat::of(line), ReplayLogFormat::Common];
         let read =

@@ -33,8 +33,9 @@ fn texts(entry: &LoggedRequest<'_>) -> [String; 6] {
     ]
 }
 
-/// The cases of `tests/cases/log_lines.txt` have lines as servers write them, `---`, the format, and what
-/// is read of each line: host, address, method, target, referer, agent, time and status.
+/// Each case in `tests/cases/log_lines.txt` contains lines as servers write them, `---`, the
+/// format, and the values in each line: host, address, method, target, referer, agent, time and
+/// status.
 #[test]
 fn lines_of_every_server_are_read() {
     check_cases("log_lines.txt", |lines| {
@@ -307,7 +308,7 @@ fn objects_are_read_by_the_keys_that_are_named() {
     let keys = named(&["ua=none", "path=path", "method=proxy.verb"]);
     assert_eq!(read(&keys), Some((String::new(), text("GET"), text("/other"), String::new(), None)));
     assert_eq!(keys.missing().map(ToString::to_string).collect::<Vec<_>>(), ["ua=none"]);
-    // A key counts as found even if its line cannot be read for lack of another key.
+    // A key counts as found even if its line cannot be read because another key is missing.
     let keys = named(&["path=none", "ua=none", "ua=proxy.userAgent"]);
     assert_eq!(read(&keys), None);
     assert_eq!(keys.missing().map(ToString::to_string).collect::<Vec<_>>(), ["path=none", "ua=none"]);

@@ -1,5 +1,5 @@
-//! Reads versions that are saved as files. A version came into force at the date in the name of its
-//! file. If the name contains no date, it came into force when the file was last changed.
+//! Reads versions that are saved as files. A version came into force on the date in the name of its
+//! file. If the name contains no date, the version came into force when the file was last changed.
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -89,14 +89,14 @@ pub(super) fn versions(path: &Path) -> io::Result<FoundVersions> {
 }
 
 impl Change {
-    /// Reports whether the commit deleted the file. The version then has no rules.
+    /// Reports whether the commit deleted the file. Such a version has no rules.
     fn is_removal(&self) -> bool {
         self.mode.bytes().all(|digit| digit == b'0')
     }
 }
 
-/// Returns the commits that changed a file, the newest first. If there are more commits than the
-/// limit, returns one commit more than the limit, so the caller can see that there are more.
+/// Returns the commits that changed a file, the newest first. Returns at most one commit more than
+/// the limit, so the caller can see that the limit is exceeded.
 fn changes(folder: &Path, name: &str) -> io::Result<Vec<Change>> {
     let most = format!("--max-count={}", MAX_VERSIONS + 1);
     let log = git(folder, LOG.split(' ').chain([&*most, "--", name]))?;

@@ -159,7 +159,7 @@ impl VersionHistory {
 /// Default time after a commit during which the previous version may still be served, in seconds.
 const DEPLOYED: Second = 15 * 60;
 
-/// The observations in one chunk of the log, for judging crawlers.
+/// The observations in one chunk of the log that are needed to judge crawlers.
 #[derive(Debug, Default)]
 pub(super) struct BoardNotes {
     /// Earlier counts that have reached the maximum number of rows.

@@ -178,7 +178,7 @@ impl ClaimEvidence for EvidenceAt<'_> {
         }
         let Some(answers) = &self.evidence.answers else {
             // Names were not looked up. If the crawler has lists, the lists are sufficient, because
-            // they contain all of its addresses.
+            // they contain all addresses of the crawler.
             return methods.lists.is_empty().then_some(MethodOutcome::Undecided(UndecidedReason::NotLoaded));
         };
         Some(match answers.outcome(names, address) {

@@ -111,8 +111,8 @@ async fn ask(
     Ok(outcomes)
 }
 
-/// Ends the process on the next Ctrl-C. tokio has replaced the default handler, so the process
-/// would otherwise ignore it.
+/// Ends the process on the next Ctrl-C. Without this handler, the process would ignore Ctrl-C,
+/// because tokio has replaced the default handler.
 fn end_on_the_next_interrupt(runtime: Runtime) {
     thread::spawn(move || {
         if runtime.block_on(tokio::signal::ctrl_c()).is_ok() {

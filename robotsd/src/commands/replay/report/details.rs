@@ -70,7 +70,7 @@ fn line<const N: usize>(
     CrawlerLine { group, name, badge: None, parts: parts(tally, group.disallowed(), report), value, details }
 }
 
-/// Returns the segments of a bar. The first segment stands for the requests that the file disallows
+/// Returns the segments of a bar. The first segment represents the requests that the file disallows
 /// or that the change affects.
 fn parts(of: &RequestTally, harm: &'static str, report: &Report) -> Vec<ChartPart> {
     match report.is_compared() {

@@ -28,8 +28,8 @@ pub(crate) struct Report {
     pub(crate) robots: String,
     pub(crate) against: Option<String>,
     pub(crate) requests: u64,
-    /// Number of requests for hosts of other sites, which no other count includes. The requests in
-    /// `without_host` are also in the other counts.
+    /// Number of requests for hosts of other sites. No other count includes these requests. The
+    /// requests in `without_host` are also in the other counts.
     other_hosts: u64,
     without_host: u64,
     #[serde(skip)]
@@ -57,8 +57,8 @@ pub(crate) struct Report {
     /// response. Responses of an upstream have the key "upstream".
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     refusals: BTreeMap<String, u64>,
-    /// For each operator of a service that refers visitors: the pages that its crawlers got, and
-    /// the visitors that the service referred.
+    /// Pages that an operator's crawlers fetched, and visitors that the operator's services
+    /// referred. Operators without such a service are left out.
     given_back: Vec<OperatorBalance>,
     #[serde(skip_serializing_if = "Option::is_none")]
     history: Option<PastJudgements>,

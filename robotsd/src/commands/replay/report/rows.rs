@@ -42,7 +42,7 @@ pub(super) struct RuleRow {
     pub(super) other_paths_requests: u64,
 }
 
-/// Number of requests with similar paths. In the pattern, `*` stands for the part that varies.
+/// Number of requests with similar paths. In the pattern, `*` replaces the part that varies.
 #[derive(Debug, Serialize)]
 pub(super) struct PatternRow {
     pub(super) pattern: String,
@@ -143,7 +143,7 @@ pub(super) struct SenderSplit {
     /// Number of claims that are neither verified nor refuted, by reason. The reasons have the same
     /// names as in robotsd's log.
     pub(super) claimed_because: BTreeMap<&'static str, u64>,
-    /// The requests of impostors, which no other count includes.
+    /// The requests of impostors. No other count includes these requests.
     pub(super) impostors: RequestTally,
 }
 

@@ -23,8 +23,9 @@ const BAR: usize = 20;
 const RULES: usize = 8;
 const PATTERNS: usize = 5;
 
-/// The limits of the list of impostors: crawlers whose impostors are shown, addresses per crawler,
-/// and crawlers whose impostors are shown with rules and paths.
+/// Maximum number of crawlers whose impostors are shown. `ADDRESSES` is the maximum number of
+/// addresses per crawler. `DETAILED_IMPOSTORS` is the maximum number of crawlers whose impostors
+/// are shown with rules and paths.
 const IMPOSTORS: usize = 10;
 const ADDRESSES: usize = 5;
 const DETAILED_IMPOSTORS: usize = 3;
@@ -106,8 +107,8 @@ fn other_rules(by_rule: &RuleRows) -> Option<(u64, u64)> {
 }
 
 /// Returns the number of rows that are not shown, and the number of their requests. `rest` contains
-/// the numbers of requests of the rows above the display limit. `others` is the number of rows that
-/// the report does not contain, and `of_others` is the number of their requests.
+/// the numbers of requests of the rows beyond the display limit. `others` is the number of rows
+/// that the report does not contain, and `of_others` is the number of their requests.
 fn others(rest: impl ExactSizeIterator<Item = u64>, others: u64, of_others: u64) -> Option<(u64, u64)> {
     let count = rest.len() as u64 + others;
     (count > 0).then(|| (count, rest.sum::<u64>() + of_others))
