@@ -231,7 +231,7 @@ fn nodes(ranges: Vec<Vec<Value>>, info: &ConnectionInfo) -> Vec<ConnectionInfo> 
     known.into_iter().map(|node| info.clone().set_addr(at(node))).collect()
 }
 
-/// Time limit for resolving a host name. After it, the last known addresses are tried.
+/// Time limit for resolving a host name. When it is reached, the last known addresses are tried.
 const RESOLVE: Duration = Duration::from_millis(250);
 
 const MAX_ADDRESSES: usize = 4;
@@ -295,7 +295,7 @@ impl StoreAddresses {
 }
 
 /// A resolver that returns a fixed address for one host name, and asks the system's resolver about
-/// all others.
+/// all other names.
 struct OneAddress {
     host: String,
     address: SocketAddr,
@@ -477,7 +477,7 @@ mod tests {
             let (found, ()) = tokio::join!(addresses.find("cache.internal", 6379), time);
             assert_eq!(found.unwrap(), ["127.0.0.1:6379", "127.0.0.2:6379"].map(|address| address.parse().unwrap()));
         }
-        // The lookup's thread may start late.
+        // The thread of the last lookup may start late.
         while asked.load(Ordering::Relaxed) < 4 {
             std::thread::yield_now();
         }
