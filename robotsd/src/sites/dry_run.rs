@@ -1,4 +1,4 @@
-//! Makes a dry run: finds the problems that serving a config would cause.
+//! Performs a dry run: finds the problems that serving a config would cause.
 
 use std::fmt::Display;
 use std::io::{self, Read};
@@ -116,7 +116,7 @@ impl DrySite<'_> {
             _ => WhenMissing::Unavailable,
         };
         // With `AtGate`, the version is opened without a gate, because no other version could be
-        // served instead. `waits` examines it later.
+        // served instead. `waits` examines the version later.
         let opened_with = match run {
             DryRun::AsServed => gate.clone(),
             DryRun::AtGate(_) => Gate::open(),

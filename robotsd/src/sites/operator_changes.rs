@@ -183,8 +183,8 @@ impl Sites {
         owners(hosts).get(host).map(|name| (*name).clone())
     }
 
-    /// Adds to the message of `enforce on` where enforcement is still off, because the command
-    /// changes only one switch.
+    /// Extends the message of `enforce on` if enforcement is still off: the command changes only
+    /// one of several switches.
     fn name_what_stays_off(&self, message: &mut String, site: Option<&LiveSite>) {
         let fleet = self.state.fleet.as_deref();
         match site {
