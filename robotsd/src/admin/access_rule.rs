@@ -1,5 +1,5 @@
-//! Decides which requests the admin interface admits. It refuses requests from web pages, and
-//! requests through a proxy that is not configured.
+//! Decides which requests the admin interface admits. The interface refuses requests from web
+//! pages, and requests through a proxy that is not configured.
 //!
 //! A web page that an operator visits can make the browser send requests to the loopback address.
 //! The page can read the responses only if its own host name resolves to that address (DNS
@@ -58,7 +58,7 @@ pub(super) struct SocketPeer {
     /// Whether the user is the owner of the socket, the user of this process, or root.
     pub(super) is_owner: bool,
     /// Whether a supervisor such as systemd created the socket. The mode of the socket file then
-    /// determines who may connect. If robotsd created the socket, other users than the owner can
+    /// determines who may connect. If robotsd created the socket, users other than the owner can
     /// connect only while the config lists local users.
     pub(super) is_of_supervisor: bool,
 }
@@ -178,7 +178,7 @@ fn authority(host: &HeaderValue) -> Option<Authority> {
     (!authority.as_str().contains('@')).then_some(authority)
 }
 
-/// Reports whether no other site can use this host.
+/// Reports whether the host belongs to this interface, so that no other site can use it.
 fn is_ours(authority: &Authority, local: IpAddr, names: &[String]) -> bool {
     let host = authority.host();
     if let Ok(address) = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>() {

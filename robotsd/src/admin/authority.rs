@@ -227,8 +227,8 @@ fn refused(message: &str) -> AdminReply {
 mod tests {
     use super::*;
 
-    /// A client connects while the config lists users, and sends a request after a reload has removed
-    /// all users from the config.
+    /// A client connects while the config lists users, and sends a request after a reload has
+    /// removed all users from the config.
     #[test]
     fn a_stranger_on_the_socket_is_none_of_its_owners_once_no_user_is_named() {
         let stranger = SocketPeer { uid: 4001, group: 4001, is_owner: false, is_of_supervisor: false };

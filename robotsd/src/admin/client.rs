@@ -176,8 +176,8 @@ impl Traffic {
         })
     }
 
-    /// Reports whether a failed request can be sent again: nothing was received, and either nothing
-    /// was sent or the request is idempotent.
+    /// Reports whether a failed request can be sent again. This is safe if nothing was received,
+    /// and either nothing was sent or the request is idempotent.
     fn may_be_repeated(&self, (method, target): AdminQuestion<'_>) -> bool {
         let path = target.split('?').next();
         let is_idempotent = method.is_safe() || path == Some("/enforce");

@@ -1,5 +1,5 @@
-//! Changes that an operator makes through this replica for the whole fleet. This module also
-//! implements [`FleetSites`], the trait that lets the fleet thread read and change the sites.
+//! Makes the changes for the whole fleet that an operator requests from this replica. This module
+//! also implements [`FleetSites`], the trait that lets the fleet thread read and change the sites.
 //!
 //! An off switch takes effect on this replica even if the store cannot be reached. The response
 //! then reports that the switch is not in the store yet. The response reports *off* only if a check

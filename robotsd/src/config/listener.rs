@@ -79,7 +79,7 @@ pub(crate) struct ListenerConfig {
     pub(crate) proxy_protocol: bool,
 }
 
-/// Returns an error if no certificate covers some hosts of the sites.
+/// Returns an error if the certificates do not cover all hosts of the sites.
 ///
 /// Only the certificates of listeners that clients connect to directly are checked, because a proxy
 /// in front of a listener may accept any certificate. If the config also has other listeners,

@@ -209,7 +209,7 @@ fn hide_secrets(raw: &mut RawConfig) {
 /// Characters that begin the query or the fragment of a URL. Both may contain an API key.
 const QUERY: &[char] = &['?', '#'];
 
-/// Hides the credentials in a URL. Also hides everything after the first character behind the host
+/// Hides the credentials in a URL. Behind the host, also hides everything after the first character
 /// that is in `from`.
 fn hide_behind(url: &mut String, from: &[char]) {
     let start = url.find("://").map_or(0, |at| at + 3);

@@ -107,7 +107,8 @@ fn no_accept_goes_back_and_a_person_restores_it() {
     let next = a.accept("shop", "3", "three", by("alice"));
     send(&a, &mut store, next);
     read(&mut a, &mut store);
-    // A replica that has not seen the third accept writes another one with the same rev.
+    // A replica that has not read the third accepted version accepts another version with the same
+    // rev.
     store = backup;
     read(&mut b, &mut store);
     let other = b.accept("shop", "4", "four", by("bob"));

@@ -201,8 +201,8 @@ fn open(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Status in the log if the client left before the response, as in nginx. robotsd never sends this
-/// status.
+/// Status in the log if the client disconnected before the response, as in nginx. robotsd never
+/// sends this status.
 const CLIENT_LEFT: u16 = 499;
 
 fn status(record: &AccessRecord) -> u16 {

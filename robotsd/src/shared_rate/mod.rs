@@ -8,7 +8,7 @@
 //! causes refusals. While it fails, more requests are allowed, because each process counts
 //! separately.
 //!
-//! Crawlers and sites are unknown to this module. A bucket has only a key and a rate.
+//! This module does not know crawlers or sites. A bucket has only a key and a rate.
 
 mod breaker;
 mod bucket;

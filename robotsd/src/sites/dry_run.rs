@@ -189,8 +189,8 @@ impl DrySite<'_> {
         found
     }
 
-    /// Returns the gate's objections to the version in the source; `None` if the gate would let it
-    /// pass.
+    /// Returns the gate's objections to the version in the source; `None` if the gate has no
+    /// objections.
     fn waits(&self, live: &LiveSite, gate: &Gate) -> Option<Problem> {
         let content = live.robots.with(|snapshot| snapshot.content.clone())?;
         let (report, places) = (content.report(), content.places.as_deref());

@@ -103,8 +103,8 @@ impl Inheritance {
         self.0.values().flatten().any(|(site, _)| is_of(site, name))
     }
 
-    /// Switches enforcement off for each robots.txt of a new site whose predecessor was switched
-    /// off. Blocks while it writes to the state directory.
+    /// For each robots.txt of a new site, switches enforcement off if it was off for the previous
+    /// robots.txt. Blocks while it writes to the state directory.
     pub(super) fn turn_off(&self, site: &str, robots: &SiteRobots) {
         for live in robots.lives("", &[]) {
             if self.was_off(site, &live.name) {

@@ -122,8 +122,8 @@ impl Sites {
         ))
     }
 
-    /// Records on the board that enforcement was switched off. Crawlers are not recognised while it
-    /// is off, so their counts may be too low.
+    /// Records on the board that enforcement was switched off. While enforcement is off, crawlers
+    /// are not recognised, so their counts may be too low.
     pub(crate) fn were_switched_off(&self) {
         self.iter().for_each(ServedSite::was_switched_off);
     }

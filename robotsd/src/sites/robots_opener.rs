@@ -122,8 +122,8 @@ impl RobotsOpener {
         FollowedRegistry::start(settings, &config.registry_accept, || self.fetcher(), changed, &self.log).map(Some)
     }
 
-    /// Returns the settings of a site's gate. If `before` belongs to the same site, its pages are
-    /// kept.
+    /// Returns the settings of a site's gate. If `before` belongs to the same site, the pages of
+    /// `before` are kept.
     pub(super) fn gate_settings(&self, site: &SiteConfig, before: Option<&GateSettings>) -> GateSettings {
         let pages = match before {
             Some(before) if before.site == site.name => before.pages.clone(),

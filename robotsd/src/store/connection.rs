@@ -2,7 +2,7 @@
 //!
 //! **All addresses of a store's host name are tried at the same time, and the lowest usable address
 //! is chosen.** The client library would use the first address that accepts a connection, even if
-//! that server hangs or is a replica, and different processes could choose different servers.
+//! that server hangs or is a replica. Different processes could then choose different servers.
 //!
 //! **A lost connection to a cluster is opened again through any known node of the cluster.** The
 //! node in the URL may be down, and another node may have taken over its slots.
@@ -324,7 +324,7 @@ const MAX_SHOWN_LENGTH: usize = 200;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum StoreProblem {
     Late,
-    /// The connection broke, or the server reported an error that makes it unusable.
+    /// The connection broke, or the server reported an error that makes the connection unusable.
     Broken(String),
 }
 
