@@ -1,4 +1,4 @@
-//! The commands of the command line, with the first line of their help.
+//! The command-line interface: all commands, with the first line of their help.
 
 use std::ffi::OsString;
 use std::process::ExitCode;

@@ -1,4 +1,4 @@
-//! Formats and parses times. The crates that this module uses panic for times before 1970 or after
+//! Formats and parses times. The dependencies of this module panic for times before 1970 or after
 //! the year 9999. If a wrong clock returns one of these times, this module uses the nearest
 //! supported time instead.
 

@@ -26,8 +26,8 @@ use crate::refusal::{ExpectedRefusal, SiteRefusals};
 /// seconds.
 pub(crate) const MAX_TIME: Duration = Duration::from_secs(1);
 
-/// Measures how much of [`MAX_TIME`] is left for this thread. Elapsed time is not used, because the
-/// results would then depend on the load of the machine.
+/// Measures how much of [`MAX_TIME`] is left for this thread. Measures processor time instead of
+/// elapsed time, because results must not depend on the load of the machine.
 pub(crate) struct TimeBudget {
     end: Duration,
 }
@@ -133,9 +133,9 @@ impl Evaluator {
         UnknownName::of(name, &self.recognizer, &files)
     }
 
-    /// Reports whether a name is a single word, such as `curl`, that belongs to a client that is not
-    /// a crawler. In an expectation, such a name is probably a mistake, because rules apply only to
-    /// crawlers. A complete `User-Agent` header of such a client is not a mistake.
+    /// Reports whether a name is a single word, such as `curl`, for a client that is not a crawler.
+    /// In an expectation, such a name is probably a mistake, because rules apply only to crawlers.
+    /// A complete `User-Agent` header of such a client is not a mistake.
     pub(crate) fn is_word_of_no_crawler(&self, name: &str) -> bool {
         let (named_as, agents) = self.resolve(name);
         let is_crawler = agents.first().class().is_crawler();
@@ -187,8 +187,8 @@ impl Evaluator {
     }
 
     /// Returns the findings that explain why crawlers find fewer rules in the file than a person
-    /// would expect. Only suspicious files are checked, because a check takes longer than the other
-    /// work of most commands.
+    /// would expect. For speed, checks only suspicious files: files that have no groups, exceed the
+    /// size limit, or begin with `<`.
     pub(crate) fn unread_of_file(&self) -> Vec<&Finding> {
         let robots = self.robots();
         let is_suspect = robots.groups().len() == 0

@@ -56,7 +56,7 @@ impl InputSource {
 /// # Errors
 ///
 /// Returns the error of the system, or [`InvalidInput`](io::ErrorKind::InvalidInput) if the file is
-/// a FIFO. Opening a FIFO would wait for a writer, and there may never be one.
+/// a FIFO. Opening a FIFO would block until it has a writer, perhaps forever.
 pub(crate) fn open(path: &Path) -> io::Result<File> {
     // The shell's pipe is `/dev/fd/63`. On Linux, this is a link to `pipe:[4711]`, which is not a
     // path.

@@ -1,5 +1,5 @@
-//! The response to a refused request: the default page, which `tower_robots` writes as text or JSON,
-//! or a page from the template of the site.
+//! The response to a refused request: the default page, which `tower_robots` writes as text or
+//! JSON, or a page from the template of the site.
 //!
 //! The template is read together with the config, and an invalid template is an error of the
 //! config. Rendering cannot fail. A placeholder is rejected if escaping would not make its value

@@ -1,8 +1,8 @@
 //! Decides about requests to sites. The client sends the request to robotsd, or another proxy
 //! describes the client's request in a decision request.
 //!
-//! If a crawler is rate-limited, a store that several processes share counts its requests. If the
-//! store does not answer, the process counts the request itself. If a rate limit is only observed
+//! Several processes can share a store that counts the requests of rate-limited crawlers. If the
+//! store does not respond, the process counts the request itself. If a rate limit is only observed
 //! and not enforced, requests do not wait for the store.
 
 use std::path::Path;
@@ -25,7 +25,7 @@ pub(crate) struct SiteJudge {
     pub(crate) counts: Arc<OutcomeCounts>,
     pub(crate) layer: RobotsLayer,
     pub(crate) evidence: VerifyLayer,
-    /// `None` if this process counts the requests of crawlers alone.
+    /// The store that counts requests of crawlers; `None` if this process counts them itself.
     pub(crate) store: Option<PaceStore>,
     /// `None` if the board is disabled.
     pub(crate) services: Option<Arc<SendingServices>>,
@@ -53,7 +53,7 @@ impl SiteJudge {
         };
         let judgement = self.layer.decide(&original);
         let wait = match (&self.store, judgement.rate_limited()) {
-            // Boxed, because otherwise every request would need the memory of this future, and very
+            // The future is boxed, because otherwise every request would need its memory, although
             // few requests wait for the store.
             (Some(store), Some(rate_limited)) => Box::pin(store.ask(rate_limited)).await,
             _ => None,

@@ -1,5 +1,5 @@
-//! Selects crawlers. `edit`, `agents`, `explain`, `diff` and `[site.modes]` use the same syntax: `agent:GPTBot`,
-//! `category:ai-training`, `operator:OpenAI` or `index`.
+//! Selects crawlers. `edit`, `agents`, `explain`, `diff` and `[site.modes]` use the same syntax:
+//! `agent:GPTBot`, `category:ai-training`, `operator:OpenAI` or `index`.
 
 use std::str::FromStr;
 

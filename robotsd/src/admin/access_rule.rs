@@ -1,14 +1,14 @@
-//! Decides which requests the admin interface admits. It refuses requests that a web page sends, or
-//! that arrive through a proxy that is not configured.
+//! Decides which requests the admin interface admits. The interface refuses requests from web
+//! pages, and requests through a proxy that is not configured.
 //!
 //! A web page that an operator visits can make the browser send requests to the loopback address.
 //! The page can read the responses only if its own host name resolves to that address (DNS
-//! rebinding). Over TCP, the `Host` must therefore be a name or address that no web page of another
-//! site can have. A page that cannot read responses can still send POST requests. Changes over TCP
-//! therefore need the header field `Robotsd-Admin`. A page can send this field only after a CORS
-//! preflight request, and preflight requests are refused. Header fields that browsers add
-//! (`Origin`, `Sec-Fetch-Site`) are also checked on the Unix socket, because someone may forward
-//! the socket to a TCP port that a browser can reach.
+//! rebinding). Over TCP, the `Host` must therefore be a name or address that no other site can use.
+//! A page that cannot read responses can still send POST requests. Changes over TCP therefore need
+//! the header field `Robotsd-Admin`. A page can send this field only after a CORS preflight
+//! request, and preflight requests are refused. Header fields that browsers add (`Origin`,
+//! `Sec-Fetch-Site`) are also checked on the Unix socket, because someone may forward the socket to
+//! a TCP port that a browser can reach.
 //!
 //! If a proxy forwarded requests to this interface by mistake, all clients of the proxy would get
 //! access. Proxies, including robotsd itself, add header fields about the client to the requests
@@ -30,7 +30,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Version};
 use super::reply::AdminReply;
 use crate::config::{AdminAccess, AdminListenerConfig, AdminProxy};
 
-/// Header field that changes over TCP must have, with the value `1`.
+/// Header field that a request for a change over TCP must contain, with the value `1`.
 pub(super) const ADMIN: HeaderName = HeaderName::from_static("robotsd-admin");
 
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
@@ -58,8 +58,8 @@ pub(super) struct SocketPeer {
     /// Whether the user is the owner of the socket, the user of this process, or root.
     pub(super) is_owner: bool,
     /// Whether a supervisor such as systemd created the socket. The mode of the socket file then
-    /// determines who may connect. If robotsd created the socket, a user without an entry in the
-    /// config can be connected only because a reload has removed the entry.
+    /// determines who may connect. If robotsd created the socket, users other than the owner can
+    /// connect only while the config lists local users.
     pub(super) is_of_supervisor: bool,
 }
 
@@ -178,7 +178,7 @@ fn authority(host: &HeaderValue) -> Option<Authority> {
     (!authority.as_str().contains('@')).then_some(authority)
 }
 
-/// Reports whether the host is one that no web page of another site can have.
+/// Reports whether the host belongs to this interface, so that no other site can use it.
 fn is_ours(authority: &Authority, local: IpAddr, names: &[String]) -> bool {
     let host = authority.host();
     if let Ok(address) = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>() {

@@ -35,8 +35,8 @@ pub(crate) struct AuditWriter {
 
 #[derive(Debug, Default)]
 struct Refusals {
-    /// Time of the first refusal in the current hour. `left_out` counts the refusals that were not
-    /// recorded since the last recorded one.
+    /// Time of the first refusal in the current hour. `left_out` is the number of unrecorded
+    /// refusals since the last recorded refusal.
     since: Option<Instant>,
     count: u32,
     left_out: usize,
@@ -111,7 +111,7 @@ impl AuditWriter {
     }
 
     /// Decides whether a refusal is recorded. Returns the number of unrecorded refusals since the
-    /// last recorded one, or `None` if the limit for this hour is reached.
+    /// last recorded refusal, or `None` if the limit for this hour is reached.
     pub(super) fn admit_refusal(&self) -> Option<usize> {
         let mut refusals = self.refusals.lock();
         if refusals.since.is_none_or(|since| since.elapsed() >= HOUR) {

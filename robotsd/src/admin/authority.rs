@@ -2,8 +2,8 @@
 //!
 //! The kernel identifies users of the Unix socket, a proxy identifies its users, and a token
 //! identifies any other client. The listener's config determines the rights of clients that are not
-//! identified. Tokens are accepted only over TLS or on a loopback address, because others could
-//! read them on an unencrypted network.
+//! identified. Tokens are accepted only over TLS or on a loopback address, because an unencrypted
+//! network would expose them.
 //!
 //! Every program on the machine can reach a loopback address, including programs of other users and
 //! robotsd's own hooks. A change over a loopback address therefore needs a token. If no token is
@@ -227,8 +227,8 @@ fn refused(message: &str) -> AdminReply {
 mod tests {
     use super::*;
 
-    /// A client connects while the config lists users, and sends a request after a reload has removed
-    /// all users from the config.
+    /// A client connects while the config lists users, and sends a request after a reload has
+    /// removed all users from the config.
     #[test]
     fn a_stranger_on_the_socket_is_none_of_its_owners_once_no_user_is_named() {
         let stranger = SocketPeer { uid: 4001, group: 4001, is_owner: false, is_of_supervisor: false };

@@ -48,8 +48,8 @@ const ROWS_OF_MANY: Duration = Duration::from_secs(2);
 
 const SILENT: Duration = Duration::from_secs(1);
 
-/// Environment variable with the path of a file of certificate authorities, which replace those of
-/// the system.
+/// Environment variable with the path of a file. The certificate authorities in this file replace
+/// the system's.
 const AUTHORITIES: &str = "ROBOTSD_ADMIN_CA";
 
 /// Maximum number of connections for one request. robotsd may close the connection of a slow
@@ -176,8 +176,8 @@ impl Traffic {
         })
     }
 
-    /// Reports whether a failed request can be sent again. This is safe if nothing was received
-    /// and, unless the request is idempotent, nothing was sent.
+    /// Reports whether a failed request can be sent again. This is safe if nothing was received,
+    /// and either nothing was sent or the request is idempotent.
     fn may_be_repeated(&self, (method, target): AdminQuestion<'_>) -> bool {
         let path = target.split('?').next();
         let is_idempotent = method.is_safe() || path == Some("/enforce");
@@ -368,7 +368,7 @@ mod tests {
         let serving = std::thread::spawn(move || {
             let mut came = 0;
             for mut stream in listener.incoming().map_while(Result::ok) {
-                // The test opens this last connection to end the server, without a request.
+                // The test opens this last connection without a request, to stop the server.
                 if stream.read(&mut [0; 4096]).unwrap_or(0) == 0 {
                     break;
                 }

@@ -3,10 +3,11 @@
 //!
 //! A listener has a small number of slots. If all slots are in use, another connection is closed,
 //! if possible, to free a slot for the new connection. The oldest connection without a complete
-//! request is closed first. If there is none, the oldest connection whose client has not read the
-//! response is closed. A client that opens many idle connections therefore cannot block a client
-//! that sends its request immediately. Connections with a request in progress are not closed. Two
-//! slots are reserved for the kill switch, because requests in progress may occupy all other slots.
+//! request is closed first. If every connection has a complete request, the oldest connection whose
+//! client has not read the response is closed. A client that opens many idle connections therefore
+//! cannot block a client that sends its request immediately. Connections with a request in progress
+//! are not closed. Two slots are reserved for the kill switch, because requests in progress may
+//! occupy all other slots.
 //!
 //! The owner of a Unix socket has priority: other users' connections are closed to make room for
 //! the owner's connections. The owner's connections are never closed to make room for other users.

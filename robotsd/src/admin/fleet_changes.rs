@@ -1,5 +1,5 @@
-//! Changes that an operator makes through this replica for the whole fleet. This module also
-//! implements [`FleetSites`], the trait that lets the fleet thread read and change the sites.
+//! Makes the changes for the whole fleet that an operator requests from this replica. This module
+//! also implements [`FleetSites`], the trait that lets the fleet thread read and change the sites.
 //!
 //! An off switch takes effect on this replica even if the store cannot be reached. The response
 //! then reports that the switch is not in the store yet. The response reports *off* only if a check
@@ -64,7 +64,7 @@ pub(super) async fn enforce(
         return Err(AdminReply::error(StatusCode::NOT_FOUND, &serving.sites.unknown(site)));
     }
     if to == Enforcement::On {
-        // Other replicas may have written off switches in the meantime, which must be removed, too.
+        // Other replicas may have added off switches in the meantime. These must be removed, too.
         fleet.look().await;
     }
     let scope = site.clone().unwrap_or_else(|| EVERY_SITE.to_owned());
@@ -109,7 +109,7 @@ pub(super) async fn enforce(
     }))
 }
 
-/// Accepts the version `hash` for the fleet, or the version before the live one if `hash` is
+/// Accepts the version `hash` for the fleet, or the version before the live version if `hash` is
 /// `None`.
 pub(super) async fn accept(serving: Arc<Serving>, site: &str, hash: Option<String>, by: &Attribution) -> Answer {
     let fleet = fleet_of(&serving)?;
@@ -120,7 +120,8 @@ pub(super) async fn accept(serving: Arc<Serving>, site: &str, hash: Option<Strin
     let before = live.robots.status().before.map(|hash| hash.short());
     let none = || conflict(&format!("site {site:?}: this replica has no earlier version to roll back to"));
     let hash = hash.or(before).ok_or_else(none)?;
-    // The change must replace the entry that is currently in the store.
+    // The document is read first, because the change must replace the entry that is currently in
+    // the store.
     fleet.look().await;
     let calls = fleet.accept(site, &hash, by);
     let stored = fleet.ask(calls).await;

@@ -17,8 +17,8 @@ use crate::fleet::Fleet;
 use crate::metrics::{Exposition, ExpositionFormat, accepts_gzip, family};
 use crate::report::ReplicaState;
 
-/// Returns the metrics. They are built on a blocking thread, because this takes a while with tens
-/// of thousands of sites.
+/// Returns the metrics. They are built on a blocking thread, because building them takes a while
+/// with tens of thousands of sites.
 pub(super) async fn answer(state: Arc<ServerState>, fields: HeaderMap) -> Answer {
     let (format, is_packed) = (ExpositionFormat::accepted(&fields), accepts_gzip(&fields));
     let made = spawn_blocking(move || {

@@ -34,8 +34,8 @@ const MAX: u64 = 8 * 1024;
 pub(crate) struct CommandAccess<'a> {
     pub(crate) place: &'a AdminPlace,
     pub(crate) tokens: &'a [PathBuf],
-    /// All TCP addresses of the admin interface. A command compares them with the address that it
-    /// connects to, to find its token.
+    /// All TCP addresses of the admin interface. A command uses them to find the token for the
+    /// address that it connects to.
     pub(crate) addresses: Vec<SocketAddr>,
 }
 

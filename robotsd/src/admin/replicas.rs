@@ -33,7 +33,8 @@ pub(crate) fn ask_all<T: Send>(
         let (answer, error) = answer.map_or_else(|error| (None, Some(error)), |answer| (Some(answer), None));
         ReplicaAnswer { replica: place.to_string(), answer, error }
     };
-    // A host name may resolve to an address that is also configured. It is then queried only once.
+    // A host name may resolve to an address that is also configured. Such an address is queried
+    // only once.
     let asked = Mutex::new(HashSet::new());
     let answers = in_parallel(places, |place| match single(place) {
         Err(error) => vec![answered(place, Err(format!("NOT REACHED: {error}")))],
@@ -45,7 +46,7 @@ pub(crate) fn ask_all<T: Send>(
     answers.into_iter().flatten().collect()
 }
 
-/// Returns this process's rows of the board, with the names of the replicas that it knows. Blocks.
+/// Returns this process's rows of the board, with the names of the replicas in its fleet. Blocks.
 pub(super) fn own_rows(state: &ServerState, board: &Board, query: &BoardQuery) -> ReplicaRows {
     let fleet = state.serving().and_then(|serving| Some(serving.sites.state.fleet.as_ref()?.report()));
     let heard = fleet.iter().flat_map(|fleet| &fleet.replicas).map(|of| of.replica.clone()).collect();
@@ -56,8 +57,8 @@ pub(super) fn own_rows(state: &ServerState, board: &Board, query: &BoardQuery) -
 /// Maximum time for querying all replicas, including the time until an earlier query has ended.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Returns the board of all configured replicas, including this one. Requests to the replicas use
-/// the token in the environment of this process, like requests of commands.
+/// Returns the board of all configured replicas, including this one. Like a command, this function
+/// uses the token in the environment of this process.
 pub(super) async fn board_of_all(state: &ServerState, query: BoardQuery) -> Result<BoardReport, AdminReply> {
     let config = PathBuf::from(state.config.report().path);
     let asking = async {

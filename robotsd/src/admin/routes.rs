@@ -73,7 +73,7 @@ pub(super) struct Route {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Need {
-    /// Anyone may send the request, such as a health probe.
+    /// Anyone may send the request. Health probes need no rights.
     Nothing,
     /// Read access to at least one site. The response contains only the sites that the client may
     /// read.
@@ -155,7 +155,7 @@ impl RouteKind {
 }
 
 /// Reports whether all threads are responsive. The control thread runs this handler, so a response
-/// shows that it is responsive, too.
+/// shows that this thread is responsive, too.
 fn alive(state: &ServerState) -> AdminReply {
     match &state.watchdog.stalled()[..] {
         [] => AdminReply::text(StatusCode::OK, "alive\n"),
@@ -469,8 +469,8 @@ async fn board(
     let wanted = board_query(&query)?;
     if wanted.is_of_fleet {
         let mut report = board_of_all(&state, wanted).await?;
-        // The first note states how many replicas the board covers. The others contain addresses of
-        // replicas, which only clients with access to all sites may see.
+        // The first note states how many replicas the board covers. The other notes contain
+        // addresses of replicas, which only clients with access to all sites may see.
         report.notes.truncate(if grant.covers(None) { usize::MAX } else { 1 });
         return Ok(write(&state, &report));
     }

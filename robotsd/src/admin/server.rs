@@ -157,8 +157,7 @@ async fn reply(
     let route = ROUTES.iter().find(|route| route.path == path);
     let mut attempt = Attempt::new(&head, access, route, &state.audit);
     let answer = match admit(&head, body, access, route, slot).await {
-        // The connection is being closed to make room for another one, so its response could not be
-        // sent any more.
+        // The connection is being closed to make room for another one, so no response can be sent.
         Ok(None) => std::future::pending().await,
         Ok(Some(route)) => attempt.answer(Arc::clone(&state), access, head, route).await,
         Err(reply) => Err(reply),

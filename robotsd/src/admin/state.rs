@@ -186,8 +186,8 @@ impl ServerState {
         outcome.await.ok()
     }
 
-    /// Records the state of an upgrade. The identities of the files are recorded only at its
-    /// beginning, because the files may change later.
+    /// Records the state of an upgrade. The identities of the files are recorded only when the
+    /// upgrade begins, because the files may change later.
     pub(crate) fn note_upgrade(&self, report: UpgradeReport) {
         let mut last = self.last_upgrade.lock();
         let files = match last.take() {
@@ -215,8 +215,8 @@ impl ServerState {
         UpgradeFiles { program, config: version(Path::new(&self.config.report().path)) }
     }
 
-    /// Returns the status. Unless the client may read all sites (`is_of_all`), problems whose
-    /// messages contain names of sites are left out.
+    /// Returns the status. `is_of_all` is true if the client may read all sites. Otherwise,
+    /// problems whose messages contain names of sites are left out.
     pub(crate) fn report(&self, is_of_all: bool) -> StatusReport {
         let serving = self.serving();
         let (notify, unnotified) = serving.as_ref().map(|serving| serving.sites.notify_report()).unwrap_or_default();
@@ -274,8 +274,8 @@ impl ServerState {
         let rejected = pairs().flat_map(LiveCertificates::rejections).filter_map(|(_, why)| why);
         // Several listeners may use the same certificate file.
         let certificates: BTreeSet<_> = rejected.chain(dates).collect();
-        // The local token is created after the state directory is opened, so its problems are known
-        // only after the start.
+        // The local token is created after the state directory is opened, so problems with the
+        // token are known only after the start.
         let token = serving.and_then(|_| self.rights.load().problem());
         let of_process = self.watchdog.problems().chain(questions).chain(certificates);
         let of_process = of_process.chain(token).chain(self.audit.problem());
@@ -370,7 +370,7 @@ impl ConfigState {
     pub(crate) fn new(path: &Path) -> Self {
         let now = SystemTime::now();
         let report = ConfigReport {
-            // Commands that contain this path must work in any folder.
+            // The path is absolute, so that printed commands with this path work in any folder.
             path: absolute(path).unwrap_or_else(|_| path.to_owned()).display().to_string(),
             state: "accepted".to_owned(),
             accepted: rfc3339(now),

@@ -3,7 +3,7 @@
 //! detect truncated tokens.
 //!
 //! robotsd creates the local token in a file that only the user of robotsd can read. Changes over a
-//! loopback address need this token, so programs of other users cannot make them.
+//! loopback address need this token, so programs of other users cannot make such changes.
 
 use std::fs::Metadata;
 use std::io::{self, ErrorKind};
@@ -40,7 +40,8 @@ pub(crate) fn new_token() -> Result<(String, String), String> {
     Ok((token, hash))
 }
 
-/// Returns the token from the environment of a command; `None` if neither variable is set.
+/// Returns the token from the environment variables [`TOKEN`] and [`TOKEN_FILE`]; `None` if neither
+/// is set.
 pub(super) fn token_of_environment() -> Result<Option<String>, String> {
     let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     let (token, at) = match (variable(TOKEN), variable(TOKEN_FILE)) {
@@ -72,9 +73,10 @@ pub(crate) struct KeptToken {
     pub(crate) failures: Vec<String>,
 }
 
-/// Reads the local token from these files, or creates one, and writes it to every file that does
-/// not contain it. A command that cannot read the state directory can find the token in another
-/// file. If other users may know the token in one of the files, all files get a new token. Blocks.
+/// Reads the local token from these files, or creates a token. Writes the token to every file that
+/// does not contain it. A command that cannot read the state directory can find the token in
+/// another file. If other users may know the token in one of the files, all files get a new token.
+/// Blocks.
 ///
 /// # Errors
 ///
@@ -132,10 +134,10 @@ fn local_token(path: &Path) -> Result<Option<String>, String> {
 }
 
 impl TokenFile {
-    /// Reads the token. Returns `None` if this user cannot read the file, or if its owner differs
-    /// from the owner of the place file: another user could write a place file with the path of
-    /// somebody else's token file, and the command would send that token to the process of the
-    /// other user.
+    /// Reads the token. Returns `None` if this user cannot read the file, or if the token file and
+    /// the place file have different owners. Otherwise, another user could write a place file with
+    /// the path of somebody else's token file, and the command would send that token to a process
+    /// of this user.
     pub(super) fn read(&self) -> Option<String> {
         let (token, found) = read_token(&self.path).ok()?;
         token.filter(|_| found.uid() == self.owner)

@@ -1,8 +1,8 @@
 //! The watchdog: reports stalled event loops and panics in the log, the status, the metrics and
 //! `/livez`.
 //!
-//! A separate thread gives each event loop, including that of the control thread, a task every two
-//! seconds, and checks whether the loop has run the previous task.
+//! Every two seconds, a separate thread sends a task to each event loop, including that of the
+//! control thread, and checks whether the loop has run the previous task.
 //!
 //! **The watchdog does not end the process.** A stalled loop may recover, and the other workers
 //! continue to handle requests. The supervisor decides whether to end the process: robotsd stops
@@ -71,7 +71,7 @@ impl Watchdog {
         Ok(guard)
     }
 
-    /// Counts and logs later panics, in addition to their output on stderr.
+    /// Counts and logs every panic from now on. Panics are still printed on stderr.
     pub(crate) fn report_panics(self: &Arc<Self>, log: &Log) {
         let (watchdog, log, usual) = (Arc::clone(self), log.clone(), std::panic::take_hook());
         std::panic::set_hook(Box::new(move |panic| {

@@ -129,16 +129,16 @@ impl AdminListenerConfig {
         match self.access {
             Some(access) => access,
             None if rights.asks_for_token => AdminAccess::Token,
-            // This can only be the address of `[admin]`: for an additional listener that other
-            // machines can reach, `access` is always set. If `[admin]` has such an address, it sets
-            // `reach = "network"`, which permits everything.
+            // Only the address of `[admin]` can reach this branch: for an additional listener that
+            // other machines can reach, `access` is always set. If `[admin]` has such an address,
+            // it sets `reach = "network"`, which permits everything.
             None if is_open(self.address) => AdminAccess::Full,
             None => AdminAccess::TokenForChanges,
         }
     }
 
     /// Reports whether this listener would treat a connection from this process as a connection
-    /// from its proxy.
+    /// from the configured proxy.
     pub(super) fn trusts_itself(&self) -> bool {
         let asks_clients = self.certificates.as_ref().is_some_and(LiveCertificates::ask_clients);
         let own: [IpAddr; 3] = [self.address.ip(), Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
@@ -176,8 +176,8 @@ impl AdminSettings {
         usual_socket(path).map(Self::on_usual_socket)
     }
 
-    /// If the settings have neither an address nor a socket, adds the default socket, or the
-    /// default address if there is no runtime folder. Commands can then connect.
+    /// Adds the default socket if the settings have neither an address nor a socket, so that
+    /// commands can connect. If there is no runtime folder, adds the default address instead.
     pub(super) fn on_usual_place(self, path: &Path) -> Self {
         if !self.has_no_place() {
             return self;
@@ -210,8 +210,8 @@ impl AdminSettings {
         self.command_listener().into_iter().chain(self.listeners.iter().cloned())
     }
 
-    /// Returns the local token if a listener accepts one. Does not read its file, which is the
-    /// first of `files`.
+    /// Returns the local token if a listener accepts one. The token is in the first of `files`,
+    /// which this function does not read.
     pub(crate) fn local_token(&self, files: &[PathBuf]) -> Option<LocalToken> {
         let is_taken = self.all_listeners().any(|listener| listener.takes_local_token());
         let file = files.first().filter(|_| is_taken)?;
@@ -348,8 +348,8 @@ pub(crate) fn local_token_files(path: &Path, state: Option<&Path>) -> Vec<PathBu
     of_state.into_iter().chain(of_runtime).map(from_root).collect()
 }
 
-/// Returns the temporary path of a new socket. It has the same length in every process, so `config
-/// check` can check whether it is too long for a socket.
+/// Returns the temporary path of a new socket. The path has the same length in every process, so
+/// `config check` can detect a path that is too long for a socket.
 pub(crate) fn staging_socket(socket: &Path) -> PathBuf {
     socket.with_extension(format!("{:07}.new", std::process::id())).join("s")
 }

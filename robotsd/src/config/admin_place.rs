@@ -16,7 +16,7 @@ pub(crate) enum AdminPlace {
     Local(SocketAddr, TokenFile),
     #[display("{}", _0.display())]
     Socket(PathBuf),
-    /// A host name and a port. The host name stands for all addresses that it resolves to.
+    /// A host name and a port. The host name represents all addresses that it resolves to.
     #[display("{_0}:{_1}")]
     Name(String, u16),
     /// The host name and port of a single robotsd that uses TLS. The certificate must be valid for

@@ -1,8 +1,8 @@
 //! The permissions of clients of the admin interface. A client is identified by a token, whose hash
 //! is in the config, or as a user of the Unix socket or of an authenticating proxy.
 //!
-//! The hash function is a fast one. A slow one is not needed, because a token consists of 256
-//! random bits and cannot be guessed.
+//! A fast hash function suffices, because a token consists of 256 random bits and cannot be
+//! guessed.
 
 use std::fmt;
 use std::ops::Range;
@@ -189,8 +189,8 @@ impl Grant {
     pub(crate) fn covers(&self, site: Option<&str>) -> bool {
         let is_covered = |pattern: &String| match site {
             None => pattern == "*",
-            // `name` may be `SITE/HOST`, which stands for the robots.txt of one host. A pattern
-            // without `/` is compared only with the name of the site.
+            // `name` may be `SITE/HOST`, the name of the robots.txt of one host. A pattern without
+            // `/` is compared only with the name of the site.
             Some(name) if pattern.contains('/') => fits(pattern, name),
             Some(name) => fits(pattern, name.split_once('/').map_or(name, |(site, _)| site)),
         };

@@ -1,4 +1,4 @@
-//! The errors of config files, each with its line and column. Also contains the functions that find
+//! Defines the errors of config files, each with its line and column, and the functions that find
 //! the config file.
 
 use std::ops::Range;

@@ -97,8 +97,8 @@ pub(crate) struct Config {
     pub(crate) state_dir: Option<PathBuf>,
     /// Position of `state_dir` in `text`.
     pub(crate) state_dir_span: Range<usize>,
-    /// The gate settings that all sites share, which do not include the expectations of a site.
-    /// `None` if the gate is disabled.
+    /// The gate settings that all sites share, without the expectations of single sites. `None` if
+    /// the gate is disabled.
     pub(crate) gate: Option<Gate>,
     pub(crate) registry: RegistrySources,
     /// Versions of the published registry that are accepted even if they change too much.
@@ -143,7 +143,7 @@ pub(crate) struct Reviewable {
     pub(super) file: RawConfig,
     /// Names of all sites in the file, including sites with problems.
     pub(super) names: Vec<String>,
-    /// Paths of the keys that could not be read. `site.?` and `listener.?` stand for sites and
+    /// Paths of the keys that could not be read. `site.?` and `listener.?` represent sites and
     /// listeners with problems.
     pub(super) unread: Vec<String>,
 }

@@ -42,8 +42,8 @@ pub(crate) struct FleetSettings {
 }
 
 impl FleetSettings {
-    /// Resolves `[fleet]`. `None` if this table has no name. If it contains no store, the store of
-    /// `[rate]` is used.
+    /// Resolves `[fleet]`. Returns `None` if the table does not set `name`. If it does not set
+    /// `store`, the store of `[rate]` is used.
     pub(super) fn resolve(file: &RawFleet, rate: Option<&StoreSettings>, folder: &Path) -> Result<Option<Self>, Fault> {
         let RawFleet { name, replica, store, cluster, password_file, ca, .. } = file;
         let named = NamedStore { store, is_cluster: *cluster, password_file, ca }.resolve(folder)?;

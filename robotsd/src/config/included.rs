@@ -5,9 +5,10 @@
 //!    file therefore cannot use robotsd to read secret files of other people.
 //! 2. A file is used or refused as a whole. If it is refused, the last good copy of the file is
 //!    used instead. An invalid file therefore does not affect the sites of other files.
-//! 3. If several files contain the same site name or host, it belongs to the file whose last good
-//!    copy contains it, or else to the config. If it belongs to none of them (for example at the
-//!    first start), these files are refused. The port of a host does not matter.
+//! 3. If several files contain the same site name or host (the port does not matter), only one of
+//!    them may use it: the file whose last good copy contains it, or else the config. The other
+//!    files are refused. If neither rule selects a file, for example at the first start, all of
+//!    these files are refused.
 //!
 //! **The content of these files is appended to the content of the config.** Every span in the
 //! settings is therefore a position in the joined text.
@@ -206,7 +207,7 @@ pub(super) fn find(config: &Path, text: &str, served: Option<&GoodCopies>) -> Ve
         };
         for file in names {
             let (name, path) = (pattern.name_of(&file), pattern.folder.join(&file));
-            // A pattern may match the config itself, which is skipped.
+            // A pattern may match the config itself. The config is then skipped.
             if path != *config && !found.contains_key(&name) {
                 let now = error.clone().map_or_else(|| read(&pattern.folder, &path, config), Err);
                 found.insert(name, (path, now));
@@ -218,8 +219,8 @@ pub(super) fn find(config: &Path, text: &str, served: Option<&GoodCopies>) -> Ve
     found.into_iter().map(file).collect()
 }
 
-/// The settings that the kill switch needs. The other settings are not read, because the kill
-/// switch must work even if they have errors.
+/// The settings that the kill switch needs. No other settings are read, because the kill switch
+/// must work even if other settings have errors.
 #[derive(Debug)]
 pub(crate) struct StatePlace {
     pub(crate) folder: Option<PathBuf>,
@@ -458,7 +459,7 @@ struct Claim<'s> {
 impl<'s> Claim<'s> {
     /// Returns the value that only one file may contain: a name as it is written, or a host without
     /// its port, normalized in the same way as the hosts of requests. `None` if the host is
-    /// invalid, which is reported elsewhere.
+    /// invalid; another check reports this.
     fn owned(&self) -> Option<(&'static str, Cow<'s, str>)> {
         if self.kind == "name" || self.text == "*" {
             return Some((self.kind, self.text.into()));
@@ -471,7 +472,7 @@ impl<'s> Claim<'s> {
 
 #[derive(Default)]
 pub(super) struct Disputes {
-    /// Positions of the names and hosts that conflict with an earlier one.
+    /// Positions of the names and hosts that an earlier file also contains.
     pub(super) places: HashSet<Range<usize>>,
     /// Errors about the conflicts. The position of each error is the refused name or host.
     pub(super) faults: Vec<Fault>,
@@ -494,9 +495,9 @@ pub(super) fn disputes(sites: &[Spanned<RawSite>], parts: &Parts, files: &[Inclu
             _ => disputes.faults.push(second.lost_to(first, parts)),
         }
     }
-    // If no file had a name or host before, all files with this name or host are refused. These
-    // conflicts are reported only if there are no others: they may disappear when a file is refused
-    // because of another conflict.
+    // `open` contains the conflicts about names and hosts that are in no last good copy. All files
+    // in these conflicts are refused, but only if there are no other conflicts: refusing a file
+    // because of another conflict may resolve them.
     if disputes.faults.is_empty() {
         disputes.faults = open;
     }
@@ -504,7 +505,7 @@ pub(super) fn disputes(sites: &[Spanned<RawSite>], parts: &Parts, files: &[Inclu
 }
 
 /// Returns at most one conflict per file: a claim in an earlier file, and the conflicting claim in
-/// this file. Adds the position of every claim that conflicts with an earlier one to `places`.
+/// this file. Adds the position of every claim that conflicts with an earlier claim to `places`.
 fn disputed_claims<'s>(
     sites: &'s [Spanned<RawSite>],
     parts: &Parts,

@@ -79,13 +79,13 @@ pub(crate) struct ListenerConfig {
     pub(crate) proxy_protocol: bool,
 }
 
-/// Returns an error if clients will find no certificate for some hosts of the sites.
+/// Returns an error if the certificates do not cover all hosts of the sites.
 ///
 /// Only the certificates of listeners that clients connect to directly are checked, because a proxy
 /// in front of a listener may accept any certificate. If the config also has other listeners,
-/// clients may request the uncovered hosts only there. In this case, the function returns an error
-/// only if the certificates cover no host and no site serves every host. IP addresses and names
-/// without a dot are ignored, because they may be only for health checks.
+/// clients may use these listeners for the uncovered hosts. In this case, the function returns an
+/// error only if the certificates cover no host and no site serves every host. IP addresses and
+/// names without a dot are ignored, because they may be only for health checks.
 pub(crate) fn uncovered<'a>(listeners: &[ListenerConfig], patterns: impl Iterator<Item = &'a str>) -> Option<String> {
     let of_clients = || listeners.iter().filter(|listener| listener.kind == ListenerKind::Proxy);
     let certain = of_clients().filter(|listener| listener.trusted.networks.is_empty());

@@ -136,7 +136,7 @@ impl ConfigFile {
             of_units.insert(unit_of(name.span().start), true);
         }
         found.0.retain(|fault| {
-            // An unreadable key may be the reason for an error about something that is missing.
+            // An unreadable key may cause an error about a missing key or table.
             let is_absence = fault.span == (0..0) || places.contains(&fault.span);
             let is_hidden = of_units.get(&unit_of(fault.span.start)).is_some_and(|is_known| *is_known || is_absence);
             !(is_hidden || is_absence && hides_absence)

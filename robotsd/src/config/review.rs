@@ -1,6 +1,6 @@
 //! Finds settings of a valid config that are probably mistakes, such as unknown crawler names,
-//! expired exceptions and folders that cannot be written. Most of them are reported as warnings or
-//! notes: they do not affect a running process, and only a few prevent a start.
+//! expired exceptions and folders that cannot be written. They do not affect a running process. A
+//! few prevent a start and are reported as errors; all others are warnings or notes.
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -39,8 +39,8 @@ impl Config {
     pub(crate) fn review(&self) -> Vec<FoundProblem> {
         let Some(Reviewable { file, names, unread }) = self.reviewable.as_deref() else { return Vec::new() };
         let (mut found, now) = (Vec::new(), SystemTime::now());
-        // The path `?` stands for an unknown key at the top of the file. It may be a misspelling of
-        // any key.
+        // The path `?` represents an unknown key at the top of the file, which may be a misspelling
+        // of any key.
         let is_part = |path: &str, key: &str| path == "?" || path.starts_with(key) || key.starts_with(path);
         let mut note = |severity, keys: &[&str], faults: Vec<Fault>| {
             if !unread.iter().any(|path| keys.iter().any(|key| is_part(path, key))) {
@@ -212,9 +212,9 @@ fn unsent<'c>(file: &'c RawConfig, config: &'c Config) -> impl Iterator<Item = F
     hooks(file, config).filter_map(|(written, hook)| Some(written.get_ref().url.fault(hook.objection()?)))
 }
 
-/// Finds secrets of hooks that can be read by every user of the machine, or by everyone on the
-/// network path, and secret files that cannot be read. The findings are only warnings, because a
-/// file may be created or protected before the hook is sent.
+/// Finds hook secrets that every user of the machine, or everyone on the network path, can read.
+/// Also finds secret files that cannot be read. The findings are only warnings, because a file may
+/// be created or protected before the hook is sent.
 fn secrets(file: &RawConfig, config: &Config) -> Vec<Fault> {
     let mut faults = Vec::new();
     for (written, hook) in hooks(file, config) {
@@ -252,7 +252,7 @@ fn secret_file<T>(written: &Spanned<T>, path: &Path, what: &str) -> Option<Fault
     }
 }
 
-/// Finds certificates of listeners that clients refuse or will soon refuse: certificates that have
+/// Finds listener certificates that clients refuse or will soon refuse: certificates that have
 /// expired, expire soon or are not valid yet, and CA certificates. By default, `openssl req -x509`
 /// creates CA certificates.
 fn certificates(file: &RawConfig, config: &Config, now: SystemTime) -> Vec<Fault> {
@@ -284,8 +284,8 @@ fn unknown_sites(file: &RawConfig, config: &Config, names: &[String]) -> Vec<Fau
     let of_users = admin().flat_map(|admin| &admin.user).flat_map(|user| &user.sites);
     let names = || names.iter().map(String::as_str);
     let is_unknown = |pattern: &&Spanned<String>| {
-        // `SITE/HOST` stands for the robots.txt of one host, so only the text before `/` is
-        // compared with the names of sites.
+        // `SITE/HOST` is the robots.txt of one host, so only the text before `/` is compared with
+        // the names of sites.
         let site = pattern.get_ref().split('/').next().unwrap_or_default();
         site != "*" && !names().any(|name| fits(site, name))
     };
@@ -477,7 +477,8 @@ fn is_open(network: &str) -> bool {
     network.parse::<Network>().is_ok_and(|network| network.length() < widest(&network))
 }
 
-/// Finds exemptions that apply to every path or to every address. They disable all rules.
+/// Finds exemptions that apply to every path or to every address. Such an exemption disables all
+/// rules.
 fn everything_exempt(file: &RawConfig) -> impl Iterator<Item = Fault> {
     let is_every_path = |path: &&Spanned<String>| matches!(path.get_ref().trim_end_matches('*'), "" | "/");
     let paths = file.exempt.paths.iter().filter(is_every_path).map(|path| (path, "every path"));
@@ -512,7 +513,7 @@ fn without_grace(file: &RawConfig, site: &RawSite) -> Option<Fault> {
     })
 }
 
-/// Returns a note at the first site that refuses requests if the config does not set `state_dir`.
+/// If the config does not set `state_dir`, returns a note at the first site that refuses requests.
 /// Without a state directory, a restart would reset the kill switch.
 fn without_state(file: &RawConfig) -> Option<Fault> {
     let refuses =

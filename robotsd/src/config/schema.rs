@@ -1,4 +1,4 @@
-//! JSON schemas for editors: of `robotsd.toml`, and of the other files whose tables are declared
+//! JSON schemas for editors, for `robotsd.toml` and for the other files whose tables are declared
 //! with the macro `tables`.
 
 use serde_json::{Value, json};

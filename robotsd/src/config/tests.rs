@@ -256,7 +256,8 @@ fn no_password_of_a_store_is_shown_wherever_it_stands() {
     }
 }
 
-/// Returns the messages about a config, one per line. The snippet of each must contain a caret.
+/// Returns the messages about a config, one per line. The snippet of each message must contain a
+/// caret.
 fn answers(text: &str) -> String {
     let (folder, path) = file(text);
     let error = Config::load(&path).expect_err(text);

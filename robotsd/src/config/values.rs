@@ -18,7 +18,7 @@ use crate::store::StoreUrl;
 /// Maximum duration: one leap year.
 const MAX_DURATION: Duration = Duration::from_secs(366 * 24 * 3600);
 
-/// Reports whether a name matches a pattern. In the pattern, `*` stands for any characters.
+/// Reports whether a name matches a pattern. In the pattern, `*` matches any characters.
 pub(crate) fn fits(pattern: &str, name: &str) -> bool {
     let Some((first, others)) = pattern.split_once('*') else { return pattern == name };
     let Some(mut rest) = name.strip_prefix(first) else { return false };

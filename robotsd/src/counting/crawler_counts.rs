@@ -4,8 +4,8 @@
 //! name of their class, because clients could otherwise create any number of metrics by inventing
 //! names. Each site counts only a limited number of combinations of crawler and outcome separately.
 //! All further combinations are counted as `other`. Alerts depend on the counts of search engines
-//! and of 429 responses, so these have separate limits, which clients that invent names cannot use
-//! up.
+//! and of 429 responses. These counts have separate limits, so clients that invent names cannot use
+//! up those limits.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -102,8 +102,8 @@ impl CrawlerCounts {
     }
 }
 
-/// Counts a request under its crawler, or under [`OTHER`] if the combination is new and the limit
-/// is reached.
+/// Counts a request under the label of its crawler, or under [`OTHER`] if the combination is new
+/// and the limit is reached.
 fn count<W: Copy + Ord>(
     counts: &mut ByCrawler<W>,
     combinations: &Combinations<W>,
@@ -223,8 +223,8 @@ mod tests {
         assert!(totals.robots_txt.keys().all(|crawler| known(crawler)), "{totals:?}");
     }
 
-    /// Alerts use the counts of refused search engines and of 429 responses. They must stay correct
-    /// however many names clients invent.
+    /// Alerts use the counts of refused search engines and of 429 responses. These counts must stay
+    /// correct however many names clients invent.
     #[test]
     fn refusals_and_limits_are_counted_by_name_whatever_came_before() {
         const IDENTITIES: [&str; 4] = ["claimed", "unverified", "refuted", "verified"];

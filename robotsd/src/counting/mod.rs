@@ -1,7 +1,7 @@
 //! Counts the requests of a site on each worker, for the status, the metrics and the board.
 //!
 //! - [`outcome_counts`] counts decisions, responses by status, and durations. To add another count
-//!   of requests or responses, start there, and publish it in `metrics::family` and
+//!   of requests or responses, start in this module, and publish the count in `metrics::family` and
 //!   `sites::site_metrics`.
 //! - [`crawler_counts`] counts the requests of each crawler.
 //! - [`sending_services`] recognises the services that refer visitors.

@@ -31,8 +31,8 @@ const MAX_READERS: usize = 1024;
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct OutcomeCounts {
-    /// The totals are allocated at the first request, because if there are thousands of sites, most
-    /// workers get no requests for most sites.
+    /// The totals are allocated at the first request, because with thousands of sites, a worker
+    /// gets no requests for most of them.
     totals: Mutex<Option<Box<SiteTotals>>>,
     combinations: Arc<CrawlerCombinations>,
     /// Counters of agent lookups, shared by all sites of the worker.
@@ -66,7 +66,7 @@ pub(crate) struct PageReader {
 }
 
 /// Reports whether a response with this status counts as a page. A redirect does not count, because
-/// the client then requests its target.
+/// the client then requests the target of the redirect.
 pub(crate) const fn is_page(status: u16) -> bool {
     matches!(status, 200..=299 | 304)
 }

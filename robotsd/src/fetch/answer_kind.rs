@@ -59,10 +59,11 @@ pub(crate) enum CrawlerAccess {
 #[display("crawlers {crawlers} (RFC 9309, section {section})")]
 pub(crate) struct AnswerReading {
     /// Access for a crawler that follows RFC 9309 and has no earlier copy of the file. There is one
-    /// exception: the status 429 counts as a 5xx status, because crawlers treat it like one.
+    /// exception: the status 429 counts as a 5xx status, because crawlers treat both in the same
+    /// way.
     pub(crate) crawlers: CrawlerAccess,
     pub(crate) section: &'static str,
-    /// How crawlers that follow other documents behave; `None` if they behave in the same way.
+    /// Behaviour of crawlers that follow other specifications; `None` if it is the same.
     pub(crate) other_readings: Option<&'static str>,
 }
 

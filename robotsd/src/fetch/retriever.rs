@@ -318,7 +318,7 @@ fn split(text: &str) -> Vec<&str> {
 }
 
 /// Parses the host of a rule, in the syntax of URLs. Returns `None` for an empty string, which
-/// stands for any host.
+/// matches any host.
 fn host(text: &str) -> Result<Option<String>, String> {
     if text.is_empty() {
         return Ok(None);

@@ -16,8 +16,8 @@ pub(super) struct Asks {
     reads: mpsc::UnboundedSender<Round>,
     beats: mpsc::UnboundedSender<BeatRequest>,
     pub(super) turns: mpsc::UnboundedSender<TurnRequest>,
-    /// Writes for the entries that were missing from the document when it was last read. The writer
-    /// task executes these writes.
+    /// Pending writes of entries that were missing from the document when it was last read. The
+    /// writer task executes these writes.
     pub(super) lost: watch::Sender<Vec<WriteCall>>,
     /// Whether a write has failed since the document was last read. If so, the next read must fetch
     /// the whole document even if its epoch and tag are unchanged.

@@ -1,7 +1,7 @@
-//! Decides whether the first version of a site may go live on a new replica. The gate, which checks
-//! new versions, has no earlier version on a new replica to compare the first version with. The
-//! first version may therefore go live if the fleet has accepted it, or if a running replica serves
-//! it. If the fleet does not know the site, the gate works in the same way as without a fleet.
+//! Decides whether the first version of a site may go live on a new replica. On a new replica, the
+//! gate has no earlier version to compare the first version with. The first version may therefore
+//! go live if the fleet has accepted it, or if a running replica serves it. If the fleet does not
+//! know the site, the gate works in the same way as without a fleet.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -40,7 +40,7 @@ impl Fleet {
             let _ = runtime.block_on(LocalSet::new().run_until(async { timeout(CONTACT, contact).await }));
             runtime.shutdown_background();
         };
-        // This needs another thread, because a runtime cannot be started inside another runtime.
+        // Another thread is needed, because a runtime cannot be started inside another runtime.
         let _ = thread::spawn(contact).join();
     }
 

@@ -63,7 +63,7 @@ pub(crate) struct SentDecision {
     answer: WriteAnswers,
 }
 
-/// Maximum overlap of the heartbeats of both processes during an upgrade.
+/// Maximum time during an upgrade in which both the old and the new process send heartbeats.
 const AT_ONCE: Duration = Duration::from_secs(4);
 
 #[derive(Clone, Debug, Default)]
@@ -74,7 +74,7 @@ pub(super) struct StoreView {
     /// Whether the document was read successfully in the last attempt.
     is_read: bool,
     /// First and last time when a heartbeat of another process with this replica's name was found.
-    /// If none was found for a long time, the next heartbeat sets both times.
+    /// If no such heartbeat was found for a long time, the next one sets both times.
     other: Option<(Instant, Instant)>,
     read_problem: Option<String>,
     write_problem: Option<String>,
@@ -478,8 +478,8 @@ impl Fleet {
 
     pub(crate) fn report(&self) -> FleetReport {
         let member = self.member.lock().clone();
-        // This clone releases the lock immediately, so that the document reader does not have to
-        // wait while the report is built.
+        // The view is cloned, so that the lock is released immediately and the document reader does
+        // not wait while the report is built.
         let store = self.store.lock().clone();
         let own_name = &self.settings.replica;
         let sites = store.replicas.get(own_name).map(|own| own.sites.clone()).unwrap_or_default();

@@ -37,8 +37,8 @@ static WRITE: LazyLock<StoreScript> = LazyLock::new(|| StoreScript::new(include_
 static HEARTBEAT_SCRIPT: LazyLock<StoreScript> = LazyLock::new(|| StoreScript::new(include_str!("heartbeat.lua")));
 
 impl Fleet {
-    /// Starts the threads that communicate with the store. One of them also makes the versions live
-    /// that the fleet has accepted for `sites`.
+    /// Starts the threads that communicate with the store. One of these threads also makes the
+    /// fleet's accepted versions live on `sites`.
     pub(crate) fn start(self: &Arc<Self>, sites: Arc<dyn FleetSites>) -> io::Result<()> {
         let Some(Asked { writes, reads, beats, turns, lost }) = self.asked.lock().take() else { return Ok(()) };
         self.unknown().into_iter().for_each(|why| self.warn(why));
@@ -65,8 +65,8 @@ fn on_thread<F: AsyncFnOnce() + Send + 'static>(name: &str, run: F) -> io::Resul
     thread::Builder::new().name(name.to_owned()).spawn(thread).map(drop)
 }
 
-/// The task that writes operators' decisions to the store, and writes entries back that the store
-/// has lost.
+/// The task that writes operators' decisions to the store, and restores entries that the store has
+/// lost.
 struct Writer {
     fleet: Arc<Fleet>,
     link: StoreLink,

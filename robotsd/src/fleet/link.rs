@@ -15,7 +15,7 @@ pub(super) struct StoreLink {
 }
 
 pub(super) enum LinkError {
-    /// Any reason except `WrongType`. Contains the message for the operator.
+    /// Any error except `WrongType`. Contains the message for the operator.
     Failed(String),
     /// The key has a value of the wrong type. Contains the store's error message.
     WrongType(String),

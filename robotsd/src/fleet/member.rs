@@ -3,12 +3,13 @@
 //!
 //! The methods of [`Member`] have no side effects, and get IDs, tags and times as arguments. The
 //! owner of a member reads the document and calls [`seen`](Member::seen) (with `None` if the store
-//! has no document). It then converts the returned writes with [`call`](Member::call), each with a
-//! new tag, sends them to the store, and stores the member as JSON. After a restart, the owner uses
-//! the stored member, or `Member::default()` if nothing was stored. [`turn_off`](Member::turn_off)
-//! and [`lift`](Member::lift) take effect immediately, even if the store does not execute their
-//! writes. An accepted version ([`accept`](Member::accept)) takes effect when it is read from the
-//! document. A write may be sent again if the store does not respond.
+//! has no document). The owner then converts the returned writes with [`call`](Member::call), each
+//! with a new tag, sends them to the store, and stores the member as JSON. After a restart, the
+//! owner uses the stored member, or `Member::default()` if nothing was stored.
+//! [`turn_off`](Member::turn_off) and [`lift`](Member::lift) take effect immediately, even if the
+//! store does not execute their writes. An accepted version ([`accept`](Member::accept)) takes
+//! effect when it is read from the document. A write may be sent again if the store does not
+//! respond.
 //!
 //! - An off switch that the member knows stays in force until it is lifted on this replica, or
 //!   until the document contains a tombstone for it. Off switches and tombstones that the store has
@@ -16,9 +17,9 @@
 //!   enforcement is not turned off.
 //! - In a damaged document, all off switches and tombstones take effect, and also every other field
 //!   that can be parsed. If a field cannot be parsed, the member keeps its own value of the entry.
-//! - An accepted version is replaced only by one with a higher rev. If the entry in the document is
-//!   older than the member's own entry, or is missing, the member keeps its own entry and reports
-//!   the problem. The operator can then write the member's entries to the store
+//! - An accepted version is replaced only by a version with a higher rev. If the entry in the
+//!   document is older than the member's own entry, or is missing, the member keeps its own entry
+//!   and reports the problem. The operator can then write the member's entries to the store
 //!   ([`restore`](Member::restore)).
 //! - The member ignores a document with another epoch. Until a member has read a document, nothing
 //!   is enforced.

@@ -1,4 +1,4 @@
-//! A fake store. It executes writes like the script `write.lua`.
+//! A fake store. It executes writes in the same way as the script `write.lua`.
 
 use super::document::{Accept, Damage, Document, MAX_NUMBER, Mend, OffSwitch, Stamp, Write, WriteAnswer, WriteCall};
 

@@ -107,7 +107,8 @@ fn no_accept_goes_back_and_a_person_restores_it() {
     let next = a.accept("shop", "3", "three", by("alice"));
     send(&a, &mut store, next);
     read(&mut a, &mut store);
-    // A replica that has not seen the third accept writes another one with the same rev.
+    // A replica that has not read the third accepted version accepts another version with the same
+    // rev.
     store = backup;
     read(&mut b, &mut store);
     let other = b.accept("shop", "4", "four", by("bob"));
@@ -198,7 +199,7 @@ fn no_damaged_field_hides_another() {
         assert!(member.is_off("blog") && member.is_off("any"), "{field} {value:?}");
         assert!(field != "off:shop:n" || member.is_off("shop"), "{field} {value:?}");
         assert!(member.accepted("shop", "one"), "{field} {value:?}");
-        // Each value is damage for every field except the tag, as any string is a valid tag.
+        // Each value is damage for every field except the tag, because every string is a valid tag.
         match seen.standing {
             DocumentState::Damaged(fields) => assert!(fields.len() == 1 && fields[0].contains(field), "{fields:?}"),
             standing => assert_eq!((standing, field), (DocumentState::Current, "tag"), "{value:?}"),
@@ -207,8 +208,8 @@ fn no_damaged_field_hides_another() {
     }
 }
 
-/// A client with rights for one site may know the ID of another site's off switch. It may use that
-/// ID on a replica that has not read the off switch.
+/// A client with rights for one site may know the ID of another site's off switch. The client may
+/// use that ID on a replica that has not read the off switch.
 #[test]
 fn the_id_of_a_mark_changes_and_lifts_no_mark_of_another_scope() {
     for other in [EVERY_SITE, "news"] {

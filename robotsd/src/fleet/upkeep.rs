@@ -85,8 +85,8 @@ impl Fleet {
         let epoch = self.member.lock().epoch().map(str::to_owned);
         let epoch = match epoch.or_else(|| Some(document.epoch.clone()).filter(|epoch| !epoch.is_empty())) {
             Some(epoch) => epoch,
-            // The epoch is damaged, and no running replica knows the epoch. The document therefore
-            // gets a new one.
+            // The epoch is damaged, and no running replica knows it, so the document gets a new
+            // epoch.
             None if !self.is_remembered() => new_epoch(),
             None => {
                 return Err(format!(

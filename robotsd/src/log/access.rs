@@ -33,8 +33,8 @@ use crate::render;
 /// Maximum number of requests that wait for the writing thread.
 const QUEUE: usize = 16 * 1024;
 
-/// Number of bytes of collected lines after which the lines are written together. They are written
-/// earlier if no request is queued.
+/// Size of the collected lines, in bytes, at which they are written to the log. If no request is
+/// queued, they are written earlier.
 const BLOCK: usize = 64 * 1024;
 
 /// Sends each request to the writing thread. Cheap to clone. The thread ends when the last clone is
@@ -96,7 +96,7 @@ impl AccessLog {
         let _ = self.queue.try_send(WriterMessage::Reopen);
     }
 
-    /// Waits until all lines so far are written, for at most one second.
+    /// Waits until all queued lines are written, but at most one second.
     pub(crate) fn flush(&self) {
         let (done, wait) = sync_channel(1);
         if self.queue.try_send(WriterMessage::Flush(done)).is_ok() {
@@ -201,8 +201,8 @@ fn open(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Status in the log if the client left before the response, as in nginx. robotsd never sends this
-/// status.
+/// Status in the log if the client disconnected before the response, as in nginx. robotsd never
+/// sends this status.
 const CLIENT_LEFT: u16 = 499;
 
 fn status(record: &AccessRecord) -> u16 {

@@ -75,7 +75,7 @@ impl Log {
         &self.queue.0.lost
     }
 
-    /// Waits until all lines so far are written, for at most one second, because the log may be a
+    /// Waits until all queued lines are written, but at most one second, because the log may be a
     /// pipe that nobody reads.
     pub(crate) fn flush(&self) {
         let (done, wait) = sync_channel(1);
@@ -298,8 +298,8 @@ impl LogPrivacy {
         let network = self.network(address)?;
         Some(match (self.address, network) {
             (AddressLogging::Truncate, IpAddr::V4(network)) => {
-                // This is faster than the formatter of the standard library, because each refused
-                // request is logged with an address.
+                // This code is faster than the formatter of the standard library. Speed matters,
+                // because each refused request is logged with an address.
                 let mut text = String::with_capacity("255.255.255.0/24".len());
                 for octet in &network.octets()[..3] {
                     text.push_str(itoa::Buffer::new().format(*octet));

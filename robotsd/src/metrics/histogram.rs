@@ -3,8 +3,8 @@
 use std::sync::LazyLock;
 use std::time::Duration;
 
-/// The upper bounds of a histogram's buckets. Each is given in nanoseconds, and in seconds as text
-/// for both formats of a scrape.
+/// The upper bounds of a histogram's buckets. Each bound is given in nanoseconds, and in seconds as
+/// text for both formats of a scrape.
 pub(crate) type Buckets = [(u64, &'static str)];
 
 /// Buckets for decisions. Most decisions take a few hundred nanoseconds.
@@ -50,7 +50,7 @@ impl Histogram {
     }
 
     /// Returns each bound as text, with the number of durations up to this bound and above the
-    /// previous one.
+    /// previous bound.
     pub(super) fn buckets(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let bounds = self.buckets.iter().map(|(_, bound)| *bound).chain(["+Inf"]);
         bounds.zip(self.counts.iter().copied())

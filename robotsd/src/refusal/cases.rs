@@ -96,8 +96,8 @@ impl SiteRefusals {
     }
 }
 
-/// Reports whether requests with this method are forwarded to the server of a case. Other methods
-/// have a body, which is not forwarded.
+/// Reports whether requests with this method are forwarded to the server of a case. Requests with
+/// other methods may have a body, which robotsd would not forward.
 fn is_forwardable(method: &str) -> bool {
     matches!(method, "GET" | "HEAD")
 }

@@ -67,7 +67,7 @@ impl StoreBreaker {
         }
     }
 
-    /// Records that the connection broke, or that the store reported that it is unusable.
+    /// Records that the connection broke or is unusable.
     pub(super) fn broken(&mut self, now: Instant) {
         if let BreakerState::Closed { since, .. } = self.state {
             if now.saturating_duration_since(since) >= RECOVERED {

@@ -88,7 +88,7 @@ mod tests {
     }
 
     proptest! {
-        /// A repeated denial must not last longer than a new denial of the store.
+        /// A repeated denial must not last longer than a new denial by the store.
         #[test]
         fn replicas_allow_what_one_bucket_does(
             gaps in prop::collection::vec((0u64..400_000, 0usize..3), 1..600),

@@ -60,7 +60,7 @@ pub(super) fn start(
             said: Cell::new(None),
         };
         runtime.block_on(LocalSet::new().run_until(Rc::new(keeper).serve(questions, StoreAddresses::new(lookup))));
-        // This does not wait for a name lookup in progress.
+        // `shutdown_background` does not wait for a name lookup in progress.
         runtime.shutdown_background();
     };
     std::thread::Builder::new().name("rate-store".to_owned()).spawn(thread).map(drop)

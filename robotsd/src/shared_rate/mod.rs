@@ -5,9 +5,10 @@
 //! that exceeds its rate causes no calls until its next request is allowed. `breaker` decides
 //! whether the store is used at all. If anything fails, the verdict is [`SharedVerdict::Unknown`]
 //! within the deadline, and the bucket of the process decides. A failing store therefore never
-//! causes refusals. More requests are allowed, because each process then counts separately.
+//! causes refusals. While it fails, more requests are allowed, because each process counts
+//! separately.
 //!
-//! Crawlers and sites are unknown to this module. A bucket has only a key and a rate.
+//! This module does not know crawlers or sites. A bucket has only a key and a rate.
 
 mod breaker;
 mod bucket;

@@ -145,8 +145,8 @@ impl AppendedParts {
         for (place, settings) in settings.iter().enumerate() {
             parts.push(PartReader::new(place, site, settings, &appendix, log).follow(watcher, &fetcher)?);
         }
-        // A fetched part is appended a moment after its fetch has ended, so this waits until the
-        // part is no longer missing.
+        // A fetched part is appended a moment after its fetch has ended, so this function waits
+        // until the part is no longer missing.
         let waits = |part: &AppendedPart| {
             let has_no_problem = part.followed.is_some() && part.reader.state.lock().problem.is_none();
             has_no_problem && appendix.missing().contains(&part.reader.settings.title)

@@ -1,4 +1,4 @@
-//! Makes a dry run: finds the problems that serving a config would cause.
+//! Performs a dry run: finds the problems that serving a config would cause.
 
 use std::fmt::Display;
 use std::io::{self, Read};
@@ -116,7 +116,7 @@ impl DrySite<'_> {
             _ => WhenMissing::Unavailable,
         };
         // With `AtGate`, the version is opened without a gate, because no other version could be
-        // served instead. `waits` examines it later.
+        // served instead. `waits` examines the version later.
         let opened_with = match run {
             DryRun::AsServed => gate.clone(),
             DryRun::AtGate(_) => Gate::open(),
@@ -189,8 +189,8 @@ impl DrySite<'_> {
         found
     }
 
-    /// Returns the gate's objections to the version in the source; `None` if the gate would let it
-    /// pass.
+    /// Returns the gate's objections to the version in the source; `None` if the gate has no
+    /// objections.
     fn waits(&self, live: &LiveSite, gate: &Gate) -> Option<Problem> {
         let content = live.robots.with(|snapshot| snapshot.content.clone())?;
         let (report, places) = (content.report(), content.places.as_deref());

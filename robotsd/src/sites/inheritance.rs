@@ -103,8 +103,8 @@ impl Inheritance {
         self.0.values().flatten().any(|(site, _)| is_of(site, name))
     }
 
-    /// Switches enforcement off for each robots.txt of a new site whose predecessor was switched
-    /// off. Blocks while it writes to the state directory.
+    /// For each robots.txt of a new site, switches enforcement off if it was off for the previous
+    /// robots.txt. Blocks while it writes to the state directory.
     pub(super) fn turn_off(&self, site: &str, robots: &SiteRobots) {
         for live in robots.lives("", &[]) {
             if self.was_off(site, &live.name) {
@@ -167,8 +167,8 @@ pub(super) fn keep(state: &StateDir, hosts: &HostsBySite) {
     let _ = serde_json::to_vec(hosts).map(|hosts| files::replace(&state.path().join(KEPT), &hosts));
 }
 
-/// Records in the state directory that these hosts belong to this site and to no other, when a
-/// version is accepted or rolled back while no process serves. Blocks.
+/// Records in the state directory that only this site has its hosts. Used when a version is
+/// accepted or rolled back while no process serves. Blocks.
 pub(super) fn settle(state: &StateDir, site: &SiteConfig) {
     let own = HostsOfSite::of(site);
     let others = kept_hosts(state).into_iter().map(|(name, other)| {
@@ -180,8 +180,8 @@ pub(super) fn settle(state: &StateDir, site: &SiteConfig) {
     keep(state, &hosts);
 }
 
-/// Reports whether the state under this site name belongs to the site: the last served config
-/// contained the site, or no config was served yet.
+/// Reports whether the state under this site name belongs to the site. This is true if the last
+/// served config contained the site, or if no config was served yet.
 pub(crate) fn is_settled(state: &StateDir, site: &str) -> bool {
     let hosts = kept_hosts(state);
     hosts.is_empty() || hosts.contains_key(site)

@@ -122,8 +122,8 @@ impl Sites {
         ))
     }
 
-    /// Records on the board that enforcement was switched off. Crawlers are not recognised while it
-    /// is off, so their counts may be too low.
+    /// Records on the board that enforcement was switched off. While enforcement is off, crawlers
+    /// are not recognised, so their counts may be too low.
     pub(crate) fn were_switched_off(&self) {
         self.iter().for_each(ServedSite::was_switched_off);
     }
@@ -183,8 +183,8 @@ impl Sites {
         owners(hosts).get(host).map(|name| (*name).clone())
     }
 
-    /// Adds to the message of `enforce on` where enforcement is still off, because the command
-    /// changes only one switch.
+    /// Extends the message of `enforce on` if enforcement is still off: the command changes only
+    /// one of several switches.
     fn name_what_stays_off(&self, message: &mut String, site: Option<&LiveSite>) {
         let fleet = self.state.fleet.as_deref();
         match site {

@@ -1,8 +1,8 @@
 //! The operator's own servers that answer refused requests: a page with terms, or a tarpit.
 //!
 //! A tarpit is slow on purpose, so each server has its own limit of concurrent requests (its
-//! places). A request never waits for a place: if all are taken, or if the server fails, the client
-//! gets the refusal from robotsd. The site's own upstreams never see the request.
+//! places). A request never waits for a place: if all places are taken, or if the server fails, the
+//! client gets the refusal from robotsd. The site's own upstreams never see the request.
 
 use std::sync::Arc;
 

@@ -101,7 +101,7 @@ impl Sites {
     }
 
     /// Reads all files of a site again: the files that its gate reads, the appended parts, and
-    /// every robots.txt. If `only` is the name of a single robots.txt, the others are not read.
+    /// every robots.txt. If `only` is the name of a single robots.txt, no other robots.txt is read.
     async fn reload_site(self: &Arc<Self>, number: usize, only: Option<&str>) -> Vec<SiteReload> {
         let prepared = self.blocking(number, |sites, site| {
             site.gate.pages.renew();

@@ -177,8 +177,8 @@ impl Sites {
     }
 
     /// Returns the gate of a site. If the expectations file can no longer be used and its path has
-    /// not changed, this is the last usable gate, so that the file does not cause the config to be
-    /// rejected.
+    /// not changed, returns the last usable gate, so that the config is not rejected because of
+    /// this file.
     fn gate(
         &self,
         settings: &GateSettings,
@@ -618,8 +618,8 @@ mod tests {
             waiting = status.pending.unwrap().hash().short().to_string();
             keep(started.state.directory.as_ref().unwrap(), &started.hosts());
         }
-        // A decision about a renamed site is made while no process serves. It must belong to the
-        // new site, even if an earlier site had the same name.
+        // A decision about a renamed site is made while no process serves. The decision must belong
+        // to the new site, even if an earlier site had the same name.
         let hash = waiting.parse().unwrap();
         config.sites[0].name = "e".to_owned();
         let _ = accept_at_rest(&config, "e", &hash, &Attribution::default()).unwrap();

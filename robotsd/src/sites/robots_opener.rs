@@ -35,7 +35,7 @@ pub(super) struct RobotsOpener {
     pub(super) publish: Option<PublishListener>,
     /// Parts to append to the robots.txt that is being opened.
     parts: Option<AppendedParts>,
-    /// Deadline of the wait for parts that were never fetched, when a site is opened.
+    /// Deadline for the first fetches of parts when a site is opened.
     parts_until: Instant,
     gate: Option<Gate>,
     inheritance: Weak<Inheritance>,
@@ -122,8 +122,8 @@ impl RobotsOpener {
         FollowedRegistry::start(settings, &config.registry_accept, || self.fetcher(), changed, &self.log).map(Some)
     }
 
-    /// Returns the settings of a site's gate. If `before` belongs to the same site, its pages are
-    /// kept.
+    /// Returns the settings of a site's gate. If `before` belongs to the same site, the pages of
+    /// `before` are kept.
     pub(super) fn gate_settings(&self, site: &SiteConfig, before: Option<&GateSettings>) -> GateSettings {
         let pages = match before {
             Some(before) if before.site == site.name => before.pages.clone(),
@@ -303,7 +303,7 @@ pub(super) fn at_rest(config: &Config, site: &SiteConfig, name: &str) -> Result<
     live.ok_or_else(|| "the folder of the site contains no file for this host".to_owned())
 }
 
-/// Version in notices about a removed robots.txt.
+/// Text that replaces the version in notices about a removed robots.txt.
 const NONE: &str = "none";
 
 #[derive(Clone, Debug)]
@@ -326,8 +326,8 @@ impl PublishListener {
             let version = || own.version(&site, &name, snapshot);
             if reload.cause.is_opening() {
                 // A robots.txt may begin with a version from before a restart. If the sites are
-                // already served, for example when a file is added to a folder, the hooks learn of
-                // that version here.
+                // already served, for example when a file is added to a folder, that version is
+                // passed to the hooks here.
                 if own.is_serving.load(Ordering::Acquire) && snapshot.content.is_some() {
                     own.hooks.serves(&version());
                 }

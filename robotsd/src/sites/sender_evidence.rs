@@ -51,7 +51,7 @@ impl SenderEvidence {
         Ok(Some(Self { verifier, settings: settings.clone() }))
     }
 
-    /// Returns the evidence for a new config. If the sources have not changed, this is the previous
+    /// Returns the evidence for a new config. If the sources have not changed, returns the previous
     /// evidence. The new registry and settings take effect only after [`apply`](Self::apply),
     /// because the config may still be rejected.
     pub(super) fn renewed(

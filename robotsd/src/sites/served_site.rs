@@ -140,8 +140,8 @@ impl ServedSite {
         Some(moment.with_traffic(now, || self.outcomes.traffic()))
     }
 
-    /// Records for the board that enforcement was switched off. Crawlers are not recognised while
-    /// it is off, so their counts may be too low.
+    /// Records for the board that enforcement was switched off. While enforcement is off, crawlers
+    /// are not recognised, so their counts may be too low.
     pub(super) fn was_switched_off(&self) {
         self.recorders.iter().for_each(|recorders| recorders.has_missed.store(true, Ordering::Release));
     }

@@ -2,7 +2,7 @@
 //! updates the pages that the gate protects.
 //!
 //! The public host names of the site are not resolved, and nothing is read from other hosts. The
-//! number of bytes, redirects and servers is limited, and so is the time.
+//! time and the numbers of bytes, redirects and servers are limited.
 //!
 //! The gate protects the pages in the sitemaps, and the pages that search engines request most. A
 //! publication does not wait until the sitemaps are read: the gate uses the pages that are known at

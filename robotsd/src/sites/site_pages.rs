@@ -42,8 +42,8 @@ pub(super) struct SitePages {
     /// Name of the operator's list of URLs.
     urls: Mutex<Option<String>>,
     notes: Mutex<BTreeMap<NoteAbout, String>>,
-    /// Previous number of pages of each list, by the name of the list; not updated while a list has
-    /// less than half of this number.
+    /// Previous number of pages of each list, by the name of the list. The number is not updated
+    /// while a list has less than half of these pages.
     whole: Mutex<BTreeMap<String, usize>>,
     /// Memory that the pages of the sitemaps use, in bytes.
     held: AtomicUsize,
@@ -283,7 +283,7 @@ impl SavedPages {
     }
 
     /// Returns the saved pages. If the file cannot be read, returns no pages, because the sitemaps
-    /// are read soon anyway. Blocks.
+    /// will be read soon. Blocks.
     pub(super) fn load(&self) -> Vec<Page> {
         let mut pages = PageSet::within(MAX_BYTES_OF_SITE);
         let read = |path| -> io::Result<()> {

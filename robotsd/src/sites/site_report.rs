@@ -250,8 +250,8 @@ fn not_taken_since(history: &[HistoryEntry]) -> Option<SystemTime> {
     reloads.take_while(|entry| entry.outcome == Kept).last().map(|entry| entry.when)
 }
 
-/// Returns the operator's decision that published the live version. Entries of the history about a
-/// version that was only opened again, at a start or for a new config, do not count.
+/// Returns the operator's decision that published the live version. Ignores history entries about a
+/// version that was only opened again, at a start or for a new config.
 pub(super) fn decided(history: &[HistoryEntry], live: Option<VersionHash>) -> Option<&HistoryEntry> {
     use ReloadOutcomeKind::{Absent, Published};
     let brought = |entry: &&HistoryEntry| matches!(entry.outcome, Published | Absent) && !entry.cause.is_opening();

@@ -129,7 +129,8 @@ impl SiteRobots {
         }
     }
 
-    /// Describes the ignored files of a directory: the first one, and the number of the others.
+    /// Describes the ignored files of a directory: the first file, and the number of the other
+    /// files.
     pub(super) fn ignored(&self) -> Option<String> {
         let RobotsKind::Directory { directory, .. } = &self.kind else { return None };
         let ignored = directory.ignored();

@@ -39,7 +39,7 @@ pub(crate) struct OpenFile {
 }
 
 /// Metadata of a file. A modification time that HTTP cannot express is left out, because `ServeDir`
-/// would panic at it.
+/// would panic.
 #[derive(Debug)]
 pub(crate) struct Dated(std::fs::Metadata);
 

@@ -2,7 +2,7 @@
 //!
 //! **All addresses of a store's host name are tried at the same time, and the lowest usable address
 //! is chosen.** The client library would use the first address that accepts a connection, even if
-//! that server hangs or is a replica, and different processes could choose different servers.
+//! that server hangs or is a replica. Different processes could then choose different servers.
 //!
 //! **A lost connection to a cluster is opened again through any known node of the cluster.** The
 //! node in the URL may be down, and another node may have taken over its slots.
@@ -231,7 +231,7 @@ fn nodes(ranges: Vec<Vec<Value>>, info: &ConnectionInfo) -> Vec<ConnectionInfo> 
     known.into_iter().map(|node| info.clone().set_addr(at(node))).collect()
 }
 
-/// Time limit for resolving a host name. After it, the last known addresses are tried.
+/// Time limit for resolving a host name. When it is reached, the last known addresses are tried.
 const RESOLVE: Duration = Duration::from_millis(250);
 
 const MAX_ADDRESSES: usize = 4;
@@ -295,7 +295,7 @@ impl StoreAddresses {
 }
 
 /// A resolver that returns a fixed address for one host name, and asks the system's resolver about
-/// all others.
+/// all other names.
 struct OneAddress {
     host: String,
     address: SocketAddr,
@@ -324,7 +324,7 @@ const MAX_SHOWN_LENGTH: usize = 200;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum StoreProblem {
     Late,
-    /// The connection broke, or the server reported an error that makes it unusable.
+    /// The connection broke, or the server reported an error that makes the connection unusable.
     Broken(String),
 }
 
@@ -477,7 +477,7 @@ mod tests {
             let (found, ()) = tokio::join!(addresses.find("cache.internal", 6379), time);
             assert_eq!(found.unwrap(), ["127.0.0.1:6379", "127.0.0.2:6379"].map(|address| address.parse().unwrap()));
         }
-        // The lookup's thread may start late.
+        // The thread of the last lookup may start late.
         while asked.load(Ordering::Relaxed) < 4 {
             std::thread::yield_now();
         }

@@ -68,8 +68,8 @@ impl StoreUrl {
         match text.into_connection_info() {
             Ok(_) => Ok(Self(text.to_owned())),
             Err(error) => {
-                // The library's message is fixed text up to the separator. The rest may contain the
-                // URL and is left out.
+                // The library's message is fixed text up to the separator. The text after the
+                // separator may contain the URL, so it is left out.
                 let why = error.to_string();
                 let why =
                     why.split(" - ").next().unwrap_or_default().trim_end_matches(|end: char| !end.is_alphanumeric());

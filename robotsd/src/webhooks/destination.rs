@@ -7,7 +7,7 @@
 //! 2. Hooks in an included file may send requests only to public addresses and to the hosts that
 //!    the operator lists in `hook_hosts`.
 //!
-//! A name can resolve to any address, and to a different one the next time. Therefore, its
+//! A name can resolve to any address, and to a different address each time. Therefore, its
 //! addresses are checked for each request, and the request is sent to a checked address.
 
 use std::io;

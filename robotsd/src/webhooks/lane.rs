@@ -22,9 +22,9 @@ const AT_ONCE: usize = 64;
 const AT_ONCE_OF_FILE: usize = 8;
 const AT_ONCE_TO_ONE: usize = 2;
 
-/// Number of unanswered requests in a row after which a receiver gets no requests for a pause. The
-/// first pause lasts `ALONE`, and the longest pause `MAX_TIME_ALONE`. The longest pause is shorter
-/// than the delay before the last attempt to send a notice.
+/// Number of unanswered requests in a row that start a pause. During the pause, the receiver gets
+/// no requests. The first pause lasts `ALONE`, and the longest pause `MAX_TIME_ALONE`. The longest
+/// pause is shorter than the delay before the last attempt to send a notice.
 const UNANSWERED: u32 = 3;
 const ALONE: Duration = Duration::from_secs(10);
 const MAX_TIME_ALONE: Duration = Duration::from_secs(60);
@@ -141,8 +141,8 @@ impl Lane {
 }
 
 /// Returns the config file and the receiver of a hook. Hooks with the same pair share their limits.
-/// The file is part of the pair, so that the hooks of one config file do not delay those of another.
-/// For hooks about events, the file name is empty.
+/// The file is part of the pair, so that the hooks of one config file do not delay those of
+/// another. For hooks about events, the file name is empty.
 fn share(hook: &HookSettings) -> Share {
     let file = if hook.on.is_empty() { hook.scope.file.clone() } else { PathBuf::new() };
     (Some(file), Some(hook.target.to_string()))

@@ -157,15 +157,16 @@ impl PublishHooks {
         }
     }
 
-    /// Starts one request for each hook of the site, except hooks that announced the same version
-    /// last, even if this was before a restart. Blocks while it reads the state directory.
+    /// Starts one request for each hook of the site. Skips each hook whose last announcement was
+    /// the same version, even if the process has restarted since. Blocks while it reads the state
+    /// directory.
     pub(crate) fn serves(self: &Arc<Self>, notice: &Notice) {
         self.hooks(&notice.site).into_iter().for_each(|hook| self.send_once(hook, notice));
     }
 
-    /// Sends the current events that `[[notify]]` selects and that were not already sent. An event
-    /// is sent again if it ends and then occurs again, or if the `mark` of its notice changes. If
-    /// an event ends before it was sent, it is dropped.
+    /// Sends the notices that `[[notify]]` selects and that were not already sent. A notice is sent
+    /// again if its event ends and then occurs again, or if the `mark` of the notice changes. If an
+    /// event ends before its notice was sent, the notice is dropped.
     pub(crate) fn notify(self: &Arc<Self>, notices: &[Notice]) {
         for hook in self.hooks("") {
             let wanted = notices.iter().filter(|notice| notice.event.is_some_and(|event| hook.on.contains(&event)));
@@ -450,8 +451,8 @@ impl HookStatus {
         (self.report.state, self.report.problem) = (state.to_owned(), problem);
     }
 
-    /// Reports whether the hook failed at least [`AFTER_FAILING`] ago. If its event still lasts,
-    /// the event is then sent again.
+    /// Reports whether the hook failed at least [`AFTER_FAILING`] ago. The notice is then sent
+    /// again if its event still lasts.
     fn has_rested_from_failing(&self) -> bool {
         let is_past = |since: SystemTime| since.elapsed().is_ok_and(|age| age >= AFTER_FAILING);
         self.report.state == "failed" && self.since.is_some_and(is_past)

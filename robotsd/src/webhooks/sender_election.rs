@@ -9,7 +9,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 use super::sender::{Delivery, PublishHooks};
 use super::turns::{Turn, TurnOf, turn_id};
 
-/// Maximum time to wait for the coordinator's decision. Without one, this process sends the
+/// Maximum time to wait for the coordinator's decision. Without a decision, this process sends the
 /// notification, because a duplicate is better than no notification.
 const ANSWER: Duration = Duration::from_secs(1);
 

@@ -114,7 +114,7 @@ fn resolve_part(part: &Spanned<RawAppend>, state_dir: Option<&Path>, folder: &Pa
             text.clone()
         }
         // The title contains only the name of the file, because readers of the robots.txt need not
-        // know its folder.
+        // know the folder of the file.
         (None, AppendSource::File(path)) => {
             path.file_name().map_or_else(|| "a file".to_owned(), |name| name.to_string_lossy().into_owned())
         }

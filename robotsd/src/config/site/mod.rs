@@ -107,8 +107,8 @@ pub(crate) struct SiteConfig {
 
 impl SiteConfig {
     /// Returns the options for checking the robots.txt, including the search engines in `registry`
-    /// that the policy refuses. The registry itself is not added to the options, because the live
-    /// robots.txt contains its own registry.
+    /// that the policy refuses. The registry itself is not added to the options, because a live
+    /// site already has a registry.
     pub(crate) fn checks(&self, registry: &Registry) -> Options {
         self.check.clone().refused_crawlers(policy::refused_engines(registry, &self.policy))
     }

@@ -1,5 +1,5 @@
-//! Exceptions from the mode of a site: `[site.modes]`. The key of an exception selects crawlers or
-//! a rule. If several exceptions match a request, the last one counts.
+//! Exceptions to the mode of a site: `[site.modes]`. The key of an exception selects crawlers or a
+//! rule. If several exceptions match a request, the last one counts.
 
 use std::time::{Duration, SystemTime};
 
@@ -28,11 +28,11 @@ tables! {
     }
 }
 
-/// Exceptions from the mode of a site, in the order of the file.
+/// Exceptions to the mode of a site, in the order of the file.
 #[derive(Debug, Default)]
 pub(crate) struct RawModes(pub(crate) Vec<Exception>);
 
-/// An exception from the mode of a site. Exceptions with the same key are written as a list.
+/// An exception to the mode of a site. Exceptions with the same key are written as a list.
 #[derive(Debug)]
 pub(crate) struct Exception {
     /// The key as written, such as `agent:GPTBot`.

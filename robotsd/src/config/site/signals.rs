@@ -30,8 +30,8 @@ word_values! {
     Some(Self::default()) => UsageField;
 }
 
-/// Maximum number of `[[site.field]]` tables per site. The path of each response is compared with
-/// all of them.
+/// Maximum number of `[[site.field]]` tables per site. The path of each request is compared with
+/// the paths of all these tables.
 const MAX_FIELDS: usize = 100;
 
 pub(super) fn resolve(signals: &RawSignals, fields: &[Spanned<RawField>], faults: &mut Faults) -> Option<Signals> {

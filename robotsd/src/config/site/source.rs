@@ -78,7 +78,7 @@ pub(crate) enum RobotsSource {
         upstreams: Vec<String>,
         host: String,
         /// Host name that the certificates of the upstreams must contain, instead of the hosts in
-        /// their URLs.
+        /// the upstreams' URLs.
         server_name: Option<String>,
         remote: Remote,
     },

@@ -14,7 +14,7 @@ use super::super::test_store::PlayedStore;
 const SEQUENCES: u64 = 60;
 const WRITES: usize = 50;
 
-/// A store server on a Unix socket. It is killed when this is dropped.
+/// A store server on a Unix socket. The server is killed when this value is dropped.
 struct RealStore(Child, Connection, #[expect(dead_code)] TempDir);
 
 impl RealStore {

@@ -5,8 +5,8 @@
 //! are the real code. Only the store is simulated.
 //!
 //! For each replica, the simulation tracks the off switches, tombstones and accepted versions that
-//! it has read and must therefore know. [`Planted`] faults check that the simulation detects
-//! violations.
+//! the replica has read and must therefore know. [`Planted`] faults check that the simulation
+//! detects violations.
 
 mod planted;
 mod shown;
@@ -81,7 +81,7 @@ fn by() -> Stamp {
     Stamp { by: "p".to_owned(), ..Stamp::default() }
 }
 
-/// Returns what identifies an accepted version of a site: its rev and its ID.
+/// Returns the rev and the ID, which together identify an accepted version of a site.
 fn identity(accept: &Accept) -> (u64, &str) {
     (accept.stamp.rev, &accept.id)
 }
@@ -227,7 +227,8 @@ impl<const PLANT: usize> Fleet<PLANT> {
         seen.write_back
     }
 
-    /// Lets a replica read the store and write lost entries back. Returns whether there were none.
+    /// Lets a replica read the store and write lost entries back. Returns `true` if there were no
+    /// lost entries.
     fn read(&mut self, at: usize) -> Result<bool, String> {
         let read = self.store.0.clone();
         let lost = self.see(at, read.as_ref());

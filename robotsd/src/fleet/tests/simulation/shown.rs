@@ -8,7 +8,7 @@ use super::super::super::document::{Document, EVERY_SITE};
 pub(super) const MARKS: u8 = 15;
 pub(super) const SCOPES: [&str; 3] = [EVERY_SITE, "a", "b"];
 
-/// The off switches, tombstones and accepted versions that a replica has read. Bit N stands for off
+/// The off switches, tombstones and accepted versions that a replica has read. Bit N represents off
 /// switch N.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Shown {

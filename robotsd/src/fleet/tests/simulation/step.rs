@@ -4,7 +4,7 @@ use super::super::super::document::{Document, WriteCall};
 
 #[derive(Clone, Debug)]
 pub(super) enum Step {
-    /// An operator turns a scope off on one replica; with `direct`, also on the others.
+    /// An operator turns a scope off on one replica; with `direct`, also on the other replicas.
     Off {
         at: usize,
         mark: u8,
