@@ -414,9 +414,9 @@ pub struct Status {
     pub report: Option<Arc<Report>>,
     /// The last reload, regardless of its cause.
     pub last_reload: Reload,
-    /// The last reload that read the source, rather than carried out an operator's decision. Its
-    /// outcome shows what the source contains. After a rollback, the source may contain neither the
-    /// live nor the pending version.
+    /// The last reload that read the source. Decisions of an operator do not read it. The outcome
+    /// shows what the source contains. After a rollback, the source may contain neither the live
+    /// nor the pending version.
     pub last_read: Reload,
     /// When the live version went live. If no version is live, this is the time when the last live
     /// version was removed. If an earlier process already served the version, this is the time when
@@ -480,8 +480,8 @@ pub struct Status {
     /// as a warning that lists the rules that are not enforced.
     pub without_address: u64,
     /// Number of requests of crawlers that were judged before the first request for `/robots.txt`;
-    /// 0 once `/robots.txt` was requested. A warning is logged at the hundredth such request. In
-    /// this case, either requests for `/robots.txt` do not reach the layer, or another server
+    /// 0 once `/robots.txt` was requested. A warning is logged at the hundredth such request. The
+    /// warning means that requests for `/robots.txt` do not reach the layer, or that another server
     /// answers them
     /// ([`RobotsLayer::robots_txt_served_elsewhere`](crate::layer::RobotsLayer::robots_txt_served_elsewhere)).
     pub unserved: u64,

@@ -273,8 +273,8 @@ impl Compiled {
 }
 
 impl Content {
-    /// Returns the agents that a configured name stands for; `None` if no crawler in the registry
-    /// and no group has the name.
+    /// Returns the agents that a configured name selects; `None` if no crawler in the registry and
+    /// no group has the name.
     fn known_agents(&self, name: &ProductToken) -> Option<Agents> {
         let (_, agents) = self.compiled.recognizer.resolve(&name.to_string());
         (agents.first().is_registered() || self.rules().names(name)).then_some(agents)
@@ -330,8 +330,8 @@ impl Content {
         &self.compiled.body
     }
 
-    /// Returns the stored value. The first call stores the result of `make`. `None` if the stored
-    /// value has another type.
+    /// Returns the value that the first call created with `make`; `None` if this value has another
+    /// type.
     pub(crate) fn derived<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> Option<&T> {
         self.derived.get_or_init(|| Box::new(make())).downcast_ref()
     }

@@ -1,15 +1,15 @@
 //! The record of the live version: a file that is overwritten in place.
 //!
 //! On a full file system, no new file can be written, but an existing file can usually be
-//! overwritten in place. If the file system is read-only, or full and copy-on-write, this fails,
-//! too. The next process then does not know that a later version was live.
+//! overwritten in place. If the file system is read-only, or full and copy-on-write, overwriting
+//! fails, too. The next process then does not know that a later version was live.
 //!
 //! The record does not replace `state.json`. Both files contain a stamp, a number that increases
 //! with each write. If the stamp of the record is smaller than that of `state.json`, the record is
 //! outdated and is ignored.
 //!
-//! For the same reason, the file of the shared kill switch is created at the first start, even if
-//! nobody has used the switch.
+//! The file of the shared kill switch is created at the first start, even if nobody has used the
+//! switch, so that a full disk does not prevent a change.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};

@@ -246,7 +246,7 @@ impl<const PLANTED: usize> Publishing<PLANTED> {
         }
     }
 
-    /// Records an operator's decision as on disk, because it is written before the call returns.
+    /// Records that an operator's decision is on disk, because the call has returned.
     fn decided(&mut self, outcome: ModelOutcome) {
         if outcome != ModelOutcome::NoSuchVersion && self.fault().is_none() {
             self.is_written();
@@ -421,7 +421,7 @@ impl<const PLANTED: usize> Publishing<PLANTED> {
         let (is_sure, now) = (self.disk.is_sure(), self.now());
         let mut main = self.main.take().ok_or("no process runs")?;
         if main.life.is_over() || !is_readable || main.life.ends_soon() {
-            // The process may have read the disk completely, partly or not: its state is uncertain.
+            // The process may have read the disk only in part, so its state is uncertain.
             self.main = Some(main);
             return Ok(());
         }
