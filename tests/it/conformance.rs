@@ -59,7 +59,6 @@ fn the_reading_standard_agrees_with_rfc_9309_except_for_the_listed_cases() {
     assert_eq!(found, listed.map(str::to_owned).collect());
 }
 
-/// Keys of a JSON object.
 fn keys(object: &Value) -> BTreeSet<&str> {
     object.as_object().unwrap().keys().map(String::as_str).collect()
 }

@@ -82,7 +82,7 @@ fn each_file_is_a_site_and_the_fallback_is_every_other_host() {
         ("a.example.com", "# c\n"),
         ("xn--mnchen-3ya.example", "# d\n"),
         ("other.test", "# e\n"),
-        // Capital letters sort first, in byte order.
+        // In byte order, the file name with capital letters is first.
         ("example.com", "# g\n"),
     ] {
         assert_eq!(folder.body(host).as_deref(), Some(text), "{host}");
@@ -163,7 +163,7 @@ fn a_half_written_new_file_is_not_accepted() {
     for _ in 0..30 {
         file.write(|mut file| file.write_all(b"Disallow: /\n").unwrap());
         let is_live = folder.live("a.test").is_some_and(|live| live.snapshot().content.is_some());
-        // A file that is unchanged for 400 ms counts as complete; its date may lag by a tick.
+        // A file that is unchanged for 400 ms counts as complete. The date may lag by a clock tick.
         assert!(!is_live || file.longest_pause() > std::time::Duration::from_millis(300));
         // A pause inside the write, as on a slow disk.
         std::thread::sleep(std::time::Duration::from_millis(20));

@@ -239,7 +239,7 @@ fn unchecked_claims_cause_one_warning_if_impostors_are_refused() {
             .filter(|(level, _, text)| *level == Level::WARN && text.contains("give the layer a Verifier"))
             .collect();
         assert_eq!(said.len(), usize::from(warned > 0), "{events:?}");
-        // A function that returns `None` for a request is not missing.
+        // The warning also covers a function that is set but returns `None`.
         let unanswered = "but nothing checks this, so impostors pass: ";
         let answering = "or a RobotsLayer::identity_from that returns a result for every request";
         assert!(said.iter().all(|(_, _, text)| text.contains(unanswered) && text.ends_with(answering)), "{events:?}");

@@ -201,7 +201,7 @@ fn shrink<W: World>(settings: &W::Settings, steps: &mut Vec<W::Step>) {
                 None => at += size,
             }
         }
-        // Repeat with the same size, because a step that was needed before may no longer be.
+        // Repeat with the same size, because a step that was needed before may no longer be needed.
         if !is_shorter {
             size /= 2;
         }

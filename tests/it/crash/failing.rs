@@ -9,8 +9,8 @@ use std::process::{Child, Command, Stdio};
 pub(crate) struct Failing(Child);
 
 impl Failing {
-    /// A fault consists of a call and the injected error, such as `openat:error=EIO:when=3`. If
-    /// paths are given, only calls about them fail.
+    /// Makes calls fail. A fault consists of a call and the injected error, such as
+    /// `openat:error=EIO:when=3`. If paths are given, only calls about them fail.
     pub(crate) fn begin(process: u32, fault: &str, paths: &[PathBuf]) -> Self {
         let (call, _) = fault.split_once(':').unwrap();
         // The process that ends `strace` is started beforehand, because the calls of new processes
