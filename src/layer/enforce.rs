@@ -514,7 +514,7 @@ impl JudgedRequest<'_> {
         }
     }
 
-    /// Returns the outer layer's decision if it is the same as `decision`.
+    /// Returns the outer layer's decision if it equals `decision`.
     fn same(&self, decision: &Decision<'_>) -> Option<&OuterDecision> {
         self.outside.filter(|mark| mark.is_of(decision.action, decision.reason))
     }

@@ -138,7 +138,7 @@ impl OuterDecision {
     }
 }
 
-/// The name of the `User-Agent` field. A constant of this type would be created and dropped at
+/// The name of the `User-Agent` field; static, because a constant would be created and dropped at
 /// every use.
 pub(super) static AGENT_FIELD: HeaderName = USER_AGENT;
 

@@ -51,8 +51,8 @@ impl SenderCheck {
     }
 
     /// Returns the sender of a request whose `User-Agent` names these agents. Does not wait for
-    /// missing evidence: it is fetched for later requests, and the claim of this request stays
-    /// undecided.
+    /// missing evidence. The evidence is fetched for later requests, and the claim of this request
+    /// is undecided.
     pub(super) fn sender(
         &self,
         origin: &str,

@@ -273,7 +273,7 @@ impl ResponseFields {
 /// Adds a field. Returns `false` if the response already has the field with another value.
 fn add(headers: &mut HeaderMap, (name, value): (HeaderName, HeaderValue)) -> bool {
     let is_additive = name == X_ROBOTS_TAG || name == LINK;
-    // Errors mean that the response has too many fields.
+    // An error means that the response has too many fields.
     match headers.try_entry(name) {
         Ok(Entry::Vacant(place)) => drop(place.try_insert(value)),
         // An inner layer has already added the same field and value.

@@ -43,7 +43,7 @@ pub struct LiveRobots {
 }
 
 /// Identifies a site. The weak reference does not keep the site alive, but its memory stays
-/// allocated. So no other site can have the same address, and the identity is unique.
+/// allocated. So no other site can have the same memory address, and the identity is unique.
 #[derive(Clone)]
 pub(crate) struct SiteIdentity(Weak<Site>);
 
@@ -109,7 +109,7 @@ impl LiveRobots {
     ///
     /// The text is compiled on a new thread. The future only waits for the outcome. If it is
     /// dropped, publishing continues. Any executor can poll it. If several calls run at the same
-    /// time, the text of any of them may be live in the end, so await each call before the next.
+    /// time, any of their versions may be live in the end, so await each call before the next.
     ///
     /// ```
     /// use tower_robots::live::{LiveRobots, RejectionKind};
@@ -414,9 +414,9 @@ pub struct Status {
     pub report: Option<Arc<Report>>,
     /// The last reload, regardless of its cause.
     pub last_reload: Reload,
-    /// The last reload that read the source. Decisions of an operator do not read it. The outcome
-    /// shows what the source contains. After a rollback, the source may contain neither the live
-    /// nor the pending version.
+    /// The last reload that read the source, unlike a reload for an operator's decision. Its
+    /// outcome shows what the source contains. After a rollback, the source may contain neither the
+    /// live nor the pending version.
     pub last_read: Reload,
     /// When the live version went live. If no version is live, this is the time when the last live
     /// version was removed. If an earlier process already served the version, this is the time when

@@ -50,8 +50,8 @@ pub struct Snapshot {
     pub(crate) is_one_of_many: bool,
 }
 
-/// What to do if there is no usable robots.txt when the site is opened. Later, the last good
-/// version always stays live.
+/// What to do if there is no usable robots.txt when the site is opened. Later, unusable content
+/// never replaces the last good version.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum WhenMissing {
@@ -104,8 +104,8 @@ pub(super) struct Compiled {
 
 impl Snapshot {
     /// Returns one line for each override or exemption of the policy whose crawler name is probably
-    /// wrong: neither a crawler in the registry nor a group has this name, or no request ever
-    /// contains it (such as `Google-Extended`). If a crawler has a similar name, the line suggests
+    /// wrong: neither a crawler in the registry nor a group has this name, or no crawler sends it
+    /// in requests (such as `Google-Extended`). If a crawler has a similar name, the line suggests
     /// it. The list is always empty for a file of a [`Directory`](crate::source::Directory),
     /// because the names may be meant for another file.
     pub fn misspelled_overrides(&self) -> Vec<String> {

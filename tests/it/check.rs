@@ -1,4 +1,4 @@
-//! The check from outside: whole files, real files, and arbitrary bytes.
+//! Tests of the check through the public API: whole files, real files, and arbitrary bytes.
 
 use std::io::BufRead;
 use std::path::Path;

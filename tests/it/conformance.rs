@@ -21,7 +21,7 @@ fn cases() -> Vec<Value> {
     cases
 }
 
-/// Joins the parts of a text. A part is a text, or a text with the number of its repetitions.
+/// Joins the parts of a string. A part is a string, or a string with the number of its repetitions.
 fn expanded(text: &Value) -> String {
     let part = |part: &Value| match part.as_str() {
         Some(once) => once.to_owned(),

@@ -25,8 +25,8 @@ const THIRD: &str = "User-agent: *\nDisallow: /cart\nDisallow: /account\nDisallo
 const STAGING: &str = "User-agent: *\nDisallow: /\n";
 const BAD: &str = "<html>";
 
-/// Remounts a disk. A read-only disk does not even accept other bytes for existing files, like a
-/// full disk that copies on write.
+/// Remounts a disk. On a read-only disk, existing files cannot be overwritten. A full copy-on-write
+/// disk has the same limit.
 fn remount(disk: &Path, how: &str) {
     let mut mount = Command::new("mount");
     mount.args(["-o", &format!("remount,{how}")]).arg(disk);

@@ -2,8 +2,8 @@
 //! and browsers.
 //!
 //! `tests/cases/people.txt` contains one header per line. Many are as sent by devices and programs.
-//! Some are invented. These contain crawlers' words in the names of models and programs, so they
-//! are hard to distinguish. `tests/cases/programs.tsv` contains headers of other programs that
+//! Some are invented. These headers contain crawlers' words in the names of models and programs, so
+//! they are hard to distinguish. `tests/cases/programs.tsv` contains headers of other programs that
 //! owners of machines run, each with its source: clients for packages, clusters, backups,
 //! monitoring, offices and feeds.
 

@@ -9,7 +9,7 @@ use crate::slow;
 
 const READINGS: [Reading; 3] = [Reading::Standard, Reading::Reference, Reading::Legacy];
 
-/// Few pieces with common prefixes, so that patterns match paths.
+/// Returns one of a few pieces with common prefixes, so that patterns match paths.
 fn piece() -> impl Strategy<Value = &'static str> {
     let pieces = "a|b|c|ab|ba|abc|/|/|/|a/|?|=|&|.|..|//|%|%2|%61|%2f|%2F|%2A|%24|%5c|\\|\u{e9}|%C3|%c3%A9|\
         index.htm|index.html|/index.htm|A|;|%3B|%3a|:|%40|@|%20|%u0061|x.html|sort|some-longer-part| |{|$";

@@ -1,5 +1,6 @@
 //! The case sets. The complete sets are in `../shared`, if that exists. `tests/draw_cases.py` draws
-//! a part of each into `tests/cases`, which every clone has. Both packages' tests use them.
+//! a part of each into `tests/cases`, which every clone has. The tests of both packages use these
+//! sets.
 
 use std::io::{Read, Write};
 use std::path::Path;

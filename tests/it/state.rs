@@ -419,7 +419,7 @@ fn an_unreadable_switch_gives_every_site_the_reason() {
     let off = (ReloadOutcomeKind::SwitchedOff, format!("enforcement of every site is switched off: {why}"));
     let on = (ReloadOutcomeKind::SwitchedOn, "enforcement of every site is switched on".to_owned());
     assert_eq!(turns(&live), [off.clone(), on, off]);
-    // An operator turns the switch off again: the history does not change, but later sites get no
+    // An operator turns the switch off again. The history does not change, but later sites get no
     // reason.
     switch.set_enforcement(Enforcement::Off);
     assert_eq!(turns(&live).len(), 3);

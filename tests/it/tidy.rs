@@ -107,7 +107,7 @@ const PACKAGES: [(&str, &[Module]); 3] =
 const IMPURE: &str = "std::fs std::net::Tcp std::io::stdin std::thread SystemTime::now Instant .elapsed( \
     http:: bytes:: tracing::";
 
-/// The packages, with paths that lead from anywhere.
+/// Returns the packages with absolute paths.
 fn packages() -> impl Iterator<Item = (PathBuf, &'static [Module])> {
     PACKAGES.into_iter().map(|(source, modules)| (Path::new(env!("CARGO_MANIFEST_DIR")).join(source), modules))
 }

@@ -21,7 +21,7 @@ const STEPS: &str = "SIMULATION_STEPS";
 /// Maximum number of runs for shrinking a failing schedule.
 const SHRINKING: usize = 4_000;
 
-/// What is simulated.
+/// A simulated system.
 pub(crate) trait World: Sized {
     /// The initial settings of a world, drawn once per schedule.
     type Settings: Clone + Debug + Send;

@@ -39,7 +39,7 @@ pub(super) fn write(
     record: &LiveRecord,
     durability: Durability,
 ) -> Result<(), StateError> {
-    // This cannot fail, because a slot is large enough for the maximum number of rolled-back
+    // `slot` cannot fail, because a slot is large enough for the maximum number of rolled-back
     // versions.
     let slot = record.slot(stamp).ok_or_else(|| StateError::new(path, io::ErrorKind::InvalidInput.into()))?;
     if disk.is_read_only {
@@ -88,10 +88,10 @@ const DIGEST: usize = 16;
 
 /// The record of the live version and of the versions that were rolled back.
 ///
-/// The file has two slots, which are written alternately, each with its own digest. If one slot is
-/// truncated, it is ignored, and the other one remains valid. Each slot has a stamp. A stamp
-/// greater than that of `state.json` means that the slot was written, but the following write of
-/// `state.json` failed.
+/// The file has two slots, which are written alternately, each with its own digest. A truncated
+/// slot is ignored, and the other slot remains valid. Each slot has a stamp. A stamp greater than
+/// that of `state.json` means that the slot was written, but the following write of `state.json`
+/// failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct LiveRecord {
     pub(super) live: Option<VersionHash>,

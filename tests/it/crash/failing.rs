@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
-/// Makes the calls of a process fail until it is dropped.
+/// Makes the calls of a process fail until this value is dropped.
 pub(crate) struct Failing(Child);
 
 impl Failing {
@@ -29,7 +29,7 @@ impl Failing {
         let mut line = String::new();
         let mut read = said.read_line(&mut line);
         while read.is_ok() && line.contains("Requested path") {
-            // `strace` prints the file that a path leads to.
+            // `strace` first prints the file that each path leads to. These lines are skipped.
             line.clear();
             read = said.read_line(&mut line);
         }

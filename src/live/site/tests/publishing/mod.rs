@@ -347,7 +347,7 @@ impl<const PLANTED: usize> Publishing<PLANTED> {
             let _ = std::fs::write(self.machine.state_folder().join("sites/shop/enforcement"), "on\n");
         }
         let has_state = self.settings.has_state && folder != Folder::None;
-        // If another test is just starting a program, that process holds the locks until `exec`.
+        // A program that another test is starting holds the locks until `exec`.
         let attempts = std::iter::repeat_n(Duration::from_millis(5), 100);
         let main = attempts.into_iter().find_map(|pause| {
             let main = self.machine.start(has_state, self.gate, self.settings.has_grace);
