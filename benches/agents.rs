@@ -1,4 +1,4 @@
-//! Measures how long recognising a `User-Agent` header takes: seen for the first time, cached, and
+//! Measures how long it takes to recognise the agents in a `User-Agent` header: new, cached, and
 //! with many names in the file.
 
 #![expect(clippy::expect_used, reason = "a bench stops at the first surprise")]
@@ -10,7 +10,7 @@ use tower_robots::agent::{Crawler, Recognizer, Registry};
 use tower_robots::live::LiveRobots;
 use tower_robots::rules::RobotsTxt;
 
-/// 111 bytes, about the length of most browsers' headers.
+/// A browser's header of the usual length, 111 bytes.
 const CHROME: &[u8] =
     b"Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/141.0.0.0 Safari/537.36";
 const GPTBOT: &[u8] =

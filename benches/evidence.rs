@@ -88,7 +88,7 @@ impl FieldLines for Fields {
     }
 }
 
-/// Returns the fields of a browser's request, with additional ones.
+/// Returns the fields of a browser's request, and the additional fields `more`.
 fn fields(more: &[(&'static str, &str)]) -> Fields {
     let usual = [
         ("host", "example.com"),
@@ -166,8 +166,8 @@ impl Judged {
     }
 }
 
-/// Does everything that identity verification adds to a request, like the layer. A request that is
-/// not signed and does not claim to be a crawler is not verified.
+/// Verifies who sent a request, as the layer does. A request that is not signed and does not claim
+/// to be a crawler is not verified.
 #[inline(never)]
 fn judge(verifier: &Verifier, agents: &[Agent], address: Option<IpAddr>, fields: &Fields) -> Identity {
     let is_signed = fields.0.keys().any(|name| *name == SIGNATURE_INPUT);
@@ -185,7 +185,7 @@ fn judge(verifier: &Verifier, agents: &[Agent], address: Option<IpAddr>, fields:
     verifier.identify(&request.signed(&message, &signers), PATH, now).identity
 }
 
-/// Does nothing. This measures the cost of the call itself.
+/// Does nothing, to measure the cost of the call itself.
 #[inline(never)]
 fn nothing(_: &Verifier, _: &[Agent], _: Option<IpAddr>, _: &Fields) -> Identity {
     Identity::Unclaimed
@@ -253,7 +253,8 @@ fn evidence(criterion: &mut Criterion<ThreadTime>) {
     }
 }
 
-/// Measures the same request on several threads. They verify claims on the same network path.
+/// Measures the same request on several threads. All threads verify claims on the same network
+/// path.
 #[expect(clippy::print_stderr, reason = "a bench says what it found")]
 fn at_once(judged: &Judged, threads: u32) {
     const TURNS: u32 = 400_000;

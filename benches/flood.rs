@@ -42,7 +42,8 @@ fn request(agent: &str, address: IpAddr) -> Request<Empty<Bytes>> {
     request.header("accept", "*/*").extension(address).body(Empty::new()).expect("a request")
 }
 
-/// Returns how long the layer takes for a request. Its future is ready at the first poll.
+/// Returns how long the layer takes for a request. The future of the layer is ready at the first
+/// poll.
 fn send(service: &mut Robots<InstantApp>, request: Request<Empty<Bytes>>) -> Duration {
     let mut context = Context::from_waker(Waker::noop());
     let start = Instant::now();

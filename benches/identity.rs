@@ -43,7 +43,7 @@ impl Numbers {
     }
 }
 
-/// Prefixes: the first address and the length in bits of each.
+/// Prefixes, each as its first address and its length in bits.
 type Prefixes<T> = Vec<(T, u32)>;
 
 fn snapshot() -> (Prefixes<u32>, Prefixes<u128>) {
@@ -62,7 +62,7 @@ fn snapshot() -> (Prefixes<u32>, Prefixes<u128>) {
 }
 
 /// Returns a million addresses of both families. Three quarters are in or near the ranges, and a
-/// quarter is anywhere.
+/// quarter are anywhere.
 fn million(v4: &[(u32, u32)], v6: &[(u128, u32)]) -> Vec<IpAddr> {
     let mut numbers = Numbers(0x9E37_79B9_7F4A_7C15);
     (0..1_000_000_u32)

@@ -5,7 +5,7 @@
 //! Prints how long opening takes, how much memory is needed (also with requests to every site), how
 //! long finding a site takes, and how much processor time watching takes while nothing happens.
 //! Then starts with a gate and a state directory, and replaces one file in several ways. Each part
-//! runs in a separate process. This works only on Linux, because it reads `/proc/self`.
+//! runs in a separate process. The bench works only on Linux, because it reads `/proc/self`.
 
 #![expect(clippy::print_stdout, reason = "a bench prints what it measures")]
 
@@ -53,7 +53,7 @@ fn main() -> Measured {
     result
 }
 
-/// Creates the files. In each round, all of them have a different content.
+/// Creates the files. Their content is different in each round.
 fn fill(folder: &Path, round: usize) -> Measured {
     fs::create_dir_all(folder)?;
     for number in 0..SITES {
@@ -133,7 +133,7 @@ fn lookup<T>(hosts: &HostMap<T>, names: &[String]) -> Duration {
 }
 
 fn idle(what: &str) -> Measured {
-    // The checks that follow a start are not measured, so this waits for them.
+    // The checks that follow a start are not measured, so the bench waits for them.
     std::thread::sleep(Duration::from_secs(6));
     let (start, before) = (Instant::now(), processor()?);
     std::thread::sleep(Duration::from_secs(20));

@@ -95,7 +95,8 @@ mod tests {
             lines,
             ["/a: 200, 6 bytes", "/drafts/x: disallowed by line 2", "sitemap: https://example.com/s.xml"]
         );
-        // If the server fails for robots.txt, everything is disallowed until it works again.
+        // If the server responds to robots.txt with an error, everything is disallowed until the
+        // server works again.
         let error = crawled((503, "")).await.expect_err("503");
         assert!(error.to_string().contains("try again later"), "{error}");
         let error = crawled((200, "User-agent: *\nCrawl-delay: 86400\n")).await.expect_err("a day");

@@ -16,9 +16,9 @@ use tower_robots::policy::Mode;
 /// would redirect to itself.
 const ROBOTS: &str = "User-agent: GPTBot\nAllow: /terms$\nDisallow: /\n";
 
-/// Redirects with 307, which is temporary and keeps the method. Clients may cache 308, and 301,
-/// too. The layer adds `Cache-Control: no-store` and `Vary: User-Agent`, so that no cache sends the
-/// redirect to a person.
+/// Redirects with 307, which is temporary and keeps the method. Clients may cache 301 and 308. The
+/// layer adds `Cache-Control: no-store` and `Vary: User-Agent`, so that no cache sends the redirect
+/// to a person.
 fn to_the_terms(_: &Event<'_>) -> Response<Bytes> {
     let mut response = Response::default();
     *response.status_mut() = StatusCode::TEMPORARY_REDIRECT;

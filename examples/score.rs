@@ -117,7 +117,7 @@ fn is_held(agent: &Agent) -> bool {
 }
 
 /// Counts how often `says` returns true for each kind. Prints the headers whose label contradicts
-/// its result.
+/// the result of `says`.
 fn table(title: &str, both: &[(&Labelled, &Agent)], says: fn(&Agent) -> bool) {
     let mut kinds: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
     let (mut right, mut wrong, mut missed) = (0, Vec::new(), HashMap::<&str, Vec<&str>>::new());

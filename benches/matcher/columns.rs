@@ -205,14 +205,14 @@ fn hostile(name: &str, rule: impl Fn(usize) -> String, path: String) -> Column {
     Column { name: name.to_owned(), robots, agent: "examplebot", paths: vec![path] }
 }
 
-/// Writes ten bits of a number, as one of two patterns per bit. No two numbers have the same
-/// result.
+/// Encodes ten bits of a number: each bit becomes `zero` or `one`. Different numbers have different
+/// results.
 fn either(number: usize, zero: &str, one: &str) -> String {
     (0..10).map(|bit| if number >> bit & 1 == 0 { zero } else { one }).collect()
 }
 
-/// Returns the six columns of the design, and more hostile ones. The paths of the latter lack the
-/// literals that the rules require, or have them in the wrong place.
+/// Returns the six columns of the first design, and further hostile columns. The paths of the
+/// further columns lack the literals that the rules require, or contain them in the wrong place.
 pub fn seeded() -> Vec<Column> {
     let a = |length: usize| "a".repeat(length);
     vec![

@@ -38,8 +38,8 @@ fn matcher<'c>(name: &str, column: &'c Column) -> Option<Matcher<'c>> {
     }
 }
 
-/// Measures our matcher with a path that is already prepared, as by a policy. This is comparable
-/// with the floor.
+/// Measures our matcher alone, with a path that is already prepared. The result is comparable with
+/// the floor.
 fn verdict_only(group: &mut BenchmarkGroup<'_, WallTime>, column: &Column) {
     let rules = peers::compile(column);
     let tokens = [ProductToken::new(column.agent)];

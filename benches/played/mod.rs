@@ -25,7 +25,7 @@ pub(crate) fn serve_list() -> String {
     url
 }
 
-/// Starts a resolver that counts questions. In it, only [`NAMED`] has a host name.
+/// Starts a resolver that counts questions. Only [`NAMED`] has a host name.
 pub(crate) fn serve_names(asked: Arc<AtomicUsize>) -> SocketAddr {
     let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");
     let address = socket.local_addr().expect("an address");

@@ -1,4 +1,5 @@
-//! The documentation pages of the lints. Each finding contains a link to the page of its lint. All other documentation is in the
+//! The documentation pages of the lints. Each finding links to the page of its lint. All other
+//! documentation is in the
 //! [handbook](https://github.com/OWNER/tower-robots/blob/main/docs/src/index.md).
 
 #[doc = include_str!("lints.md")]

@@ -21,12 +21,13 @@ pub struct Answer {
     /// [`RobotsLayer::on_crawler`](super::RobotsLayer::on_crawler) or
     /// [`RobotsLayer::with_crawler_records`](super::RobotsLayer::with_crawler_records).
     pub record: Option<Box<Record>>,
-    /// Fields to add to the response if the request is forwarded
+    /// Header fields to add to the response of a forwarded request
     /// ([`Signals`](crate::layer::Signals)). The layer's service adds these fields. If you do not
     /// use the service, take the fields before you call [`Answer::respond`], and add them to the
     /// response.
     pub response_fields: Option<Box<ResponseFields>>,
-    /// Whether the extensions of the request get the record even if the request passes unchanged.
+    /// Whether the record is added to the request's extensions even if the request passes
+    /// unchanged.
     pub(super) in_extensions: bool,
     /// Extensions that are added to a forwarded request. They contain this layer's decision for
     /// inner layers ([`OuterDecision`]).
@@ -67,8 +68,8 @@ impl Answer {
         self
     }
 
-    /// Adds `mark` to the extensions of the forwarded request, which tells inner layers what this
-    /// layer has decided.
+    /// Adds `mark`, the decision of this layer, to the extensions of the forwarded request for
+    /// inner layers.
     pub(super) fn with(mut self, mark: Option<OuterDecision>) -> Self {
         if let Some(mark) = mark {
             self.extensions.insert(mark);

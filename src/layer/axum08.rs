@@ -40,17 +40,17 @@ impl RobotsLayer {
     ///
     /// - The layer answers `/robots.txt` if it is added to the outermost router with
     ///   `Router::layer`. `route_layer` is not enough, because it only runs if a route matches. A
-    ///   layer in a nested router judges requests, but does not see `/robots.txt`. It logs a
-    ///   warning if no outer layer has judged a request, but only for the first such request
+    ///   layer in a nested router judges requests, but does not see `/robots.txt`. The nested layer
+    ///   logs a warning for the first request that no outer layer has judged
     ///   ([`Status::nested_only`](crate::live::Status::nested_only)).
     /// - The layer must also wrap the app's final fallback; otherwise requests for `/robots.txt`
     ///   get 404. The layer does not wrap a fallback that is set after the layer was added, with
     ///   `Router::fallback` or by merging a router that has a fallback. So add the layer last,
     ///   after `merge`, `nest` and fallbacks. If you must add the layer before them, merge
     ///   [`RobotsLayer::robots_txt_route`].
-    /// - The client's address is that of the connection, `ConnectInfo<SocketAddr>`, if the app is
-    ///   served with `into_make_service_with_connect_info::<SocketAddr>()`. Behind a proxy,
-    ///   [`RobotsLayer::forwarded_for`] finds the client's address. If you set
+    /// - The client's address is the peer address of the connection, `ConnectInfo<SocketAddr>`, if
+    ///   the app is served with `into_make_service_with_connect_info::<SocketAddr>()`. Behind a
+    ///   proxy, [`RobotsLayer::forwarded_for`] finds the client's address. If you set
     ///   [`RobotsLayer::address_from`], its function is used instead of `ConnectInfo`.
     /// - If several layers serve the same [`LiveRobots`](crate::live::LiveRobots), use clones of
     ///   one layer. The outermost layer then judges each request, and observers are notified only
@@ -116,8 +116,8 @@ impl<T: Into<Bytes>> IntoRefusal for Html<T> {
 /// - the kill switch has turned enforcement off;
 /// - the `Host` belongs to no site (a client can send any `Host`);
 /// - the layer is missing, or is a [`RobotsLayer::new`] without
-///   [`RobotsLayer::with_crawler_extension`]. The extractor cannot detect this, because requests of
-///   people have no extension either.
+///   [`RobotsLayer::with_crawler_extension`]. The extractor cannot detect a missing layer, because
+///   requests of people have no extension either.
 ///
 /// Use `CrawlerRequest` without `Option` for pages that are only for crawlers. All other clients
 /// then get 404.

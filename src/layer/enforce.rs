@@ -67,7 +67,7 @@ impl Enforcer {
         self.answer_judged(self.judge(request), request, None)
     }
 
-    /// Returns the answer to a judged request. `wait` is the time to wait that the store returned:
+    /// Returns the answer to a judged request. `wait` is the waiting time that the store returned:
     /// zero if the request passes, `None` if no store has counted the request.
     pub(super) fn answer_judged(&self, judged: Judged, request: OriginalRequest<'_>, wait: Option<Duration>) -> Answer {
         match judged {
@@ -401,8 +401,8 @@ impl<'j> JudgedRequest<'j> {
         Answer::pass().with(self.mark(decision))
     }
 
-    /// Creates the answer for a decision. Signs that a person sent the request may change the
-    /// action.
+    /// Creates the answer for a decision. The action may change if the request seems to be sent by
+    /// a person.
     fn complete(&self, decision: Decision<'_>) -> Answer {
         let decision = if decision.reason.is_reported() {
             self.snapshot.policy.weigh(decision, &human_evidence(self.request))
@@ -440,9 +440,9 @@ impl<'j> JudgedRequest<'j> {
         decision.reason.is_reported() || self.layer.records_crawlers() && may_be_of_crawler(self.agents, decision)
     }
 
-    /// Notifies the observers, and creates the response if the request is refused. If an outer
-    /// layer made the same decision, `same` is the decision of that layer, and the observers that
-    /// it has notified are skipped.
+    /// Notifies the observers, and creates the response if the request is refused. `same` is the
+    /// outer layer's decision if this layer made the same decision. The observers that the outer
+    /// layer has notified are then skipped.
     fn carry_out(&self, record: &Record, same: Option<&OuterDecision>) -> Outcome {
         let mut event = Event::new(record, *self.request, self.content.rules().document());
         let outcome = match record.action {
@@ -481,8 +481,9 @@ impl<'j> JudgedRequest<'j> {
 }
 
 impl Enforcer {
-    /// Returns the decision that an outer layer has stored in the request's extensions. `None` if
-    /// there is no such decision, or if it is for another site, method, target or `User-Agent`.
+    /// Returns the decision that an outer layer has stored in the request's extensions; `None` if
+    /// there is none, or if the stored decision is for another site, method, target or
+    /// `User-Agent`.
     fn mark_of<'r>(&self, live: &LiveRobots, request: &OriginalRequest<'r>) -> Option<&'r OuterDecision> {
         self.nested_target?;
         let mark = request.extensions.get::<OuterDecision>()?;
@@ -513,7 +514,7 @@ impl JudgedRequest<'_> {
         }
     }
 
-    /// Returns the outer layer's decision if it is the same as `decision`.
+    /// Returns the outer layer's decision if it equals `decision`.
     fn same(&self, decision: &Decision<'_>) -> Option<&OuterDecision> {
         self.outside.filter(|mark| mark.is_of(decision.action, decision.reason))
     }

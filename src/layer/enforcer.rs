@@ -180,10 +180,10 @@ impl Enforcer {
         self.nested_target.map_or(request, |target| request.looked_up(target))
     }
 
-    /// Calls `judge` with the request's agents. They are recognised in the client's `User-Agent`
-    /// lines that a proxy has forwarded in another field, if any, and otherwise in the request's
-    /// own lines. Nearly every request has only one line, and its agents are borrowed from the
-    /// cache.
+    /// Calls `judge` with the request's agents. The agents are recognised in the lines that
+    /// [`kept_lines`](Self::kept_lines) returns or, if there are none, in the request's own
+    /// `User-Agent` lines. Nearly every request has only one line. The agents of a single line are
+    /// borrowed from the cache.
     #[inline]
     pub(super) fn with_agents<T>(
         &self,

@@ -80,9 +80,8 @@ impl<'a> Event<'a> {
     }
 }
 
-/// Marks a refusal that may be replaced with the response of another server. It is an extension of
-/// the refusal. The status of the replacement is not known yet, so the request's [`Event`] contains no
-/// status.
+/// Extension of a refusal that another server's response may replace. The status of the replacement
+/// is not known yet, so the request's [`Event`] contains no status.
 #[derive(Clone, Copy, Debug)]
 pub struct Provisional;
 
@@ -120,7 +119,8 @@ impl Sender {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Interest {
-    /// Disallowed requests, requests that come too soon, and requests of impostors.
+    /// Disallowed requests, requests that come before the crawl delay has passed, and requests of
+    /// impostors.
     Reported,
     /// All requests that have a record.
     Crawlers,
@@ -198,7 +198,7 @@ fn trace(event: &Event<'_>) {
         host = event.request.host(),
         path = %path.escape_ascii(),
         // The fields `decision` and `would` have the same set of values. Their values differ only
-        // if the mode `Refuse` would take another action.
+        // if the action would be different under the mode `Refuse`.
         decision = if record.reason == Reason::Limited { "limit" } else { record.action.as_str() },
         reason = record.reason.as_str(),
         would = record.would.as_str(),

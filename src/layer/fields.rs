@@ -58,8 +58,8 @@ pub fn is_of_caches(name: &str) -> bool {
     OF_CACHES.contains(&name) || name.ends_with("-cache-control")
 }
 
-/// Adds `User-Agent` to the `Vary` field. The field keeps a single line, because some caches read
-/// only one line.
+/// Adds `User-Agent` to the `Vary` field. The result is always a single line, because some caches
+/// read only one `Vary` line.
 pub fn vary_by_agent(headers: &mut HeaderMap) {
     let varies = |value: &HeaderValue| {
         let mut names = value.as_bytes().split(|byte| *byte == b',').map(<[u8]>::trim_ascii);

@@ -14,8 +14,8 @@ use http::header::{FORWARDED, HeaderMap, HeaderName};
 /// The route of a request from the client to this server, as reported by trusted proxies.
 #[derive(Debug)]
 pub struct ForwardedWay {
-    /// The addresses from the peer to the client; never empty. The last address is the client's: it
-    /// is the first untrusted address or, if all addresses are trusted, the last valid one. The
+    /// The addresses from the peer to the client; never empty. The last address is the client's:
+    /// the first untrusted address, or the last valid address if all addresses are trusted. The
     /// port is 0 if the field contains no port.
     pub hops: Vec<SocketAddr>,
     /// The scheme of the client's request: from the client's entry in `Forwarded`, or the last
@@ -26,8 +26,7 @@ pub struct ForwardedWay {
     pub host: Option<Vec<u8>>,
 }
 
-/// Maximum number of entries that are parsed. Real requests pass through far fewer proxies of the
-/// same operator.
+/// Maximum number of entries that are parsed. Real requests pass through far fewer trusted proxies.
 const MAX_HOPS: usize = 32;
 
 impl ForwardedWay {

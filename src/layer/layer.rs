@@ -103,9 +103,8 @@ impl RobotsLayer {
     ///
     /// If a client's address is unknown, the client is not in any exempt network, and its claim to
     /// be a crawler cannot be checked by address. All clients with unknown addresses that claim to
-    /// be the same crawler share one rate limit bucket. When the policy needs the address of a
-    /// client for the first time and the address is unknown, the layer logs a warning with the
-    /// target `tower_robots::layer`.
+    /// be the same crawler share one rate limit bucket. The layer logs a warning (target
+    /// `tower_robots::layer`) when the policy first needs a client's address that is unknown.
     /// [`Status::without_address`](crate::live::Status::without_address) counts every request whose
     /// client address is unknown although the policy needs it.
     ///
@@ -200,9 +199,9 @@ impl RobotsLayer {
 
     /// Sets a function that returns who sent the request. Use it if a service in front of the
     /// layer, for example a CDN, has already checked the sender. If the function returns `None`,
-    /// the layer's `Verifier` checks the sender if there is one. If the function panics, the
-    /// request passes, and [`Status::faults`](crate::live::Status::faults) counts the panic. A
-    /// second call replaces the function.
+    /// the layer's `Verifier`, if any, checks the sender. If the function panics, the request
+    /// passes, and [`Status::faults`](crate::live::Status::faults) counts the panic. A second call
+    /// replaces the function.
     pub fn identity_from(self, identity: impl Fn(&Extensions) -> Option<Identity> + Send + Sync + 'static) -> Self {
         self.with(|enforcer| enforcer.identity_from = Some(Arc::new(identity)))
     }
@@ -536,8 +535,8 @@ impl Judgement<'_> {
         }
     }
 
-    /// Returns the answer to the request. `wait` is the time to wait that the store returned, or
-    /// zero if the request passes. If `wait` is `None`, a request with a
+    /// Returns the answer to the request. `wait` is the waiting time that the store returned, which
+    /// is zero if the request passes. If `wait` is `None`, a request with a
     /// [bucket](Self::rate_limited) is counted only in this process. If the store lets a request
     /// pass, the request also takes a token from the bucket in this process. So the two buckets
     /// agree if this process has to count without the store later.

@@ -16,8 +16,8 @@
 //!    [`Policy`](crate::policy::Policy) decides about the request.
 //! 4. The response to a refused request is 403 with the rule and its line number. A tagged request
 //!    is forwarded with a [`Record`] in its extensions and a `Robots-Verdict` field. Any other
-//!    request is forwarded unchanged. By default, a policy that refuses other crawlers only tags
-//!    the requests of search engines that people use. An override can change this.
+//!    request is forwarded unchanged. By default, requests of search engines that people use are
+//!    only tagged, even if the policy refuses other crawlers. An override can change this.
 //!
 //! A refused gRPC call
 //! ([`OriginalRequest::is_grpc_call`](crate::parts::OriginalRequest::is_grpc_call)) is answered
@@ -30,10 +30,10 @@
 //! `/robots.txt`, unless an override sets another mode.
 //!
 //! A policy can also enforce crawl delays
-//! ([`PolicyBuilder::rate`](crate::policy::PolicyBuilder::rate)). If an allowed request comes
-//! before the crawl delay has passed, the response is then 429 with `Retry-After`. Each verified
-//! crawler has its own bucket. Other clients share one bucket per network, based on the address
-//! that [`RobotsLayer::address_from`] finds. See `docs/src/explanation/rate.md`.
+//! ([`PolicyBuilder::rate`](crate::policy::PolicyBuilder::rate)). An allowed request that comes
+//! before the crawl delay has passed then gets 429 with `Retry-After`. Each verified crawler has
+//! its own bucket. Other clients share one bucket per network, based on the address that
+//! [`RobotsLayer::address_from`] finds. See `docs/src/explanation/rate.md`.
 //!
 //! If a client itself sends a `Robots-Verdict` or `Robots_Verdict` field, the layer removes the
 //! field.

@@ -118,8 +118,8 @@ impl OuterDecision {
         })
     }
 
-    /// Reports whether every inner layer may use the decision, because it depends only on the data
-    /// that is stored with it.
+    /// Reports whether the decision depends only on the stored data. If so, every inner layer may
+    /// use the decision.
     pub(super) const fn is_final(&self) -> bool {
         !matches!(self.decision.1, Reason::Exempt | Reason::SuspectHuman)
     }
@@ -138,7 +138,8 @@ impl OuterDecision {
     }
 }
 
-/// A static variable, because a constant of this type would be created and dropped at every use.
+/// The name of the `User-Agent` field; static, because a constant would be created and dropped at
+/// every use.
 pub(super) static AGENT_FIELD: HeaderName = USER_AGENT;
 
 /// Returns the `User-Agent` line if there is exactly one. Returns `Some(None)` if there is none,

@@ -1,7 +1,7 @@
 //! A request as its client sent it, before proxies and routers rewrote it.
 //!
-//! **A function that is set with `target_from` receives only the extensions**, not the request. The
-//! function must work with any body type, and must not be able to change the request.
+//! **A function that is set with `target_from` receives only the extensions**, not the request,
+//! because it must work with any body type and must not be able to change the request.
 
 use http::header::HOST;
 use http::{Extensions, HeaderMap, Method, Request, Uri, Version};

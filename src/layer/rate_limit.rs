@@ -32,8 +32,7 @@ pub struct RateLimitedRequest {
     pub interval: Duration,
     /// Maximum number of requests that may follow each other immediately after a pause.
     pub burst: NonZeroU32,
-    /// How a request that comes before the crawl delay has passed is handled: refused, or only
-    /// recorded.
+    /// Whether a request that comes before the crawl delay has passed is refused or only recorded.
     pub mode: RateMode,
 }
 

@@ -25,7 +25,7 @@ const MAX_NAME: usize = 128;
 /// Here, a crawler is a registered agent, an agent that declares itself a crawler, or any other
 /// agent that a group of the robots.txt names. Requests of other agents have no record. While no
 /// robots.txt is known, or while enforcement is off, there are no records. [`Reason::is_reported`]
-/// selects the requests that observers of `on_disallowed` are notified of: requests that robots.txt
+/// returns `true` for the requests that `on_disallowed` reports: requests that robots.txt
 /// disallows, requests that come before the crawl delay has passed, and requests of impostors.
 ///
 /// If the rules allow an impostor's request, `group`, `rule` and `line` describe the rule that
@@ -45,17 +45,17 @@ pub struct Record {
     pub action: Action,
     /// The reason for the action.
     pub reason: Reason,
-    /// What the mode [`Mode::Refuse`](crate::policy::Mode::Refuse) would do with the request after
-    /// any grace period, whatever the current mode is. This shows the effect of that mode before it
-    /// is enabled.
+    /// The action under the mode [`Mode::Refuse`](crate::policy::Mode::Refuse) after any grace
+    /// period, whatever the current mode is. It shows the effect of `Refuse` before you enable this
+    /// mode.
     pub would: UnderRefuse,
     /// The end of the grace period; the latest end if there are several grace periods. Until then,
     /// the request is only observed, because the previous file did not disallow or limit it. `None`
     /// if no grace period applies, or if the request would pass without a grace period.
     pub grace_end: Option<SystemTime>,
     /// Number of rules that were in their grace period when the robots.txt went live. It is set
-    /// only for the first request, per version of the robots.txt, that passes because of a grace
-    /// period.
+    /// only for the first request that passes because of a grace period, once per version of the
+    /// robots.txt.
     pub grace_rules: Option<usize>,
     /// Whether the rules allow the request. `None` if they were not evaluated, because no group
     /// applies or the request is exempt (for example, a request for `/robots.txt`).
@@ -255,7 +255,7 @@ pub(super) const fn is_crawler(agent: &Agent) -> bool {
     agent.class().is_crawler()
 }
 
-/// Returns the crawl delay of a request that came too soon; `None` if it did not.
+/// Returns the crawl delay that had not passed when the request came; `None` if it had passed.
 fn limit(decision: &Decision<'_>) -> Option<Box<Limit>> {
     let rate_limit = decision.rate_limit?;
     let delay = rate_limit.delay;

@@ -36,9 +36,8 @@ impl SenderCheck {
         Self { verifier: verifier.clone(), site: None, listener_from: None }
     }
 
-    /// Sets the name under which
-    /// [`VerifierStatus`](crate::source::evidence::VerifierStatus) lists the site. Default: the
-    /// origin of the site's robots.txt. A second call replaces the name.
+    /// Sets the site's name in [`VerifierStatus`](crate::source::evidence::VerifierStatus).
+    /// Default: the origin of the site's robots.txt. A second call replaces the name.
     pub fn site(self, site: impl Into<Arc<str>>) -> Self {
         Self { site: Some(site.into()), ..self }
     }
@@ -52,8 +51,8 @@ impl SenderCheck {
     }
 
     /// Returns the sender of a request whose `User-Agent` names these agents. Does not wait for
-    /// missing evidence: it is fetched for later requests, and the claim of this request stays
-    /// undecided.
+    /// missing evidence. The evidence is fetched for later requests, and the claim of this request
+    /// is undecided.
     pub(super) fn sender(
         &self,
         origin: &str,

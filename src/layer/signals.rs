@@ -2,8 +2,8 @@
 //! fields that the operator adds for certain paths.
 //!
 //! - `Content-Usage` is computed with the same path matching as verdicts. The field is not added to
-//!   a response that already has one. Clients would merge the two lines, and for a label in both of
-//!   them, only the last value would count.
+//!   a response that already has one. Clients would merge the two fields, and only the last value
+//!   of a repeated label would count.
 //! - Each licence is added as a `Link` field, also to refusals. Other `Link` fields are kept.
 //! - `X-Robots-Tag` is added even if the application sends the same field, because crawlers obey
 //!   the most restrictive of all lines. Any other field is added only if the application has not
@@ -30,8 +30,8 @@ use crate::rules::{PathPattern, RequestPath, RuleSet, Selection, ValueError};
 const CONTENT_USAGE: HeaderName = HeaderName::from_static("content-usage");
 const X_ROBOTS_TAG: HeaderName = HeaderName::from_static("x-robots-tag");
 
-/// Fields that a [`FieldRule`] cannot add, other than those in the module `fields`: fields that the
-/// layer computes, and fields that describe one version of a page.
+/// Fields that a [`FieldRule`] cannot add, because the layer computes them or because they describe
+/// one version of a page. The module `fields` lists further forbidden fields.
 const RESERVED: [&str; 6] =
     ["content-usage", "etag", "last-modified", "location", "robots-verdict", "www-authenticate"];
 
@@ -146,8 +146,8 @@ impl Signals {
         Some(Box::new(found))
     }
 
-    /// Returns the same fields as [`Signals::response_fields`], but for no particular site. So if
-    /// the response already has one of the fields, no status counts it.
+    /// Returns the same fields as [`Signals::response_fields`], but without a site. So no status
+    /// counts the fields that the response already has.
     #[doc(hidden)]
     pub fn fields_of(
         &self,
@@ -273,7 +273,7 @@ impl ResponseFields {
 /// Adds a field. Returns `false` if the response already has the field with another value.
 fn add(headers: &mut HeaderMap, (name, value): (HeaderName, HeaderValue)) -> bool {
     let is_additive = name == X_ROBOTS_TAG || name == LINK;
-    // Errors mean that the response has too many fields.
+    // An error means that the response has too many fields.
     match headers.try_entry(name) {
         Ok(Entry::Vacant(place)) => drop(place.try_insert(value)),
         // An inner layer has already added the same field and value.

@@ -138,8 +138,7 @@ impl<S> Layer<S> for VerifyLayer {
 }
 
 impl EvidenceWait {
-    /// Starts to wait for evidence. Returns `None` if the request needs no evidence that is still
-    /// being fetched.
+    /// Starts to wait for evidence. Returns `None` if no evidence for the request is being fetched.
     fn begin(&self, request: OriginalRequest<'_>) -> Option<WaitingForEvidence> {
         let is_needed = self.enforcer.is_evidence_awaited(request, self.enforcer.agent_lookups.as_deref());
         let waiting = || {

@@ -12,8 +12,7 @@ pub(crate) struct Clock {
     read: Arc<dyn Fn() -> SystemTime + Send + Sync>,
     /// When the steady clock started; `None` if the clock returns the wall time as its steady time.
     since: Option<Instant>,
-    /// A test's clock that returns the steady time, which does not change when the test sets the
-    /// wall time back.
+    /// A test's steady clock. Its time does not change when the test sets the wall time back.
     #[cfg(test)]
     pub(super) steady: Option<TestClock>,
 }

@@ -43,7 +43,7 @@ pub struct LiveRobots {
 }
 
 /// Identifies a site. The weak reference does not keep the site alive, but its memory stays
-/// allocated. So no other site can have the same address, and the identity is unique.
+/// allocated. So no other site can have the same memory address, and the identity is unique.
 #[derive(Clone)]
 pub(crate) struct SiteIdentity(Weak<Site>);
 
@@ -109,7 +109,7 @@ impl LiveRobots {
     ///
     /// The text is compiled on a new thread. The future only waits for the outcome. If it is
     /// dropped, publishing continues. Any executor can poll it. If several calls run at the same
-    /// time, the text of any of them may be live in the end, so await each call before the next.
+    /// time, any of their versions may be live in the end, so await each call before the next.
     ///
     /// ```
     /// use tower_robots::live::{LiveRobots, RejectionKind};
@@ -414,7 +414,7 @@ pub struct Status {
     pub report: Option<Arc<Report>>,
     /// The last reload, regardless of its cause.
     pub last_reload: Reload,
-    /// The last reload that read the source, rather than carried out an operator's decision. Its
+    /// The last reload that read the source, unlike a reload for an operator's decision. Its
     /// outcome shows what the source contains. After a rollback, the source may contain neither the
     /// live nor the pending version.
     pub last_read: Reload,
@@ -480,8 +480,8 @@ pub struct Status {
     /// as a warning that lists the rules that are not enforced.
     pub without_address: u64,
     /// Number of requests of crawlers that were judged before the first request for `/robots.txt`;
-    /// 0 once `/robots.txt` was requested. A warning is logged at the hundredth such request. In
-    /// this case, either requests for `/robots.txt` do not reach the layer, or another server
+    /// 0 once `/robots.txt` was requested. A warning is logged at the hundredth such request. The
+    /// warning means that requests for `/robots.txt` do not reach the layer, or that another server
     /// answers them
     /// ([`RobotsLayer::robots_txt_served_elsewhere`](crate::layer::RobotsLayer::robots_txt_served_elsewhere)).
     pub unserved: u64,

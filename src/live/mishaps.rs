@@ -1,5 +1,5 @@
-//! Counts panics that occur while requests are judged. Also counts mistakes in the use of the
-//! layer, if only requests reveal them. The first occurrence of each mistake is logged.
+//! Counts panics that occur while requests are judged. Also counts mistakes in the use of the layer
+//! that only requests reveal. The first occurrence of each mistake is logged.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -95,8 +95,8 @@ impl MishapCounts {
         }
     }
 
-    /// Counts a judged crawler request, unless `/robots.txt` was already requested. In that case,
-    /// `checked_add` fails.
+    /// Counts a judged crawler request. Does nothing once `/robots.txt` was requested, because
+    /// `checked_add` fails for [`SERVED`].
     pub(crate) fn count_unserved(&self) {
         let counted = |count: u64| count.checked_add(1);
         let before = self.unserved.fetch_update(Ordering::Relaxed, Ordering::Relaxed, counted);

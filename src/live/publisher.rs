@@ -10,7 +10,7 @@
 //! 5. Any other candidate is published.
 //!
 //! **A rolled-back version becomes pending.** So the status shows it like a version that the gate
-//! refused. Both go live only if an operator accepts them.
+//! refused, and it goes live only if an operator accepts it.
 
 use std::error::Error;
 use std::fmt;
@@ -309,7 +309,7 @@ impl Publisher {
         self.date_until(now);
         let mut grace = std::mem::take(&mut self.grace);
         let CompileSettings { reading, registry, .. } = &self.settings;
-        // This must run before the content is replaced, because `document` reuses the parsed
+        // `run` must be called before the content is replaced, because `document` reuses the parsed
         // version in the content.
         grace.run(&self.versions, now, |version| {
             self.document(version).compile_with(*reading, |name| registry.stands_for(name.value())).into()

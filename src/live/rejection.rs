@@ -329,7 +329,8 @@ mod tests {
         }
     }
 
-    /// Only HTML pages, other text and empty files of the shared cases are rejected.
+    /// Checks that the only rejected files among the shared cases are HTML pages, other text and
+    /// empty files.
     #[test]
     fn files_of_real_sites_are_taken() {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/cases/robots_files.jsonl.gz");

@@ -244,9 +244,9 @@ pub(crate) type ReloadListener = Box<dyn Fn(&Reload, &Snapshot) + Send + Sync>;
 /// The listeners of a site, and the queue of reloads that the listeners must still be notified of.
 ///
 /// Reloads are added to the queue while the publisher is locked, and listeners run after it is
-/// unlocked. Only one thread at a time notifies listeners. It also handles the reloads that other
-/// threads add meanwhile. So a listener may itself reload the site: listeners are notified of that
-/// reload after the listener has returned.
+/// unlocked. Only one thread at a time notifies listeners. This thread also handles the reloads
+/// that other threads add meanwhile. So a listener may itself reload the site: listeners are
+/// notified of that reload after the listener has returned.
 pub(super) struct Notices {
     listeners: Vec<ReloadListener>,
     queue: Mutex<NoticeQueue>,

@@ -298,8 +298,8 @@ impl Site {
         self.current.load().content.as_ref().map(|content| content.hash())
     }
 
-    /// Returns the hash of the live version before the lists of the site's [`Appendix`] were
-    /// appended, that is, of the source's content.
+    /// Returns the hash of the source's content in the live version, without the lists that the
+    /// site's [`Appendix`] appended.
     pub(crate) fn live_source(&self) -> Option<VersionHash> {
         let live = self.live();
         match &self.appending {
@@ -504,8 +504,8 @@ pub(crate) struct SiteSettings {
     pub(crate) compile_cache: CompileCache,
     /// The name of the site's inline text in messages.
     pub(crate) text_name: Option<Arc<str>>,
-    /// Sites with the same value share their rate limit buckets. `None` if the site has its own
-    /// buckets.
+    /// Name of the rate limit buckets, which sites with the same name share; `None` if the site has
+    /// its own buckets.
     pub(crate) counted_as: Option<String>,
     pub(crate) clock: Clock,
     /// The lists that are appended to every version from the source.

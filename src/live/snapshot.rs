@@ -50,8 +50,8 @@ pub struct Snapshot {
     pub(crate) is_one_of_many: bool,
 }
 
-/// What to do if there is no usable robots.txt when the site is opened. Later, the last good
-/// version always stays live.
+/// What to do if there is no usable robots.txt when the site is opened. Later, unusable content
+/// never replaces the last good version.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum WhenMissing {
@@ -104,8 +104,8 @@ pub(super) struct Compiled {
 
 impl Snapshot {
     /// Returns one line for each override or exemption of the policy whose crawler name is probably
-    /// wrong: neither a crawler in the registry nor a group has this name, or no request ever
-    /// contains it (such as `Google-Extended`). If a crawler has a similar name, the line suggests
+    /// wrong: neither a crawler in the registry nor a group has this name, or no crawler sends it
+    /// in requests (such as `Google-Extended`). If a crawler has a similar name, the line suggests
     /// it. The list is always empty for a file of a [`Directory`](crate::source::Directory),
     /// because the names may be meant for another file.
     pub fn misspelled_overrides(&self) -> Vec<String> {
@@ -273,8 +273,8 @@ impl Compiled {
 }
 
 impl Content {
-    /// Returns the agents that a configured name stands for; `None` if no crawler in the registry
-    /// and no group has the name.
+    /// Returns the agents that a configured name selects; `None` if no crawler in the registry and
+    /// no group has the name.
     fn known_agents(&self, name: &ProductToken) -> Option<Agents> {
         let (_, agents) = self.compiled.recognizer.resolve(&name.to_string());
         (agents.first().is_registered() || self.rules().names(name)).then_some(agents)
@@ -330,8 +330,8 @@ impl Content {
         &self.compiled.body
     }
 
-    /// Returns the stored value. The first call stores the result of `make`. `None` if the stored
-    /// value has another type.
+    /// Returns the value that the first call created with `make`; `None` if this value has another
+    /// type.
     pub(crate) fn derived<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> Option<&T> {
         self.derived.get_or_init(|| Box::new(make())).downcast_ref()
     }

@@ -252,7 +252,7 @@ impl Appendix {
     }
 }
 
-/// How durable a change must be when it is written.
+/// How durably a change must be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Durability {
     /// The change survives the end of the process. This is enough for a version from a source,

@@ -65,8 +65,8 @@ impl KillSwitch {
         self.set_enforcement_because(enforcement, None);
     }
 
-    /// Switches like [`KillSwitch::set_enforcement`], but for a change that a program makes instead
-    /// of an operator. The reason `why` is added to the history of each site.
+    /// Sets the position like [`KillSwitch::set_enforcement`], but for a change that a program
+    /// makes instead of an operator. The reason `why` is added to the history of each site.
     pub fn set_enforcement_because(&self, enforcement: Enforcement, why: Option<String>) {
         self.turn(enforcement, why, || {});
     }
@@ -131,7 +131,7 @@ pub enum Enforcement {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Switches {
     pub(super) site: Enforcement,
-    /// One bit for each shared switch that is off.
+    /// Bit mask of the shared switches that are off.
     pub(super) shared_off: u8,
 }
 

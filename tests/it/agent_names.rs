@@ -63,7 +63,7 @@ fn a_renamed_crawler_obeys_groups_of_its_old_name() {
 fn a_crawler_obeys_a_group_of_each_name_it_sends() {
     let names = Registry::builtin().crawlers().flat_map(|row| row.header_names.iter().map(move |name| (row, name)));
     let failures: Vec<_> = names
-        // No group can have such a name, because it would end at this character.
+        // No group can have such a name, because the name would end at this character.
         .filter(|(_, name)| !name.contains(['(', '/']))
         .flat_map(|(row, name)| {
             let required = row.requires.first().map(|text| format!(" {text}")).unwrap_or_default();
@@ -75,7 +75,8 @@ fn a_crawler_obeys_a_group_of_each_name_it_sends() {
     assert!(failures.is_empty(), "{} failures\n{}", failures.len(), failures.join("\n"));
 }
 
-/// Tests every framework, and every way to join it with the name of the product built with it.
+/// Tests every framework, and every way to combine its name with the name of a product that uses
+/// it.
 #[test]
 fn a_crawler_built_with_a_framework_obeys_its_own_group_and_then_the_frameworks() {
     let frameworks: Vec<_> = Registry::builtin().crawlers().filter(|row| row.is_framework).collect();
@@ -119,7 +120,7 @@ fn a_crawler_built_with_a_framework_obeys_its_own_group_and_then_the_frameworks(
     }
 }
 
-/// Words in the headers of programs on people's computers that are also names of agents.
+/// Tests words that are names of agents, and that programs on people's computers also send.
 #[test]
 fn an_everyday_word_is_only_recognised_as_its_operator_sends_it() {
     let chrome = "AppleWebKit/537.36 (KHTML, like Gecko)";

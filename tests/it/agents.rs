@@ -1,8 +1,8 @@
 //! Complete, real headers and the agents they are recognised as: `tests/cases/headers.jsonl`.
 //!
-//! A case has `ua`, `class` and `held` (whether `*` applies by the default rule), and where
-//! relevant `crawler`, `category` and `tokens`. `names` are the groups of a file, and `group` is
-//! the one that the header obeys (null: none).
+//! A case has `ua`, `class` and `held` (whether `*` applies by the default rule), and if relevant
+//! `crawler`, `category` and `tokens`. `names` are the groups of a file, and `group` is the group
+//! that the header obeys, or null.
 
 use serde_json::Value;
 use tower_robots::agent::{Agent, Category, Class, Obeys, Recognizer, Registry};
@@ -27,7 +27,8 @@ fn recognizer(file: &RobotsTxt) -> Recognizer {
     Recognizer::new(Registry::builtin().clone(), file)
 }
 
-/// Returns whether `*` applies to the agent by the policy's default rule, in short form.
+/// Returns whether `*` applies to the agent by default. Repeats the policy's default rule in short
+/// form.
 pub(crate) fn held(agent: &Agent) -> bool {
     let exempt =
         [Category::Infrastructure, Category::Monitoring, Category::Preview, Category::Feed, Category::UserFetch];
@@ -249,7 +250,7 @@ fn real_headers_name_one_crawler_apart_from_a_few() {
         .collect();
     several.sort_unstable();
     several.dedup();
-    // Only "Barkrowler/0.5.1 (…) … based on BuBiNG" has another result.
+    // Only "Barkrowler/0.5.1 (…) … based on BuBiNG" names two crawlers.
     assert_eq!(several, ["Barkrowler + BUbiNG"]);
 }
 
@@ -307,7 +308,7 @@ proptest::proptest! {
     #[test]
     fn text_before_a_product_does_not_hide_it(before in "[ -~&&[^@/:]]{0,40}", name in "[A-Z][a-z]{3,8}Bot") {
         let spoken = before.to_ascii_lowercase();
-        // The words after these name another program or a device.
+        // The words after `like`, `with` and `[` name another program or a device.
         proptest::prop_assume!(!["like", "with", "["].iter().any(|word| spoken.contains(word)));
         let header = format!("{before} | {name}/1.0");
         proptest::prop_assert_eq!(group(&[&name], header.as_bytes()), Some(name));

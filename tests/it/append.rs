@@ -14,7 +14,7 @@ const PATHS: [&str; 6] = ["/", "/a", "/private/x?y=1", "/wp-admin/", "/index.htm
 /// Maximum number of agents tried per file, to limit the duration of the test.
 const AGENTS: usize = 8;
 
-/// Number of agents that the site's own file names, that the list names, and so on.
+/// Number of agents that only the site's file names, only the list, both, or neither.
 #[derive(Debug, Default)]
 struct Counts {
     own: usize,
@@ -26,7 +26,7 @@ struct Counts {
 
 type Key = (Option<ProductToken>, ProductToken);
 
-/// Returns the two forms of a name by which the readings compare names.
+/// Returns the two forms of a name that the readings compare.
 fn key(name: &[u8]) -> Key {
     (ProductToken::from_name(name), ProductToken::cut(name))
 }
@@ -70,7 +70,7 @@ fn hold_the_rule(file: &[u8], list: &Fragment, counts: &mut Counts) {
         .collect::<HashSet<_>>()
         .into_iter()
         .collect();
-    // Names that all readings interpret alike are compared using rules that apply.
+    // Some patterns are used as paths, so that their rules apply.
     let patterns = own.groups().flat_map(|group| group.rules().map(|rule| rule.pattern().to_vec()).collect::<Vec<_>>());
     let mut paths: Vec<Vec<u8>> = PATHS.iter().map(|path| path.as_bytes().to_vec()).collect();
     paths.extend(patterns.filter(|pattern| pattern.starts_with(b"/")).step_by(7).take(4));
@@ -108,8 +108,8 @@ impl Readers {
         let tokens = [token.clone()];
         let is_named = |rules: &RuleSet| rules.select(&tokens, Fallback::Nothing).applies();
         let by = (is_named(&self.own), is_named(&self.list));
-        // The names in the list that this reader treats as the agent's name. Either all of them are
-        // left out, or some are appended.
+        // The names in the list that this reader treats as the agent's name. Some, all or none of
+        // them are left out.
         let of_list = list_names.iter().filter(|name| self.token(name).as_ref() == Some(&token));
         let left_out: Vec<bool> = of_list.map(|name| own_keys.contains(&key(name))).collect();
         let is_left_out = left_out.iter().all(|is_left_out| *is_left_out);
@@ -130,8 +130,8 @@ impl Readers {
             let [(own, _), (list, of_list), (both, of_both)] = [&self.own, &self.list, &self.both].map(ask);
             let what = || format!("{:?}: {:?} {path:?}", self.reading, String::from_utf8_lossy(agent));
             match by {
-                // Verdict and line are those of the file itself; a group without rules has been
-                // given an empty rule.
+                // The list changes nothing, except that a group without rules gets an empty rule,
+                // which may then be the deciding line.
                 (_, false) => assert!(both == own || (both.0, own.1) == (own.0, None), "{}: {both:?} {own:?}", what()),
                 (true, true) if is_left_out => {
                     assert!(both == own || (both.0, own.1) == (own.0, None), "{}: {both:?} {own:?}", what());
@@ -139,8 +139,8 @@ impl Readers {
                 (false, true) => {
                     assert_eq!(both.0, list.0, "{}", what());
                     let place = both.1.and_then(|line| places.of(line)).map(|(_, line)| line);
-                    // The line that ends a group belongs to no file. Groups that other readers
-                    // distinguish are in another order, so another of two equal rules may decide.
+                    // The line that ends a group is in neither file. Groups may be in another
+                    // order, so another of two equal rules may decide.
                     let is_same = place == list.1 || of_both == of_list;
                     assert!(is_same || list.1.is_none(), "{}: {place:?} {list:?}", what());
                 }
@@ -284,7 +284,7 @@ mod live {
         assert_eq!(served(&live), with(OWN, other));
         let last = live.history().pop().expect("an entry");
         assert_eq!((last.cause, last.outcome), (Cause::Append, ReloadOutcomeKind::Published));
-        // It can be rolled back like any other version, and the previous version returns.
+        // The new version can be rolled back like any other.
         live.rollback().expect("a version before");
         assert_eq!(served(&live), with(OWN, LIST));
         let places = live.snapshot().content.as_ref().expect("a robots.txt").places.clone();
@@ -343,7 +343,7 @@ mod live {
         appendix.set(0, list(LIST), None);
         assert_eq!(served(&live), with(&own(MORE), LIST));
         drop(live);
-        // With another title, it may still be the fragment that is live.
+        // A fragment with another title may be the one in the live version.
         std::fs::write(&path, own(OWN)).expect("written");
         let live = open(&Appendix::new(["list.txt"]));
         assert_eq!(served(&live), with(&own(MORE), LIST));
@@ -363,7 +363,7 @@ mod live {
             assert_eq!(live.publish_blocking(text).expect_err(text).kind, kind, "{text}");
             assert_eq!(served(&live), with(OWN, LIST));
         }
-        // As large as a file may be, without appended fragments; with few long lines.
+        // Without the fragment, the file has the maximum size.
         let start = "User-agent: *\n";
         let line = format!("#{}\n", "x".repeat(1022));
         let size = usize::try_from(LiveRobots::MAX_FILE).expect("a size");

@@ -40,7 +40,7 @@ fn pages() -> Router {
     Router::new().route("/drafts/{page}", get(async || "a draft")).route("/open/{page}", get(async || "open"))
 }
 
-/// Returns every place of a layer below the prefix `/a/b`.
+/// Returns an app for each place of the layer below the prefix `/a/b`.
 fn nested(layer: &RobotsLayer) -> Vec<(&'static str, Router)> {
     let at_a_b = |router: Router| Router::new().nest("/a", Router::new().nest("/b", router));
     let layered = || pages().layer(layer.clone());
@@ -97,7 +97,8 @@ async fn a_disallowed_crawler_is_refused_wherever_the_layer_is_nested() {
     assert_eq!((live.status().stripped_targets, live.status().faults), (0, 0));
 }
 
-/// The layers as a newcomer writes them first. A crawler passes, and the status counts it.
+/// A plain layer in a nested router is a usual mistake: disallowed crawlers pass. The status counts
+/// this.
 #[tokio::test]
 async fn the_plain_layer_counts_requests_judged_by_a_stripped_target() {
     let live = live("User-agent: GPTBot\nDisallow: /a/b/drafts/\n", Mode::Refuse);
@@ -142,7 +143,7 @@ async fn requests_judged_only_in_a_nested_router_are_counted() {
     }
     let merged = Router::new().route("/", get(async || "home")).merge(pages().layer(layer.clone()));
     assert_eq!(status(&merged, "/open/x", GPTBOT).await, StatusCode::OK);
-    // A request with two `User-Agent` lines has no mark.
+    // An outer layer adds no mark to a request with two `User-Agent` lines.
     let mut two_agents = request("/a/b/open/x", GPTBOT);
     two_agents.headers_mut().append("user-agent", HeaderValue::from_static("CCBot/2.0"));
     assert_eq!(nested().layer(layer.clone()).oneshot(two_agents).await.unwrap().status(), StatusCode::OK);
@@ -158,12 +159,12 @@ async fn only_the_outermost_router_has_a_robots_txt() {
     assert_eq!(status(&inner, "/robots.txt", GPTBOT).await, StatusCode::NOT_FOUND);
     let response = inner.layer(layer).oneshot(request("/robots.txt", GPTBOT)).await.unwrap();
     assert_eq!(to_bytes(response.into_body(), 1000).await.unwrap(), FILE);
-    // Also in a router without routes: the layer wraps its fallback.
+    // In a router without routes, the layer wraps the fallback.
     let bare = Router::new().layer(RobotsLayer::for_axum08(live(FILE, Mode::Refuse)));
     assert_eq!(status(&bare, "/robots.txt", GPTBOT).await, StatusCode::OK);
 }
 
-/// The table of `docs/src/howto/library.md`: `/robots.txt`, routes of this team and another.
+/// Tests the table in `docs/src/howto/library.md`. `ours` and `theirs` are the routes of two teams.
 #[tokio::test]
 async fn the_final_fallback_of_the_app_decides_about_robots_txt() {
     let layer = RobotsLayer::for_axum08(live(
@@ -194,7 +195,7 @@ async fn the_final_fallback_of_the_app_decides_about_robots_txt() {
     }
 }
 
-/// Counts how often a layer looks up an address (once per judged request), and its observers' calls.
+/// Counts the calls of a layer's address function (one per judged request) and of its observers.
 #[derive(Clone, Default)]
 struct Counts {
     judged: Arc<AtomicUsize>,
@@ -248,7 +249,7 @@ async fn two_layers_over_the_same_sites_judge_once_and_over_others_twice() {
             assert_eq!(status(&app, "/a/b/open/x", GPTBOT).await, StatusCode::OK);
             assert_eq!(counts.take(), (judged, 0), "{mode}: {which}, allowed");
         }
-        // Layers without observers of their own.
+        // These layers have no observers of their own.
         let plain = |sites: Sites| {
             let judged = counts.judged.clone();
             RobotsLayer::for_axum08(sites).address_from(move |_| {
@@ -375,12 +376,12 @@ async fn an_inner_layer_judges_a_changed_request_again() {
     ] {
         assert_eq!(status(&app, target, agent).await, StatusCode::FORBIDDEN, "{what}");
     }
-    // The same app without a change.
+    // Without a change between the layers, both requests pass.
     let app = between(|_| {});
     assert_eq!(status(&app, "/drafts/x", "CCBot/2.0").await, StatusCode::OK);
     assert_eq!(status(&app, "/drafts/open", GPTBOT).await, StatusCode::OK);
 
-    // Both layers judge different targets if something between them rewrites the target.
+    // The two layers judge different targets, because the target is rewritten between them.
     let rewritten = ServiceBuilder::new()
         .layer(layer.clone())
         .map_request(|mut request: Request| {
@@ -404,7 +405,7 @@ async fn an_inner_layer_judges_a_changed_request_again() {
     assert_eq!(app.oneshot(request).await.unwrap().status(), StatusCode::FORBIDDEN);
 }
 
-/// Lines that a trusted proxy kept are treated like the request's own.
+/// `User-Agent` lines that a trusted proxy kept are treated like the request's own.
 #[tokio::test]
 async fn an_inner_layer_judges_again_if_a_proxys_lines_have_changed() {
     type Kept = Vec<HeaderValue>;
@@ -511,7 +512,7 @@ async fn a_handler_learns_which_crawler_asks() {
         ("/a/open", GPTBOT, StatusCode::OK, "GPTBot"),
         ("/a/open", "OtherBot/1.0 (+https://other.test/bot)", StatusCode::OK, "OtherBot"),
         ("/a/open", FIREFOX, StatusCode::OK, "nobody"),
-        // A group names curl, but it is not a crawler.
+        // A group names curl, but curl is not a crawler.
         ("/a/open", "curl/8.5.0", StatusCode::OK, "nobody"),
         ("/a/only", GPTBOT, StatusCode::OK, "GPTBot"),
         ("/a/only", FIREFOX, StatusCode::NOT_FOUND, ""),

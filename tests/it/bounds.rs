@@ -42,7 +42,7 @@ fn filled(mut file: String, mut line: impl FnMut(usize) -> String) -> String {
 
 #[test]
 fn tokens_that_share_a_large_group_do_not_copy_it() {
-    // Many tokens in one group with many rules, and each token in a small group of its own.
+    // The file has one group with many tokens and many rules, and a small group for each token.
     let mut file = String::new();
     for token in 0..5000 {
         writeln!(file, "User-agent: bot{token}").unwrap();
@@ -133,7 +133,7 @@ fn many_forms_are_judged_by_hostile_rules_in_time() {
 
 #[test]
 fn bytes_that_are_in_no_pattern_do_not_match() {
-    // Two groups, so that there is a trie for the second; found by fuzzing.
+    // There are two groups, so that the second group has a trie. Fuzzing found this case.
     let rules = compile("User-agent: a\nDisallow: /x\n\nUser-agent: *\nAllow: /\n");
     for path in ["/\0\0\0\0\0\0\0\0\0", "/\0", "/x\0\0\0\0\0\0\0\0", "/\u{80}", "/\u{7f}"] {
         assert_eq!(disallows(&rules, "a", path), path.starts_with("/x"), "{path:?}");

@@ -1,4 +1,4 @@
-//! The check from outside: whole files, real files, and arbitrary bytes.
+//! Tests of the check through the public API: whole files, real files, and arbitrary bytes.
 
 use std::io::BufRead;
 use std::path::Path;
@@ -90,7 +90,8 @@ fn a_file_of_rubbish_has_a_bounded_report() {
     assert_eq!(report.omitted(), 10_000 - Finding::MAX_PER_LINT);
 }
 
-/// Findings are sorted, each span is inside the file, and each position is a line.
+/// Checks that findings are sorted, that each span is inside the file, and that each position is a
+/// line.
 fn hold_invariants(file: &[u8]) {
     let robots = RobotsTxt::parse(file);
     let lines = robots.lines().count();
@@ -121,7 +122,8 @@ proptest! {
     }
 }
 
-/// The files of the shared case data, if it exists: one in thirty, or all with `ROBOTSD_LONG`.
+/// Checks the files of the shared case data, if it exists: one in thirty, or all with
+/// `ROBOTSD_LONG`.
 #[test]
 fn real_files_are_checked() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/cases/robots_files.jsonl.gz");

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-/// How often work that took too long is repeated. Another program may have emptied the caches or
-/// used half of a processor.
+/// Maximum number of attempts, if the work takes too long. Another program may have emptied the
+/// caches or used half of a processor.
 const TRIES: usize = 10;
 
 /// Repeats the work until it takes less than `limit`. Fails if that never happens.

@@ -21,7 +21,7 @@ fn cases() -> Vec<Value> {
     cases
 }
 
-/// Joins the parts of a text. A part is a text, or a text with the number of its repetitions.
+/// Joins the parts of a string. A part is a string, or a string with the number of its repetitions.
 fn expanded(text: &Value) -> String {
     let part = |part: &Value| match part.as_str() {
         Some(once) => once.to_owned(),
@@ -59,7 +59,6 @@ fn the_reading_standard_agrees_with_rfc_9309_except_for_the_listed_cases() {
     assert_eq!(found, listed.map(str::to_owned).collect());
 }
 
-/// Keys of a JSON object.
 fn keys(object: &Value) -> BTreeSet<&str> {
     object.as_object().unwrap().keys().map(String::as_str).collect()
 }

@@ -5,7 +5,7 @@ use tower_robots::rules::{Access, Fallback, NoteKind, ProductToken, Reading, Req
 
 const READINGS: [Reading; 3] = [Reading::Reference, Reading::Standard, Reading::Legacy];
 
-/// Returns the verdicts of the three readings, `Reference` first, of a token and a path.
+/// Returns whether each of the three readings allows a path for a token. `Reference` is first.
 fn allowed(file: impl AsRef<[u8]>, token: &str, path: &str) -> [bool; 3] {
     READINGS.map(|reading| {
         let rules = RobotsTxt::parse(file.as_ref()).compile(reading);

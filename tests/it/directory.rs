@@ -82,7 +82,7 @@ fn each_file_is_a_site_and_the_fallback_is_every_other_host() {
         ("a.example.com", "# c\n"),
         ("xn--mnchen-3ya.example", "# d\n"),
         ("other.test", "# e\n"),
-        // Capital letters sort first, in byte order.
+        // In byte order, the file name with capital letters is first.
         ("example.com", "# g\n"),
     ] {
         assert_eq!(folder.body(host).as_deref(), Some(text), "{host}");
@@ -134,8 +134,8 @@ fn sites_follow_their_folder_after_the_directory_is_dropped() {
     }
 }
 
-/// Opening at startup has its own cause, and so has opening a site later. A change of the mode is
-/// in the history.
+/// Opening a site at startup and opening it later have different causes. The history also contains
+/// changes of the mode.
 #[test]
 fn the_history_says_why_a_site_was_opened_and_when_its_mode_changed() {
     let folder = Folder::with(&[("a.example.txt", "User-agent: *\nDisallow: /b\n")]);
@@ -163,7 +163,8 @@ fn a_half_written_new_file_is_not_accepted() {
     for _ in 0..30 {
         file.write(|mut file| file.write_all(b"Disallow: /\n").unwrap());
         let is_live = folder.live("a.test").is_some_and(|live| live.snapshot().content.is_some());
-        // A file that is unchanged for 400 ms counts as complete; its date may lag by a tick.
+        // A file counts as complete after 400 ms without a change, or a little earlier, because its
+        // date may lag.
         assert!(!is_live || file.longest_pause() > std::time::Duration::from_millis(300));
         // A pause inside the write, as on a slow disk.
         std::thread::sleep(std::time::Duration::from_millis(20));

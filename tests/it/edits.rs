@@ -1,4 +1,4 @@
-//! Edits from outside: real files, compared by the matcher, not by the edit's own proof.
+//! Edits of real files. Their effect is checked with the matcher, not with the edit's own proof.
 
 use base64::Engine;
 use tower_robots::agent::{Agent, Category, Registry};
@@ -68,7 +68,7 @@ fn edits_of_real_files_block_or_allow_only_the_named_crawlers() {
                 let agent = Agent::from(crawler);
                 let (old, new) = (select(&old, &agent), select(&new, &agent));
                 let is_meant = meant.iter().any(|other| other.tokens()[0] == agent.tokens()[0]);
-                // Most crawlers obey the same lines as before.
+                // Most crawlers obey the same lines as before, so only some of them are compared.
                 let lines =
                     |selection: Selection<'_>| selection.groups().map(|group| group.rules().len()).collect::<Vec<_>>();
                 if !is_meant && lines(old) == lines(new) && crawler.name.len() % 8 != 0 {

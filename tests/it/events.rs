@@ -21,7 +21,6 @@ impl Visit for Fields {
     }
 }
 
-/// Collects the library's events.
 #[derive(Clone, Default)]
 struct Events(Arc<Mutex<Vec<Emitted<Fields>>>>);
 

@@ -70,7 +70,7 @@ fn count(report: &Report, code: &str) -> usize {
 }
 
 /// Checks invariants of every file: safe fixes change no verdict and lose no line, fixed findings
-/// are gone, and a second run finds nothing to fix. Returns what was done.
+/// are gone, and a second run finds nothing to fix. Returns the report and the fixed file.
 fn hold(file: &[u8], questions: &[(String, Vec<u8>)]) -> (Report, FixedFile) {
     let shown = || String::from_utf8_lossy(file).into_owned();
     let (robots, options) = (RobotsTxt::parse(file), Options::new());

@@ -25,8 +25,8 @@ const THIRD: &str = "User-agent: *\nDisallow: /cart\nDisallow: /account\nDisallo
 const STAGING: &str = "User-agent: *\nDisallow: /\n";
 const BAD: &str = "<html>";
 
-/// Remounts a disk. A read-only disk does not even accept other bytes for existing files, like a
-/// full disk that copies on write.
+/// Remounts a disk. On a read-only disk, existing files cannot be overwritten. A full copy-on-write
+/// disk has the same limit.
 fn remount(disk: &Path, how: &str) {
     let mut mount = Command::new("mount");
     mount.args(["-o", &format!("remount,{how}")]).arg(disk);
@@ -67,7 +67,7 @@ impl<'d> Site<'d> {
         fs::remove_file(self.disk.path().join("state/lock")).unwrap();
     }
 
-    /// Polls so rarely that only changes made by a test are noticed.
+    /// Returns a builder for a site that is not polled during a test.
     fn builder(&self) -> LiveBuilder<FileSource> {
         LiveRobots::file(self.path()).gate(Gate::new()).poll_every(PATIENCE * 100)
     }
@@ -109,7 +109,7 @@ impl<'d> Site<'d> {
         wait_or_explain(is_reported, || format!("{events:?}; {:?}", self.reported.lock().unwrap()));
     }
 
-    /// Also fills the last block of the history, with empty lines, which are ignored.
+    /// Fills the last block of the history file with empty lines, which readers ignore.
     fn fill_history(&self) {
         let mut history = File::options().append(true).open(self.own().join("history.jsonl")).unwrap();
         while history.write_all(b"\n").is_ok() {}
@@ -120,7 +120,7 @@ impl<'d> Site<'d> {
     }
 }
 
-/// The file is dated long ago, because each reload would otherwise wait for it to settle.
+/// Writes the robots.txt with an old date, so that reloads do not wait for the file to be complete.
 fn write(folder: &Path, text: &str) {
     let past = std::time::SystemTime::UNIX_EPOCH + Duration::from_secs(1_790_000_000);
     replace_dated(&folder.join("robots.txt"), text, past);
@@ -154,7 +154,8 @@ fn what_a_full_disk_does_not_take_is_said_and_written_once_there_is_room() {
         assert_eq!(site.replace(&live, SECOND), ReloadOutcomeKind::Published);
         assert!(!state.flush());
         let status = live.status();
-        // The last block of the history has room for a line, but writing it clears no problem.
+        // The last block of the history has room for one more line. Writing it does not end the
+        // problem `Save`.
         assert!(status.state_problem(ProblemKind::Save).is_some(), "{status:?}");
         assert!(status.state_problem(ProblemKind::History).is_none(), "{status:?}");
         site.fill_history();
@@ -166,7 +167,8 @@ fn what_a_full_disk_does_not_take_is_said_and_written_once_there_is_room() {
             (status.state_problem(ProblemKind::Save).unwrap(), status.state_problem(ProblemKind::History).unwrap());
         let want = "cannot be written, so a restart forgets the live version: No space left on device";
         assert!(save.contains(want), "{save}");
-        // Two entries wait if the watcher published the version before this test requested it.
+        // Two entries are unwritten if the watcher published the version before this test requested
+        // it.
         let waits =
             |entries: &str| history.contains(&format!("cannot be written, so {entries}: No space left on device"));
         assert!(
@@ -174,7 +176,7 @@ fn what_a_full_disk_does_not_take_is_said_and_written_once_there_is_room() {
             "{history}"
         );
         assert_eq!(status.state_problems.iter().map(|problem| &*problem.text).collect::<Vec<_>>(), [save, history]);
-        // The events have the same wording. The history may have been reported when one entry waited.
+        // The events have the same wording, but the history's event may mention only one entry.
         site.wait_for_report(&format!("shop: {save}"));
         let of_first = history.replace("2 entries of the history are", "1 entry of the history is");
         site.wait_for_one_of([history, &of_first].map(|text| format!("shop: {text}")).each_ref().map(String::as_str));
@@ -241,7 +243,7 @@ fn a_restart_that_falls_behind_the_live_version_reports_it() {
         live.accept(&VersionHash::of(STAGING.as_bytes()).into()).unwrap();
         assert_eq!(served(&live), STAGING);
         assert!(live.status().state_problem(ProblemKind::Save).is_some(), "it was tried before the answer");
-        // A normal end cannot write more than a kill.
+        // A process that ends normally cannot write more than a killed process.
         drop((live, state));
 
         site.write(BAD);
@@ -308,7 +310,7 @@ fn a_reopened_site_finds_what_could_not_be_written() {
         let problem = live.status().state_problem(ProblemKind::Switch).unwrap().to_owned();
         assert!(problem.contains("so a restart forgets the kill switch: No space left on device"), "{problem}");
         drop(live);
-        // As when a config is reloaded.
+        // The site is opened again, as when a config is reloaded.
         site.write(BAD);
         let live = site.open(&state);
         assert_eq!((served(&live).as_str(), live.status().state_problem(ProblemKind::Behind)), (SECOND, None));
@@ -368,8 +370,8 @@ fn a_directory_on_a_full_disk_is_used_once_there_is_room() {
 #[test]
 fn a_version_accepted_on_a_full_disk_is_not_held_after_a_restart() {
     SmallDisk::with("full_disk::a_version_accepted_on_a_full_disk_is_not_held_after_a_restart", |disk| {
-        // A version that was rolled back while its source still contains it, and a pending version
-        // whose source is broken in the meantime.
+        // Tests a version that was rolled back while its source still contains it, and a pending
+        // version whose source is broken in the meantime.
         for (text, is_rolled_back) in [(SECOND, true), (STAGING, false)] {
             let site = Site::new(disk, FIRST);
             let state = site.state();

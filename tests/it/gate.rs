@@ -40,12 +40,13 @@ impl Site {
         self.folder.path().join("robots.txt")
     }
 
-    /// The file is dated long ago, because each reload would otherwise wait for it to settle.
+    /// Writes the robots.txt with an old date, so that reloads do not wait for the file to be
+    /// complete.
     fn write(&self, file: &str) {
         replace_dated(&self.path(), file, SystemTime::UNIX_EPOCH + Duration::from_secs(1_790_000_000));
     }
 
-    /// Polls so rarely that only changes made by a test are noticed.
+    /// Returns a builder for a site that is not polled during a test.
     fn builder(&self) -> LiveBuilder<FileSource> {
         let notices = self.notices.clone();
         LiveRobots::file(self.path())
@@ -304,7 +305,7 @@ fn a_first_version_must_be_one_that_is_allowed() {
     site.write(OPEN);
     assert_eq!(live.reload_blocking().outcome.kind(), ReloadOutcomeKind::Gated);
     assert_eq!(objections(&live), [ObjectionKind::Opening]);
-    // Another version is held, however harmless it is, and gives the reason.
+    // Another version is held, however harmless it is, with the gate's reason.
     let site = Site::new(OPEN);
     let live = site.builder().gate(gate(STAGING)).when_missing(WhenMissing::Unavailable).open().unwrap();
     assert_eq!((body(&live), objections(&live)), (None, vec![ObjectionKind::NotAccepted]));
@@ -349,7 +350,8 @@ fn a_rollback_stays_until_the_file_holds_something_else() {
 
     let fourth = format!("{OPEN}Disallow: /fourth\n");
     for version in [&fourth, &third] {
-        // Once the file has contained another version, this one is treated like any other.
+        // Once the file has contained another version, the rolled-back version is treated like any
+        // other.
         site.write(version);
         wait_for(&live, |live| body(live).as_ref() == Some(version));
     }
@@ -376,7 +378,7 @@ fn the_history_contains_attempts_and_their_changes() {
     assert!(history[3].detail.contains("HTML"), "{history:?}");
 }
 
-/// Which files are not a robots.txt is tested in `check::directives` of the core.
+/// `check::directives` of the core tests which files are not a robots.txt.
 #[test]
 fn text_that_is_not_a_robots_txt_is_never_accepted() {
     let kept = |live: &LiveRobots| match &live.status().last_reload.outcome {

@@ -118,7 +118,8 @@ fn reasonable_edits_pass_and_accidents_are_held() {
     assert!(wrong.is_empty(), "{wrong}");
 }
 
-/// The kind of accident that the gate must find: no single rule blocks a crawler entirely.
+/// A file before and after an accident that the gate must find, although no single rule blocks a
+/// crawler entirely.
 const OLD: &str = "User-agent: *\nDisallow: /cart/\n";
 const ACCIDENT: &str =
     "User-agent: *\nDisallow: /cart/\nDisallow: /news/\nDisallow: /2026/\nDisallow: /*?\nDisallow: /assets/\n";

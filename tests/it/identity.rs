@@ -60,7 +60,7 @@ fn with_message<R>(case: &Value, run: impl FnOnce(&MessageHead<'_>) -> R) -> R {
     ))
 }
 
-/// The evidence available in a situation: only keys.
+/// The keys that are available in a situation.
 struct KeysAtHand<'a> {
     situation: &'a str,
     key: &'a Value,
@@ -118,7 +118,8 @@ fn the_signature_base_is_that_of_the_case() {
     let cases = cases();
     let mut compared = 0;
     for case in cases["vectors"].as_array().expect("vectors") {
-        // The signature base is that of the signer, who signed a request to another site.
+        // In this case, the signature base is that of the signer, who signed a request to another
+        // site.
         if text(case, "id") == "other-authority" {
             continue;
         }
@@ -151,7 +152,7 @@ fn published_vectors_are_valid_within_their_window() {
     assert_eq!(outcomes.collect::<Vec<_>>(), [long, long, Identity::Verified(IdentityMethod::Signature)]);
 }
 
-/// The copy in the repository equals the shared file, if that exists next to the project.
+/// The copy in the repository equals the shared file, if that file exists next to the project.
 #[test]
 fn the_cases_are_the_shared_ones() {
     let path = format!("{}/identity/web_bot_auth.json", crate::SHARED);

@@ -1,4 +1,4 @@
-//! Settings that silently have no effect: each causes a warning and a count, whatever it is.
+//! Settings that have no effect: each causes a warning and is counted.
 
 use std::net::SocketAddr;
 
@@ -53,7 +53,7 @@ fn pages() -> Router {
     Router::new().route("/drafts/{page}", get(async || "a draft"))
 }
 
-/// A place of the layer, with the response and the warning expected there.
+/// A place for the layer in an app, with the expected response and warning.
 #[derive(Clone, Copy)]
 struct Placement {
     name: &'static str,
@@ -322,7 +322,7 @@ fn a_proxy_that_is_not_listed_causes_a_warning() {
         // A client can send the field itself, so it proves nothing about a public peer.
         (office(), "198.51.100.7", Some("x-forwarded-for"), false),
         (office(), "127.0.0.1", None, false),
-        // Nothing needs the address.
+        // No setting needs the address.
         (Policy::builder(), "127.0.0.1", Some("x-forwarded-for"), false),
     ] {
         let live = live(policy);
@@ -342,7 +342,7 @@ fn a_proxy_that_is_not_listed_causes_a_warning() {
     let layer = RobotsLayer::for_axum08(&live).address_from(|_| Some("10.0.0.7".parse().unwrap()));
     let app = pages().layer(layer);
     assert!(warnings(|| drop(answer(&app, through("127.0.0.1", Some("x-forwarded-for"))))).is_empty());
-    // With a list of proxies, the function returns the peer.
+    // `for_axum08` returns the peer's address, which is not in the list of proxies.
     let layer = RobotsLayer::for_axum08(&live).forwarded_for(["192.0.2.1"]).unwrap();
     let app = pages().layer(layer);
     assert_eq!(warnings(|| drop(answer(&app, through("127.0.0.1", Some("x-forwarded-for"))))).len(), 1);
@@ -385,7 +385,7 @@ fn a_router_pattern_is_no_exempt_path() {
     }
 }
 
-/// A second call adds to the first.
+/// A second call adds values to those of the first call.
 #[test]
 fn settings_that_are_lists_add_up() {
     let policy =

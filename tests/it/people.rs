@@ -2,10 +2,10 @@
 //! and browsers.
 //!
 //! `tests/cases/people.txt` contains one header per line. Many are as sent by devices and programs.
-//! Some are made up, with crawlers' words in the names of models and programs, to be hard to
-//! distinguish. `tests/cases/programs.tsv` contains other programs that owners of machines run, as
-//! they send it, each with its source: clients of packages, clusters, backup, monitoring, offices
-//! and feeds.
+//! Some are invented. These headers contain crawlers' words in the names of models and programs, so
+//! they are hard to distinguish. `tests/cases/programs.tsv` contains headers of other programs that
+//! owners of machines run, each with its source: clients for packages, clusters, backups,
+//! monitoring, offices and feeds.
 
 use tower_robots::agent::{Agents, Recognizer, Registry};
 use tower_robots::rules::RobotsTxt;
@@ -23,8 +23,8 @@ fn is_held(header: &str) -> bool {
     agents(header).iter().any(held)
 }
 
-/// Of 1,200 headers, 400 were treated as crawlers when an address or a syllable was enough
-/// evidence.
+/// When an address or a syllable was enough evidence, 400 of 1,200 headers were treated as
+/// crawlers.
 #[test]
 fn people_are_not_held_to_star() {
     let held: Vec<_> = PEOPLE.lines().filter(|header| is_held(header)).collect();
@@ -32,8 +32,8 @@ fn people_are_not_held_to_star() {
     assert!(held.is_empty(), "{} are held\n{}", held.len(), held.join("\n"));
 }
 
-/// A quarter of these headers were treated as crawlers when words and addresses were enough
-/// evidence.
+/// When words and addresses were enough evidence, a quarter of these headers were treated as
+/// crawlers.
 #[test]
 fn programs_on_machines_are_not_held_to_star() {
     let rows = PROGRAMS.lines().filter(|line| !line.starts_with('#'));

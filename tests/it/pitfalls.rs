@@ -1,4 +1,5 @@
-//! Pitfalls of other tools, in both directions: results that must not happen, or must.
+//! Mistakes of other tools: they refuse requests that must pass, or let requests pass that must be
+//! refused.
 
 use tower_robots::check::{Options, check};
 use tower_robots::live::LiveRobots;

@@ -9,7 +9,7 @@ use crate::slow;
 
 const READINGS: [Reading; 3] = [Reading::Standard, Reading::Reference, Reading::Legacy];
 
-/// Few pieces with common prefixes, so that patterns match paths.
+/// Returns one of a few pieces with common prefixes, so that patterns match paths.
 fn piece() -> impl Strategy<Value = &'static str> {
     let pieces = "a|b|c|ab|ba|abc|/|/|/|a/|?|=|&|.|..|//|%|%2|%61|%2f|%2F|%2A|%24|%5c|\\|\u{e9}|%C3|%c3%A9|\
         index.htm|index.html|/index.htm|A|;|%3B|%3a|:|%40|@|%20|%u0061|x.html|sort|some-longer-part| |{|$";
@@ -102,7 +102,8 @@ proptest! {
     }
 }
 
-/// Enough rules that the first bytes of a path are looked up, and paths with the same beginnings.
+/// Returns so many rules that the first bytes of a path are looked up, and paths with the same
+/// beginnings.
 fn large() -> impl Strategy<Value = (String, Vec<String>)> {
     let long = prop::collection::vec(piece(), 3..9).prop_map(|pieces| format!("/{}", pieces.concat()));
     let rules = prop::collection::vec((prop::bool::ANY, long), 150..300);
@@ -119,7 +120,8 @@ fn large() -> impl Strategy<Value = (String, Vec<String>)> {
     })
 }
 
-/// Wildcards with many different grams, and paths that contain more of them than are remembered.
+/// Returns wildcards with many different grams, and paths that contain more grams than the matcher
+/// remembers.
 fn wild() -> impl Strategy<Value = (String, Vec<String>)> {
     // Most patterns need a byte that is not in the path, so they are tried without a match.
     let end = prop::sample::select(vec!["*x", "*x", "*x", "*x", "*x", "*x", "$", ""]);
@@ -191,7 +193,7 @@ proptest! {
         prop_assert!(forms.iter().all(|form| form.starts_with(b"/") && form.is_ascii()));
         prop_assert!((1..forms.len()).all(|at| !forms[..at].contains(&forms[at])), "{:?}", forms);
         let again = RequestPath::new(path.as_bytes());
-        // A decoded `*` or `$` stays, and decoding does not create another escape.
+        // A decoded `*` or `$` stays decoded, and decoding does not create another escape.
         prop_assert_eq!(again.as_bytes(), path.as_bytes());
         let borrowed = path.as_bytes().as_ptr() == target.as_ptr();
         prop_assert_eq!(borrowed, target.starts_with(path.as_bytes()));

@@ -180,7 +180,7 @@ fn a_file_that_stays_open_is_live_once_it_is_quiet() {
 fn a_half_written_file_is_never_live() {
     let site = Site::new();
     for round in 0..20 {
-        // No two halves are the same.
+        // Each round writes another version.
         let new = version(&round.to_string());
         let file = WrittenInPlace::new(File::create(site.path()).unwrap());
         for part in new.chunks(new.len() / 8) {
@@ -223,7 +223,8 @@ async fn a_reload_between_two_renames_waits_for_the_second() {
     let (new, old) = (site.folder.path().join("new"), site.folder.path().join("old"));
     fs::write(&new, version("new")).unwrap();
     fs::rename(site.path(), old).unwrap();
-    // A time in the future, so that a slow machine is not too late.
+    // The folder's date is in the future, so that its change counts as recent even on a slow
+    // machine.
     let soon = SystemTime::now() + Duration::from_millis(1500);
     File::open(site.folder.path()).unwrap().set_modified(soon).unwrap();
     let reloading = site.live.reload();
@@ -309,7 +310,7 @@ fn a_folder_that_was_moved_and_recreated_is_found_by_polling() {
     fs::create_dir(&inner).unwrap();
     fs::write(inner.join("robots.txt"), version("new")).unwrap();
     site.wait_for_version("new");
-    // Events work again, too: a poll needs two readings, but a rename in the new folder only one.
+    // Events work again, too. A poll would need two readings, the event of a rename only one.
     replace(&inner.join("robots.txt"), version("two"));
     site.wait_for_version("two");
 }

@@ -1,5 +1,6 @@
 //! The case sets. The complete sets are in `../shared`, if that exists. `tests/draw_cases.py` draws
-//! a part of each into `tests/cases`, which every clone has. Both packages' tests use them.
+//! a part of each into `tests/cases`, which every clone has. The tests of both packages use these
+//! sets.
 
 use std::io::{Read, Write};
 use std::path::Path;
@@ -10,8 +11,8 @@ use serde_json::Value;
 const DRAWN: &str = include_str!("../cases/drawn.json");
 
 /// Returns the cases of a set in `../shared/cases`: all of them, or the drawn ones if the folder
-/// does not exist. In the second case it prints the number of skipped cases to stderr, which no
-/// test captures.
+/// does not exist. In the second case, prints the number of skipped cases to stderr, which no test
+/// captures.
 ///
 /// In CI the complete set must exist.
 pub(crate) fn cases(name: &str) -> Vec<Value> {
@@ -28,7 +29,6 @@ pub(crate) fn cases(name: &str) -> Vec<Value> {
     cases
 }
 
-/// Returns the cases drawn from a set.
 pub(crate) fn drawn(name: &str) -> Vec<Value> {
     let packed: &[u8] = match name {
         "reference_suite.jsonl" => include_bytes!("../cases/reference_suite.jsonl.gz"),

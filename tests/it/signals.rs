@@ -50,7 +50,7 @@ fn with_usage(file: &[u8]) -> String {
 
 /// A usage line of a file.
 struct UsageLine {
-    /// Line of the group that contains it.
+    /// Line number of the group that contains the usage line.
     group: Option<usize>,
     pattern: PathPattern,
     length: usize,
@@ -120,7 +120,7 @@ fn field_and_file_never_disagree() {
     for case in cases("robots_files.jsonl.gz").iter().step_by(step) {
         let body = case["body_base64"].as_str().expect("a body");
         let body = base64::engine::general_purpose::STANDARD.decode(body).expect("base64");
-        // A file at the limit of its size is cut elsewhere with the added lines.
+        // With the added lines, a file of about the maximum size would be cut at another line.
         if body.len() > 100_000 || memchr::memmem::find(&body.to_ascii_lowercase(), b"content-usage").is_some() {
             continue;
         }

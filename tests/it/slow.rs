@@ -123,7 +123,6 @@ pub(crate) fn judge<'f>(matching: impl Iterator<Item = (&'f SlowRule, usize)>) -
     }
 }
 
-/// Returns the priority of a rule if it matches.
 fn priority(rule: &SlowRule, reading: Reading, path: &[u8]) -> Option<usize> {
     let written = &*rule.pattern;
     if matches(written, reading, path) {
@@ -154,8 +153,8 @@ pub(crate) fn matches(written: &[u8], reading: Reading, path: &[u8]) -> bool {
     texts(written, reading).iter().any(|pieces| covers(pieces, path))
 }
 
-/// Returns the pieces of a pattern (section 2.2.3). If the text after a `*` can match in the path
-/// or, from some literal on, in the query, returns both versions.
+/// Returns the pieces of a pattern (section 2.2.3). The text after a `*` may match in the path or
+/// in the query. If the pieces differ between the two cases, returns a version for each case.
 pub(crate) fn texts(written: &[u8], reading: Reading) -> Vec<Vec<Piece>> {
     let stars = written.iter().filter(|octet| **octet == b'*').count();
     let mut differing: Vec<usize> = (1..=stars)

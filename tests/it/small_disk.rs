@@ -1,5 +1,5 @@
-//! A file system of 68 KiB that tests can fill. It is mounted directly as root, or else in a mount
-//! namespace (`unshare -rm`). Both packages' tests use it.
+//! A file system of 68 KiB that tests can fill. Root mounts it directly, and other users mount it
+//! in a mount namespace (`unshare -rm`). The tests of both packages use it.
 
 use std::fs::{self, File};
 use std::io::Write;

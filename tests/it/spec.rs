@@ -1,4 +1,4 @@
-//! The acceptance cases of the specification pages, each dialect through its reading.
+//! The acceptance cases of the specification pages, each dialect with its own reading.
 
 use serde_json::Value;
 use tower_robots::rules::{

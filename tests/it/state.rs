@@ -167,7 +167,7 @@ fn what_is_newly_disallowed_is_observed_until_the_grace_is_over() {
     assert_eq!(decide(&live, "/x"), (Action::Pass, Reason::Allowed));
     drop(live);
 
-    // Removed and restored: a version that was known once remains known.
+    // The new rules are removed and restored, but their first version is still known.
     site.pass(10);
     drop(open("User-agent: *\nDisallow: /old\n"));
     site.pass(13);
@@ -218,7 +218,7 @@ fn a_version_with_damaged_bytes_is_reported() {
         drop(site.open(OPEN));
         drop(site.open(newer));
         let digits = hash.to_string();
-        // Truncated, as by a full disk.
+        // The file is truncated, as on a full disk.
         fs::write(site.own().join(format!("{}.txt", digits.trim_start_matches("sha256:"))), &newer[..20]).unwrap();
         if !with_record {
             fs::remove_file(site.own().join("live")).unwrap();
@@ -228,7 +228,7 @@ fn a_version_with_damaged_bytes_is_reported() {
         let older = format!("; the later version {} (accepted ", hash.short());
         assert!(live.status().state_problem(ProblemKind::Behind).unwrap().contains(&older), "{:?}", live.status());
     }
-    // A state from before this record existed.
+    // A state without the record `live`, as old releases wrote it.
     let site = Site::new();
     drop(site.open(OPEN));
     fs::remove_file(site.own().join("live")).unwrap();
@@ -306,7 +306,7 @@ fn the_history_is_bounded_in_memory_and_on_disk() {
     let site = Site::new();
     let path = site.folder.path().join("robots.txt");
     let rules = |round: usize| format!("User-agent: *\nDisallow: /cart\nDisallow: /{round}/{}\n", "x".repeat(400));
-    // The file is dated long ago, because each reload would otherwise wait for it to settle.
+    // An old date, so that reloads do not wait for the file to be complete.
     let write = |text: String| replace_dated(&path, text, start());
     write(rules(0));
     let live =
@@ -389,7 +389,7 @@ fn an_unreadable_switch_is_in_the_history_once_with_its_reason_and_its_end() {
             path.display()
         );
         let off = (ReloadOutcomeKind::SwitchedOff, format!("enforcement of {of} is switched off: {why}"));
-        // The next start finds it in this state, and already has it in the history.
+        // At the second start, the change is already in the history.
         for _ in 0..2 {
             let live = site.open(OPEN);
             assert_eq!((turns(&live), live.status().enforcement), (vec![off.clone()], Enforcement::Off));
@@ -419,7 +419,8 @@ fn an_unreadable_switch_gives_every_site_the_reason() {
     let off = (ReloadOutcomeKind::SwitchedOff, format!("enforcement of every site is switched off: {why}"));
     let on = (ReloadOutcomeKind::SwitchedOn, "enforcement of every site is switched on".to_owned());
     assert_eq!(turns(&live), [off.clone(), on, off]);
-    // An operator turns it off too: that is not a change, and later sites have the same reason.
+    // An operator turns the switch off again. The history does not change, but later sites get no
+    // reason.
     switch.set_enforcement(Enforcement::Off);
     assert_eq!(turns(&live).len(), 3);
     let late = LiveRobots::text(OPEN).additional_kill_switch(&switch).open().unwrap();
@@ -433,7 +434,7 @@ fn history_entries_dated_in_the_future_are_kept_and_reported() {
         let site = Site::new();
         let later = SystemTime::now() + ahead;
         drop(LiveRobots::text(OPEN).clock(move || later).state(&site.state(), "shop").open().unwrap());
-        // The last entry is from the previous start, and at the next start it is from this one.
+        // At the second start, the last entry is from the first start.
         for is_problem in [is_problem, false] {
             let state = site.state();
             assert_eq!(state.clock_problem(), None, "no site is open");
@@ -515,7 +516,7 @@ fn a_rollback_by_a_release_without_a_record_is_not_undone() {
     let site = Site::new();
     drop(site.open(OPEN));
     drop(site.open(newer));
-    // The file as a release without stamps writes it: the same versions, and no record.
+    // The state of a release without stamps: the same versions, and no record.
     let path = site.own().join("state.json");
     let mut document: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
     let stamp = document["stamp"].as_u64().unwrap();
@@ -540,7 +541,7 @@ fn an_unwritable_record_is_reported_and_the_state_is_not_rewritten_for_it() {
     let site = Site::new();
     let state = site.state();
     let path = site.folder.path().join("robots.txt");
-    // The file is dated long ago, because the reload would otherwise wait for it to settle.
+    // An old date, so that the reload does not wait for the file to be complete.
     let write = |text: &str| replace_dated(&path, text, start());
     write(OPEN);
     let poll = Duration::from_secs(3600);
@@ -550,7 +551,7 @@ fn an_unwritable_record_is_reported_and_the_state_is_not_rewritten_for_it() {
     fs::remove_file(&record).unwrap();
     fs::create_dir(&record).unwrap();
     write("User-agent: *\nDisallow: /account\n");
-    // It is unchanged if the watcher came first.
+    // `Unchanged` if the watcher has read the file first.
     let outcome = live.reload_blocking().outcome.kind();
     assert!(matches!(outcome, ReloadOutcomeKind::Published | ReloadOutcomeKind::Unchanged), "{outcome:?}");
     assert!(!state.flush());

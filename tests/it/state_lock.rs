@@ -14,7 +14,7 @@ use crate::waiting::wait_for;
 const FIRST: &str = "User-agent: *\nDisallow: /cart\n";
 const SECOND: &str = "User-agent: *\nDisallow: /cart\nDisallow: /drafts/\n";
 
-/// The folder that the other process opens.
+/// Environment variable: the folder that the other process opens.
 const FOLDER: &str = "TOWER_ROBOTS_TEST_STATE_DIR";
 
 fn folder() -> (TempDir, PathBuf) {
@@ -76,7 +76,7 @@ fn another_process_opens_a_folder() {
     drop(live);
 }
 
-/// Runs parts concurrently: each refused handle waits two seconds for the others.
+/// Runs parts concurrently, because each refused handle waits for two seconds.
 fn at_once(parts: &[&(dyn Fn() + Sync)]) {
     std::thread::scope(|scope| parts.iter().for_each(|part| drop(scope.spawn(part))));
 }
@@ -136,7 +136,7 @@ fn another_process_is_refused_with_the_holders_number_until_the_holder_ends() {
         let was_live = |entry: &tower_robots::live::HistoryEntry| &*entry.origin == "inline";
         assert!(live.history().iter().all(was_live) && !live.history().is_empty(), "{:?}", live.history());
         drop(live);
-        // Another process has the lock now: a number left in the file does not lock it.
+        // An ID that is left in the file does not lock the folder.
         let left = fs::read_to_string(path.join("lock")).unwrap();
         assert!(left.starts_with(&format!("{} ", std::process::id())), "{left}");
         fs::write(path.join("lock"), "4711 1\n").unwrap();
@@ -168,7 +168,7 @@ fn a_site_replaced_within_a_process_finds_pending_writes() {
     let mut hosts = HostMap::new();
     hosts.insert("shop.example", open(FIRST)).unwrap();
     let sites = SiteMap::new(hosts);
-    // As when a config is reloaded: the new site is opened before the old one is dropped.
+    // The new site is opened before the old one is dropped, as when a config is reloaded.
     let mut hosts = HostMap::new();
     hosts.insert("shop.example", open(SECOND)).unwrap();
     sites.replace(hosts);

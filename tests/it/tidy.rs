@@ -102,12 +102,12 @@ const ROBOTSD_MODULES: &[Module] = &[
 const PACKAGES: [(&str, &[Module]); 3] =
     [("robots-core/src", CORE_MODULES), ("src", MODULES), ("robotsd/src", ROBOTSD_MODULES)];
 
-/// The names that the core, without I/O, clocks and HTTP types, never uses. A time may be a value
-/// there (for example, the end of an override), but the caller passes the current time.
+/// Names that the core must not use, because it has no I/O, clocks and HTTP types. A time may be a
+/// value (for example, the end of an override), but the caller passes the current time.
 const IMPURE: &str = "std::fs std::net::Tcp std::io::stdin std::thread SystemTime::now Instant .elapsed( \
     http:: bytes:: tracing::";
 
-/// The packages, with paths that lead from anywhere.
+/// Returns the packages with absolute paths.
 fn packages() -> impl Iterator<Item = (PathBuf, &'static [Module])> {
     PACKAGES.into_iter().map(|(source, modules)| (Path::new(env!("CARGO_MANIFEST_DIR")).join(source), modules))
 }

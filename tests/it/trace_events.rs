@@ -129,8 +129,8 @@ fn an_override_that_applies_to_some_file_of_a_folder_causes_no_warning() {
     assert!(rule.contains("the override for pattern \"/nowhere\" has no effect"), "{rule}");
 }
 
-/// An override for a path that is not a rule of the file has no effect, and a switch that was off
-/// before makes everything pass.
+/// An override for a path that is not a rule of the file has no effect. If a switch was off before
+/// the start, every request passes.
 #[test]
 fn an_override_without_its_rule_and_a_switch_that_is_off_are_warnings() {
     let of = |pattern: &str| Policy::builder().with_override(Override::pattern(pattern, Mode::Refuse).unwrap()).build();
@@ -153,7 +153,7 @@ fn an_override_without_its_rule_and_a_switch_that_is_off_are_warnings() {
     assert!(text.contains("enforcement is switched off: every request passes without being judged"), "{text}");
 }
 
-/// Both immediately change the responses to crawlers.
+/// The mode and the kill switch immediately change the responses to crawlers.
 #[test]
 fn mode_changes_and_kill_switch_changes_are_events() {
     let switch = KillSwitch::default();
@@ -239,7 +239,7 @@ fn unchecked_claims_cause_one_warning_if_impostors_are_refused() {
             .filter(|(level, _, text)| *level == Level::WARN && text.contains("give the layer a Verifier"))
             .collect();
         assert_eq!(said.len(), usize::from(warned > 0), "{events:?}");
-        // A function that returns `None` for a request is not missing.
+        // The warning also covers a function that is set but returns `None`.
         let unanswered = "but nothing checks this, so impostors pass: ";
         let answering = "or a RobotsLayer::identity_from that returns a result for every request";
         assert!(said.iter().all(|(_, _, text)| text.contains(unanswered) && text.ends_with(answering)), "{events:?}");

@@ -49,7 +49,8 @@ pub(crate) fn wait_or_explain(condition: impl Fn() -> bool, what: impl FnOnce() 
 #[cfg(feature = "watch")]
 pub(crate) struct WrittenInPlace {
     file: File,
-    /// When the last write began, and the longest time from its beginning to the end of the next.
+    /// When the last write began, and the longest time from the beginning of a write to the end of
+    /// the next write.
     paused: Mutex<(Instant, Duration)>,
 }
 

@@ -21,7 +21,7 @@ const STEPS: &str = "SIMULATION_STEPS";
 /// Maximum number of runs for shrinking a failing schedule.
 const SHRINKING: usize = 4_000;
 
-/// What is simulated.
+/// A simulated system.
 pub(crate) trait World: Sized {
     /// The initial settings of a world, drawn once per schedule.
     type Settings: Clone + Debug + Send;
@@ -201,7 +201,7 @@ fn shrink<W: World>(settings: &W::Settings, steps: &mut Vec<W::Step>) {
                 None => at += size,
             }
         }
-        // Repeat with the same size, because a step that was needed before may no longer be.
+        // Repeat with the same size, because a step that was needed before may no longer be needed.
         if !is_shorter {
             size /= 2;
         }

@@ -116,7 +116,8 @@ async fn a_limited_request_gets_the_line_and_retry_after() {
     // A disallowed request is refused as usual, and does not take a token from the bucket.
     let drafts = at("/drafts/x", from(GPTBOT, [192, 0, 2, 9]));
     assert_eq!(ask(layer.clone(), drafts).await.status(), StatusCode::FORBIDDEN);
-    // The application's own refusal is only for disallowed requests. A rate limit has 429.
+    // The application's own refusal is only for disallowed requests. A rate-limited request gets
+    // 429.
     let own = layer.refuse_with(|event| event.refusal_with_status(StatusCode::GONE));
     assert_eq!(ask(own, from(GPTBOT, [192, 0, 2, 1])).await.status(), StatusCode::TOO_MANY_REQUESTS);
 }
@@ -125,7 +126,7 @@ async fn a_limited_request_gets_the_line_and_retry_after() {
 async fn retry_times_of_clients_refused_together_are_spread_and_never_too_early() {
     let (layer, live, _) = limited(refusing().rate_burst(std::num::NonZeroU32::MIN));
     live.publish_blocking(DELAYED.replace("10", "30")).expect("a robots.txt");
-    // Requests are counted in this process, or in a store, with times in whole microseconds.
+    // The reply of a store, in whole microseconds; `None` if this process counts.
     for elsewhere in [None, Some(Duration::from_secs(30)), Some(Duration::from_micros(29_000_001))] {
         let _ = ask(layer.clone(), from(GPTBOT, [192, 0, 2, 1])).await;
         let mut times = std::collections::BTreeMap::new();

@@ -209,7 +209,7 @@ async fn the_content_type_alone_does_not_make_a_grpc_call() {
         assert_eq!((response.status(), field(&response, "grpc-status")), (StatusCode::FORBIDDEN, None), "{what}");
         assert!(text(response).await.contains("Disallow: /drafts/"), "{what}");
     }
-    // The HTTP version of a proxy's own request may be another, so only the method is compared.
+    // A proxy's own request may have another HTTP version, so the version is not checked.
     let mut question = call("/auth", GPTBOT);
     *question.version_mut() = Version::HTTP_11;
     let original = OriginalRequest::of(&question).with_target(b"/drafts/x");

@@ -69,8 +69,8 @@ async fn a_request_named_only_by_its_signature_is_judged_as_the_crawlers() {
     assert_eq!(ask(layer.clone(), request("example.com", "/", &fields)).await.status(), StatusCode::OK);
     assert_eq!(ask(layer.clone(), request("example.com", "/drafts/x", &[])).await.status(), StatusCode::OK);
 
-    // The signature is not valid for another host. Such a request may be from a person if it has
-    // the `User-Agent` of a browser. With the `User-Agent` of a crawler, it is from an impostor.
+    // The signature is not valid for another host. With the `User-Agent` of a browser, the request
+    // may be from a person. With the `User-Agent` of a crawler, it is from an impostor.
     let sent_to = |host: &str, agent: &'static str| {
         let mut request = request(host, "/", &fields);
         request.headers_mut().insert("user-agent", agent.parse().expect("a value"));

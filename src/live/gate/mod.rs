@@ -239,9 +239,10 @@ impl Gate {
     /// crawler's name, a product token, `*` or a `User-Agent`, as in [`Expectations`].
     ///
     /// Also refuses every version if an agent's name is probably misspelled, because the condition
-    /// would have no effect. A name is probably misspelled if no crawler and no group has this
-    /// name, but a registered crawler has a similar name; or if it is empty or selects several
-    /// crawlers, such as `category:search`. Default: no conditions. A second call adds conditions.
+    /// would have no effect. A name counts as misspelled in three cases: it is empty; it selects
+    /// several crawlers, such as `category:search`; or no crawler and no group has this name, but a
+    /// registered crawler has a similar name. Default: no conditions. A second call adds
+    /// conditions.
     pub fn must_allow<A: Into<String>, P: Into<String>>(
         mut self,
         agents: impl IntoIterator<Item = A>,

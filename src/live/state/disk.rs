@@ -31,7 +31,7 @@ pub(in crate::live) struct Disk {
     pub(in crate::live) clock: Clock,
     /// How long to wait for the lock of a folder that another handle has locked.
     pub(in crate::live) lock_patience: Duration,
-    /// In tests, a callback that observes each operation, and can block it or let it fail like a
+    /// In tests, a callback that observes each operation, and can block it or make it fail like a
     /// real file system.
     #[cfg(test)]
     pub(in crate::live) before: Option<BeforeEach>,

@@ -148,17 +148,17 @@ pub struct Problem {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum ProblemKind {
-    /// The live or the pending version cannot be saved, so a restart would forget it; or only the
-    /// record of the live version cannot be written. A restart needs this record if a later version
-    /// cannot be saved. The write is retried.
+    /// The live or the pending version cannot be saved, so a restart would forget this version. The
+    /// problem is also reported if only the record of the live version cannot be written. A restart
+    /// needs this record if a later version cannot be saved. The write is retried.
     Save,
     /// The position of the kill switch cannot be saved, so a restart would forget it. The write is
     /// retried.
     Switch,
     /// Entries of the history cannot be saved yet. The write is retried.
     History,
-    /// The live version may be older than the version that was live before the restart, because
-    /// that version could not be saved, and the source had no usable content at the start.
+    /// The live version may be older than the version that was live before the restart, because the
+    /// later version could not be saved, and the source had no usable content at the start.
     Behind,
     /// The kill switch counts as [`Enforcement::Off`](crate::live::Enforcement::Off), although no
     /// operator has switched it off, because its file is damaged or could not be read. The problem

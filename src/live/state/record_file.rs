@@ -1,15 +1,15 @@
 //! The record of the live version: a file that is overwritten in place.
 //!
 //! On a full file system, no new file can be written, but an existing file can usually be
-//! overwritten in place. If the file system is read-only, or full and copy-on-write, this fails,
-//! too. The next process then does not know that a later version was live.
+//! overwritten in place. If the file system is read-only, or full and copy-on-write, overwriting
+//! fails, too. The next process then does not know that a later version was live.
 //!
 //! The record does not replace `state.json`. Both files contain a stamp, a number that increases
 //! with each write. If the stamp of the record is smaller than that of `state.json`, the record is
 //! outdated and is ignored.
 //!
-//! For the same reason, the file of the shared kill switch is created at the first start, even if
-//! nobody has used the switch.
+//! The file of the shared kill switch is created at the first start, even if nobody has used the
+//! switch, so that a full disk does not prevent a change.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -39,7 +39,7 @@ pub(super) fn write(
     record: &LiveRecord,
     durability: Durability,
 ) -> Result<(), StateError> {
-    // This cannot fail, because a slot is large enough for the maximum number of rolled-back
+    // `slot` cannot fail, because a slot is large enough for the maximum number of rolled-back
     // versions.
     let slot = record.slot(stamp).ok_or_else(|| StateError::new(path, io::ErrorKind::InvalidInput.into()))?;
     if disk.is_read_only {
@@ -88,10 +88,10 @@ const DIGEST: usize = 16;
 
 /// The record of the live version and of the versions that were rolled back.
 ///
-/// The file has two slots, which are written alternately, each with its own digest. If one slot is
-/// truncated, it is ignored, and the other one remains valid. Each slot has a stamp. A stamp
-/// greater than that of `state.json` means that the slot was written, but the following write of
-/// `state.json` failed.
+/// The file has two slots, which are written alternately, each with its own digest. A truncated
+/// slot is ignored, and the other slot remains valid. Each slot has a stamp. A stamp greater than
+/// that of `state.json` means that the slot was written, but the following write of `state.json`
+/// failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct LiveRecord {
     pub(super) live: Option<VersionHash>,

@@ -40,7 +40,7 @@ pub(super) struct SiteStore {
     disk: Disk,
     lock: Arc<FolderLock>,
     folder: PathBuf,
-    /// When the directory was opened. Temporary files that are older are from another process.
+    /// When the directory was opened. Older temporary files are from another process.
     began: SystemTime,
     /// The problems of the site. If the history cannot be written, the stored message is only the
     /// cause of the error, because the number of unwritten entries changes often.

@@ -192,8 +192,8 @@ impl StateDir {
     }
 
     /// Writes the state like [`StateDir::flush`], but waits no longer than `limit`, because a file
-    /// system may not respond. After such a timeout, sites write nothing when they are dropped.
-    /// Otherwise, the process could not end before the file system responds.
+    /// system may not respond. After such a timeout, sites write nothing when they are dropped, so
+    /// that the process can end.
     pub fn flush_within(&self, limit: Duration) -> bool {
         self.root.writer.flush(Some(limit))
     }
@@ -222,7 +222,7 @@ impl StateDir {
     /// case, nothing is written.
     pub fn take_back(&self) -> Result<(), StateError> {
         let StateRoot { folder, writer, sites, .. } = &*self.root;
-        // The folder was not handed over, so nothing has changed.
+        // If the folder was not handed over, there is nothing to do.
         if folder.lock.writing().is_some() {
             return Ok(());
         }
@@ -257,9 +257,9 @@ impl StateDir {
         shown.map(|problem| problem.text).chain(self.clock_problem()).collect()
     }
 
-    /// Returns a problem if, when a site was opened, its last history entry was more than an hour
-    /// in the future. In this case, the clock is wrong now, or was wrong when the entry was
-    /// written. `None` if no site has such an entry, or if the time of the entry is now in the
+    /// Returns a problem if the last history entry of a site was more than an hour in the future
+    /// when the site was opened. In this case, the clock is wrong now, or was wrong when the entry
+    /// was written. `None` if no site has such an entry, or if the time of the entry is now in the
     /// past.
     pub fn clock_problem(&self) -> Option<String> {
         let now = self.root.folder.disk.clock.now();

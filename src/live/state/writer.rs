@@ -254,12 +254,13 @@ mod tests {
             assert_eq!((queue.jobs.len(), queue.later.len()), (0, 2));
             assert_eq!(queue.wait, Duration::from_secs(seconds));
         }
-        // One of the two jobs succeeds, so the other is due immediately.
+        // One of the two jobs succeeds, so the other job is due immediately.
         jobs[0].is_writable.store(true, Ordering::Relaxed);
         queue = writer.retry_some(queue);
         assert_eq!((queue.later.len(), queue.wait), (1, Duration::ZERO));
         assert!(queue.due.is_some_and(|due| due <= Instant::now()));
-        // Then the pauses start with the shortest one again. They end when the last job succeeds.
+        // The next pause is the shortest one again. There is no further pause after the last job
+        // succeeds.
         queue = writer.retry_some(queue);
         assert_eq!((queue.later.len(), queue.wait), (1, 2 * RETRY_FIRST));
         jobs[1].is_writable.store(true, Ordering::Relaxed);

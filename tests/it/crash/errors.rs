@@ -20,7 +20,7 @@ const FAULT: &str = "CRASH_FAULT";
 /// Environment variable to try every fault, not only some of them.
 const ALL: &str = "CRASH_ERRORS";
 
-/// Printed by such a process if something could not be written immediately.
+/// Message of a faulty process if something could not be written immediately.
 const UNWRITTEN: &str = "something had to wait";
 
 /// The calls, with their possible errors.
@@ -41,8 +41,8 @@ const CALLS: usize = 24;
 /// Number of faulty processes that run at the same time.
 const AT_ONCE: usize = 4;
 
-/// Publishes and decides while calls fail. The live version and the switches take effect in any
-/// case. What could not be written is reported, and written later.
+/// Publishes versions and makes an operator's decisions while calls fail. The live version and the
+/// switches take effect in any case. What could not be written is reported, and written later.
 fn go_on(folder: &Path, fault: &str) {
     let path = folder.join("state");
     let state = StateDir::open(&path).unwrap();
@@ -122,7 +122,7 @@ fn a_site_goes_on_whatever_the_disk_says_and_writes_later_what_it_could_not() {
     // error.
     let every = if std::env::var_os(ALL).is_some() { 1 } else { 41 };
     let tried: Vec<String> = faults.step_by(every).collect();
-    // Each process mostly waits for `strace`.
+    // The processes run in parallel, because each mostly waits for `strace`.
     let tried_at_once = std::thread::scope(|scope| {
         let some = tried.chunks(tried.len().div_ceil(AT_ONCE));
         let threads = some.map(|some| scope.spawn(|| some.iter().map(|fault| is_met(fault)).collect::<Vec<_>>()));

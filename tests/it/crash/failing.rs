@@ -5,12 +5,12 @@ use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
-/// Makes the calls of a process fail until it is dropped.
+/// Makes the calls of a process fail until this value is dropped.
 pub(crate) struct Failing(Child);
 
 impl Failing {
-    /// A fault consists of a call and the injected error, such as `openat:error=EIO:when=3`. If
-    /// paths are given, only calls about them fail.
+    /// Makes calls fail. A fault consists of a call and the injected error, such as
+    /// `openat:error=EIO:when=3`. If paths are given, only calls about them fail.
     pub(crate) fn begin(process: u32, fault: &str, paths: &[PathBuf]) -> Self {
         let (call, _) = fault.split_once(':').unwrap();
         // The process that ends `strace` is started beforehand, because the calls of new processes
@@ -29,7 +29,7 @@ impl Failing {
         let mut line = String::new();
         let mut read = said.read_line(&mut line);
         while read.is_ok() && line.contains("Requested path") {
-            // `strace` prints the file that a path leads to.
+            // `strace` first prints the file that each path leads to. These lines are skipped.
             line.clear();
             read = said.read_line(&mut line);
         }

@@ -3,7 +3,7 @@
 //! The bytes of a file are durable once the file is synced. The creation, replacement or removal of
 //! a name is durable once its folder is synced. Until then, each change may be on the disk or not,
 //! independently of the others: a later change may be present although an earlier one is missing.
-//! Bytes that were written may be present in part, or as zeros. No file system in use loses all of
+//! Bytes that were written may be present in part, or as zeros. No real file system loses all of
 //! this, but each loses some of it.
 
 use std::collections::BTreeMap;

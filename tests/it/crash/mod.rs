@@ -1,4 +1,4 @@
-//! Every crash point of a state directory. The operations on files are recorded and cut after each
+//! Tests every crash point of a state directory. The recorded file operations are cut after each
 //! operation, and unsynced changes are lost in every allowed combination, up to a limit. The next
 //! start finds each value in its old or its new state, never a mixture. An operator's decision is
 //! durable once the call has returned, and no kill switch changes by itself.
@@ -34,7 +34,7 @@ const USUAL: usize = 4;
 const EVERY: usize = 20;
 const EVERY_WITH_FAULT: usize = 5;
 
-/// Only two crawlers, so that comparing two versions is fast.
+/// A registry with only two crawlers, so that comparing two versions is fast.
 static REGISTRY: LazyLock<Arc<Registry>> = LazyLock::new(|| {
     let crawlers = ["Googlebot", "GPTBot"].map(|name| Registry::builtin().crawler(name).unwrap().clone());
     Arc::new(Registry::default().extended_with(crawlers).unwrap())
@@ -42,10 +42,10 @@ static REGISTRY: LazyLock<Arc<Registry>> = LazyLock::new(|| {
 
 const STAGING: &str = "User-agent: *\nDisallow: /\n";
 
-/// The values that an operator decides about versions.
+/// The values that depend on an operator's decisions about versions.
 const VERSION: [&str; 3] = ["live", "pending", "with_source"];
 
-/// The values that survive after a kill: everything is flushed before a step is complete.
+/// The values that survive a kill, because each step ends with a flush.
 const EVERYTHING: [&str; 6] = ["all", "shop", "closed", "live", "pending", "with_source"];
 
 /// Returns the file with this number; each has a rule of its own.
@@ -76,7 +76,6 @@ fn open_broken(state: &StateDir, folder: &Path) -> LiveRobots {
     live.gate(Gate::new()).state(state, "shop").open().unwrap()
 }
 
-/// Returns the state of a site and its directory.
 fn values(state: &StateDir, live: &LiveRobots) -> Values {
     let status = live.status();
     let short = |hash: Option<VersionHash>| hash.map_or("none".to_owned(), |hash| hash.short().to_string());
@@ -173,8 +172,8 @@ fn publish_accept_roll_back_and_switch(folder: &Path) {
     }
 }
 
-/// Returns what the next starts find: first with a broken source, then with the source as it was
-/// left, then once more.
+/// Returns what the next start finds with a broken source and with the last source. Checks that a
+/// second start finds the same.
 fn start(files: &Files, last: &Values) -> Values {
     let opened = |folder: &Path, source: Option<&str>| {
         let state = StateDir::open(folder.join("state")).unwrap();

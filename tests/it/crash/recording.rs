@@ -11,7 +11,8 @@ const CALLS: &str = "open,openat,creat,read,write,pwrite64,writev,pwritev,lseek,
                      rename,renameat,renameat2,link,linkat,symlink,symlinkat,unlink,unlinkat,rmdir,mkdir,mkdirat,\
                      copy_file_range,sendfile,statx";
 
-/// A scenario looks up paths in this folder to leave marks in its recording. It does not exist.
+/// A scenario looks up paths in this folder to leave marks in its recording. The folder does not
+/// exist.
 const MARKS: &str = "/crash-mark";
 
 /// Environment variable of the recorded process: the folder of its files.
@@ -51,7 +52,7 @@ pub(crate) enum Operation {
     Mark(String),
 }
 
-/// Returns the folder of the files, in a recorded process.
+/// Returns the folder of the files; `None` if this process is not recorded.
 pub(crate) fn folder_inside() -> Option<PathBuf> {
     std::env::var_os(INSIDE).map(PathBuf::from)
 }
@@ -127,7 +128,7 @@ fn calls_in_order(text: &str) -> Vec<Call<'_>> {
     calls.into_iter().map(|(_, call)| call).collect()
 }
 
-/// The position of the next write of a descriptor.
+/// Where the next write to a descriptor begins.
 #[derive(Clone, Copy)]
 enum Next {
     End,
@@ -228,7 +229,7 @@ impl<'t> Reader<'t> {
     /// Returns the path of a descriptor, relative to the folder.
     fn opened(&self, descriptor: &str) -> Option<PathBuf> {
         let (_, path) = descriptor.split_once('<')?;
-        // The file was removed.
+        // A removed file is ignored.
         if path.ends_with("(deleted)") {
             return None;
         }

@@ -10,7 +10,8 @@ use super::recording::{Operation, mark};
 /// Values by name: the values that a start found, or that were current at the end of a step.
 pub(crate) type Values = BTreeMap<String, String>;
 
-/// Environment variable to try more states than a test has time for: the number per point.
+/// Environment variable: number of states to try at each point, if a test should try more than
+/// usual.
 const VARIABLE: &str = "CRASH_STATES";
 
 /// Number of violations after which the search stops.
@@ -60,9 +61,9 @@ pub(crate) fn most(usual: usize) -> usize {
 }
 
 impl Tried {
-    /// Cuts a recording after every `every` operations, and at the end of each step, because its
-    /// promises apply there. Calls `start` with the files of each state, and with the values at the
-    /// end of the step that was in progress.
+    /// Cuts a recording after every `every` operations, and at the end of each step, because the
+    /// step's promises apply there. Calls `start` with the files of each state, and with the values
+    /// at the end of the step that was in progress.
     pub(crate) fn all(
         operations: &[Operation],
         most: usize,
@@ -188,9 +189,9 @@ fn differences(found: &Values, allowed: &BTreeMap<String, Vec<String>>) -> Vec<S
     wrong.map(|(key, value)| format!("{key} is {value} and not one of {:?}", allowed.get(key))).collect()
 }
 
-/// Returns combinations of the fates of unsynced changes: all of them, or `most` of them. The first
-/// keeps everything. If there are too many: all changes up to each one, all but one or two, only
-/// one, and then random ones from a seed.
+/// Returns combinations of the fates of unsynced changes: all combinations, or at most `most`. The
+/// first combination keeps every change. If there are too many combinations, simple ones come
+/// first, such as a single lost change. Random combinations from a seed follow.
 fn fates(choices: &[&[Fate]], most: usize, seed: u64) -> (Vec<Vec<Fate>>, bool) {
     let count = choices.iter().try_fold(1_usize, |count, choice| count.checked_mul(choice.len()));
     let kept = vec![Fate::Kept; choices.len()];

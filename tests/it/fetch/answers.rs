@@ -11,7 +11,7 @@ use tower_robots::source::fetch::{
 use super::server::{Server, nowhere, response, robots};
 use crate::waiting::{PATIENCE, wait_for};
 
-/// Drives a future without a runtime of its own, as any executor may.
+/// Runs a future to completion. Any executor may do this.
 fn wait<F: Future>(future: F) -> F::Output {
     tokio::runtime::Builder::new_current_thread()
         .enable_time()
@@ -260,8 +260,8 @@ fn drip(start: &'static str, again: &'static str, pause: Duration) -> Server {
 #[test]
 fn anything_that_takes_too_long_is_a_timeout() {
     let tick = Duration::from_millis(20);
-    // The maximum number of interim responses. With more, a delayed fetch would fail for that
-    // reason.
+    // This is the maximum number of interim responses. With more, the fetch would fail for another
+    // reason than the timeout.
     let interim = "HTTP/1.1 102 Processing\r\n\r\n".repeat(16).leak();
     let servers = [
         ("silence", drip("", "", tick)),

@@ -11,7 +11,7 @@ use tower_robots::source::fetch::Fetcher;
 use super::server::{Server, robots};
 use crate::waiting::PATIENCE;
 
-/// Returns part of a response, or something else.
+/// Returns a part of a response, or arbitrary bytes.
 fn part() -> impl Strategy<Value = Vec<u8>> {
     let lines = "HTTP/1.1 200 OK\r\n~HTTP/1.1 304 Not Modified\r\n~HTTP/1.1 404 Not Found\r\n~\
         HTTP/1.1 103 Early Hints\r\n~HTTP/1.1 101 Switching Protocols\r\n~HTTP/1.1 301 Moved\r\n~\

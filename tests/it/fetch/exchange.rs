@@ -114,7 +114,7 @@ fn a_body_is_streamed_as_far_as_requested_and_reports_truncation() {
     assert_eq!((&body[..], error), (&b"# be"[..], Some(FetchErrorKind::Broken)));
     let (answer, _, error) = read(get(&format!("http://{}/", nowhere())));
     assert_eq!((answer.unwrap_err().kind, error), (FetchErrorKind::Connect, None));
-    // If a body never ends, one part is read ahead, and the thread goes on to other requests.
+    // If nobody reads a body to its end, the thread still continues with other requests.
     let (answering, parts) = fetcher.stream(get(&Server::saying(robots(&large)).url("/")));
     assert!(runtime.block_on(answering).is_ok());
     drop(parts);

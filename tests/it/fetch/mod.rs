@@ -27,7 +27,7 @@ fn the_handbook_names_the_test_of_every_transition() {
     for name in quoted.iter().filter(|name| name.matches('_').count() > 1 && !name.contains(':')) {
         assert!(in_code.contains(name), "the page names {name}, which is no test");
     }
-    // Tests that are not about a transition.
+    // These tests are not about a transition.
     let others = ["a_clock_that_jumps_back_harms_nothing", "the_specification_row_by_row"];
     for name in in_code.iter().filter(|name| !others.contains(name)) {
         assert!(quoted.contains(name), "the page does not name {name}");

@@ -67,7 +67,6 @@ impl Server {
             Arc::new(move |_: &str, stream: &mut dyn Stream| drop(stream.write_all(&octets)));
     }
 
-    /// Returns the heads of the requests so far.
     pub(super) fn heads(&self) -> Vec<String> {
         self.heads.lock().unwrap().clone()
     }

@@ -225,7 +225,7 @@ fn after_a_restart_with_the_origin_down_the_last_good_version_is_live() {
     assert_eq!(kept(&reload(&live)), RejectionKind::Unreachable);
     assert_eq!(body(&live).as_deref(), Some("# kept"));
     drop(live);
-    // The file existed before the restart and is missing afterwards, so its removal is held.
+    // The file existed before the restart and is missing afterwards, so the site keeps its version.
     server.now_says(response("404 N", "", ""));
     let live = remembering(&state, &server.url("/robots.txt")).open().unwrap();
     assert_eq!(kept(&reload(&live)), RejectionKind::Held);
@@ -267,7 +267,7 @@ fn a_fetched_version_passes_the_gate_and_can_be_rolled_back() {
     assert!(matches!(reload(&live).outcome, ReloadOutcome::Published { .. }));
     assert!(matches!(reload(&live).outcome, ReloadOutcome::Unchanged { .. }));
     live.rollback().unwrap();
-    // A 304 response does not restore it.
+    // A 304 response does not restore the rolled-back version.
     assert!(matches!(reload(&live).outcome, ReloadOutcome::Gated { .. }));
     assert!(matches!(reload(&live).outcome, ReloadOutcome::Gated { .. }));
     assert!(body(&live).unwrap().ends_with("/a\n"));
@@ -357,7 +357,8 @@ fn an_upstream_may_be_a_unix_socket() {
     assert!(error.contains(&format!("cannot connect: {gone}: ")), "{error}");
 }
 
-/// A server that redirects `/robots.txt` to this location, and answers all else with a robots.txt.
+/// A server that redirects `/robots.txt` to this location, and answers all other requests with a
+/// robots.txt.
 fn redirecting(location: impl Into<String>) -> Server {
     let location = location.into();
     Server::start(move |head, stream: &mut dyn Stream| {
@@ -442,7 +443,8 @@ fn one_fetcher_serves_many_sites_a_few_at_a_time() {
         *now.lock().unwrap() -= 1;
         let _ = stream.write_all(robots("# good").as_bytes());
     });
-    // A cancelled fetch makes room for another one, even while the server still handles it.
+    // The time limit is long. After a timeout, another fetch would begin while the server still
+    // handles the first.
     let fetcher = Fetcher::builder().at_once(4).fetch_within(PATIENCE * 10).start().unwrap();
     let sites: Vec<_> = (0..200)
         .map(|number| {

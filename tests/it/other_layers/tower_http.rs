@@ -84,7 +84,8 @@ in_both_orders! {
     });
 }
 
-/// A layer that changes every status changes that of a refusal from an inner layer only.
+/// A layer that changes every status changes the status of a refusal only if the refusal comes from
+/// an inner layer.
 #[tokio::test]
 async fn set_status() {
     let teapot = || SetStatusLayer::new(StatusCode::IM_A_TEAPOT);

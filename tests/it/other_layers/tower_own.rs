@@ -34,9 +34,9 @@ fn same_request(request: Request<Body>) -> Request<Body> {
     request
 }
 
-/// The layer is ready when its inner service is. A separate layer in axum, or an inner layer that
-/// sheds load, keeps a crawler from waiting for its file. Everything runs in this process, so
-/// paused time advances only when all tasks wait.
+/// The layer is ready when its inner service is. A crawler does not wait for its file if the limit
+/// is a separate layer in axum, or if an inner layer sheds load. Everything runs in this process,
+/// so paused time advances only when all tasks wait.
 #[tokio::test(start_paused = true)]
 async fn an_inner_limit_delays_robots_txt_only_within_one_stack() {
     let limit = || GlobalConcurrencyLimitLayer::new(1);

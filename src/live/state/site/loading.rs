@@ -123,8 +123,8 @@ impl SiteStore {
             _ if damaged != WasLive::Unknown => remembered.was_live = damaged,
             Some((_, record)) => {
                 remembered.was_live = WasLive::Current;
-                // `state.json` was written, but the record could not be overwritten, so it must be
-                // written now.
+                // `state.json` was written, but the record could not be overwritten, so the record
+                // must be written now.
                 unrecorded = Some(LiveRecord::of(&remembered.versions)).filter(|now| *now != record);
             }
             None => unrecorded = remembered.versions.current().map(|_| LiveRecord::of(&remembered.versions)),

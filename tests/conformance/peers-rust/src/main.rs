@@ -1,5 +1,5 @@
-//! Answers cases with a crate: `robots-conformance-peers PARSER CASES BEGIN`. Prints one line per
-//! case, beginning with case number `BEGIN`: `allow`, `disallow` or `error`.
+//! Answers the cases with the parser of a crate: `robots-conformance-peers PARSER CASES BEGIN`.
+//! Prints one line per case, beginning with case number `BEGIN`: `allow`, `disallow` or `error`.
 
 use std::io::Write;
 use std::panic::catch_unwind;

@@ -246,7 +246,7 @@ impl<const PLANTED: usize> Publishing<PLANTED> {
         }
     }
 
-    /// Records an operator's decision as on disk, because it is written before the call returns.
+    /// Records that an operator's decision is on disk, because the call has returned.
     fn decided(&mut self, outcome: ModelOutcome) {
         if outcome != ModelOutcome::NoSuchVersion && self.fault().is_none() {
             self.is_written();
@@ -347,7 +347,7 @@ impl<const PLANTED: usize> Publishing<PLANTED> {
             let _ = std::fs::write(self.machine.state_folder().join("sites/shop/enforcement"), "on\n");
         }
         let has_state = self.settings.has_state && folder != Folder::None;
-        // If another test is just starting a program, that process holds the locks until `exec`.
+        // A program that another test is starting holds the locks until `exec`.
         let attempts = std::iter::repeat_n(Duration::from_millis(5), 100);
         let main = attempts.into_iter().find_map(|pause| {
             let main = self.machine.start(has_state, self.gate, self.settings.has_grace);
@@ -421,7 +421,7 @@ impl<const PLANTED: usize> Publishing<PLANTED> {
         let (is_sure, now) = (self.disk.is_sure(), self.now());
         let mut main = self.main.take().ok_or("no process runs")?;
         if main.life.is_over() || !is_readable || main.life.ends_soon() {
-            // The process may have read the disk completely, partly or not: its state is uncertain.
+            // The process may have read the disk only in part, so its state is uncertain.
             self.main = Some(main);
             return Ok(());
         }

@@ -66,7 +66,7 @@ enum ModelStanding {
     Accepted,
     /// The version was rolled back, and does not go live again by itself.
     Held,
-    /// The version was rolled back, but the source has had another content after the rollback.
+    /// The version was rolled back, but the source had other content after the rollback.
     Free,
 }
 
@@ -121,7 +121,6 @@ pub(super) struct Seen {
 }
 
 impl Model {
-    /// Creates a site without any versions.
     pub(super) fn new(gate: ModelGate, has_grace: bool) -> Self {
         Self {
             known: Vec::new(),
@@ -155,7 +154,7 @@ impl Model {
         (outcome, true)
     }
 
-    /// The site reads the source. `is_asked` is true if a caller requested the reload.
+    /// Reads the source. `is_asked` is true if a caller requested the reload.
     pub(super) fn consider(&mut self, held: Held, is_asked: bool, now: Now) -> (ModelOutcome, bool) {
         let outcome = self.decide(held, now);
         let is_live = |outcome| matches!(outcome, ModelOutcome::Published(_) | ModelOutcome::Unchanged(_));
@@ -194,7 +193,7 @@ impl Model {
         self.publish(text, now)
     }
 
-    /// An operator accepts a version, which succeeds only if it is pending.
+    /// Accepts a version for an operator. Succeeds only if the version is pending.
     pub(super) fn accept(&mut self, text: Text, now: Now) -> (ModelOutcome, bool) {
         match self.waiting {
             Some(waiting) if waiting.text == text => {
@@ -206,7 +205,7 @@ impl Model {
         }
     }
 
-    /// An operator rolls back to the previous version. The rolled-back version does not go live
+    /// Rolls back to the previous version for an operator. The rolled-back version does not go live
     /// again by itself.
     pub(super) fn roll_back(&mut self, now: Now) -> (ModelOutcome, bool) {
         let Some(before) = self.last_but(1) else { return (ModelOutcome::NoSuchVersion, false) };
@@ -296,7 +295,8 @@ impl Model {
         ModelOutcome::Published(text)
     }
 
-    /// Publishes a version. The grace starts when it is first accepted, not in the future.
+    /// Publishes a version. Its grace period starts when the version is first accepted, but never
+    /// in the future.
     fn show(&mut self, text: Text, now: Now) {
         self.live = Some(text);
         self.known.iter_mut().for_each(|known| known.since = known.since.min(now.clock));
@@ -310,7 +310,7 @@ impl Model {
         waiting
     }
 
-    /// Allows rolled-back versions to go live again, because the source has another content.
+    /// Allows rolled-back versions to go live again, because the source has other content.
     fn free(&mut self) {
         let held = self.known.iter_mut().filter(|known| known.standing == ModelStanding::Held);
         held.for_each(|known| known.standing = ModelStanding::Free);
@@ -356,7 +356,8 @@ struct Record {
     held: Vec<Text>,
 }
 
-/// Possible contents of the disk: one of the states and one of the records. Numbers show the order.
+/// Possible contents of the disk: one of the states and one of the records. The numbers show the
+/// order of the writes.
 #[derive(Clone, Debug)]
 pub(super) struct ModelDisk {
     states: Vec<(u64, Option<Saved>)>,
@@ -368,7 +369,6 @@ pub(super) struct ModelDisk {
 pub(super) type FoundAt = [u64; 2];
 
 impl ModelDisk {
-    /// Creates an empty disk.
     pub(super) fn new() -> Self {
         Self { states: vec![(0, None)], records: vec![(0, None)], time: 0 }
     }

@@ -18,14 +18,14 @@ use crate::live::{
 };
 use crate::policy::{Mode, Policy};
 
-/// A small registry, to make comparisons of versions fast. The compared versions still differ.
+/// A small registry, which makes comparisons of versions fast.
 static REGISTRY: LazyLock<Arc<Registry>> = LazyLock::new(|| {
     let rows = [Crawler::new("GPTBot", Category::AiTraining), Crawler::new("Googlebot", Category::Search)];
     Arc::new(Registry::default().extended_with(rows).expect("two crawlers"))
 });
 
-/// A cache with every robots.txt of the simulation, so that each is compiled only once. It keeps
-/// only files that a site uses, so these sites exist only to use them.
+/// A cache with every robots.txt of the simulation, so that each is compiled only once. The cache
+/// keeps only files that a site uses, so there is a site for each file.
 static CACHE: LazyLock<(CompileCache, Vec<Arc<Site>>)> = LazyLock::new(|| {
     let cache = CompileCache::default();
     let settings =
@@ -215,7 +215,7 @@ pub(super) struct Process {
     pub(super) life: Arc<Life>,
     news: Arc<AtomicU64>,
     pub(super) is_locked: bool,
-    /// There are several models if the content of the disk was uncertain.
+    /// The possible states of the site: several if the content of the disk was uncertain.
     pub(super) models: Vec<Model>,
 }
 
@@ -372,7 +372,7 @@ impl Process {
         })
     }
 
-    /// Reports whether the live version disallows a page. Some are in no version.
+    /// Reports whether the live version disallows a page. Some pages are in no version.
     pub(super) fn refuses(&self, page: Text) -> bool {
         let path = format!("/{page}");
         let path = crate::rules::RequestPath::new(path.as_bytes());

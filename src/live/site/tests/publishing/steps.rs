@@ -141,7 +141,8 @@ fn enforcement(random: &mut Random) -> Enforcement {
     *random.pick(&[Enforcement::On, Enforcement::Off])
 }
 
-/// Returns a random number of milliseconds, up to some years. Short ones are as frequent.
+/// Returns a random number of milliseconds, up to some years. Short times are as likely as long
+/// ones.
 fn far(random: &mut Random) -> u64 {
     let bits = random.below(38);
     random.below(1 << bits)

@@ -79,7 +79,7 @@ fn what_was_wrong_once_is_right() {
     }
 }
 
-/// The simulation soon finds a planted bug and reduces it to a short sequence.
+/// Checks that the simulation soon finds a planted bug and reduces it to a short sequence of steps.
 #[track_caller]
 fn expect_found<const FAULT: usize>() {
     let outcome = simulate::<Publishing<FAULT>>(FOUND_WITHIN * LENGTH as u64, LENGTH);
