@@ -19,13 +19,12 @@ use crate::target_url::is_http;
 pub(super) struct AskedRequest<'a> {
     pub(super) method: Method,
     pub(super) target: &'a [u8],
-    /// Targets in the decision request in addition to `target`. There may be several targets,
-    /// because a client may be able to make the proxy send more than one. All targets are
-    /// evaluated, and the strictest decision counts.
+    /// Targets in the decision request in addition to `target`. A client may be able to make the
+    /// proxy send several targets. All of them are evaluated, and the strictest decision counts.
     pub(super) further_targets: Vec<&'a [u8]>,
     pub(super) host: Option<&'a [u8]>,
-    /// The host in the target, if the target is an absolute URL and the preset reads the host from
-    /// another field.
+    /// The host in the target. `Some` if the target is an absolute URL and the preset takes `host`
+    /// from a separate field.
     pub(super) host_in_target: Option<&'a [u8]>,
     /// An error in the decision request that does not prevent a decision. If there is such an
     /// error, all original requests that the decision request could be about are evaluated, and the
@@ -37,9 +36,9 @@ impl Preset {
     /// Extracts the original request from a decision request: from its method, from its fields, and
     /// from the text after the preset in its target.
     ///
-    /// Only a missing value is an error. A malformed value does not prevent a decision, because the
-    /// client may have caused it. If there are several targets, the rules are applied to each. An
-    /// invalid or repeated method is replaced by [`STRICTEST_METHOD`].
+    /// Returns an error only if a value is missing. A malformed value does not prevent a decision,
+    /// because the client may have sent it. If there are several targets, the rules are applied to
+    /// each of them. An invalid or repeated method is replaced by [`STRICTEST_METHOD`].
     pub(super) fn read<'a>(
         self,
         method: &Method,

@@ -1,4 +1,4 @@
-//! The responses to decision requests. Also reads the bodies of decision requests.
+//! Builds the responses to decision requests, and reads the bodies of decision requests.
 
 use std::convert::Infallible;
 use std::mem;
@@ -54,8 +54,8 @@ pub(super) fn forbidden(why: &str) -> Response<Bytes> {
 }
 
 /// Returns the response to a request for the robots.txt of an unknown host. The proxy then serves
-/// its own file. The status is 404, because HAProxy can retry a 404 with another server. It cannot
-/// do so for 421.
+/// its own file. The status is 404 instead of 421, because HAProxy can retry a request with another
+/// server only after a 404.
 pub(super) fn elsewhere() -> Response<Bytes> {
     plain_answer(StatusCode::NOT_FOUND, "404 Not Found: no robots.txt is served here for this host\n")
 }

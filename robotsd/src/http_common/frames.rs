@@ -193,8 +193,8 @@ impl FrameBudget {
         true
     }
 
-    /// Charges a RST_STREAM frame from the client to the budget, if no content of the response has
-    /// been sent. Returns false if the budget is exceeded.
+    /// Charges a RST_STREAM frame from the client to the budget. Must be called only if no content
+    /// of the response has been sent. Returns false if the budget is exceeded.
     pub(crate) fn given_up(&mut self, now: impl FnOnce() -> Instant) -> bool {
         self.spend(RESET_COST, now)
     }
@@ -298,12 +298,12 @@ mod tests {
             [HEADERS, 2, 8, 3].into_iter().for_each(|kind| takes(&mut budget, kind));
         }
         for _ in 0..100_000 {
-            // gRPC calls that the client resets after the head of the response.
+            // The client makes gRPC calls, and resets each call after the head of the response.
             takes(&mut budget, HEADERS);
             budget.sent(frame(HEADERS, 40));
             assert!(budget.given_up(|| start));
         }
-        // A client without frames of its own cannot accumulate an unlimited budget.
+        // A client that sends no frames cannot accumulate an unlimited budget.
         (0..100_000).for_each(|_| budget.sent(frame(DATA, 16 * 1024)));
         assert_eq!(passing(&mut budget, frame(8, 4), start), MAX_BUDGET);
     }

@@ -1,5 +1,5 @@
-//! External authorisation over gRPC as Envoy requests it (`envoy.service.auth.v3`). The decision
-//! request is a single message, and so is the response. The parent module decides.
+//! External authorisation over gRPC with Envoy's protocol (`envoy.service.auth.v3`). The decision
+//! request is a single message, and so is the response. The parent module makes the decision.
 
 mod messages;
 #[cfg(any(test, fuzzing))]

@@ -1,5 +1,5 @@
 //! The client's socket, as the HTTP libraries use it. It reports when bytes arrive and how fast the
-//! client reads, and makes writes fail if they make no progress.
+//! client reads, and fails writes that make no progress.
 //!
 //! The HTTP libraries have no deadline for writes. Without one, a client that requests a large file
 //! and never reads would occupy its connection and the upstream's connection forever. The deadlines
@@ -18,8 +18,8 @@
 //! last request has ended. Requests that arrive meanwhile do not restart `body_idle`.
 //!
 //! **An incomplete HTTP/2 frame is treated like an incomplete head.** The frame has the same
-//! deadline as a head, and the connection can lose its slot after the same time. A stream counts as
-//! a request when its field section is complete.
+//! deadline as a head, and the connection can lose its slot as soon as a connection with an
+//! incomplete head. A stream counts as a request when its field section is complete.
 
 use std::io;
 use std::pin::Pin;
@@ -215,8 +215,8 @@ impl<T: AsyncWrite + Unpin> WatchedSocket<T> {
         }
     }
 
-    /// Finishes writing an interim response that is partly written, because bytes from hyper must
-    /// not come between its bytes.
+    /// Writes the rest of an interim response that is partly written. hyper must not write before
+    /// that.
     fn poll_write_interim(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         while !self.interim.is_empty() {
             match ready!(Pin::new(&mut self.socket).poll_write(cx, &self.interim))? {
@@ -228,8 +228,8 @@ impl<T: AsyncWrite + Unpin> WatchedSocket<T> {
         Poll::Ready(Ok(()))
     }
 
-    /// Passes on the result of a write or a flush. If the operation is pending and has made no
-    /// progress for too long, returns an error instead.
+    /// Returns the result of a write or a flush, or an error if the operation has been pending
+    /// without progress for too long.
     fn watch<R>(
         &mut self,
         operation: Operation,

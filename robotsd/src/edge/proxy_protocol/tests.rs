@@ -141,7 +141,7 @@ fn behind(network: &str, limits: EdgeLimits) -> ServedEdge {
     ServedEdge::start_behind(settings, limits, service)
 }
 
-/// Connects and sends the bytes and a request.
+/// Connects, and sends `octets` followed by a request.
 async fn ask(edge: &ServedEdge, octets: &[u8]) -> Raw {
     edge.sent([octets, GET].concat()).await
 }

@@ -122,7 +122,7 @@ async fn small_frames_that_are_not_taken_do_not_end_the_connection() {
     until(&mut client, DATA, 3).await;
 }
 
-/// The PING waits behind unread bytes, longer than its answer may take.
+/// The PING waits behind unread bytes for longer than the time limit for its answer.
 #[tokio::test]
 async fn a_client_that_has_more_to_read_than_it_can_is_not_taken_for_gone() {
     let limits = brief(|limits| (limits.keep_alive, limits.header_read) = (MOMENT, MOMENT));

@@ -12,7 +12,8 @@ pub(super) fn hint(request: &Request<RequestBody>, status: u16, link: &str) {
     }
 }
 
-/// Sends two interim responses, and then the body of the request. `/large` has a large one.
+/// Sends two interim responses, and then a response with the body of the request. The response for
+/// `/large` is large.
 async fn hinting(request: Request<RequestBody>) -> Result<Response<Full<Bytes>>, Infallible> {
     hint(&request, 103, "</a>");
     hint(&request, 102, "</b>");
@@ -168,7 +169,7 @@ async fn a_response_behind_interim_ones_can_be_given_up() {
         let transfer = transfer.clone();
         async move {
             let link = format!("</{}>", "x".repeat(60 * 1024));
-            // More than fits into the buffers of the system.
+            // These responses do not fit into the system's buffers.
             for _ in 0..512 {
                 hint(&request, 103, &link);
                 tokio::task::yield_now().await;

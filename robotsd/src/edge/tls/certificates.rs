@@ -1,4 +1,4 @@
-//! The certificates of a listener: chooses one for each client, and replaces them at run time.
+//! Chooses one of a listener's certificates for each client, and replaces certificates at run time.
 //!
 //! A certificate is chosen by the name that the client sends (SNI). An exact name takes precedence
 //! over a wildcard. If several certificates have the same name, for example with an ECDSA key and
@@ -9,8 +9,7 @@
 //!
 //! A certificate and its key are two files, which are not replaced at the same moment. So a new
 //! pair is used only if its certificate and key match, and two successive reads have found the same
-//! content. Otherwise the previous pair stays in force. A new pair applies only to later
-//! handshakes.
+//! content. Otherwise the previous pair stays in use. A new pair applies only to later handshakes.
 //!
 //! The caller decides when to check the files, on a thread that may block. Each change is reported
 //! once. The files are read every few seconds, which costs less than interpreting file system
