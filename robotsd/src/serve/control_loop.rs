@@ -35,7 +35,7 @@ const PAGES: Duration = Duration::from_secs(2);
 /// Interval between checks for notices to send to the hooks in `[[notify]]`.
 const NOTICES: Duration = Duration::from_secs(2);
 
-/// Interval between checks whether the state directory is writable.
+/// Interval at which the process checks whether the state directory is writable.
 const STATE: Duration = Duration::from_secs(10);
 
 pub(super) struct ControlLoop<'a> {
@@ -293,8 +293,8 @@ impl Drop for FlushOnDrop {
 /// Reads everything again, and notifies the supervisor when the reload begins and ends.
 async fn reload(state: Arc<ServerState>, supervisor: Supervisor) {
     supervisor.reloading();
-    // `reconfigure` has already logged the outcome. From now on, the sites of the new config are
-    // served.
+    // `reconfigure` has already logged the outcome. If it succeeded, the sites of the new config
+    // are now served.
     let _ = state.reconfigure().await;
     let Some(serving) = state.serving() else { return };
     // The result is ignored, because the only possible error is an unknown site name.

@@ -241,7 +241,7 @@ impl Start<'_> {
 }
 
 /// Waits until the admin socket no longer accepts connections. If robotsd was killed and restarted
-/// at once, the socket of the killed process may accept them for another moment.
+/// at once, the socket of the killed process may still accept connections for a moment.
 async fn wait_for_end(socket: &Path) {
     let ended = async {
         while connect_now(socket).is_ok() {

@@ -1,7 +1,7 @@
 //! One server behind a site, and its health: whether it is in service.
 //!
-//! robotsd learns the health from requests and sends no probes. Two failures count against a
-//! server: a connection that could not be opened, and a new connection that broke before any byte
+//! robotsd learns the health from requests and sends no probes. Two kinds of failures count against
+//! a server: a connection that could not be opened, and a new connection that broke before any byte
 //! of a response arrived. Statuses such as 503 and slow responses do not count: a client that can
 //! provoke them could otherwise take the server out of service for everybody else.
 //!
@@ -285,8 +285,8 @@ impl Health {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Outage {
     pub(crate) since: SystemTime,
-    /// The last failure. For a server: connecting or the TLS handshake failed, or a connection
-    /// broke before a response. For a name: it has no address.
+    /// Kind of the last failure. For a server: connecting or the TLS handshake failed, or a
+    /// connection broke before a response. For a name: it has no address.
     pub(crate) check: FailureKind,
     pub(crate) why: String,
     /// Time until a request tries the server again. Zero if the next request tries the server.
@@ -401,7 +401,7 @@ mod tests {
         assert!(!health.succeeded(before, || now));
         assert_eq!(health.failed(before, now), None);
         assert!(!health.is_in_service());
-        // If a request was sent although the server is out of service, its failure counts.
+        // If a request was sent although the server is out of service, only its success counts.
         let anyway = health.admit_anyway();
         assert_eq!(health.failed(anyway, now), None);
         assert!(health.succeeded(anyway, || now));

@@ -68,7 +68,7 @@ pub(super) struct ExchangeState {
     pub(super) nothing_received: bool,
     /// The reason why the request body is incomplete; `None` if it is complete.
     pub(super) body_failure: Option<FailureKind>,
-    /// Whether the response was larger than a head may be.
+    /// Whether the server sent more bytes before the end of the final head than the limit allows.
     pub(super) is_flooded: bool,
 }
 
@@ -289,8 +289,8 @@ impl ServerSearch<'_> {
     /// servers share.
     async fn connect(&self, candidate: &CandidateServer, left: usize) -> Opened {
         let permit = match self.pooled {
-            // Freeing a permit would close an idle connection to another server, which this request
-            // can use instead.
+            // No idle connection is closed to free a permit, because this request can use an idle
+            // connection to another server.
             Pooled::Allowed => {
                 Permit::take(&self.shared.connection_limit, &candidate.server, self.requirement.client).ok()
             }
@@ -327,7 +327,8 @@ impl ServerSearch<'_> {
     }
 
     /// Reserves a slot on a shared connection, or opens a connection. Requests that arrive
-    /// meanwhile wait for the new connection, so that a burst of requests opens only one.
+    /// meanwhile wait for the new connection, so that a burst of requests opens only one
+    /// connection.
     async fn join(&self, candidate: &CandidateServer, http2: &Arc<Http2Pool>, left: usize) -> Opened {
         let is_shared = || !http2.has_refused.is_set() && !self.shared.connection_limit.are_requests_separate();
         if !is_shared() {

@@ -32,19 +32,20 @@ use std::time::Duration;
 use super::server::{ConnectionUse, Server};
 use super::usage::{ClientKey, Stall, Usage};
 
-/// After this time without reading, a client beyond its share counts as stalled. A client that
+/// Time without reading after which a client beyond its share counts as stalled. A client that
 /// reads 32 KB per second is not stalled, because progress is visible every 64 KiB (see
 /// `edge::connection::watched_socket`). By default, a waiting request fails after three seconds, so
 /// this time must be shorter.
 pub(super) const STALLED: Duration = Duration::from_secs(2);
 
-/// After this time without reading, a client within its share counts as stalled.
+/// Time without reading after which a client within its share counts as stalled.
 pub(super) const LONG: Duration = Duration::from_secs(5);
 
 /// Minimum time between two counts of the connections, in milliseconds.
 const FRESH: u64 = 10;
 
-/// Whether the client of a request is within its share. Requests within it are served first.
+/// Whether the client of a request is within its share. Requests of clients within their share are
+/// served first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ShareUse {
     Within,

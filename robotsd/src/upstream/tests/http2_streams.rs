@@ -1,5 +1,5 @@
-//! Tests of HTTP/2 streams through the whole proxy. They cover both directions at the same time,
-//! trailers, windows, and streams that end early.
+//! Tests of HTTP/2 streams through the whole proxy. They cover bodies in both directions at the
+//! same time, trailers, windows, and streams that end early.
 
 use bytes::Bytes;
 use h2::{Reason, SendStream};
