@@ -136,7 +136,7 @@ fn lines<'a>(fields: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &
     fields.get_all(name).iter().map(HeaderValue::as_bytes).filter(|value| !value.is_empty())
 }
 
-/// Reports whether a client can have sent this target. Clients cannot send targets with control
+/// Reports whether a client could have sent this target. Clients cannot send targets with control
 /// characters, because no HTTP parser accepts them.
 pub(super) fn is_target(target: &[u8]) -> bool {
     let is_target = matches!(target, [b'/', ..] | b"*") || Authority::of_url(target).is_some_and(|url| is_http(url.0));
@@ -150,7 +150,7 @@ pub(super) fn host_of_url(url: &[u8]) -> Option<&[u8]> {
 
 /// Returns the value of the `Host` field from a URL that a proxy has built from scheme, `Host`
 /// field and target, as nginx does. The value of the `Host` field begins after `://` and ends at
-/// the next slash, because it may contain any byte except a slash.
+/// the next slash, because this field may contain any byte except a slash.
 fn host_field_of_url(url: &[u8]) -> Option<&[u8]> {
     let behind = &url[memchr::memmem::find(url, b"://")? + 3..];
     Some(&behind[..memchr::memchr(b'/', behind).unwrap_or(behind.len())])

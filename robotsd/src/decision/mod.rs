@@ -76,8 +76,8 @@ struct DecisionState {
 
 type Counted = (Arc<OutcomeCounts>, CountedRequest);
 
-/// A response to a decision request. If no site made the decision, `counted` is `None`, and the
-/// response is counted for the listener only.
+/// A response to a decision request. If no site made the decision, `counted` is `None`, and only
+/// the listener's counters include the response.
 struct Answered {
     response: Response<Bytes>,
     counted: Option<Counted>,
@@ -440,8 +440,8 @@ fn strictest<'s, 'a>(
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Strictness {
     Passed,
-    /// The request is forwarded although a rule disallows it or although it came before the crawl
-    /// delay had passed.
+    /// The request is forwarded, but a rule disallows it, or it came before the crawl delay had
+    /// passed.
     Reported,
     Tagged,
     Refused,

@@ -7,7 +7,7 @@
 //! | `fields` | binary | all header fields of the original request (`req.hdrs_bin`) |
 //! | `address` | address | address of the client |
 //! | `id` | string | ID of the original request; optional |
-//! | `site` | string | the name of the site; optional, by default the host decides |
+//! | `site` | string | name of the site; optional, by default the site of the host |
 //!
 //! | variable | meaning |
 //! |---|---|

@@ -43,14 +43,13 @@ pub(crate) struct ConnectionState {
     /// Number of requests in progress. While it is not 0, `phase` has no meaning.
     in_progress: AtomicUsize,
     /// Time when the current incomplete frame or field section began, in microseconds; [`NEVER`] if
-    /// none is incomplete.
+    /// no frame is incomplete.
     partial: AtomicU64,
     /// Time when the first incomplete frame of this phase began, in microseconds. The idle time
     /// starts then, so that a client cannot keep its slot by starting another frame.
     first_partial: AtomicU64,
 
-    // The claim of the slot. New connections that need a slot write these fields, and so does the
-    // driver.
+    // The claim on the slot. New connections that need a slot, and the driver, write these fields.
     /// The value that `phase` had when the slot was claimed; [`NEVER`] if the slot is not claimed.
     /// If a request arrives, `phase` changes, which cancels the claim without a write to this
     /// field.
@@ -270,8 +269,8 @@ impl ConnectionState {
         self.is_claimed_as_slow.is_set()
     }
 
-    /// Withdraws the claim because the connection cannot be closed now. This connection is claimed
-    /// again only after other idle connections.
+    /// Withdraws the claim because the connection cannot be closed now. The slots of other idle
+    /// connections are claimed before this slot is claimed again.
     pub(crate) fn decline(&self) {
         self.declined.store(self.now(), Ordering::Relaxed);
         self.claimed_in.store(NEVER, Ordering::Release);

@@ -108,8 +108,8 @@ impl Edge {
     }
 
     /// Changes the connection limit of all listeners from `before` to `now`. If more than `now`
-    /// connections are open, idle ones are closed until the new limit is met. New connections wait
-    /// meanwhile. Must be called within a runtime.
+    /// connections are open, idle connections are closed until the new limit is met. New
+    /// connections wait meanwhile. Must be called within a runtime.
     pub(crate) fn set_places(&self, before: usize, now: usize) {
         if now >= before {
             self.shared.limit.slots.add_permits(now - before);

@@ -103,7 +103,7 @@ fn named_in_connection(fields: &HeaderMap) -> Vec<HeaderName> {
 }
 
 /// Removes the fields that `is_removed` selects. The names are collected first, because `fields`
-/// cannot be changed while it is iterated. Usually there are few or none.
+/// cannot be changed while it is iterated. Usually only a few fields are removed, or none.
 pub(super) fn remove(fields: &mut HeaderMap, is_removed: impl Fn(&HeaderName) -> bool) {
     let removed: Vec<HeaderName> = fields.keys().filter(|name| is_removed(name)).cloned().collect();
     for name in removed {
@@ -181,8 +181,8 @@ fn as_variable(byte: u8) -> u8 {
     if byte.is_ascii_alphanumeric() { byte } else { b'-' }
 }
 
-/// Fields that a CDN uses to send the client's address to its origin. robotsd does not read them,
-/// but applications do.
+/// Fields that a CDN uses to send the client's address to the origin server. robotsd does not read
+/// them, but applications do.
 const CLIENT_ADDRESS: &[&str] = &["cf-connecting-ip", "true-client-ip"];
 
 /// Other fields that only a proxy may send. `Proxy` is included because CGI maps it to the variable

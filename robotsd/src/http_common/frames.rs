@@ -163,9 +163,9 @@ const PER_FRAME: u32 = 4;
 /// two WINDOW_UPDATE frames per KiB.
 const OCTETS: u32 = 512;
 
-/// Cost of a RST_STREAM frame if no content of the response was sent. This is as much as the
-/// HEADERS frames of the request and of its response have added to the budget. A browser that
-/// leaves a page resets up to a hundred requests at once.
+/// Cost of a RST_STREAM frame if no content of the response was sent. The cost equals the growth of
+/// the budget for the HEADERS frames of the request and of its response. A browser that leaves a
+/// page resets up to a hundred requests at once.
 const RESET_COST: u32 = 2 * PER_FRAME;
 
 /// Cost of a SETTINGS frame, which must be acknowledged and may change the window of every stream.

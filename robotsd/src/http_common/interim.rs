@@ -55,7 +55,8 @@ impl InterimResponses {
         self.0.interim().push(head);
     }
 
-    /// Sends 100 (Continue) to the client, if the HTTP library does not send it.
+    /// Sends 100 (Continue) to the client. Needed only if the HTTP library does not send this
+    /// response.
     pub(crate) fn send_continue(&self) {
         let mut head = Response::new(());
         *head.status_mut() = StatusCode::CONTINUE;

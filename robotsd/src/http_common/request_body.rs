@@ -150,8 +150,8 @@ pub(crate) struct RequestStream {
     /// this length.
     left: Option<u64>,
     has_data: bool,
-    /// Handle to the client, if it waits for 100 (Continue) before it sends the body (RFC 9110,
-    /// section 10.1.1).
+    /// Handle to a client that waits for 100 (Continue) before it sends the body (RFC 9110, section
+    /// 10.1.1).
     expectant: Option<InterimResponses>,
 }
 

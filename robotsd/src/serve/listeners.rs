@@ -173,8 +173,8 @@ impl Listeners {
         Ok(plan)
     }
 
-    /// Opens the new listeners, and then closes the removed ones. Requests in progress may finish.
-    /// Returns the newly opened addresses.
+    /// Opens the new listeners, and then closes the removed listeners. Requests in progress may
+    /// finish. Returns the newly opened addresses.
     pub(super) fn apply(
         &mut self,
         plan: ListenerPlan,
@@ -336,7 +336,7 @@ const SPREADS: bool = cfg!(target_os = "linux");
 /// Listens on an address with one socket per worker, so that the kernel spreads connections over
 /// the workers. On systems that cannot do this, the workers share one socket.
 ///
-/// With port 0, all sockets get the port of the first one.
+/// With port 0, all sockets get the port of the first socket.
 pub(super) fn bind(address: SocketAddr, workers: NonZeroUsize) -> io::Result<Vec<TcpListener>> {
     if workers.get() == 1 || !SPREADS {
         return share(listen(address, Sharing::Alone)?, workers);

@@ -194,8 +194,8 @@ impl Stage {
     }
 }
 
-/// Reads the config of a process that replaces another one. The process may start while files are
-/// being replaced. So this function waits until the config files and the folders of robots.txt
+/// Reads the config of a process that replaces another process. The process may start while files
+/// are being replaced. So this function waits until the config files and the folders of robots.txt
 /// files stop changing. Otherwise, a host whose robots.txt is missing for a moment would have no
 /// rules.
 pub(super) fn read_once_quiet(path: &Path) -> Result<Config, ConfigError> {
@@ -306,8 +306,8 @@ mod tests {
         }
     }
 
-    /// Replaces the config in the same way as `mv robotsd.toml old; mv new robotsd.toml`, and
-    /// replaces the file of a host in this way too.
+    /// Replaces the config, and the file of a host, in the same way as `mv robotsd.toml old; mv new
+    /// robotsd.toml`.
     #[test]
     fn a_process_that_takes_the_place_of_another_waits_for_the_end_of_a_replacement() {
         let folder = tempfile::tempdir().unwrap();

@@ -50,7 +50,7 @@ pub(super) struct ActiveConfig {
     pub(super) watches: WatchedFiles,
     pub(super) state: Arc<ServerState>,
     pub(super) admin: AdminPlaces,
-    /// Text of the config with which the process started. Some settings keep their values from this
+    /// Text of the config at the start of the process. Some settings keep their values from this
     /// text.
     pub(super) started: Arc<str>,
     pub(super) log: Log,
@@ -183,7 +183,7 @@ impl ActiveConfig {
         sockets.map_err(|error| format!("the sockets cannot be handed over: {error}"))
     }
 
-    /// Leaves the service to the process that has replaced this one: makes clients reconnect,
+    /// Leaves the service to the process that has replaced this process: makes clients reconnect,
     /// closes the sockets, and stops announcing versions and sending heartbeats.
     pub(super) fn leave_to_successor(&mut self) {
         self.edge.set_successor();

@@ -64,7 +64,7 @@ pub(super) enum Signal {
     Stop,
     /// SIGHUP: read every robots.txt and certificate again.
     Reload,
-    /// SIGUSR2: start a new process of the program that replaces this one.
+    /// SIGUSR2: start a new process of the program, which replaces this process.
     Upgrade,
 }
 

@@ -26,7 +26,7 @@ use super::shares::ShareUse;
 use super::usage::ClientKey;
 use crate::metrics::Counter;
 
-/// Interval at which a waiting request checks for a free connection if it is not notified.
+/// Maximum time between two searches of a waiting request for a free connection.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
 #[derive(Debug)]
@@ -180,7 +180,7 @@ impl UpstreamState {
         }
     }
 
-    /// Returns the servers to choose from. If there are none yet, waits for the resolver until
+    /// Returns the servers to choose from. If no server is known yet, waits for the resolver until
     /// `deadline`.
     async fn candidates(&self, deadline: Instant) -> Result<Arc<Candidates>, UpstreamFailure> {
         loop {

@@ -187,7 +187,7 @@ pub(crate) struct UpstreamLimits {
     /// Maximum total number of bytes read ahead in the process.
     pub(crate) buffer_total: usize,
     /// Maximum number of open connections to all servers of a site, over all workers, including
-    /// idle ones. At the limit, a request waits up to `connect` for a connection.
+    /// idle connections. At the limit, a request waits up to `connect` for a connection.
     pub(crate) connections: NonZeroUsize,
     /// Maximum number of open connections to one server.
     pub(crate) address_connections: NonZeroUsize,

@@ -127,8 +127,8 @@ impl LookupPermit {
 
 impl Drop for LookupPermit {
     fn drop(&mut self) {
-        // If a task is dropped during a lookup because its runtime ends, this also schedules the
-        // next lookup.
+        // If a task is dropped during a lookup because its runtime ends, dropping the permit also
+        // schedules the next lookup.
         self.schedule.due.store(self.schedule.millis(Instant::now() + self.next), Ordering::SeqCst);
     }
 }

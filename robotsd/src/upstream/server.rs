@@ -195,8 +195,8 @@ impl Health {
             return None;
         }
         let mut record = self.record.lock();
-        // When a server goes out of service, many connections to it may break at once, so a failure
-        // does not count if its request was sent before the server went out of service.
+        // When a server goes out of service, many connections to it may break at once. So a failure
+        // does not count if its request was sent before that.
         if ticket.ejections != self.ejections() {
             return None;
         }
@@ -252,8 +252,8 @@ impl Health {
     fn eject(&self, record: &mut FailureRecord, now: Instant) {
         let longest = self.policy.eject_max.max(self.policy.eject);
         record.span = if record.span.is_zero() { self.policy.eject } else { (record.span * 2).min(longest) };
-        // The length is random: otherwise, all proxies in front of a server would try it at the
-        // same moment.
+        // The length is random. Otherwise, all proxies in front of a server would try it again at
+        // the same moment.
         let share = 0.8 + 0.4 * (RandomState::new().hash_one(self.start) as f64 / u64::MAX as f64);
         self.until.store(self.millis(now + record.span.mul_f64(share)), Ordering::Relaxed);
         self.ejections.fetch_add(1, Ordering::Relaxed);

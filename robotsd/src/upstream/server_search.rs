@@ -4,8 +4,8 @@
 //! that are out of service are tried last, so if all are out of service, the site works again as
 //! soon as one server answers.
 //!
-//! **The result is a [`Lease`]: an HTTP/1.1 connection or a slot on an HTTP/2 connection.** Each
-//! kind has its own types and its own pool. The balancer, health, permits and the second attempt
+//! **The result is a [`Lease`]: an HTTP/1.1 connection or a slot on an HTTP/2 connection.** Each of
+//! the two has its own types and its own pool. The balancer, health, permits and the second attempt
 //! are the same for both.
 
 use std::io;
@@ -68,7 +68,8 @@ pub(super) struct ExchangeState {
     pub(super) nothing_received: bool,
     /// The reason why the request body is incomplete; `None` if it is complete.
     pub(super) body_failure: Option<FailureKind>,
-    /// Whether the server sent more bytes before the end of the final head than the limit allows.
+    /// Whether the server reached the limit of bytes before the head of the final response was
+    /// complete.
     pub(super) is_flooded: bool,
 }
 
@@ -209,8 +210,8 @@ pub(super) enum Pooled {
 /// no new connection; an error if no server could be reached.
 type Found = Result<Option<Lease>, UpstreamFailure>;
 
-/// The result of one attempt: a new connection, or a slot on a shared one. `None` if the limits
-/// allow no new connection.
+/// The result of one attempt: a new connection, or a slot on a shared connection. `None` if the
+/// limits allow no new connection.
 type Opened = Result<Option<LeasedConnection>, ConnectFailure>;
 
 impl ConnectFailure {
@@ -222,7 +223,7 @@ impl ConnectFailure {
 }
 
 impl ServerSearch<'_> {
-    /// Tries every server once, beginning with the one at index `first`.
+    /// Tries every server once, beginning with the server at index `first`.
     pub(super) async fn from(&self, first: usize) -> Found {
         let candidates = self.candidates;
         let mut is_full = false;

@@ -155,8 +155,8 @@ pub(super) struct ExchangeProgress {
     /// Maximum number of bytes until the head of the final response is complete. `usize::MAX` after
     /// that.
     before_head: AtomicUsize,
-    /// Whether the next read must ask the kernel for the connection's state, and not only the event
-    /// loop.
+    /// Whether the next read must ask the kernel, and not only the event loop, for the state of the
+    /// connection.
     pub(super) look: Flag,
     /// Whether the bytes that hyper writes are discarded, because the fast path has already sent
     /// the request.

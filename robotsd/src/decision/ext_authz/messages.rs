@@ -1,7 +1,7 @@
 //! The messages of `envoy.service.auth.v3` that robotsd uses: the decision request, which contains
 //! the client's request, and the response.
 //!
-//! Field numbers are the ones in Envoy's `.proto` files. Fields that are not declared here are
+//! The field numbers are taken from Envoy's `.proto` files. Fields that are not declared here are
 //! skipped. Text fields are declared as bytes, because text from a client may not be UTF-8. Maps
 //! are declared as lists of entries, which have the same encoding.
 
@@ -36,7 +36,7 @@ macro_rules! messages {
 }
 
 messages! {
-    /// Envoy's decision request: whether to forward a client's request.
+    /// Envoy's decision request, which asks whether to forward a client's request.
     CheckRequest {
         attributes: Option<AttributeContext> = "1" (message, optional),
     }

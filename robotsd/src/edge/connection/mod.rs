@@ -98,8 +98,8 @@ pub(super) async fn serve_handover<S: EdgeService>(
     Ok(())
 }
 
-/// Polls `connection` until it completes: a whole connection, or only the detection of its
-/// protocol. Returns `None` if the connection was closed on purpose before that.
+/// Polls `connection`, which is a whole connection or only the detection of its protocol, until it
+/// completes. Returns `None` if the connection was closed on purpose before that.
 async fn drive<C, O, E>(
     connection: C,
     begin_shutdown: impl Fn(Pin<&mut C>),
@@ -205,8 +205,8 @@ where
 struct ConnectionDeadline<'c> {
     state: &'c ConnectionState,
     limits: &'c EdgeLimits,
-    /// Earliest time at which the connection may be closed. A client that was sent a GOAWAY gets
-    /// more time.
+    /// Time until which the connection stays open. It is extended for a client that was sent a
+    /// GOAWAY.
     patience: Instant,
     /// Progress of the streams whose responses `h2` has not sent completely ([`Unsent::Streams`]),
     /// and the time when this progress was first seen. If the value does not change for `body_idle`

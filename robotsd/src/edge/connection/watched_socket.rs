@@ -12,10 +12,10 @@
 //! idle connection is closed to free its slot.
 //!
 //! **A library may accept a whole body long before the client has received it.** Then no request is
-//! in progress any more, but the connection must not be closed yet. The socket detects that the
-//! client has not received everything by two signs: a write or flush waits, or the end of an HTTP/2
-//! stream has not been sent. Unfinished streams keep a connection open for `body_idle` after its
-//! last request has ended. Requests that arrive meanwhile do not restart `body_idle`.
+//! in progress any more, but the connection must not be closed yet. Two signs show that the client
+//! has not received everything: a write or flush waits, or the end of an HTTP/2 stream has not been
+//! sent. Unfinished streams keep a connection open for `body_idle` after its last request has
+//! ended. Requests that arrive meanwhile do not restart `body_idle`.
 //!
 //! **An incomplete HTTP/2 frame is treated like an incomplete head.** The frame has the same
 //! deadline as a head, and the connection can lose its slot as soon as a connection with an
@@ -176,7 +176,7 @@ impl<T: AsyncWrite + Unpin> WatchedSocket<T> {
         if self.unsent != Unsent::Nothing {
             return false;
         }
-        // If the first bytes of a frame have arrived, it may be the beginning of a request.
+        // If the first bytes of a frame have arrived, the frame may be the beginning of a request.
         if self.partial.is_some() && !self.state.is_reclaimed_as_slow() {
             return false;
         }
@@ -197,9 +197,9 @@ impl<T: AsyncWrite + Unpin> WatchedSocket<T> {
         }
     }
 
-    /// Writes the waiting interim responses, because hyper cannot send them. This is called when
-    /// hyper flushes the socket, which it does whenever it has polled the service. At that time, no
-    /// message from hyper is partly written.
+    /// Writes the waiting interim responses, because hyper cannot send them. This function is
+    /// called when hyper flushes the socket. hyper does so whenever it has polled the service. At
+    /// that time, no message from hyper is partly written.
     fn poll_flush_interim(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         loop {
             ready!(self.poll_write_interim(cx))?;
@@ -354,7 +354,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for WatchedSocket<T> {
             ready!(Pin::new(&mut this.socket).poll_shutdown(cx))?;
         }
         let lingering = this.lingering.get_or_insert_with(LingeringClose::new);
-        // If a new connection has claimed the slot of this one, and the client has received
+        // If a new connection has claimed the slot of this connection, and the client has received
         // everything, the connection is closed without waiting for the client.
         if this.state.is_reclaimed() { Poll::Ready(Ok(())) } else { lingering.poll(&mut this.socket, cx).map(Ok) }
     }

@@ -134,8 +134,8 @@ impl<S: EdgeService> Http2ServerConnection<S> {
         Poll::Ready(Err("the client did not answer a PING in time".into()))
     }
 
-    /// Reads and answers requests until no further request has arrived. Bytes of the responses may
-    /// remain in the socket's buffer.
+    /// Reads and answers all requests that have arrived. Bytes of the responses may remain in the
+    /// socket's buffer.
     fn poll_turn(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         loop {
             match &mut self.part {

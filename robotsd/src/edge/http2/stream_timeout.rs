@@ -86,7 +86,7 @@ pin_project! {
     }
 }
 
-/// Interval at which the connection of a stalled stream is checked for progress.
+/// Interval between checks that the connection of a stalled stream makes progress.
 const LOOK: Duration = Duration::from_millis(500);
 
 /// Maximum time that a stream may wait while other streams of its connection progress. This time is
@@ -109,8 +109,8 @@ struct StreamTurns {
 }
 
 impl StreamTurns {
-    /// `longest` is the maximum time that the stream may wait. `often` is the interval at which the
-    /// connection is checked.
+    /// `longest` is the maximum time that the stream may wait. `often` is the interval between
+    /// checks of the connection.
     fn new(longest: Duration, often: Duration) -> Self {
         Self { last: Instant::now(), taken: 0, longest, look: IdleTimeout::new(often) }
     }

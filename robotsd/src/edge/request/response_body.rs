@@ -51,8 +51,8 @@ impl Http2Pieces {
         Some(self.queued.split_to(self.queued.len().min(PIECE)))
     }
 
-    /// Records that the body returns this frame, or `None` at its end. If the frame is larger than
-    /// one piece, keeps only the first piece in the frame and queues the others.
+    /// Records that the body returns `frame`, which is `None` at the end of the body. If the frame
+    /// is larger than one piece, keeps only the first piece in the frame and queues the others.
     fn hand_out(&mut self, frame: Option<&mut Frame<Bytes>>) {
         self.consumer.handed_out();
         if let Some(data) = frame.and_then(Frame::data_mut)

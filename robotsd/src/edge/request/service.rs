@@ -236,7 +236,7 @@ async fn interim_written(exchange: &mut Exchange, transfer: Option<Transfer>) {
     }
 }
 
-/// Completes the head of a response, and adds the exchange to its body, so that the exchange ends
+/// Completes the head of a response, and adds the exchange to the body, so that the exchange ends
 /// with the body.
 fn end<B: Body<Data = Bytes, Error: Into<BoxError>>>(
     mut response: Response<ResponseBody<B>>,

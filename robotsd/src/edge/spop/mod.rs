@@ -160,7 +160,7 @@ impl<S: EdgeService> Session<S> {
         self.was_told_to_stop = *self.client.stop.borrow();
         let now = Instant::now();
         self.partial_since = if is_partial { self.partial_since.or(Some(now)) } else { None };
-        // A frame has to be complete in time, even if its bytes keep arriving.
+        // A frame must be complete before its deadline, even if its bytes keep arriving.
         self.partial_since.map_or(now + limits.keep_alive, |since| since + limits.header_read)
     }
 

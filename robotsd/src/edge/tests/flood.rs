@@ -93,7 +93,7 @@ async fn a_flood_of_any_frame_is_closed() {
             "{name}: {:?}",
             &received[received.len().saturating_sub(34)..]
         );
-        // Without this, the edge would read from the client for one more second.
+        // If the client stayed connected, the edge would read from it for one more second.
         drop(client);
         edge.reports(ConnectionErrorKind::Flood).await;
         let messages = edge.messages().join("\n");

@@ -1,4 +1,4 @@
-//! HTTP/2 streams: interim responses, framing, early ends, and silent clients.
+//! Tests of HTTP/2 streams: interim responses, framing, early ends, and silent clients.
 
 use std::future::poll_fn;
 

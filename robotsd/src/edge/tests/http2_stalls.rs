@@ -76,7 +76,7 @@ async fn requests_that_are_given_up_as_soon_as_they_are_taken_are_bounded() {
         client.try_send(&streams().flat_map(reset).collect::<Vec<_>>()).await;
     }
     assert!(is_flood || is_sent_calm_down(&mut client).await);
-    // Without this, the edge would read from the client for a while.
+    // If the client stayed connected, the edge would read from it for a while.
     drop(client);
     edge.reports(ConnectionErrorKind::Flood).await;
     // The client may reset all requests of a page at once, and then all requests of another page.

@@ -1,4 +1,5 @@
-//! Tests of interim responses. They never wait for the final response, on any path.
+//! Tests of interim responses. On every path, an interim response is sent without waiting for the
+//! final response.
 
 use http::HeaderMap;
 
@@ -160,7 +161,7 @@ impl StallObserver for Wanted {
 }
 
 /// The final response waits until the client has received the interim responses. Meanwhile, other
-/// requests may need its upstream connection.
+/// requests may need the upstream connection of this response.
 #[tokio::test]
 async fn a_response_behind_interim_ones_can_be_given_up() {
     let wanted = Arc::new(Wanted::default());

@@ -114,7 +114,8 @@ async fn idle_connections_of_every_kind_give_way() {
         let mut kept = edge.client().await;
         assert_eq!(kept.ask(GET).await.status(), 200, "{idling:?}");
         edge.reports(ConnectionErrorKind::Recycled).await;
-        // No more connections than necessary were closed. The last idle ones are open.
+        // No more connections than necessary were closed. The connections that became idle last are
+        // still open.
         idle_ones[0].rest().await;
         for _ in 1..PLACES / 2 {
             assert_eq!(edge.ask(GET).await.status(), 200, "{idling:?}");

@@ -261,8 +261,8 @@ impl HandshakesUnderWay {
     pub(crate) fn begin(&self, connection: &Arc<ConnectionState>) -> Arc<Handshake> {
         let handshake = Arc::new(Handshake(Arc::clone(connection)));
         let mut all = self.0.lock();
-        // There are at most as many entries as permits, and usually few. So removing the ended ones
-        // is cheap.
+        // There are never more entries than permits, and usually only a few. So removing ended
+        // handshakes is cheap.
         all.retain(|(_, handshake)| handshake.strong_count() > 0);
         all.push_back((Instant::now(), Arc::downgrade(&handshake)));
         handshake

@@ -60,9 +60,8 @@ impl<P> CertificatesByName<P> {
         Self { certificates, exact, wildcard }
     }
 
-    /// Returns the certificate for a name, with its index: the first one with this name that
-    /// `suits` accepts. If there is none, returns the first one with this name, or else the
-    /// default.
+    /// Returns the certificate for a name, with its index: the first certificate with this name
+    /// that `suits` accepts, otherwise the first certificate with this name, otherwise the default.
     pub(super) fn choose(&self, name: Option<&str>, suits: impl Fn(&P) -> bool) -> Option<(usize, &P)> {
         let candidates = || name.into_iter().flat_map(|name| self.candidates(name));
         let suitable = candidates().find(|place| self.certificates.get(*place).is_some_and(&suits));
@@ -147,7 +146,7 @@ struct CertificateState {
     making: HandshakeConfig,
     reports: Mutex<Vec<PairReport>>,
     /// For each pair, in the order of `paths`: the reason why its current files cannot be used.
-    /// This is not part of `reports`, because `reports` is locked while files are read.
+    /// This list is not part of `reports`, because `reports` is locked while files are read.
     rejections: ArcSwap<Vec<Option<String>>>,
 }
 
@@ -426,7 +425,8 @@ mod tests {
         ]);
         assert_eq!(chosen(&certificates, Some("b.test")), 2);
         assert_eq!(chosen(&certificates, Some("x.c.test")), 3);
-        // The client supports no signature of these certificates. The first is chosen nevertheless.
+        // The client supports no signature of these certificates. The first certificate is chosen
+        // nevertheless.
         assert_eq!(chosen(&certificates, Some("d.test")), 5);
     }
 

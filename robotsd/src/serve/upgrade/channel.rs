@@ -78,7 +78,7 @@ impl UpgradeChannel {
             control.push(SendAncillaryMessage::ScmRights(sockets));
         }
         // If the other process has ended, `sendmsg` returns an error. SIGPIPE does not kill this
-        // process, because Rust programs ignore it.
+        // process, because Rust programs ignore this signal.
         sendmsg(self.0.as_fd(), &[IoSlice::new(&octets)], &mut control, SendFlags::empty())?;
         Ok(())
     }

@@ -242,7 +242,7 @@ async fn a_burst_on_a_cold_connection_keeps_to_what_the_server_takes() {
 async fn a_request_is_sent_at_most_twice() {
     let seen = shared::<AtomicUsize>();
     // The server answers only the first request of each connection. It closes the first connection
-    // at the third request, and later connections at the second one.
+    // at the third request, and later connections at the second request.
     let origin = Origin::of_sockets(HttpVersions::Http2, move |number, socket| async move {
         let mut peer = Raw::new(socket);
         peer.bytes(24).await;

@@ -27,7 +27,7 @@ async fn pour(stream: &mut SendStream<Bytes>, mut octets: Bytes) {
 }
 
 /// Starts an origin that sends every piece of a body back as it arrives. At the end, it sends the
-/// trailers back with an additional one.
+/// trailers back, with an additional trailer.
 fn echo() -> Origin {
     Http2Origin::start(|request, mut respond| async move {
         let te = request.headers().get("te").cloned();

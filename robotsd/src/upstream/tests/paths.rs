@@ -2,7 +2,7 @@
 //! hyper.
 //!
 //! A connection that was handed over to hyper stays with hyper. So the first bytes on a connection
-//! determine the path for all later ones, and the tests need no pauses.
+//! determine the path of all later bytes, and the tests need no pauses.
 
 use std::collections::BTreeSet;
 
