@@ -103,9 +103,9 @@ struct QuestionTarget<'t> {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum QuestionKind {
     Decision,
-    /// The response to a request that robotsd has already refused. A proxy that could not relay the
-    /// response to its decision request asks for it again with this kind of request. The original
-    /// request has already been counted and logged.
+    /// The response to a request that robotsd has already refused. A proxy that cannot relay the
+    /// response to its first decision request sends this second request. The original request has
+    /// already been counted and logged.
     Refusal,
 }
 

@@ -5,8 +5,8 @@
 //! soon as one server answers.
 //!
 //! **The result is a [`Lease`]: an HTTP/1.1 connection or a slot on an HTTP/2 connection.** Each of
-//! the two has its own types and its own pool. The balancer, health, permits and the second attempt
-//! are the same for both.
+//! these two kinds has its own types and its own pool. The balancer, health, permits and the second
+//! attempt are the same for both.
 
 use std::io;
 use std::sync::Arc;

@@ -205,8 +205,7 @@ where
 struct ConnectionDeadline<'c> {
     state: &'c ConnectionState,
     limits: &'c EdgeLimits,
-    /// Time until which the connection stays open. It is extended for a client that was sent a
-    /// GOAWAY.
+    /// No deadline closes the connection before this time. A GOAWAY gives the client more time.
     patience: Instant,
     /// Progress of the streams whose responses `h2` has not sent completely ([`Unsent::Streams`]),
     /// and the time when this progress was first seen. If the value does not change for `body_idle`

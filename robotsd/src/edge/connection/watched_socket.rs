@@ -17,9 +17,9 @@
 //! sent. Unfinished streams keep a connection open for `body_idle` after its last request has
 //! ended. Requests that arrive meanwhile do not restart `body_idle`.
 //!
-//! **An incomplete HTTP/2 frame is treated like an incomplete head.** The frame has the same
-//! deadline as a head, and the connection can lose its slot as soon as a connection with an
-//! incomplete head. A stream counts as a request when its field section is complete.
+//! **An incomplete HTTP/2 frame is treated like an incomplete head.** The same deadline applies,
+//! and the connection can lose its slot after the same time. A stream counts as a request when its
+//! field section is complete.
 
 use std::io;
 use std::pin::Pin;

@@ -159,8 +159,8 @@ impl<S: EdgeService> hyper::service::Service<Request<Incoming>> for RequestServi
 }
 
 impl<S: EdgeService> RequestService<S> {
-    /// Answers a request. Also returns the request's id. Only the fast path uses it, to add it to
-    /// the response.
+    /// Answers a request. Also returns the request's id. Only the fast path needs this id, to add
+    /// it to the response.
     pub(crate) fn answer(
         &self,
         request: Request<RequestBody>,
