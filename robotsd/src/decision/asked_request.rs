@@ -19,13 +19,12 @@ use crate::target_url::is_http;
 pub(super) struct AskedRequest<'a> {
     pub(super) method: Method,
     pub(super) target: &'a [u8],
-    /// Targets in the decision request in addition to `target`. There may be several targets,
-    /// because a client may be able to make the proxy send more than one. All targets are
-    /// evaluated, and the strictest decision counts.
+    /// Targets in the decision request in addition to `target`. A client may be able to make the
+    /// proxy send several targets. All of them are evaluated, and the strictest decision counts.
     pub(super) further_targets: Vec<&'a [u8]>,
     pub(super) host: Option<&'a [u8]>,
-    /// The host in the target, if the target is an absolute URL and the preset reads the host from
-    /// another field.
+    /// The host in the target. `Some` if the target is an absolute URL and the preset takes `host`
+    /// from a separate field.
     pub(super) host_in_target: Option<&'a [u8]>,
     /// An error in the decision request that does not prevent a decision. If there is such an
     /// error, all original requests that the decision request could be about are evaluated, and the
@@ -37,9 +36,9 @@ impl Preset {
     /// Extracts the original request from a decision request: from its method, from its fields, and
     /// from the text after the preset in its target.
     ///
-    /// Only a missing value is an error. A malformed value does not prevent a decision, because the
-    /// client may have caused it. If there are several targets, the rules are applied to each. An
-    /// invalid or repeated method is replaced by [`STRICTEST_METHOD`].
+    /// Returns an error only if a value is missing. A malformed value does not prevent a decision,
+    /// because the client may have sent it. If there are several targets, the rules are applied to
+    /// each of them. An invalid or repeated method is replaced by [`STRICTEST_METHOD`].
     pub(super) fn read<'a>(
         self,
         method: &Method,
@@ -137,7 +136,7 @@ fn lines<'a>(fields: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &
     fields.get_all(name).iter().map(HeaderValue::as_bytes).filter(|value| !value.is_empty())
 }
 
-/// Reports whether a client can have sent this target. Clients cannot send targets with control
+/// Reports whether a client could have sent this target. Clients cannot send targets with control
 /// characters, because no HTTP parser accepts them.
 pub(super) fn is_target(target: &[u8]) -> bool {
     let is_target = matches!(target, [b'/', ..] | b"*") || Authority::of_url(target).is_some_and(|url| is_http(url.0));
@@ -151,7 +150,7 @@ pub(super) fn host_of_url(url: &[u8]) -> Option<&[u8]> {
 
 /// Returns the value of the `Host` field from a URL that a proxy has built from scheme, `Host`
 /// field and target, as nginx does. The value of the `Host` field begins after `://` and ends at
-/// the next slash, because it may contain any byte except a slash.
+/// the next slash, because this field may contain any byte except a slash.
 fn host_field_of_url(url: &[u8]) -> Option<&[u8]> {
     let behind = &url[memchr::memmem::find(url, b"://")? + 3..];
     Some(&behind[..memchr::memchr(b'/', behind).unwrap_or(behind.len())])

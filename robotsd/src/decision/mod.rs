@@ -9,7 +9,7 @@
 //! | `/-/site/{site}/auth/{preset}`, `/-/site/{site}/refusal/{preset}` | the same, for the site that the proxy names, whatever the host |
 //! | `/robots.txt` | the file of the site that `Host` names |
 //! | `/-/health` | 200, for the health checks of proxies |
-//! | `/envoy.service.auth.v3.Authorization/Check`, in gRPC | like the first, in a message ([`ext_authz`]) |
+//! | `/envoy.service.auth.v3.Authorization/Check`, in gRPC | as in the first row, in a gRPC message ([`ext_authz`]) |
 //!
 //! The same listener also accepts SPOP messages of HAProxy. They are converted to decision requests
 //! with HAProxy's preset ([`spoe`]).
@@ -76,8 +76,8 @@ struct DecisionState {
 
 type Counted = (Arc<OutcomeCounts>, CountedRequest);
 
-/// A response to a decision request. `counted` is `None` if no site made the decision. The listener
-/// then counts the response.
+/// A response to a decision request. If no site made the decision, `counted` is `None`, and only
+/// the listener's counters include the response.
 struct Answered {
     response: Response<Bytes>,
     counted: Option<Counted>,
@@ -104,13 +104,13 @@ struct QuestionTarget<'t> {
 pub(crate) enum QuestionKind {
     Decision,
     /// The response to a request that robotsd has already refused. A proxy that cannot relay the
-    /// response to its decision request sends this second request. The original request has already
-    /// been counted and logged.
+    /// response to its first decision request sends this second request. The original request has
+    /// already been counted and logged.
     Refusal,
 }
 
-/// The sites that one worker decides for. All listeners of the worker share the table, which is
-/// replaced as a whole.
+/// Table of the sites that one worker decides for. All listeners of the worker share the table. A
+/// change replaces the whole table.
 pub(crate) type SiteTable = Arc<ArcSwap<DecisionSites>>;
 
 /// Returns the limits of a decision listener. They are higher than those of a listener for clients,
@@ -196,8 +196,8 @@ impl EdgeService for Decisions {
         let called = ServiceRequest::of(&request);
         let (head, body) = request.into_parts();
         let question = Request::from_parts(head, ());
-        // The futures are boxed, because they are large, and each enclosing future would otherwise
-        // have to move them.
+        // The futures are boxed, because they are large and would otherwise be moved with each
+        // enclosing future.
         let answering: Pin<Box<dyn Future<Output = Response<DecisionBody>> + Send>> = match called {
             None => Box::pin(self.answer_question(question, body)),
             Some(called) => Box::pin(self.answer_call(called, question, body)),
@@ -246,8 +246,8 @@ impl DecisionState {
         }
     }
 
-    /// Counts a response in the counters of the site that made the decision. If no site made it,
-    /// uses the counters of the listener.
+    /// Counts a response in the counters of the site that made the decision, or in the counters of
+    /// the listener if no site made it.
     fn answered(&self, counted: Option<&Counted>, method: &Method, status: StatusCode) {
         match counted {
             Some((site, counted)) => site.answered(counted, status),
@@ -291,8 +291,8 @@ impl DecisionState {
             let answer = judge.answer(&OriginalRequest::of(request), RobotsTxtFrom::Site, &mut counted).await;
             let response = match answer.outcome {
                 Outcome::Respond(response) => *response,
-                // No file is better than the file of the wrong site, because the proxy may have its
-                // own robots.txt for this host.
+                // A 404 is better than the robots.txt of the wrong site, because the proxy may have
+                // its own robots.txt for this host.
                 _ => response::elsewhere(),
             };
             return Answered { response, counted: Some((Arc::clone(&judge.counts), counted)) };
@@ -332,8 +332,8 @@ impl DecisionState {
         Ok(Answered { response, counted })
     }
 
-    /// Decides about an original request, whatever the format of the decision request is.
-    /// `question` contains the header fields and extensions of the original request.
+    /// Decides about an original request. Works for all formats of decision requests. `question`
+    /// contains the header fields and extensions of the original request.
     async fn decide_about(
         &self,
         preset: Preset,
@@ -436,12 +436,12 @@ fn strictest<'s, 'a>(
     strictest.map(|(_, decided)| decided)
 }
 
-/// The strictness of a decision. The least strict decision comes first.
+/// Strictness of a decision, in ascending order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Strictness {
     Passed,
-    /// The request is forwarded although a rule disallows it or although it came before the crawl
-    /// delay had passed.
+    /// The request is forwarded, but a rule disallows it, or it came before the crawl delay had
+    /// passed.
     Reported,
     Tagged,
     Refused,

@@ -1,6 +1,6 @@
-//! The presets for the supported proxies. A preset determines which fields are read. For example,
-//! nginx forwards an `X-Forwarded-Uri` that a client sent, so the preset for nginx ignores that
-//! field.
+//! The presets for the supported proxies. A preset determines which fields of a decision request
+//! are read. For example, nginx forwards an `X-Forwarded-Uri` that a client sent, so the preset for
+//! nginx ignores that field.
 
 use http::header::{HOST, HeaderName, HeaderValue};
 
@@ -56,7 +56,7 @@ pub(super) struct PresetFields {
 }
 
 pub(super) enum TargetField {
-    /// In the target of the decision request, after the preset.
+    /// The original target is in the target of the decision request, after the preset.
     Below,
     Field(HeaderName),
 }

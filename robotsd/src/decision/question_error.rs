@@ -108,8 +108,8 @@ impl QuestionErrors {
         QuestionFault::ALL.map(|fault| (fault.as_str(), total(fault)))
     }
 
-    /// Returns a message for each recent error that only a wrong configuration of the proxy can
-    /// cause.
+    /// Returns a message for each kind of recent error that only a wrong configuration of the proxy
+    /// can cause.
     pub(crate) fn problems(&self) -> impl Iterator<Item = String> {
         let done = if self.settings.on_error == OnError::Pass { "let through without a decision" } else { "refused" };
         let of_proxies = [QuestionFault::Missing, QuestionFault::UnknownPreset, QuestionFault::UnknownSite];

@@ -1,4 +1,4 @@
-//! The responses to decision requests. Also reads the bodies of decision requests.
+//! Builds the responses to decision requests, and reads the bodies of decision requests.
 
 use std::convert::Infallible;
 use std::mem;
@@ -28,9 +28,8 @@ pub(super) fn pass() -> Response<Bytes> {
 }
 
 /// Changes the status of the response to a refused gRPC call from 200 to 403. The proxy would treat
-/// 200 as permission. The status is 403 even if the call came before the crawl delay had passed:
-/// some gRPC clients read only the HTTP status if it is not 200, and they would repeat the call
-/// after a 429.
+/// 200 as permission. The status is never 429, because some gRPC clients would then read only the
+/// HTTP status and repeat the call.
 pub(super) fn as_refusal(response: &mut Response<Bytes>) {
     if !response.status().is_client_error() {
         *response.status_mut() = StatusCode::FORBIDDEN;
@@ -54,8 +53,8 @@ pub(super) fn forbidden(why: &str) -> Response<Bytes> {
 }
 
 /// Returns the response to a request for the robots.txt of an unknown host. The proxy then serves
-/// its own file. The status is 404, because HAProxy can retry a 404 with another server. It cannot
-/// do so for 421.
+/// its own file. The status is 404 instead of 421, because HAProxy can retry a request with another
+/// server only after a 404.
 pub(super) fn elsewhere() -> Response<Bytes> {
     plain_answer(StatusCode::NOT_FOUND, "404 Not Found: no robots.txt is served here for this host\n")
 }

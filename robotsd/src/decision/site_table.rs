@@ -51,8 +51,8 @@ impl DecisionSites {
     }
 
     /// Returns the sites that a request may be for: one site, or all sites if the decision request
-    /// does not identify a site. Returns no site if the host is unknown, and `unknown` is set to
-    /// allow requests for unknown hosts.
+    /// does not identify a site. Returns no site if the host is unknown and `unknown` allows
+    /// requests for unknown hosts.
     ///
     /// All sites are returned if a host is invalid, or if the decision request contains two hosts
     /// of different sites. The client chooses the `Host` field, and robotsd does not know which of

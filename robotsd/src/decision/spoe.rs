@@ -3,22 +3,23 @@
 //!
 //! | argument | type | meaning |
 //! |---|---|---|
-//! | `method`, `target` | string | of the original request, unchanged |
-//! | `fields` | binary | all its fields (`req.hdrs_bin`) |
-//! | `address` | address | of the client |
-//! | `id` | string | its request id; optional |
-//! | `site` | string | the name of the site; optional, by default the host decides |
+//! | `method`, `target` | string | method and target of the original request, unchanged |
+//! | `fields` | binary | all header fields of the original request (`req.hdrs_bin`) |
+//! | `address` | address | address of the client |
+//! | `id` | string | ID of the original request; optional |
+//! | `site` | string | name of the site; optional, by default the site of the host |
 //!
 //! | variable | meaning |
 //! |---|---|
 //! | `action` | `pass`, `tag` or `refuse` |
 //! | `verdict` | `Robots-Verdict` of a tagged request |
-//! | `status` | of the refusal |
-//! | `content_usage`, `link`, `x_robots_tag`, `vary` and others | fields for the response, named like them with `_` for `-` |
-//! | `agent`, `reason`, `group`, `rule`, `line` | of the verdict, if the request is tagged or refused: as in the log |
+//! | `status` | status of the refusal |
+//! | `content_usage`, `link`, `x_robots_tag`, `vary` and others | fields for the response, with `_` instead of `-` in the names |
+//! | `agent`, `reason`, `group`, `rule`, `line` | verdict on a tagged or refused request, as in the log |
 //!
 //! The response to a refused request is not returned in a variable, because HAProxy would escape
-//! line breaks and non-ASCII bytes in it. HAProxy fetches it from `/-/refusal/haproxy` instead.
+//! line breaks and non-ASCII bytes in it. HAProxy fetches this response from `/-/refusal/haproxy`
+//! instead.
 
 use bytes::Bytes;
 use http::header::{
@@ -182,7 +183,7 @@ mod tests {
         for name in ["content-length", "connection", "x-real-ip", "x-request-id"] {
             assert!(of(name).is_empty(), "{name}");
         }
-        // Missing arguments are not reported here, but by the endpoint.
+        // The endpoint reports missing arguments, not this conversion.
         assert!(question_of(&[]).headers().is_empty());
         assert_eq!(question_of(&[("site", b"a shop/b")]).uri().path(), "/-/site/a%20shop%2Fb/auth/haproxy");
     }

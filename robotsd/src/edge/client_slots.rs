@@ -6,11 +6,12 @@
 //! Connections of the same worker are considered first, then connections of other workers. A
 //! connection with a request in progress is never closed for a new connection.
 //!
-//! Requests do not access the lists of connections. The [`ConnectionState`] of a connection is read
-//! only when the limit is reached. A pass then examines all connections of a worker. It keeps those
-//! that have been idle for longest as candidates, usually one in sixteen. Each candidate is checked
-//! again before its slot is claimed. The order remains exact, because a connection that becomes
-//! idle after the pass has been idle for less time than all candidates.
+//! Serving a request does not touch the lists of connections. The [`ConnectionState`] of a
+//! connection is read only when the limit is reached. A *pass* then examines all connections of a
+//! worker. It keeps the connections that have been idle for longest as candidates, usually one in
+//! sixteen. Each candidate is checked again before its slot is claimed. The candidates remain the
+//! best choice: a connection that becomes idle after the pass has been idle for less time than all
+//! of them.
 //!
 //! After its slot is claimed, a connection closes when its worker next runs its task, which may
 //! take a while if the worker is busy. More claims would not free a slot sooner, and would close
@@ -218,14 +219,14 @@ impl Drop for SlotWaiter<'_> {
 }
 
 /// The slots for the connections of the whole process. If each listener or thread had its own
-/// slots, one listener could have no free slot while another has many.
+/// slots, one listener could have no free slot while another listener has many.
 pub(crate) struct ClientSlots {
     pub(crate) slots: Arc<Semaphore>,
     workers: Mutex<Vec<(ThreadId, Arc<WorkerConnections>)>>,
     claims: Mutex<SlotClaims>,
 }
 
-/// Interval between a waiter's checks for a free slot and for new claims.
+/// Interval between two attempts of a waiter to claim further slots.
 pub(crate) const CLAIM_AGAIN: Duration = Duration::from_millis(10);
 
 impl ClientSlots {
@@ -254,9 +255,9 @@ impl ClientSlots {
         all.iter().map(|(_, worker)| open(worker)).sum()
     }
 
-    /// Claims the slot of the connection of the worker `own` that has been idle for longest. If
-    /// `own` has no idle connection, claims a slot from another worker. Returns `None` if no
-    /// connection is idle.
+    /// Claims the slot of an idle connection of the worker `own`: the connection that has been idle
+    /// for longest. If `own` has no idle connection, claims a slot from another worker. Returns
+    /// `None` if no connection is idle.
     fn reclaim(&self, own: &Arc<WorkerConnections>) -> Option<SlotClaim> {
         let all = self.workers.lock().clone();
         let others = || all.iter().map(|(_, shard)| shard).filter(|shard| !Arc::ptr_eq(shard, own));

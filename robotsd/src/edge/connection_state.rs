@@ -1,9 +1,9 @@
 //! The state of one connection: what it waits for, and since when. The deadline of the connection
 //! is computed from this state, without a timer for each request.
 //!
-//! hyper's own header timer is not used, for three reasons. It starts only when the protocol is
-//! known from the first bytes. It also closes idle keep-alive connections. Finally, it costs a
-//! timer per request.
+//! hyper's own header timer is not used, for three reasons. The timer starts only when the protocol
+//! is known from the first bytes. It also closes idle keep-alive connections. Finally, every
+//! request needs such a timer.
 //!
 //! **An idle connection is parked.** After one second without requests, a connection keeps only its
 //! socket and its state. Bytes are read into a buffer on the stack. A parked connection uses 3 KiB;
@@ -43,22 +43,21 @@ pub(crate) struct ConnectionState {
     /// Number of requests in progress. While it is not 0, `phase` has no meaning.
     in_progress: AtomicUsize,
     /// Time when the current incomplete frame or field section began, in microseconds; [`NEVER`] if
-    /// none is incomplete.
+    /// no frame is incomplete.
     partial: AtomicU64,
     /// Time when the first incomplete frame of this phase began, in microseconds. The idle time
-    /// counts from then, so that a client cannot keep its slot by starting another frame.
+    /// starts then, so that a client cannot keep its slot by starting another frame.
     first_partial: AtomicU64,
 
-    // The claim of the slot. New connections that need a slot write these fields, and so does the
-    // driver.
+    // The claim on the slot. New connections that need a slot, and the driver, write these fields.
     /// The value that `phase` had when the slot was claimed; [`NEVER`] if the slot is not claimed.
     /// If a request arrives, `phase` changes, which cancels the claim without a write to this
     /// field.
     claimed_in: AtomicU64,
     /// Whether the connection had an incomplete head or frame when its slot was claimed.
     is_claimed_as_slow: Flag,
-    /// Time of the last declined claim, in microseconds. The connection counts as idle only since
-    /// that time, so that other connections are claimed first.
+    /// Time of the last declined claim, in microseconds. The idle time of the connection starts
+    /// then, so that the slots of other connections are claimed first.
     declined: AtomicU64,
     pub(crate) has_ended: Flag,
 
@@ -195,7 +194,7 @@ impl ConnectionState {
     /// Waits for `part`, a step before the first request: receiving the PROXY header, or the TLS
     /// handshake. Returns `None` if the connection ended during the step, or if a new connection
     /// claimed its slot. When the step ends, the deadline for the next step starts. `part` must be
-    /// `Unpin` (boxed). Otherwise, this future would contain it twice.
+    /// `Unpin` (boxed). Otherwise, this future would contain `part` twice.
     pub(crate) async fn before_request<T, E>(
         &self,
         part: impl Future<Output = Result<Option<T>, E>> + Unpin,
@@ -210,7 +209,7 @@ impl ConnectionState {
     }
 
     /// Records whether an HTTP/2 frame or a multi-frame field section is incomplete. The socket
-    /// calls this function whenever this changes.
+    /// calls this function whenever the value changes.
     pub(crate) fn set_partial(&self, is_partial: bool) {
         if !is_partial {
             self.partial.store(NEVER, Ordering::Relaxed);
@@ -270,8 +269,8 @@ impl ConnectionState {
         self.is_claimed_as_slow.is_set()
     }
 
-    /// Withdraws the claim because the connection cannot be closed now. This connection is claimed
-    /// again only after other idle connections.
+    /// Withdraws the claim because the connection cannot be closed now. The slots of other idle
+    /// connections are claimed before this slot is claimed again.
     pub(crate) fn decline(&self) {
         self.declined.store(self.now(), Ordering::Relaxed);
         self.claimed_in.store(NEVER, Ordering::Release);
@@ -374,5 +373,5 @@ impl Delivery {
     }
 }
 
-/// Means "no phase" or "no time".
+/// Value for "no phase" or "no time".
 const NEVER: u64 = u64::MAX;

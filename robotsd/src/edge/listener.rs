@@ -108,8 +108,8 @@ impl Edge {
     }
 
     /// Changes the connection limit of all listeners from `before` to `now`. If more than `now`
-    /// connections are open, idle ones are closed until the new limit is met. New connections wait
-    /// meanwhile. Must be called within a runtime.
+    /// connections are open, idle connections are closed until the new limit is met. New
+    /// connections wait meanwhile. Must be called within a runtime.
     pub(crate) fn set_places(&self, before: usize, now: usize) {
         if now >= before {
             self.shared.limit.slots.add_permits(now - before);
@@ -183,8 +183,8 @@ struct ServedListener<S> {
     counts: Arc<ResponseCounts>,
     worker: Arc<WorkerConnections>,
     connections: JoinSet<()>,
-    /// An accepted connection that has no slot yet. Slots are acquired after accepting. Otherwise
-    /// each listener that waits for a connection would occupy a slot.
+    /// An accepted connection that has no slot yet. A slot is acquired only after accepting.
+    /// Otherwise each listener that waits for a connection would occupy a slot.
     waiting: Option<Accepted>,
     stop: watch::Sender<bool>,
 }
@@ -401,8 +401,8 @@ impl NewConnection {
             stopped(self.context.stopped.clone()).await;
             sleep(self.settings.farewell(false)).await;
         };
-        // The future is boxed. Connections to listeners without PROXY headers then do not reserve
-        // memory for it.
+        // The future is boxed, so that connections to listeners without PROXY headers do not
+        // reserve memory for it.
         let receiving = Box::pin(proxy_protocol::receive(socket, &self.settings.limits, stopping, &self.state));
         self.state.before_request(receiving).await
     }
@@ -440,8 +440,8 @@ impl NewConnection {
                 &"the limit of concurrent TLS handshakes is reached: the connection waits",
             )
         };
-        // The future is boxed. Connections to listeners without TLS then do not reserve memory for
-        // it.
+        // The future is boxed, so that connections to listeners without TLS do not reserve memory
+        // for it.
         let secured = Box::pin(tls.secure(socket, stopping, &self.state, full)).await?;
         Ok(secured.map(|(stream, secured)| {
             let info = ConnectionInfo { forwarded: forwarded("https"), secured: Some(secured) };

@@ -8,8 +8,8 @@ use parking_lot::Mutex;
 
 use crate::metrics::{Counter, MethodLabel, ResponseKey};
 
-/// Counters of the listeners of a process. A listener is identified by its label. If a listener is
-/// replaced by a listener with the same label, its counts therefore continue.
+/// Counters of the listeners of a process. A listener is identified by its label. A new listener
+/// therefore continues the counts of an earlier listener with the same label.
 #[derive(Debug, Default)]
 pub(crate) struct ListenerCounts(Mutex<ListenerParts>);
 

@@ -15,8 +15,8 @@
 //! The parser first looks at the bytes in the socket without consuming them, and then reads only
 //! the header, so that the bytes after it stay in the kernel for TLS or the fast path. An
 //! incomplete header is treated like an incomplete request head: after a while, the connection may
-//! be closed to make room for a new one. A connection that waits for its header needs no permit for
-//! a TLS handshake.
+//! be closed to make room for a new one. A connection that waits for its header does not count
+//! towards the limit of TLS handshakes.
 
 use std::future::Future;
 use std::io;
@@ -169,7 +169,8 @@ fn version_2(octets: &[u8]) -> Result<HeaderProgress, HeaderError> {
         return Err(HeaderError::Length(given));
     }
     let (source, port): (std::net::IpAddr, u16) = match (family_and_transport, block) {
-        // The payload contains the source and destination addresses, then the port of each.
+        // The payload contains the source address, the destination address, the source port and the
+        // destination port.
         (0x11, &[a, b, c, d, _, _, _, _, high, low, ..]) => {
             (Ipv4Addr::new(a, b, c, d).into(), u16::from_be_bytes([high, low]))
         }

@@ -86,7 +86,8 @@ impl ServedEdge {
         self.reported.lock().iter().any(|error| error.kind == kind)
     }
 
-    /// Waits until exactly this number of errors of a kind have been counted, reported or not.
+    /// Waits until exactly this number of errors of a kind have been counted, whether or not they
+    /// were reported.
     pub(crate) async fn counts(&self, kind: ConnectionErrorKind, total: u64) {
         let counted = || self.edge.traffic().errors.iter().find(|(known, _)| *known == kind).unwrap().1;
         wait_until(|| counted() >= total).await;

@@ -1,4 +1,5 @@
-//! Fuzzing entry points: properties that must hold for any bytes of clients and proxies.
+//! Fuzzing entry points. Each one checks properties that must hold for any bytes from clients or
+//! proxies.
 
 use std::net::SocketAddr;
 
@@ -18,8 +19,8 @@ use crate::edge::tls::pair::Validity;
 use crate::http_common::fields;
 use crate::http_common::fields::{X_FORWARDED_FOR, X_FORWARDED_HOST, X_FORWARDED_PROTO};
 
-/// Checks the head of a request on the fast path. An accepted head is a simple request, and it is
-/// still the same request after it was written and parsed again.
+/// Checks the head of a request on the fast path. An accepted head must be a simple request. If the
+/// request is written and parsed again, it must not change.
 pub fn request_head(octets: &[u8]) {
     let limits = EdgeLimits::default();
     let Ok(taken) = request::parse(Bytes::copy_from_slice(octets), &limits) else { return };
@@ -39,8 +40,8 @@ fn written(request: &Request<()>) -> Vec<u8> {
     head
 }
 
-/// Checks the forwarded fields of a trusted proxy, given one per line. The list of addresses is
-/// limited and ends with the peer, and the host is valid.
+/// Checks the forwarded fields of a trusted proxy, given one per line. The list of addresses must
+/// be limited and end with the peer, and the host must be valid.
 pub fn forwarded_fields(octets: &[u8]) {
     const NAMES: [HeaderName; 4] = [X_FORWARDED_FOR, FORWARDED, X_FORWARDED_PROTO, X_FORWARDED_HOST];
     let peer = SocketAddr::from(([10, 0, 0, 1], 4711));
@@ -59,8 +60,8 @@ pub fn forwarded_fields(octets: &[u8]) {
     assert!(read.host.is_none_or(|host| host::is_valid(host.as_bytes())), "an invalid host");
 }
 
-/// Checks that the entry which the client's proxy has added is found, whatever entries the client
-/// has written before it.
+/// Checks that the entry of the client's own proxy is found, whatever entries the client has
+/// written before it.
 pub fn hops(octets: &[u8]) {
     let after = |line: &[u8], entry: &str| HeaderValue::from_bytes(&[line, b",", entry.as_bytes()].concat());
     let [peer, proxy] = [[10, 0, 0, 1], [192, 0, 2, 1]].map(|address| SocketAddr::from((address, 0)));
@@ -75,8 +76,8 @@ pub fn hops(octets: &[u8]) {
     }
 }
 
-/// Checks a PROXY header. The beginning of a header must be incomplete or have the same result as
-/// the whole header. Bytes after the header must not change the result.
+/// Checks a PROXY header. For the beginning of a header, the result must be "incomplete" or the
+/// same as for the whole header. Bytes after the header must not change the result.
 pub fn proxy_header(octets: &[u8]) {
     let whole = proxy_protocol::parse(octets);
     for end in 0..octets.len().min(256) {

@@ -46,7 +46,7 @@ const MOMENT: Duration = Duration::from_millis(150);
 
 const GET: &str = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
 
-/// Longer than any test takes.
+/// A duration that no test reaches.
 const HOUR: Duration = Duration::from_secs(3600);
 
 /// Answers with the request as the service received it: the request line, then the fields.
@@ -114,7 +114,8 @@ fn get(uri: &str) -> http::request::Builder {
     Request::builder().uri(uri)
 }
 
-/// Starts an edge whose service never answers. Also returns signals for begin and end.
+/// Starts an edge whose service never answers. Also returns signals for the beginning and the end
+/// of a request.
 fn unanswered() -> (ServedEdge, &'static Notify, oneshot::Receiver<()>) {
     let (alive, gone) = oneshot::channel::<()>();
     let alive = Arc::new(Mutex::new(Some(alive)));

@@ -25,8 +25,8 @@ pub(crate) fn listed(fields: &HeaderMap, name: HeaderName) -> impl Iterator<Item
     lines.flat_map(|line| line.as_bytes().split(|octet| *octet == b',')).map(<[u8]>::trim_ascii)
 }
 
-/// Parses the value of a `Content-Length`. Returns `None` if the value is not a number, or does not
-/// fit into a `u64`.
+/// Parses the value of a `Content-Length`. Returns `None` if the value is not a number, or is
+/// greater than `i64::MAX`.
 pub(crate) fn length(value: &[u8]) -> Option<u64> {
     if value.is_empty() {
         return None;
@@ -79,8 +79,8 @@ pub(crate) fn clean_question(fields: &mut HeaderMap) {
 
 /// Removes the fields that belong to one connection only (RFC 9110, section 7.6.1).
 pub(crate) fn remove_hop_by_hop(fields: &mut HeaderMap) {
-    // Nearly every response has no hop-by-hop fields. Without a `Connection` field, there is also
-    // no list of other fields to remove.
+    // Most responses have no hop-by-hop fields. Without a `Connection` field, there is also no list
+    // of other fields to remove.
     if fields.keys().any(|name| is_hop_by_hop(name.as_str())) {
         let named = named_in_connection(fields);
         remove(fields, |name| is_hop_by_hop(name.as_str()) || named.contains(name));
@@ -103,7 +103,7 @@ fn named_in_connection(fields: &HeaderMap) -> Vec<HeaderName> {
 }
 
 /// Removes the fields that `is_removed` selects. The names are collected first, because `fields`
-/// cannot be changed while it is iterated. Usually there are few or none.
+/// cannot be changed while it is iterated. Usually only a few fields are removed, or none.
 pub(super) fn remove(fields: &mut HeaderMap, is_removed: impl Fn(&HeaderName) -> bool) {
     let removed: Vec<HeaderName> = fields.keys().filter(|name| is_removed(name)).cloned().collect();
     for name in removed {
@@ -181,8 +181,8 @@ fn as_variable(byte: u8) -> u8 {
     if byte.is_ascii_alphanumeric() { byte } else { b'-' }
 }
 
-/// Fields that a CDN uses to send the client's address to its origin. robotsd does not read them,
-/// but applications do.
+/// Fields that a CDN uses to send the client's address to the origin server. robotsd does not read
+/// them, but applications do.
 const CLIENT_ADDRESS: &[&str] = &["cf-connecting-ip", "true-client-ip"];
 
 /// Other fields that only a proxy may send. `Proxy` is included because CGI maps it to the variable
@@ -209,8 +209,8 @@ const FRAMING: &[&str] = &["content-length", "host"];
 pub(crate) struct ForwardedValues {
     pub(crate) way: HeaderValue,
     pub(crate) scheme: &'static str,
-    /// The host that the client requested, if a trusted proxy has reported it. Otherwise, it is set
-    /// when the request is forwarded.
+    /// The host that the client requested, if a trusted proxy has reported it. Otherwise, the host
+    /// is determined when the request is forwarded.
     pub(crate) host: Option<HeaderValue>,
 }
 

@@ -163,9 +163,9 @@ const PER_FRAME: u32 = 4;
 /// two WINDOW_UPDATE frames per KiB.
 const OCTETS: u32 = 512;
 
-/// Cost of a RST_STREAM frame if no content of the response was sent. This is as much as the
-/// HEADERS frames of the request and of its response have added to the budget. A browser that
-/// leaves a page resets up to a hundred requests at once.
+/// Cost of a RST_STREAM frame if no content of the response was sent. The cost equals the growth of
+/// the budget for the HEADERS frames of the request and of its response. A browser that leaves a
+/// page resets up to a hundred requests at once.
 const RESET_COST: u32 = 2 * PER_FRAME;
 
 /// Cost of a SETTINGS frame, which must be acknowledged and may change the window of every stream.
@@ -193,8 +193,8 @@ impl FrameBudget {
         true
     }
 
-    /// Charges a RST_STREAM frame from the client to the budget, if no content of the response has
-    /// been sent. Returns false if the budget is exceeded.
+    /// Charges a RST_STREAM frame from the client to the budget. Must be called only if no content
+    /// of the response has been sent. Returns false if the budget is exceeded.
     pub(crate) fn given_up(&mut self, now: impl FnOnce() -> Instant) -> bool {
         self.spend(RESET_COST, now)
     }
@@ -298,12 +298,12 @@ mod tests {
             [HEADERS, 2, 8, 3].into_iter().for_each(|kind| takes(&mut budget, kind));
         }
         for _ in 0..100_000 {
-            // gRPC calls that the client resets after the head of the response.
+            // The client makes gRPC calls, and resets each call after the head of the response.
             takes(&mut budget, HEADERS);
             budget.sent(frame(HEADERS, 40));
             assert!(budget.given_up(|| start));
         }
-        // A client without frames of its own cannot accumulate an unlimited budget.
+        // A client that sends no frames cannot accumulate an unlimited budget.
         (0..100_000).for_each(|_| budget.sent(frame(DATA, 16 * 1024)));
         assert_eq!(passing(&mut budget, frame(8, 4), start), MAX_BUDGET);
     }

@@ -3,8 +3,8 @@
 //!
 //! The service cannot return interim responses, because they arrive before the final response. If
 //! the client accepts them, its request contains [`InterimResponses`], a handle for sending them.
-//! The heads wait in an [`InterimQueue`], until the code that writes to the client takes them: it
-//! does so after each poll of the service's future.
+//! The heads wait in an [`InterimQueue`]. After each poll of the service's future, the code that
+//! writes to the client takes the heads from this queue.
 //!
 //! Two statuses are not relayed: 100, which the edge sends itself when it begins to read the body,
 //! and 101, which ends the exchange. HTTP/1.0 clients get no interim responses, because they do not
@@ -55,7 +55,8 @@ impl InterimResponses {
         self.0.interim().push(head);
     }
 
-    /// Sends 100 (Continue) to the client, if the HTTP library does not send it.
+    /// Sends 100 (Continue) to the client. Needed only if the HTTP library does not send this
+    /// response.
     pub(crate) fn send_continue(&self) {
         let mut head = Response::new(());
         *head.status_mut() = StatusCode::CONTINUE;

@@ -50,8 +50,8 @@ pub(crate) trait EdgeService: Clone + Send + Sync + 'static {
     fn answer(self, request: Box<Request<RequestBody>>) -> impl Future<Output = Response<Self::Body>> + Send;
 }
 
-/// What the edge knows about a request. Behind the edge, the request's extensions contain only this
-/// value.
+/// Data that the edge has gathered about a request. Behind the edge, the request's extensions
+/// contain only this value.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ClientRequest {
     /// Address of the client; `None` if unknown. If another proxy asks for a decision, this is the

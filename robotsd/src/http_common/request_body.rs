@@ -1,8 +1,8 @@
 //! The request body that a client sends.
 //!
 //! The body fails if it makes no progress before the idle deadline. Trailers are forwarded only
-//! from an HTTP/2 client to an HTTP/2 upstream, and only if [their names are
-//! allowed](super::trailers), because they arrive after the head has been checked.
+//! from an HTTP/2 client to an HTTP/2 upstream. Their names must also be
+//! [allowed](super::trailers), because trailers arrive after the head has been checked.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -25,8 +25,9 @@ use super::trailers;
 
 #[derive(Debug)]
 pub(crate) struct RequestBody {
-    /// The part of the body that was not read yet; `None` if there is no body, or after its end or
-    /// an error. Boxed, because most requests have no body, and requests are moved often.
+    /// The part of the body that has not been read yet; `None` if there is no body, and after the
+    /// end of the body or an error. Boxed, because most requests have no body, and requests are
+    /// moved often.
     coming: Option<Box<IncomingBody>>,
 }
 
@@ -149,8 +150,8 @@ pub(crate) struct RequestStream {
     /// this length.
     left: Option<u64>,
     has_data: bool,
-    /// Handle to the client, if it waits for 100 (Continue) before it sends the body (RFC 9110,
-    /// section 10.1.1).
+    /// Handle to a client that waits for 100 (Continue) before it sends the body (RFC 9110, section
+    /// 10.1.1).
     expectant: Option<InterimResponses>,
 }
 

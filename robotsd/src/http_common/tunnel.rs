@@ -65,8 +65,8 @@ impl PendingTunnel {
             // is in use.
             biased;
             passed = passing => passed,
-            // If the client does not read, nothing is read from the upstream either, so this covers
-            // stalls of both sides.
+            // If the client does not read, nothing is read from the upstream either. So this branch
+            // covers stalls of both sides.
             () = poll_fn(|cx| transfer.as_ref().map_or(Poll::Pending, |transfer| transfer.poll_stalled(cx))) => {
                 let why = "the tunnel carried no data for a long time, and other requests needed its connection to the upstream";
                 Err(io::Error::new(io::ErrorKind::TimedOut, why))

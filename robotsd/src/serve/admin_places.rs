@@ -168,8 +168,8 @@ impl AdminPlaces {
         Ok(())
     }
 
-    /// Applies the tokens and users of a new config. If the config disables the interface, it stays
-    /// open until the next start.
+    /// Applies the tokens and users of a new config. If the new config disables the admin
+    /// interface, the interface stays open until the next start.
     pub(super) fn follow(&self, settings: Option<&AdminSettings>) {
         let Some(settings) = settings else { return };
         let mut rights = settings.rights.with_local(self.state.rights.load().local.clone());

@@ -41,8 +41,8 @@ impl BoardKeeper {
         Some(Self { board, ticks: ticks(TICK), is_due, writing: None, problem: None, log: log.clone() })
     }
 
-    /// Collects the counts. If the board must be written, starts a write, but does not wait for its
-    /// end.
+    /// Collects the counts. If the board must be written, starts a write, but does not wait until
+    /// it has ended.
     pub(super) async fn tick(&mut self, sites: &Sites) {
         let now = seconds(SystemTime::now());
         self.is_due |= self.board.add(now, sites.board_moments(now));

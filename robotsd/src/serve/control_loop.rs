@@ -1,4 +1,4 @@
-//! Runs the loop of the control thread. It handles signals, requests for a reload or upgrade,
+//! Runs the loop of the control thread. The loop handles signals, requests for a reload or upgrade,
 //! changes of watched files, and timers.
 //!
 //! The loop never waits for a file: files are read on blocking threads, which send their results to
@@ -35,7 +35,7 @@ const PAGES: Duration = Duration::from_secs(2);
 /// Interval between checks for notices to send to the hooks in `[[notify]]`.
 const NOTICES: Duration = Duration::from_secs(2);
 
-/// Interval between checks whether the state directory is writable.
+/// Interval between checks that the state directory is writable.
 const STATE: Duration = Duration::from_secs(10);
 
 pub(super) struct ControlLoop<'a> {
@@ -226,7 +226,7 @@ impl<'a> ControlLoop<'a> {
         }
     }
 
-    /// Sends notices to the hooks in `[[notify]]`. This reads files, so it runs on another thread.
+    /// Sends notices to the hooks in `[[notify]]`. Runs on another thread, because it reads files.
     fn notify(&mut self) {
         let (sites, state) = (Arc::clone(&self.active.sites), Arc::clone(&self.active.state));
         if !self.active.config.notify.is_empty() && self.notifying.as_ref().is_none_or(AbortHandle::is_finished) {
@@ -293,8 +293,8 @@ impl Drop for FlushOnDrop {
 /// Reads everything again, and notifies the supervisor when the reload begins and ends.
 async fn reload(state: Arc<ServerState>, supervisor: Supervisor) {
     supervisor.reloading();
-    // `reconfigure` has already logged the outcome. From now on, the sites of the new config are
-    // served.
+    // `reconfigure` has already logged the outcome. If it succeeded, the sites of the new config
+    // are now served.
     let _ = state.reconfigure().await;
     let Some(serving) = state.serving() else { return };
     // The result is ignored, because the only possible error is an unknown site name.

@@ -14,8 +14,8 @@ const A_CONNECTION: u64 = 2;
 /// robots.txt files again.
 const SPARE: u64 = 32;
 
-/// Divisor for the free descriptors: the quotient is the maximum number that is reserved for idle
-/// upstream connections. These are rarely all open at the same time.
+/// The number of free descriptors divided by this constant is the maximum reserve for idle upstream
+/// connections. These connections are rarely all open at the same time.
 const IDLE_SHARE: u64 = 8;
 
 /// Minimum number of connections. If fewer are possible, the process does not start.

@@ -2,7 +2,7 @@
 //!
 //! A listener that is the same in both configs is not changed. If its settings differ, a new
 //! listener is opened on the sockets of the old listener before the old listener stops accepting.
-//! So one of these two listeners accepts connections at any time.
+//! So at any time, at least one of these two listeners accepts connections.
 //!
 //! **The control thread keeps a duplicate of every listening socket**, so that a listener with
 //! other settings can be opened on the same socket before the old listener is closed. Before a
@@ -14,8 +14,8 @@
 //! connections.
 //!
 //! **Before several sockets share a port, one socket binds the port without sharing.** This fails
-//! if another process uses the port. Otherwise, the kernel would let two processes of the same user
-//! share the port, and each would get half of the connections.
+//! if another process uses the port. Without this check, the kernel would let two processes of the
+//! same user share the port, and each process would get half of the connections.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -173,8 +173,8 @@ impl Listeners {
         Ok(plan)
     }
 
-    /// Opens the new listeners, and then closes the removed ones. Requests in progress may finish.
-    /// Returns the newly opened addresses.
+    /// Opens the new listeners, and then closes the removed listeners. Requests in progress may
+    /// finish. Returns the newly opened addresses.
     pub(super) fn apply(
         &mut self,
         plan: ListenerPlan,
@@ -336,7 +336,7 @@ const SPREADS: bool = cfg!(target_os = "linux");
 /// Listens on an address with one socket per worker, so that the kernel spreads connections over
 /// the workers. On systems that cannot do this, the workers share one socket.
 ///
-/// With port 0, all sockets get the port of the first one.
+/// With port 0, all sockets get the port of the first socket.
 pub(super) fn bind(address: SocketAddr, workers: NonZeroUsize) -> io::Result<Vec<TcpListener>> {
     if workers.get() == 1 || !SPREADS {
         return share(listen(address, Sharing::Alone)?, workers);

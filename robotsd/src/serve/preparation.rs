@@ -1,8 +1,8 @@
 //! Reads a config and opens everything that is new in it, on a blocking thread.
 //!
-//! A preparation never returns to an earlier stage. It can be abandoned until it begins to apply
-//! settings; its bound sockets are then closed. Once it has begun to apply settings, it is always
-//! completed, so that all sites have the settings of the same config.
+//! A preparation never returns to an earlier stage. Until it begins to apply settings, it can be
+//! abandoned, and its bound sockets are then closed. After that, it is always completed, so that
+//! all sites have the settings of the same config.
 
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -194,9 +194,10 @@ impl Stage {
     }
 }
 
-/// Reads the config of a process that replaces another one. The process may start while files are
-/// being replaced, so this waits until the config files and the folders of robots.txt files stop
-/// changing. Otherwise, a host whose robots.txt is missing for a moment would have no rules.
+/// Reads the config of a process that replaces another process. The process may start while files
+/// are being replaced. So this function waits until the config files and the folders of robots.txt
+/// files stop changing. Otherwise, a host whose robots.txt is missing for a moment would have no
+/// rules.
 pub(super) fn read_once_quiet(path: &Path) -> Result<Config, ConfigError> {
     let config = Config::load(path);
     let mut paths = vec![path];
@@ -305,8 +306,8 @@ mod tests {
         }
     }
 
-    /// Replaces the config in the same way as `mv robotsd.toml old; mv new robotsd.toml`, and
-    /// replaces the file of a host in this way too.
+    /// Replaces the config, and the file of a host, in the same way as `mv robotsd.toml old; mv new
+    /// robotsd.toml`.
     #[test]
     fn a_process_that_takes_the_place_of_another_waits_for_the_end_of_a_replacement() {
         let folder = tempfile::tempdir().unwrap();

@@ -5,9 +5,9 @@
 //! blocking thread. If it succeeds, all sites and listeners are replaced. Otherwise, the error is
 //! logged, and nothing changes.
 //!
-//! **A reload that is requested during another reload joins it** if the config file has not been
-//! opened yet. If it has been opened, the config is read again afterwards. In both cases, the
-//! outcome includes every change that was made before the request.
+//! **A reload that is requested during another reload joins that reload** if the config file has
+//! not been opened yet. If the file has already been opened, it is read again afterwards. In both
+//! cases, the outcome includes every change that was made before the request.
 
 use std::collections::BTreeSet;
 use std::future::pending;
@@ -50,8 +50,8 @@ pub(super) struct ActiveConfig {
     pub(super) watches: WatchedFiles,
     pub(super) state: Arc<ServerState>,
     pub(super) admin: AdminPlaces,
-    /// The text of the config when the process started, because some settings keep their values
-    /// from the start.
+    /// Text of the config at the start of the process. Some settings keep their values from this
+    /// text.
     pub(super) started: Arc<str>,
     pub(super) log: Log,
     pub(super) change: PendingChange,
@@ -183,7 +183,7 @@ impl ActiveConfig {
         sockets.map_err(|error| format!("the sockets cannot be handed over: {error}"))
     }
 
-    /// Leaves the service to the process that has replaced this one: makes clients reconnect,
+    /// Leaves the service to the process that has replaced this process: makes clients reconnect,
     /// closes the sockets, and stops announcing versions and sending heartbeats.
     pub(super) fn leave_to_successor(&mut self) {
         self.edge.set_successor();
@@ -193,7 +193,7 @@ impl ActiveConfig {
         self.admin.leave();
     }
 
-    /// After a failed upgrade, writes the place files again, and accepts commands again.
+    /// Writes the place files again and accepts commands again, after a failed upgrade.
     pub(super) fn go_on(&mut self) {
         // The same error was already logged at the start.
         let _ = self.admin.leave_place(&self.path, self.sites.state.directory.as_ref());
@@ -251,7 +251,7 @@ impl ActiveConfig {
         self.sites.note_moved_hosts(&before);
         let sites = Arc::clone(&self.sites);
         tokio::task::spawn_blocking(move || sites.announce());
-        // With the new settings of the gate, a pending version may pass the gate.
+        // A pending version may now pass the gate, because the gate has new settings.
         if settings.iter().any(|change| change.setting.starts_with("gate.")) {
             tokio::spawn(Arc::clone(&self.sites).follow(BTreeSet::new()));
         }
@@ -416,8 +416,8 @@ pub(super) fn changed(log: &Log, changes: &[SettingChange], unusable: &[Unusable
     }
 }
 
-/// Returns the changed settings for the summary, except added and removed tables and settings that
-/// take effect at the next start. The message describes these separately.
+/// Returns the changed settings for the summary. Omits added and removed tables, and settings that
+/// take effect at the next start: the message describes these changes separately.
 pub(super) fn summary(changes: &[SettingChange]) -> Vec<String> {
     let is_named = |change: &&SettingChange| !change.is_of_whole_table() && !change.is_for_start();
     let mut named: Vec<_> = changes.iter().filter(is_named).map(ToString::to_string).collect();
@@ -434,8 +434,8 @@ pub(super) fn summary(changes: &[SettingChange]) -> Vec<String> {
 #[derive(Debug, Default)]
 pub(super) struct ConfigWaiters {
     now: Vec<ReloadWaiter>,
-    /// The requests that wait for the next read. `Some`, even if empty, if another read is
-    /// required.
+    /// The requests that wait for the next read. `Some` (possibly with an empty list) if another
+    /// read is required.
     next: Option<Vec<ReloadWaiter>>,
     /// A change that the previous read published while the requests in `now` were waiting.
     published: Option<String>,

@@ -111,7 +111,8 @@ impl<B: EdgeService> EdgeService for Router<B> {
         }
         let mut answer = judge.answer(&OriginalRequest::of(&request), RobotsTxtFrom::Site, &mut counted).await;
         // The record of the decision is kept if robotsd responds, because the server of a refusal
-        // case needs it. Otherwise, the record is dropped, because no outer layer reads it.
+        // case needs this record. Otherwise, the record is dropped, because no outer layer reads
+        // it.
         let is_answered = matches!(answer.outcome, Outcome::Respond(_));
         let record = if is_answered { answer.record.take() } else { None };
         let fields = answer.response_fields.take();
@@ -131,8 +132,8 @@ impl<B: EdgeService> EdgeService for Router<B> {
 }
 
 impl<B: EdgeService> SiteRoute<B> {
-    /// Returns the response of the server of a refusal case, or the refusal if the case has no
-    /// server.
+    /// Returns the response of the refusal case's server, or `refusal` if there is no such
+    /// response.
     async fn refused(
         &self,
         AnsweringCase(case): AnsweringCase,

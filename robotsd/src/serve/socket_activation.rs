@@ -26,7 +26,7 @@ struct PassedSocket {
     place: String,
     /// The address; `None` for a Unix socket.
     address: Option<SocketAddr>,
-    /// What the previous process used the socket for; `None` if a supervisor passed it.
+    /// Use of the socket in the previous process; `None` if a supervisor passed the socket.
     before: Option<SocketPlace>,
     socket: InheritedSocket,
 }
@@ -54,9 +54,9 @@ impl InheritedSockets {
         Ok(Self { sockets })
     }
 
-    /// Takes the sockets that a supervisor has passed to this process. Must be called before any
-    /// thread starts, because it removes the environment variables about the sockets. Otherwise, a
-    /// child process could use them.
+    /// Takes the sockets that a supervisor has passed to this process. Also removes the environment
+    /// variables about the sockets, because child processes could use them. Must be called before
+    /// any thread starts, because it changes the environment.
     pub(super) fn take() -> Result<Self, String> {
         let names = std::env::var("LISTEN_FDNAMES").unwrap_or_default();
         let mut names = names.split(':').map(str::to_owned);

@@ -241,7 +241,7 @@ impl Start<'_> {
 }
 
 /// Waits until the admin socket no longer accepts connections. If robotsd was killed and restarted
-/// at once, the socket of the killed process may accept them for another moment.
+/// at once, the socket of the killed process may still accept connections for a moment.
 async fn wait_for_end(socket: &Path) {
     let ended = async {
         while connect_now(socket).is_ok() {
@@ -258,8 +258,8 @@ async fn stop_signal(signals: &mut Signals) {
     while signals.next().await != Signal::Stop {}
 }
 
-/// Returns a function that logs problems with connections. The edge calls it at most once per
-/// second for each kind of problem.
+/// Returns a function that logs problems with connections. The edge calls this function at most
+/// once per second for each kind of problem.
 pub(super) fn problem(log: Log, privacy: LogPrivacy) -> impl Fn(&ConnectionError) + Send + Sync + 'static {
     move |problem| {
         // The detail may contain bytes from a client, which the log escapes.

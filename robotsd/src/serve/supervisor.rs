@@ -19,7 +19,7 @@ impl Supervisor {
         self.notify(&[sd_notify::NotifyState::Ready, sd_notify::NotifyState::Status(status)]);
     }
 
-    /// Notifies the supervisor that a reload has begun; [`Supervisor::ready`] ends it.
+    /// Notifies the supervisor that a reload has begun. [`Supervisor::ready`] reports its end.
     pub(super) fn reloading(&self) {
         use sd_notify::NotifyState::{Reloading, Status};
         match sd_notify::NotifyState::monotonic_usec_now() {
@@ -31,7 +31,7 @@ impl Supervisor {
     pub(super) fn succeeded_by(&self, process: u32, status: &str) {
         use sd_notify::NotifyState::{MainPid, Ready, Status, Watchdog};
         // systemd has ignored the watchdog notifications of the new process until now, so this
-        // process sends one for it.
+        // process sends one for the new process.
         self.notify(&[MainPid(process), Ready, Status(status), Watchdog]);
     }
 
@@ -64,7 +64,7 @@ pub(super) enum Signal {
     Stop,
     /// SIGHUP: read every robots.txt and certificate again.
     Reload,
-    /// SIGUSR2: start a new process of the program that replaces this one.
+    /// SIGUSR2: start a new process of the program, which replaces this process.
     Upgrade,
 }
 

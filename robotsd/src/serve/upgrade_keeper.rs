@@ -26,8 +26,8 @@ type ChangesHeld = OwnedRwLockWriteGuard<()>;
 #[derive(Debug, Default)]
 pub(super) struct UpgradeKeeper {
     under_way: Option<UpgradeUnderWay>,
-    /// Requests for an upgrade that arrived while a new config was being prepared; they wait until
-    /// it is ready.
+    /// Requests for an upgrade that arrived while a new config was being prepared; the requests
+    /// wait until the config is ready.
     put_off: Vec<Option<UpgradeWaiter>>,
     /// ID of the process that has replaced this one and now serves.
     pub(super) successor: Option<u32>,
@@ -51,7 +51,7 @@ struct UpgradeUnderWay {
     stage: UpgradeStage,
     waiter: Option<UpgradeWaiter>,
     /// Whether a reload was requested during the upgrade. The process that serves afterwards
-    /// performs it, because the new process may have read the files before the request.
+    /// performs the reload, because the new process may have read the files before the request.
     is_reload_due: bool,
 }
 
@@ -143,8 +143,8 @@ impl UpgradeKeeper {
                 let message = format!("no upgrade: {why}");
                 active.log.say_at(LogLevel::Error, LogEvent::Upgrade, message.clone());
                 let report = report("failed", None, &message);
-                // A refusal must not replace the report about an upgrade that is in progress or
-                // complete.
+                // The report about this request must not replace the report about an upgrade that
+                // is in progress or complete.
                 if self.under_way.is_none() && is_serving {
                     active.state.note_upgrade(report.clone());
                 }

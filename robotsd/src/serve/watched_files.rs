@@ -139,7 +139,7 @@ impl CertificateWatch {
         certificates
     }
 
-    /// Replaces the watched certificates without reading files, and logs the new ones.
+    /// Replaces the watched certificates without reading files, and logs the new certificates.
     pub(super) fn follow(&self, all: Vec<LiveCertificates>) {
         let before = self.followed.lock().clone();
         let now = SystemTime::now();

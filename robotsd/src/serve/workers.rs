@@ -3,8 +3,8 @@
 //!
 //! A connection and its requests stay on the thread that accepted the connection, and use upstream
 //! connections of that thread. Tasks do not move between threads, and no thread waits for a lock of
-//! another thread. A request reads some data that threads share: the snapshot of the robots.txt,
-//! with its policy. Each worker has its own layer, settings, map of hosts and connection pools
+//! another thread. The threads share the snapshot of the robots.txt and its policy, which requests
+//! only read. Each worker has its own layer, settings, map of hosts and connection pools
 //! ([`Router::new`]), because cloning a shared object would write to a shared reference counter.
 //!
 //! Workers write to few shared values: the connection slots and the counter that numbers

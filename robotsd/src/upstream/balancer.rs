@@ -1,7 +1,7 @@
 //! Chooses a server for each request, and waits until a connection to it is available.
 //!
-//! Servers take turns by request, not by connection. A [`ServerSearch`] starts at the server whose
-//! turn it is.
+//! Servers take turns for each request, not for each connection. A [`ServerSearch`] starts at the
+//! server whose turn it is.
 //!
 //! Each worker has its own copy of the state in this module, including the connections.
 
@@ -26,7 +26,7 @@ use super::shares::ShareUse;
 use super::usage::ClientKey;
 use crate::metrics::Counter;
 
-/// Interval between checks for a free connection by a waiting request that is not notified.
+/// Maximum time between two searches of a waiting request for a free connection.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
 #[derive(Debug)]
@@ -107,8 +107,8 @@ impl UpstreamState {
         self.demand.has_parked() || self.shared.connection_limit.are_owed() || self.shared.connection_limit.are_short()
     }
 
-    /// Returns a connection to the first reachable server. The search starts at index `first`. The
-    /// connection is new, unless `pooled` allows an idle one.
+    /// Returns a connection to the first reachable server. The search starts at index `first`. If
+    /// `pooled` allows it, an idle connection is used. Otherwise, the connection is new.
     pub(super) async fn find(&self, first: usize, pooled: Pooled, requirement: Requirement) -> Leased {
         let client = requirement.client;
         let deadline = Instant::now() + self.shared.limits.connect;
@@ -180,7 +180,7 @@ impl UpstreamState {
         }
     }
 
-    /// Returns the servers to choose from. If there are none yet, waits for the resolver until
+    /// Returns the servers to choose from. If no server is known yet, waits for the resolver until
     /// `deadline`.
     async fn candidates(&self, deadline: Instant) -> Result<Arc<Candidates>, UpstreamFailure> {
         loop {

@@ -1,9 +1,9 @@
 //! Limits the number of open connections to each server, and to all servers of a site together,
 //! over all workers.
 //!
-//! A connection holds a [`Permit`] from before it is opened until its socket is closed, because
-//! each open socket uses resources of the server. So idle connections and tunnels hold permits,
-//! too, and the counters do not change with each request.
+//! A [`Permit`] is acquired before a connection is opened, and released after its socket is closed,
+//! because each open socket uses resources of the server. So idle connections and tunnels hold
+//! permits, too, and the counters do not change with each request.
 //!
 //! A request that gets no permit waits. Two kinds of connections must not keep it waiting:
 //! - Idle connections of other workers. Those workers are notified of waiting requests and close
@@ -45,11 +45,11 @@ pub(super) struct ConnectionLimit {
     /// Until this time, in milliseconds since `start`, clients beyond their share get no new
     /// connections, because a transfer was aborted. Zero if these clients may get connections now.
     short_until: AtomicU64,
-    /// Until this time, in milliseconds since `start`, stalled transfers are not searched for,
-    /// because the last search found none.
+    /// Until this time, in milliseconds since `start`, there is no new search for stalled
+    /// transfers, because the last search found none.
     fruitless_until: AtomicU64,
-    /// Until this time, in milliseconds since `start`, requests do not share HTTP/2 connections;
-    /// zero if they have always shared them.
+    /// Until this time, in milliseconds since `start`, requests do not share HTTP/2 connections.
+    /// Zero if there was no such period yet.
     pub(super) separate_until: AtomicU64,
 }
 

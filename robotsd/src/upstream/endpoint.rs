@@ -168,8 +168,8 @@ impl HttpVersions {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct UpstreamLimits {
-    /// Maximum time to connect, including the TLS handshake, for all servers that are tried for a
-    /// request together.
+    /// Maximum time to connect, including the TLS handshake, in total for all servers that are
+    /// tried for a request.
     pub(crate) connect: Duration,
     /// Maximum time until the head of the response arrives, counted from the moment when the
     /// upstream last accepted a part of the request.
@@ -187,12 +187,12 @@ pub(crate) struct UpstreamLimits {
     /// Maximum total number of bytes read ahead in the process.
     pub(crate) buffer_total: usize,
     /// Maximum number of open connections to all servers of a site, over all workers, including
-    /// idle ones. At the limit, a request waits up to `connect` for a connection.
+    /// idle connections. At the limit, a request waits up to `connect` for a connection.
     pub(crate) connections: NonZeroUsize,
     /// Maximum number of open connections to one server.
     pub(crate) address_connections: NonZeroUsize,
-    /// Maximum number of idle connections per server. Each worker may keep an equal part of them,
-    /// because a hash distributes clients about equally to the workers.
+    /// Maximum number of idle connections per server. Each worker may keep an equal part of this
+    /// number, because a hash distributes clients about equally to the workers.
     pub(crate) idle_connections: usize,
     /// Maximum time that an idle connection is kept.
     pub(crate) idle_timeout: Duration,
@@ -206,16 +206,16 @@ impl Default for UpstreamLimits {
             connect: Duration::from_secs(3),
             response_header: Duration::from_secs(30),
             body_idle: Duration::from_secs(60),
-            // Large enough to read a typical large response at once: with a quarter of this size,
-            // such a response needs 25 % more CPU.
+            // This size is enough to read a typical large response at once. With a quarter of this
+            // size, such a response needs 25 % more CPU.
             buffer_bytes: 256 * 1024,
             buffer: 64 * 1024,
             buffer_total: 64 * 1024 * 1024,
             connections: CONNECTIONS,
             address_connections: CONNECTIONS,
             idle_connections: 128,
-            // Shorter than the idle timeout of most servers, so that robotsd usually closes a
-            // connection before the server does.
+            // This is shorter than the idle timeout of most servers, so that robotsd usually closes
+            // a connection before the server does.
             idle_timeout: Duration::from_secs(4),
         }
     }

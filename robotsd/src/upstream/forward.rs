@@ -36,10 +36,10 @@ impl UpstreamState {
         prepare(&mut request, wants_websocket, forwarded.as_mut(), &self.shared.authority);
         let is_replayable = request.method().is_idempotent() && request.body().is_end_stream() && !wants_websocket;
 
-        // The yield lets other tasks read before this task writes. It comes before a connection is
-        // chosen, because the chosen connection could close unnoticed during a later yield. The
-        // task of an HTTP/2 stream needs no yield: it is new and has run after the other ready
-        // tasks.
+        // The yield lets other tasks read before this task writes. The task yields before a
+        // connection is chosen, because the chosen connection could close unnoticed during a later
+        // yield. The task of an HTTP/2 stream needs no yield: it is new and has run after the other
+        // ready tasks.
         if !is_stream {
             yield_before_write().await;
         }
@@ -164,7 +164,7 @@ impl UpstreamState {
 
 struct FailedExchange {
     failed: ExchangeError,
-    /// Copy of the request, if one had to be made before the request was sent.
+    /// Copy of the request, if a copy had to be made before the request was sent.
     copy: Option<Box<Request<RequestBody>>>,
     state: ExchangeState,
     is_second: bool,

@@ -351,7 +351,7 @@ impl Http1Pool {
         }
     }
 
-    /// Returns a connection to the pool after its exchange. Closes the connection instead if it
+    /// Puts a connection back into the pool after its exchange. Closes the connection instead if it
     /// cannot be reused, or if another worker needs its permit.
     pub(super) fn put(&self, mut connection: Box<UpstreamConnection>) {
         if self.capacity == 0 || !connection.is_reusable() || self.demand.are_others_first() {

@@ -136,8 +136,8 @@ impl FastConnection {
     }
 }
 
-/// Parses a response. Returns `None` if `octets` do not begin with a complete head, or if the fast
-/// path might not handle the response.
+/// Parses a response. Returns `None` if `octets` do not begin with a complete head, or if the
+/// response is not simple enough for the fast path.
 pub(super) fn parse(octets: &[u8], method: &Method) -> Option<Response<FastBody>> {
     let mut fields = [const { MaybeUninit::uninit() }; FIELDS];
     let mut head = httparse::Response::new(&mut []);

@@ -118,8 +118,8 @@ impl InterimRelay {
         Self { client: client.cloned(), received: AtomicUsize::new(0) }
     }
 
-    /// Forwards an interim response, unless the maximum has been forwarded. Returns false if the
-    /// server has sent too many interim responses.
+    /// Forwards an interim response, unless [`RESPONSES`] have already been forwarded. Returns
+    /// false if the server has sent too many interim responses.
     pub(super) fn received(&self, status: StatusCode, fields: &HeaderMap) -> bool {
         let before = self.received.fetch_add(1, Ordering::Relaxed);
         if before >= MAX_RESPONSES {

@@ -32,8 +32,8 @@ pub(super) struct ReadAhead {
 const PIECE: usize = 16 * 1024;
 
 impl BufferBudget {
-    /// Returns the budget of the process. It is static, so that it also limits responses from
-    /// before a configuration reload.
+    /// Returns the budget of the process. The budget is static, so that it also limits responses
+    /// that began before a configuration reload.
     pub(super) fn of_process() -> Arc<Self> {
         static BUFFERS: LazyLock<Arc<BufferBudget>> = LazyLock::new(Arc::default);
         Arc::clone(&BUFFERS)

@@ -1,9 +1,10 @@
 //! Resolves host names on separate threads.
 //!
 //! The system's resolver blocks its thread, possibly for a long time. So each lookup runs on its
-//! own thread, and their number is limited. Neither requests nor the end of the process wait for
-//! them. The blocking pool of tokio is unsuitable for two reasons: stuck lookups would delay the
-//! reads of files, which use the same pool, and a runtime waits for the pool when it shuts down.
+//! own thread, and the number of these threads is limited. Neither requests nor the end of the
+//! process wait for a thread. The blocking pool of tokio is unsuitable for two reasons: stuck
+//! lookups would delay the reads of files, which use the same pool, and a runtime waits for the
+//! pool when it shuts down.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -126,8 +127,8 @@ impl LookupPermit {
 
 impl Drop for LookupPermit {
     fn drop(&mut self) {
-        // The next lookup is also scheduled if the task is dropped during a lookup, because its
-        // runtime ends.
+        // If a task is dropped during a lookup because its runtime ends, dropping the permit also
+        // schedules the next lookup.
         self.schedule.due.store(self.schedule.millis(Instant::now() + self.next), Ordering::SeqCst);
     }
 }

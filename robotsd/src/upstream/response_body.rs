@@ -1,4 +1,4 @@
-//! The body of a response, which owns the connection that it is read from.
+//! The body of a response. The body owns its connection to the upstream.
 //!
 //! Polling the body drives the connection, which returns to the pool at the end of the body. If the
 //! body is dropped before its end, the connection is closed, so that the upstream notices that the

@@ -1,7 +1,7 @@
 //! One server behind a site, and its health: whether it is in service.
 //!
-//! robotsd learns the health from requests and sends no probes. Two failures count against a
-//! server: a connection that could not be opened, and a new connection that broke before any byte
+//! robotsd learns the health from requests and sends no probes. Two kinds of failures count against
+//! a server: a connection that could not be opened, and a new connection that broke before any byte
 //! of a response arrived. Statuses such as 503 and slow responses do not count: a client that can
 //! provoke them could otherwise take the server out of service for everybody else.
 //!
@@ -195,8 +195,8 @@ impl Health {
             return None;
         }
         let mut record = self.record.lock();
-        // When a server goes out of service, many connections to it may break at once, so a failure
-        // does not count if its request was sent before the server went out of service.
+        // When a server goes out of service, many connections to it may break at once. So a failure
+        // does not count if its request was sent before that.
         if ticket.ejections != self.ejections() {
             return None;
         }
@@ -252,8 +252,8 @@ impl Health {
     fn eject(&self, record: &mut FailureRecord, now: Instant) {
         let longest = self.policy.eject_max.max(self.policy.eject);
         record.span = if record.span.is_zero() { self.policy.eject } else { (record.span * 2).min(longest) };
-        // The length is random: otherwise, all proxies in front of a server would try it at the
-        // same moment.
+        // The length is random. Otherwise, all proxies in front of a server would try it again at
+        // the same moment.
         let share = 0.8 + 0.4 * (RandomState::new().hash_one(self.start) as f64 / u64::MAX as f64);
         self.until.store(self.millis(now + record.span.mul_f64(share)), Ordering::Relaxed);
         self.ejections.fetch_add(1, Ordering::Relaxed);
@@ -285,8 +285,8 @@ impl Health {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Outage {
     pub(crate) since: SystemTime,
-    /// The last failure. For a server: connecting or the TLS handshake failed, or a connection
-    /// broke before a response. For a name: it has no address.
+    /// Kind of the last failure. For a server: connecting or the TLS handshake failed, or a
+    /// connection broke before a response. For a name: it has no address.
     pub(crate) check: FailureKind,
     pub(crate) why: String,
     /// Time until a request tries the server again. Zero if the next request tries the server.
@@ -401,7 +401,7 @@ mod tests {
         assert!(!health.succeeded(before, || now));
         assert_eq!(health.failed(before, now), None);
         assert!(!health.is_in_service());
-        // If a request was sent although the server is out of service, its failure counts.
+        // If a request was sent although the server is out of service, only its success counts.
         let anyway = health.admit_anyway();
         assert_eq!(health.failed(anyway, now), None);
         assert!(health.succeeded(anyway, || now));

@@ -4,9 +4,9 @@
 //! that are out of service are tried last, so if all are out of service, the site works again as
 //! soon as one server answers.
 //!
-//! **The result is a [`Lease`]: an HTTP/1.1 connection or a slot on an HTTP/2 connection.** Each
-//! kind has its own types and its own pool. The balancer, health, permits and the second attempt
-//! are the same for both.
+//! **The result is a [`Lease`]: an HTTP/1.1 connection or a slot on an HTTP/2 connection.** Each of
+//! these two kinds has its own types and its own pool. The balancer, health, permits and the second
+//! attempt are the same for both.
 
 use std::io;
 use std::sync::Arc;
@@ -68,7 +68,8 @@ pub(super) struct ExchangeState {
     pub(super) nothing_received: bool,
     /// The reason why the request body is incomplete; `None` if it is complete.
     pub(super) body_failure: Option<FailureKind>,
-    /// Whether the response was larger than a head may be.
+    /// Whether the server reached the limit of bytes before the head of the final response was
+    /// complete.
     pub(super) is_flooded: bool,
 }
 
@@ -209,8 +210,8 @@ pub(super) enum Pooled {
 /// no new connection; an error if no server could be reached.
 type Found = Result<Option<Lease>, UpstreamFailure>;
 
-/// The result of one attempt: a new connection, or a slot on a shared one. `None` if the limits
-/// allow no new connection.
+/// The result of one attempt: a new connection, or a slot on a shared connection. `None` if the
+/// limits allow no new connection.
 type Opened = Result<Option<LeasedConnection>, ConnectFailure>;
 
 impl ConnectFailure {
@@ -222,7 +223,7 @@ impl ConnectFailure {
 }
 
 impl ServerSearch<'_> {
-    /// Tries every server once, beginning with the one at index `first`.
+    /// Tries every server once, beginning with the server at index `first`.
     pub(super) async fn from(&self, first: usize) -> Found {
         let candidates = self.candidates;
         let mut is_full = false;
@@ -289,8 +290,8 @@ impl ServerSearch<'_> {
     /// servers share.
     async fn connect(&self, candidate: &CandidateServer, left: usize) -> Opened {
         let permit = match self.pooled {
-            // Freeing a permit would close an idle connection to another server, which this request
-            // can use instead.
+            // No idle connection is closed to free a permit, because this request can use an idle
+            // connection to another server.
             Pooled::Allowed => {
                 Permit::take(&self.shared.connection_limit, &candidate.server, self.requirement.client).ok()
             }
@@ -327,7 +328,8 @@ impl ServerSearch<'_> {
     }
 
     /// Reserves a slot on a shared connection, or opens a connection. Requests that arrive
-    /// meanwhile wait for the new connection, so that a burst of requests opens only one.
+    /// meanwhile wait for the new connection, so that a burst of requests opens only one
+    /// connection.
     async fn join(&self, candidate: &CandidateServer, http2: &Arc<Http2Pool>, left: usize) -> Opened {
         let is_shared = || !http2.has_refused.is_set() && !self.shared.connection_limit.are_requests_separate();
         if !is_shared() {

@@ -13,10 +13,10 @@
 //!    all requests that are beyond their clients' shares.
 //! 3. For a request within its client's share, one transfer whose client has stalled is aborted.
 //!    The first candidates are clients that exceed their share by both counts and have stalled for
-//!    [`STALLED`]. Next are clients that exceed it by one count and have stalled for [`STALLED`].
-//!    Next are tunnels that had no traffic for [`LONG`] and whose addresses exceed their share. If
-//!    no client beyond its share has stalled at all, the last candidates are all clients that have
-//!    stalled for [`LONG`]. Among equal candidates, the longest stall is chosen.
+//!    [`STALLED`]. Next are clients that exceed their share by one count and have stalled for
+//!    [`STALLED`]. Next are tunnels that had no traffic for [`LONG`] and whose addresses exceed
+//!    their share. If no client beyond its share has stalled at all, the last candidates are all
+//!    clients that have stalled for [`LONG`]. Among equal candidates, the longest stall is chosen.
 //! 4. After a transfer was aborted, clients beyond their share get no new connection for
 //!    [`STALLED`]. Otherwise, they would immediately get the connection that was freed for other
 //!    clients.
@@ -32,19 +32,20 @@ use std::time::Duration;
 use super::server::{ConnectionUse, Server};
 use super::usage::{ClientKey, Stall, Usage};
 
-/// After this time without reading, a client beyond its share counts as stalled. A client that
+/// A client beyond its share counts as stalled when it has not read for this time. A client that
 /// reads 32 KB per second is not stalled, because progress is visible every 64 KiB (see
 /// `edge::connection::watched_socket`). By default, a waiting request fails after three seconds, so
 /// this time must be shorter.
 pub(super) const STALLED: Duration = Duration::from_secs(2);
 
-/// After this time without reading, a client within its share counts as stalled.
+/// A client within its share counts as stalled when it has not read for this time.
 pub(super) const LONG: Duration = Duration::from_secs(5);
 
 /// Minimum time between two counts of the connections, in milliseconds.
 const FRESH: u64 = 10;
 
-/// Whether the client of a request is within its share. Requests within it are served first.
+/// Whether the client of a request is within its share. Requests of clients within their share are
+/// served first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ShareUse {
     Within,

@@ -1,4 +1,4 @@
-//! Tests of an upstream. Origins are raw sockets: tests choose every byte.
+//! Tests of an upstream. The origins are raw sockets, so that the tests choose every byte.
 
 mod caps;
 mod http2;
@@ -50,7 +50,7 @@ struct Origin {
     address: SocketAddr,
     connections: &'static AtomicUsize,
     versions: HttpVersions,
-    /// Makes an HTTP/2 connection of the origin send a GOAWAY.
+    /// Signal that makes an HTTP/2 connection of the origin send a GOAWAY.
     goodbye: &'static Notify,
 }
 
@@ -84,7 +84,8 @@ impl Origin {
         })
     }
 
-    /// Starts an origin that reads one request per connection, sends `answer` and keeps it open.
+    /// Starts an origin that reads one request per connection, sends `answer`, and keeps the
+    /// connection open.
     fn saying(answer: impl Into<String>) -> Self {
         Self::once(answer.into(), true)
     }
@@ -204,7 +205,8 @@ fn watched_in(
     watched(&OriginsSettings { versions, ..settings(urls) }, limits)
 }
 
-/// Limits the number of connections, and the time that a request waits for a connection.
+/// Returns a function that limits the number of connections, and the time that a request waits for
+/// a connection.
 fn few(connections: usize, connect: Duration) -> impl FnOnce(&mut UpstreamLimits) {
     move |limits| (limits.connections, limits.connect) = (connections.try_into().unwrap(), connect)
 }

@@ -20,8 +20,8 @@ use crate::authorities::Authorities;
 pub(crate) struct TlsSettings {
     /// The trusted authorities; `None` for the authorities that the system trusts.
     pub(crate) trust: Option<Authorities>,
-    /// The name that certificates must contain, which is also sent in the handshake. `None` to use
-    /// the host of each URL.
+    /// The name that certificates must contain, which is also sent in the handshake. If `None`, the
+    /// host of each URL is used.
     pub(crate) server_name: Option<String>,
 }
 

@@ -65,8 +65,8 @@ impl TrackedIo {
     /// Checks an idle connection. Returns `Pending` if nothing has arrived, so that the connection
     /// can be used. Returns `Ok` at the end of the stream, and an error if bytes have arrived.
     ///
-    /// The event loop notices that a connection was closed only when it next polls, so this asks
-    /// the kernel.
+    /// The event loop notices that a connection was closed only when it next polls, so this
+    /// function asks the kernel.
     fn peek(&self) -> Poll<io::Result<()>> {
         match self.socket.peek() {
             Ok(0) => Poll::Ready(Ok(())),
@@ -155,10 +155,10 @@ pub(super) struct ExchangeProgress {
     /// Maximum number of bytes until the head of the final response is complete. `usize::MAX` after
     /// that.
     before_head: AtomicUsize,
-    /// Whether the next read must ask the kernel for the connection's state, and not only the event
-    /// loop.
+    /// Whether the next read must ask the kernel, and not only the event loop, for the state of the
+    /// connection.
     pub(super) look: Flag,
-    /// If set, the bytes that hyper writes are discarded, because the fast path has already sent
+    /// Whether the bytes that hyper writes are discarded, because the fast path has already sent
     /// the request.
     replays: Flag,
 }

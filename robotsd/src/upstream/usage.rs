@@ -161,13 +161,13 @@ impl Usage {
     pub(super) fn poll_given_up(&self, cx: &mut Context<'_>) -> Poll<()> {
         self.waker.register(cx.waker());
         // The waker is registered before the value is loaded: if the transfer is aborted in
-        // between, either this load sees it, or the waker is called.
+        // between, either this load returns `GIVEN_UP`, or the waker is called.
         if self.stalled.load(Ordering::SeqCst) == GIVEN_UP { Poll::Ready(()) } else { Poll::Pending }
     }
 }
 
-/// Used for tunnels. `poll_stalled` need not record a stall, because `passed` does so at every read
-/// and write of a tunnel.
+/// This implementation is used for tunnels. `poll_stalled` need not record a stall, because
+/// `passed` does so at every read and write of a tunnel.
 impl StallObserver for Usage {
     fn poll_stalled(&self, cx: &mut Context<'_>) -> Poll<()> {
         self.poll_given_up(cx)

@@ -1,7 +1,7 @@
 //! The messages of `envoy.service.auth.v3` that robotsd uses: the decision request, which contains
 //! the client's request, and the response.
 //!
-//! Field numbers are the ones in Envoy's `.proto` files. Fields that are not declared here are
+//! The field numbers are taken from Envoy's `.proto` files. Fields that are not declared here are
 //! skipped. Text fields are declared as bytes, because text from a client may not be UTF-8. Maps
 //! are declared as lists of entries, which have the same encoding.
 
@@ -36,7 +36,7 @@ macro_rules! messages {
 }
 
 messages! {
-    /// Envoy's decision request: whether to forward a client's request.
+    /// Envoy's decision request, which asks whether to forward a client's request.
     CheckRequest {
         attributes: Option<AttributeContext> = "1" (message, optional),
     }
@@ -137,17 +137,18 @@ messages! {
     }
 }
 
-/// Adds a header next to existing ones: `APPEND_IF_EXISTS_OR_ADD` of Envoy's `HeaderAppendAction`.
+/// Adds a header even if a header with this name exists: `APPEND_IF_EXISTS_OR_ADD` of Envoy's
+/// `HeaderAppendAction`.
 const APPEND_OR_ADD: i32 = 0;
 
 /// Adds a header unless it already exists: `ADD_IF_ABSENT`.
 const ADD_IF_ABSENT: i32 = 1;
 
-/// Sets a header, and replaces it if it already exists: `OVERWRITE_IF_EXISTS_OR_ADD`.
+/// Sets a header, and replaces an existing header with this name: `OVERWRITE_IF_EXISTS_OR_ADD`.
 const OVERWRITE_OR_ADD: i32 = 2;
 
-/// Returns the response that allows the request. If the request is not tagged, the response removes
-/// a `Robots-Verdict` that the client has sent.
+/// Returns the response that allows the request. If the request is not tagged, the response tells
+/// Envoy to remove any `Robots-Verdict` that the client has sent.
 ///
 /// Envoy adds `fields` to the response that the client gets, regardless of the status of that
 /// response.
@@ -156,8 +157,8 @@ pub(crate) fn allowed(
     fields: &[(HeaderName, HeaderValue)],
     metadata: Option<Metadata>,
 ) -> CheckResponse {
-    // Envoy removes headers after it has set headers, so a header that is set must not be in the
-    // list of removed headers.
+    // Envoy removes headers after it has set headers, so a header that is set must not also be in
+    // the list of headers to remove.
     let mut removed = vec!["robots_verdict".to_owned()];
     let headers = match tag {
         Some(tag) => vec![header(&Record::FIELD, tag.as_bytes())],

@@ -1,5 +1,5 @@
-//! External authorisation over gRPC as Envoy requests it (`envoy.service.auth.v3`). The decision
-//! request is a single message, and so is the response. The parent module decides.
+//! External authorisation over gRPC with Envoy's protocol (`envoy.service.auth.v3`). The decision
+//! request is a single message, and so is the response. The parent module makes the decision.
 
 mod messages;
 #[cfg(any(test, fuzzing))]
@@ -47,7 +47,7 @@ const MAX_MESSAGE: usize = 1024 * 1024;
 /// Size of the prefix of a message, in bytes: a compression flag and the length.
 const PREFIX: usize = 5;
 
-/// Maximum time for a message to arrive. The caller can shorten it with `grpc-timeout`.
+/// Maximum time for a message to arrive. The caller can shorten this time with `grpc-timeout`.
 const MAX_MESSAGE_TIME: Duration = Duration::from_secs(10);
 
 const GRPC_TIMEOUT: HeaderName = HeaderName::from_static("grpc-timeout");

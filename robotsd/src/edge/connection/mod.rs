@@ -1,5 +1,5 @@
-//! Serves one connection. If the fast path cannot serve a request, the connection is handed over to
-//! hyper, HTTP/2 or SPOP.
+//! Serves one connection. If the fast path cannot serve a request, it hands the connection over to
+//! hyper, to the HTTP/2 server or to the SPOP server.
 //!
 //! After the fast path, hyper drives HTTP/1.1 connections and `h2` drives HTTP/2 connections. This
 //! module decides when to shut them down gracefully, and adds what both lack: deadlines, and a way
@@ -98,8 +98,8 @@ pub(super) async fn serve_handover<S: EdgeService>(
     Ok(())
 }
 
-/// Polls a connection, or one step of a connection, until it completes. Returns `None` if the
-/// connection was closed on purpose before it completed.
+/// Polls `connection`, which is a whole connection or only the detection of its protocol, until it
+/// completes. Returns `None` if the connection was closed on purpose before that.
 async fn drive<C, O, E>(
     connection: C,
     begin_shutdown: impl Fn(Pin<&mut C>),
@@ -205,7 +205,7 @@ where
 struct ConnectionDeadline<'c> {
     state: &'c ConnectionState,
     limits: &'c EdgeLimits,
-    /// Deadline of a client that was sent a GOAWAY.
+    /// No deadline closes the connection before this time. A GOAWAY gives the client more time.
     patience: Instant,
     /// Progress of the streams whose responses `h2` has not sent completely ([`Unsent::Streams`]),
     /// and the time when this progress was first seen. If the value does not change for `body_idle`

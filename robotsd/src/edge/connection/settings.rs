@@ -30,8 +30,8 @@ pub(crate) struct ConnectionSettings {
     pub(crate) limits: EdgeLimits,
     pub(crate) on_access: Option<OnAccess>,
     pub(crate) http1: http1::Builder,
-    /// Set when another process accepts connections instead of this one, so that clients must
-    /// reconnect. All connection settings of this process share this flag.
+    /// Whether another process has begun to accept connections instead of this one. Clients must
+    /// then reconnect. All connection settings of this process share this flag.
     pub(crate) successor: Arc<Flag>,
 }
 
@@ -130,9 +130,9 @@ pub(crate) struct EdgeLimits {
     pub(crate) streams: u32,
     /// Flow-control window and buffer size of an HTTP/2 stream, in bytes.
     pub(crate) window_bytes: usize,
-    /// Time that a new connection has to send its first byte after a shutdown has begun. A request
-    /// of the client may already be on its way. If the connection were cut off, the client could
-    /// not know whether it may retry.
+    /// Time that the client of a new connection has to send its first byte after a shutdown has
+    /// begun. The client's request may already be on its way. If the connection were closed
+    /// immediately, the client could not know whether it may retry.
     pub(crate) greeting: Duration,
     /// Time for requests in progress to finish after a shutdown has begun.
     pub(crate) drain: Duration,

@@ -1,5 +1,5 @@
 //! The client's socket, as the HTTP libraries use it. It reports when bytes arrive and how fast the
-//! client reads, and makes writes fail if they make no progress.
+//! client reads, and fails writes that make no progress.
 //!
 //! The HTTP libraries have no deadline for writes. Without one, a client that requests a large file
 //! and never reads would occupy its connection and the upstream's connection forever. The deadlines
@@ -12,14 +12,14 @@
 //! idle connection is closed to free its slot.
 //!
 //! **A library may accept a whole body long before the client has received it.** Then no request is
-//! in progress any more, but the connection must not be closed yet. The socket detects that the
-//! client has not received everything by two signs: a write or flush waits, or the end of an HTTP/2
-//! stream has not been sent. Unfinished streams keep a connection open for `body_idle` after its
-//! last request has ended. Requests that arrive meanwhile do not restart `body_idle`.
+//! in progress any more, but the connection must not be closed yet. Two signs show that the client
+//! has not received everything: a write or flush waits, or the end of an HTTP/2 stream has not been
+//! sent. Unfinished streams keep a connection open for `body_idle` after its last request has
+//! ended. Requests that arrive meanwhile do not restart `body_idle`.
 //!
-//! **An incomplete HTTP/2 frame is treated like an incomplete head.** The frame has the same
-//! deadline as a head, and the connection can lose its slot after the same time. A stream counts as
-//! a request when its field section is complete.
+//! **An incomplete HTTP/2 frame is treated like an incomplete head.** The same deadline applies,
+//! and the connection can lose its slot after the same time. A stream counts as a request when its
+//! field section is complete.
 
 use std::io;
 use std::pin::Pin;
@@ -176,7 +176,7 @@ impl<T: AsyncWrite + Unpin> WatchedSocket<T> {
         if self.unsent != Unsent::Nothing {
             return false;
         }
-        // If the first bytes of a frame have arrived, it may be the beginning of a request.
+        // If the first bytes of a frame have arrived, the frame may be the beginning of a request.
         if self.partial.is_some() && !self.state.is_reclaimed_as_slow() {
             return false;
         }
@@ -197,9 +197,9 @@ impl<T: AsyncWrite + Unpin> WatchedSocket<T> {
         }
     }
 
-    /// Writes the waiting interim responses, because hyper cannot send them. This is called when
-    /// hyper flushes the socket, which it does whenever it has polled the service. At that time, no
-    /// message from hyper is partly written.
+    /// Writes the waiting interim responses, because hyper cannot send them. This function is
+    /// called when hyper flushes the socket. hyper does so whenever it has polled the service. At
+    /// that time, no message from hyper is partly written.
     fn poll_flush_interim(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         loop {
             ready!(self.poll_write_interim(cx))?;
@@ -215,8 +215,8 @@ impl<T: AsyncWrite + Unpin> WatchedSocket<T> {
         }
     }
 
-    /// Finishes writing an interim response that is partly written, because bytes from hyper must
-    /// not come between its bytes.
+    /// Writes the rest of an interim response that is partly written. hyper must not write before
+    /// that.
     fn poll_write_interim(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         while !self.interim.is_empty() {
             match ready!(Pin::new(&mut self.socket).poll_write(cx, &self.interim))? {
@@ -228,8 +228,8 @@ impl<T: AsyncWrite + Unpin> WatchedSocket<T> {
         Poll::Ready(Ok(()))
     }
 
-    /// Passes on the result of a write or a flush. If the operation is pending and has made no
-    /// progress for too long, returns an error instead.
+    /// Returns the result of a write or a flush, or an error if the operation has been pending
+    /// without progress for too long.
     fn watch<R>(
         &mut self,
         operation: Operation,
@@ -354,7 +354,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for WatchedSocket<T> {
             ready!(Pin::new(&mut this.socket).poll_shutdown(cx))?;
         }
         let lingering = this.lingering.get_or_insert_with(LingeringClose::new);
-        // If a new connection has claimed the slot of this one, and the client has received
+        // If a new connection has claimed the slot of this connection, and the client has received
         // everything, the connection is closed without waiting for the client.
         if this.state.is_reclaimed() { Poll::Ready(Ok(())) } else { lingering.poll(&mut this.socket, cx).map(Ok) }
     }

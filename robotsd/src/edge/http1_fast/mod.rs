@@ -3,9 +3,9 @@
 //!
 //! Nearly all requests are of this kind, and their framing is simple: the request ends with its
 //! head. These requests are answered here without a state machine for bodies, but with the same
-//! parser as in hyper (httparse), the same request chain and the same service. For any other
-//! request, the connection is handed over with the bytes read so far, nearly always to hyper. So
-//! only hyper deals with request bodies, upgrades, expectations, and bytes that are not HTTP.
+//! parser (httparse), the same checks and the same service as on the path through hyper. For any
+//! other request, the connection is handed over with the bytes read so far, nearly always to hyper.
+//! So only hyper deals with request bodies, upgrades, expectations, and bytes that are not HTTP.
 //!
 //! An idle connection is parked: it keeps its socket but no buffer. Bytes are read into a buffer on
 //! the stack.

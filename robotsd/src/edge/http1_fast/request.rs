@@ -25,8 +25,8 @@ const FIELDS: usize = 64;
 const ADDED: usize = 4;
 
 /// Parses a request if the bytes are exactly one complete head that the fast path can handle.
-/// Otherwise, or if in doubt, returns the bytes for the handover. The target in these bytes is
-/// escaped if necessary, because hyper rejects the same bytes as this parser.
+/// Otherwise, returns the bytes for the handover to hyper. The target in these bytes is escaped if
+/// necessary, because hyper rejects the same bytes as this parser.
 pub(crate) fn parse(octets: Bytes, limits: &EdgeLimits) -> Result<Request<()>, Bytes> {
     let fits = octets.len() <= limits.head_bytes;
     let parse_octets = |octets: &Bytes| if fits { parse_octets(octets) } else { None };
@@ -201,7 +201,8 @@ mod tests {
         }
     }
 
-    /// Fails if a later version of the http crate accepts more or fewer bytes than this one.
+    /// Fails if a later version of the http crate accepts more or fewer bytes than the current
+    /// version.
     #[test]
     fn exactly_what_a_uri_does_not_take_is_escaped() {
         for (before, after) in [("/a", "b"), ("/a?x=", "b")] {

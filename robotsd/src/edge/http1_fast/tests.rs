@@ -140,7 +140,7 @@ async fn a_parked_connection_answers_as_before() {
     let mut client = Raw::connect(start()).await;
     for _ in 0..3 {
         assert_eq!(client.ask(&get("/length")).await.body, "abcde");
-        // The connection may be parked now. The answer is the same if it is not.
+        // The next response must be correct, whether or not the connection has been parked.
         tokio::time::sleep(super::socket::PARK * 4).await;
     }
     soon(client.finish()).await;
@@ -192,7 +192,8 @@ async fn targets_with_octets_that_hyper_refuses_are_answered() {
             let answer = answered(address, &line, fields.as_bytes()).await;
             assert_eq!((answer.status(), answer.body.lines().next()), (200, Some(&*format!("{method} {want}"))));
         }
-        // Also for later requests, the fast path answers targets that hyper rejects.
+        // The fast path also answers the later requests of a connection if hyper rejects their
+        // target.
         let mut client = Raw::connect(address).await;
         let get = [b"GET ", target, b" HTTP/1.1\r\nHost: h\r\n\r\n"].concat();
         for _ in 0..2 {
@@ -207,7 +208,7 @@ async fn targets_with_octets_that_hyper_refuses_are_answered() {
         let answer = answered(address, &[b"GET ", target, b" HTTP/1.1"].concat(), b"").await;
         assert_eq!(answer.status(), 400, "{}", target.escape_ascii());
     }
-    // The longest allowed target. Its length counts after escaping.
+    // The length limit applies to the escaped target.
     let long = |octets: usize| [&b"GET /"[..], &vec![0xFF; octets], b" HTTP/1.1"].concat();
     assert_eq!(answered(address, &long(2730), b"").await.status(), 200);
     assert_eq!(answered(address, &long(2731), b"").await.status(), 414);

@@ -122,8 +122,8 @@ impl FrameAccounting {
         (!self.open.streams.is_empty()).then_some(self.open.turn)
     }
 
-    /// Returns a GOAWAY frame with this error code. Returns `None` if another frame is only partly
-    /// sent, so that no frame can follow.
+    /// Returns a GOAWAY frame with this error code. Returns `None` if a frame has been sent only
+    /// partly, because the GOAWAY would end up inside that frame.
     pub(crate) fn goaway(&self, code: u32) -> Option<[u8; 17]> {
         self.sent.is_between().then(|| frames::goaway(self.last, code))
     }

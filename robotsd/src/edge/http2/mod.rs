@@ -1,5 +1,5 @@
-//! HTTP/2 (RFC 9113) with `h2`: each request is a stream with its own task. This module adds limits
-//! for floods of frames, and deadlines for clients that do not read a stream or have silently
+//! HTTP/2 (RFC 9113) with `h2`: each request is a stream with its own task. This module limits
+//! floods of frames, and adds deadlines for clients that do not read a stream or have silently
 //! disconnected.
 
 pub(crate) mod stream;
@@ -51,8 +51,8 @@ pub(crate) struct Http2ServerConnection<S> {
     patience: Option<Pin<Box<Sleep>>>,
 }
 
-/// Maximum time for sending GOAWAY to a client that floods the connection. This is enough for every
-/// client that still reads.
+/// Maximum time for sending GOAWAY to a client that floods the connection. This time is enough for
+/// every client that still reads.
 const GOODBYE: Duration = Duration::from_secs(5);
 
 enum Part {
@@ -85,8 +85,9 @@ impl<S> Http2ServerConnection<S> {
 /// Maximum window size (RFC 9113, section 6.9.1).
 const MAX_WINDOW: u32 = i32::MAX as u32;
 
-/// Maximum charge to the budget for small frames, per byte of content that waits to be read. `h2`
-/// charges 256 minus the length for each frame. Frames are assumed to have at least 16 bytes.
+/// Maximum charge to the budget for small frames, per byte of content that waits to be read. For
+/// each frame, `h2` charges 256 minus the frame's length. Frames are assumed to have at least 16
+/// bytes.
 const CHARGE_PER_OCTET: usize = 16;
 
 /// Returns the builder of HTTP/2 connections. The connection's window has room for all of its
@@ -133,8 +134,8 @@ impl<S: EdgeService> Http2ServerConnection<S> {
         Poll::Ready(Err("the client did not answer a PING in time".into()))
     }
 
-    /// Reads and answers requests until it would have to wait. Bytes of the responses may remain in
-    /// the socket's buffer.
+    /// Reads and answers all requests that have arrived. Bytes of the responses may remain in the
+    /// socket's buffer.
     fn poll_turn(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         loop {
             match &mut self.part {

@@ -168,7 +168,7 @@ enum BodyStep {
 
 /// Waits until the client accepts more bytes. Must be called only if there is something to send,
 /// because other streams cannot use a window that is reserved for this stream. The client counts as
-/// stalled during the wait, although polling the body normally counts as progress.
+/// stalled during the wait, even if the body was polled before it.
 async fn has_room(stream: &mut SendStream<Bytes>, consumer: &StreamConsumer) -> bool {
     stream.reserve_capacity(1);
     if stream.capacity() == 0 {

@@ -86,7 +86,7 @@ pin_project! {
     }
 }
 
-/// Interval between checks whether the connection of a stalled stream makes progress.
+/// Interval between checks that the connection of a stalled stream makes progress.
 const LOOK: Duration = Duration::from_millis(500);
 
 /// Maximum time that a stream may wait while other streams of its connection progress. This time is
@@ -99,7 +99,7 @@ const TURN: Duration = Duration::from_secs(30);
 /// The streams of a slow client share its socket. Between two pieces of one stream, a piece of
 /// every other stream may be sent, and only whole pieces count as progress. So a stream that waits
 /// for the socket may seem stalled although it is not. If no write has to wait for the socket, a
-/// waiting stream lacks flow-control window, so it is stalled.
+/// stream can wait only for its flow-control window, so it is stalled.
 struct StreamTurns {
     last: Instant,
     /// Value of [`Delivery::taken`](crate::edge::connection_state::Delivery) at the last check.
@@ -109,8 +109,8 @@ struct StreamTurns {
 }
 
 impl StreamTurns {
-    /// Creates the state. A stream may wait for at most `longest`. The connection is checked at the
-    /// interval `often`.
+    /// `longest` is the maximum time that the stream may wait. `often` is the interval between
+    /// checks of the connection.
     fn new(longest: Duration, often: Duration) -> Self {
         Self { last: Instant::now(), taken: 0, longest, look: IdleTimeout::new(often) }
     }
@@ -119,8 +119,8 @@ impl StreamTurns {
         self.last = Instant::now();
     }
 
-    /// Reports whether other streams of the connection have made progress since the last call, and
-    /// this stream has not waited longer than `longest`.
+    /// Returns `true` if other streams of the connection have made progress since the last call,
+    /// and this stream has waited for less than `longest`.
     fn have_passed(&mut self, connection: &ConnectionState) -> bool {
         let taken = connection.delivery.taken();
         std::mem::replace(&mut self.taken, taken) != taken && self.last.elapsed() < self.longest
@@ -211,7 +211,7 @@ mod tests {
     #[tokio::test]
     async fn a_stream_that_waits_for_its_turn_moves_with_its_connection() {
         assert!(moves(true, Duration::from_secs(600)).await);
-        // The stream is stalled if no write waits for the socket, or if it waits too long.
+        // The stream is stalled if no write waits for the socket, or if the stream waits too long.
         assert!(!moves(false, Duration::from_secs(600)).await);
         assert!(!moves(true, Duration::ZERO).await);
     }

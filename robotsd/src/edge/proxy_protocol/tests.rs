@@ -21,7 +21,7 @@ fn version_2(command: u8, family: u8, block: &[u8]) -> Vec<u8> {
     [b"\r\n\r\n\0\r\nQUIT\n", &[0x20 | command, family][..], &length, block].concat()
 }
 
-/// Source and destination for IPv4: addresses and ports. The client is 192.0.2.7.
+/// The IPv4 addresses and the ports of source and destination. The client is 192.0.2.7.
 const BLOCK_4: [u8; 12] = [192, 0, 2, 7, 198, 51, 100, 1, 0x10, 0x92, 0, 80];
 
 fn block_6() -> Vec<u8> {
@@ -141,7 +141,7 @@ fn behind(network: &str, limits: EdgeLimits) -> ServedEdge {
     ServedEdge::start_behind(settings, limits, service)
 }
 
-/// Connects and sends the bytes and a request.
+/// Connects, and sends `octets` followed by a request.
 async fn ask(edge: &ServedEdge, octets: &[u8]) -> Raw {
     edge.sent([octets, GET].concat()).await
 }
@@ -158,15 +158,15 @@ async fn the_client_is_who_the_header_names() {
         match client {
             // The client is the proxy itself, so the forwarded fields of its request are used.
             "proxy" => assert!(body.starts_with("203.0.113.9:0 203.0.113.9, 127.0.0.1"), "{body}"),
-            // The client is unknown. The proxy's address is used instead, but the forwarded fields
-            // are not, because they may come from the client.
+            // The client is unknown. The proxy's address is used instead. The forwarded fields are
+            // ignored, because they may come from the client.
             "unknown" => assert!(body.starts_with("127.0.0.1:") && body.ends_with(" 127.0.0.1"), "{body}"),
             address => {
                 let ip = address.parse::<SocketAddr>().unwrap().ip();
                 assert_eq!(body, format!("{address} {ip}"));
             }
         }
-        // The header applies to all requests on the connection, including this second one.
+        // The header applies to all requests on the connection, including this second request.
         raw.send(GET).await;
         assert_eq!(raw.message().await.body, body);
     }

@@ -1,7 +1,7 @@
 //! Determines the host of a request, which a client can send in three places: in the target, in
 //! `Host`, and in `:authority`.
 //!
-//! The rules are those of RFC 9112, section 3.2, and RFC 9113, section 8.3.1. After the checks, the
+//! The rules are in RFC 9112, section 3.2, and RFC 9113, section 8.3.1. After the checks, the
 //! target is in origin-form, and the host is only in `Host`. The site is chosen later.
 
 use http::header::HOST;
@@ -50,9 +50,9 @@ pub(crate) fn settle(head: &mut Parts) -> Result<(), RequestRefusal> {
     to_origin_form(head)
 }
 
-/// Converts the target of a proxy's decision request to origin-form, and stores its host in `Host`.
-/// The host is not checked, because it comes from the client of the original request. The proxy
-/// must get a decision even if that client sent an invalid host.
+/// Converts the target of a proxy's decision request to origin-form, and stores the target's host
+/// in `Host`. The host is not checked, because it comes from the client of the original request.
+/// The proxy must get a decision even if that client sent an invalid host.
 pub(crate) fn to_origin_form(head: &mut Parts) -> Result<(), RequestRefusal> {
     if let Some(authority) = head.uri.authority()
         && let Ok(host) = HeaderValue::from_str(authority.as_str())

@@ -1,5 +1,5 @@
-//! The steps between a connection and the site: for every request before its site is chosen, and
-//! for every response on the way back to the client.
+//! The steps for every request before its site is chosen, and for every response on its way back to
+//! the client.
 //!
 //! [`service`] performs the steps: forwarded fields, request id, admission, host.
 

@@ -1,5 +1,5 @@
-//! The body of a response that is sent to the client, its framing, and the exchange that ends with
-//! its last byte.
+//! The body of a response to the client, its framing, and the exchange, which ends with the last
+//! byte of the body.
 //!
 //! HTTP/2 clients also get trailers, if [their names are allowed](trailers). On HTTP/1.1, trailers
 //! are dropped, as RFC 9110, section 6.5.1, allows.
@@ -51,8 +51,8 @@ impl Http2Pieces {
         Some(self.queued.split_to(self.queued.len().min(PIECE)))
     }
 
-    /// Records that the body returns this frame, or `None` at its end. If the frame is larger than
-    /// one piece, keeps only the first piece in the frame and queues the others.
+    /// Records that the body returns `frame`, which is `None` at the end of the body. If the frame
+    /// is larger than one piece, keeps only the first piece in the frame and queues the others.
     fn hand_out(&mut self, frame: Option<&mut Frame<Bytes>>) {
         self.consumer.handed_out();
         if let Some(data) = frame.and_then(Frame::data_mut)
@@ -133,8 +133,8 @@ impl<B: Body<Data = Bytes>> ResponseBody<B> {
         }
     }
 
-    /// Adds the size of a frame, or the end of the body, to the access record, if there is one. On
-    /// HTTP/2, the stream counts the bytes instead.
+    /// Records the size of a frame, or the end of the body, in the access record, if there is one.
+    /// On HTTP/2, the stream counts the bytes instead.
     fn account(self: Pin<&mut Self>, octets: Option<usize>) {
         let is_whole = octets.is_none() || self.is_end_stream();
         let Some(record) = self.project().exchange.as_mut().and_then(Exchange::body_record) else {
@@ -193,7 +193,7 @@ pub(crate) enum Framing {
     /// The length is known. If `is_in_head` is true, the head already contains the length as
     /// `Content-Length`.
     Length { octets: u64, is_in_head: bool },
-    /// Every piece and the end are marked: by chunks on HTTP/1.1, by frames on HTTP/2.
+    /// The length is unknown. Chunks on HTTP/1.1, or frames on HTTP/2, delimit the body.
     Chunked,
 }
 

@@ -1,5 +1,5 @@
-//! The service of one connection. It performs these steps for every request, and completes the
-//! responses:
+//! The service of one connection. It completes the responses, and performs these steps for every
+//! request:
 //!
 //! 1. [Forwarded fields](super::trusted) are read if the peer is a trusted proxy. This must happen
 //!    before step 5, which removes these fields.
@@ -159,8 +159,8 @@ impl<S: EdgeService> hyper::service::Service<Request<Incoming>> for RequestServi
 }
 
 impl<S: EdgeService> RequestService<S> {
-    /// Answers a request. Also returns the request's id, which the fast path adds to the response
-    /// itself.
+    /// Answers a request. Also returns the request's id. Only the fast path needs this id, to add
+    /// it to the response.
     pub(crate) fn answer(
         &self,
         request: Request<RequestBody>,
@@ -185,8 +185,8 @@ impl<S: EdgeService> RequestService<S> {
                 let given = forwarded.as_ref().and_then(|forwarded| forwarded.id);
                 (forwarded, given)
             }
-            // For a decision request, the preset of the listener determines which fields contain
-            // the client's address and `User-Agent`. These fields are read later.
+            // For a decision request, the preset determines which fields contain the client's
+            // address and `User-Agent`. These fields are read later.
             Callers::AskingProxies => (None, self.info.forwarded.request_id(request.headers())),
         };
         let (id, is_first) = self.request_id(given);
@@ -236,7 +236,7 @@ async fn interim_written(exchange: &mut Exchange, transfer: Option<Transfer>) {
     }
 }
 
-/// Completes the head of a response, and adds the exchange to its body, so that the exchange ends
+/// Completes the head of a response, and adds the exchange to the body, so that the exchange ends
 /// with the body.
 fn end<B: Body<Data = Bytes, Error: Into<BoxError>>>(
     mut response: Response<ResponseBody<B>>,
@@ -300,8 +300,8 @@ fn finish<B>(
             fields.insert(UPGRADE, HeaderValue::from_static("websocket"));
             response.map(|_| ResponseBody::own(Bytes::new()))
         }
-        // A 1xx response cannot be the final response. If it were passed on, the client could take
-        // the upstream's next bytes for another response.
+        // A 1xx response cannot be the final response. If robotsd forwarded it, the client could
+        // interpret the upstream's next bytes as another response.
         _ => {
             RequestRefusal::new(StatusCode::BAD_GATEWAY, "unexpected interim response").into_response(Version::HTTP_11)
         }

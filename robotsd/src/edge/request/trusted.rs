@@ -4,8 +4,8 @@
 //! robotsd always writes the [fields for an upstream](ForwardedValues) itself, and removes incoming
 //! fields with these names. If the peer is trusted, the incoming fields are read first, and
 //! robotsd's fields extend their content. The field `Forwarded` is not written, because most
-//! applications read the `X-Forwarded-*` fields. If a request had both kinds of fields, two readers
-//! could disagree.
+//! applications read the `X-Forwarded-*` fields. If a request had both kinds of fields, two
+//! applications could see different clients.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -68,8 +68,8 @@ impl Trusted {
         }
     }
 
-    /// Returns the id that a trusted proxy has set. Returns `None` if it is not safe to write into
-    /// a log, a page or a header.
+    /// Returns the id that a trusted proxy has set. Returns `None` if the id is not safe to write
+    /// into a log, a page or a header.
     pub(crate) fn request_id(fields: &HeaderMap) -> Option<RequestId> {
         let mut given = fields.get_all(X_REQUEST_ID).iter();
         match (given.next(), given.next()) {
@@ -116,8 +116,8 @@ impl ForwardedFields {
         if self.is_trusted { Sender::TrustedProxy } else { Sender::Anyone }
     }
 
-    /// Reads the forwarded fields of a request if the peer is trusted. Must be called before they
-    /// are removed.
+    /// Reads the forwarded fields of a request if the peer is trusted. Must be called before these
+    /// fields are removed.
     pub(crate) fn read(&self, fields: &HeaderMap) -> Option<ForwardedInfo> {
         self.is_trusted.then(|| self.trusted.read(fields, self.peer.address))
     }
@@ -191,8 +191,8 @@ mod tests {
             ("2001:db8:2::1, 2001:db8:1::7", "2001:db8:2::1", "2001:db8:2::1, 2001:db8:1::7, 10.0.0.1"),
             ("::ffff:192.0.2.1, ::ffff:10.0.0.2", "192.0.2.1", "192.0.2.1, 10.0.0.2, 10.0.0.1"),
             ("10.0.0.3, 10.0.0.2", "10.0.0.3", "10.0.0.3, 10.0.0.2, 10.0.0.1"),
-            // If an entry cannot be parsed, the entry after it counts as the client. In the first
-            // of these values, the peer comes after it.
+            // If an entry cannot be parsed, the entry after it counts as the client. If there is no
+            // entry after it, the peer counts as the client.
             ("192.0.2.1, unknown", "10.0.0.1", "10.0.0.1"),
             ("192.0.2.1, x, 10.0.0.2", "10.0.0.2", "10.0.0.2, 10.0.0.1"),
             ("", "10.0.0.1", "10.0.0.1"),

@@ -1,11 +1,11 @@
-//! SPOP, the protocol that HAProxy uses to ask an agent about its requests (SPOE). Decision
+//! SPOP, the protocol that HAProxy uses to ask an agent about clients' requests (SPOE). Decision
 //! listeners support it in addition to HTTP.
 //!
 //! A SPOP connection is recognised by its first byte, which is 0, because a frame begins with its
 //! length in four bytes. No HTTP request begins with 0. Each message in a NOTIFY frame is converted
-//! to a decision request. The same [chain](super::request) and service as for HTTP answer this
-//! request. The response is converted to the variables of the ACK. These conversions are defined by
-//! the services behind the edge ([`SpopMessages`]).
+//! to a decision request. This request goes through the same [steps](super::request) and to the
+//! same service as an HTTP request. The response is converted to the variables of the ACK. These
+//! conversions are defined by the services behind the edge ([`SpopMessages`]).
 //!
 //! Only the required parts of the protocol are implemented: the handshake with its health check,
 //! NOTIFY and ACK, and DISCONNECT in both directions. Several NOTIFY frames can be in progress at
@@ -59,7 +59,7 @@ enum AfterFrame {
     Wait,
     /// Send the answers before reading more frames, so that unsent answers cannot accumulate.
     Send,
-    /// End the connection. HAProxy has already been sent the reason.
+    /// End the connection. The reason has already been sent to HAProxy.
     End,
 }
 
@@ -124,8 +124,8 @@ struct Session<S> {
     waiting: FuturesUnordered<WaitingFrame>,
 }
 
-/// A frame that cannot be answered immediately. Its output contains the numbers of the stream and
-/// the frame, because later frames may be answered first.
+/// A frame that cannot be answered immediately. The output of the future contains the numbers of
+/// the stream and the frame, because later frames may be answered first.
 type WaitingFrame = Pin<Box<dyn Future<Output = ((u64, u64), VariableList)> + Send>>;
 
 impl<S: EdgeService> Session<S> {
@@ -160,7 +160,7 @@ impl<S: EdgeService> Session<S> {
         self.was_told_to_stop = *self.client.stop.borrow();
         let now = Instant::now();
         self.partial_since = if is_partial { self.partial_since.or(Some(now)) } else { None };
-        // A frame has to be complete in time, even if its bytes keep arriving.
+        // A frame must be complete before its deadline, even if its bytes keep arriving.
         self.partial_since.map_or(now + limits.keep_alive, |since| since + limits.header_read)
     }
 
@@ -263,8 +263,8 @@ impl<S: EdgeService> Session<S> {
         answered
     }
 
-    /// Decides the messages of a frame and returns its variables. An invalid frame ends the
-    /// connection, and HAProxy then does what its config prescribes for errors.
+    /// Decides about the messages of a frame, and returns the variables to set. An invalid frame
+    /// ends the connection, and HAProxy then handles it as an error.
     fn decide(&self, number: (u64, u64), payload: &[u8], largest: usize) -> Result<WaitingFrame, SpopError> {
         let mut answering = Vec::new();
         let mut rest = payload;

@@ -214,7 +214,7 @@ async fn a_question_that_waits_holds_up_no_other() {
     assert!(has(&next(&mut client).await.1, "asked /quick"));
     permits.add_permits(1);
     assert!(has(&next(&mut client).await.1, "asked /waits"));
-    // More questions than may wait at the same time. The rest is processed later.
+    // Sends more questions than may wait at the same time. The other questions are processed later.
     let many: Vec<u8> = (1..=200).flat_map(|number| ask(number, b"/waits")).collect();
     client.send(many).await;
     permits.add_permits(200);
@@ -297,7 +297,8 @@ async fn a_connection_that_is_never_silent_ends_with_a_shutdown() {
     client.send(&question).await;
     edge.begin_shutdown();
     for _ in 0..1000 {
-        // While a question waits, the next one arrives. Sending fails once it is closed.
+        // While a question waits, the next one arrives. Sending fails once the connection is
+        // closed.
         client.try_send(&question).await;
         tokio::task::yield_now().await;
         permits.add_permits(1);

@@ -40,7 +40,7 @@ pub(super) async fn framed(edge: &ServedEdge) -> Raw {
 }
 
 /// Reads up to a GOAWAY or the end of the connection. Returns whether there was a GOAWAY with
-/// ENHANCE_YOUR_CALM, the error code for a flood. It may contain an explanation.
+/// ENHANCE_YOUR_CALM, the error code for a flood. The GOAWAY may also contain an explanation.
 pub(super) async fn is_sent_calm_down(client: &mut Raw) -> bool {
     let calm = u32::from(Reason::ENHANCE_YOUR_CALM).to_be_bytes();
     while let Some(received) = soon(client.frame()).await {
@@ -93,7 +93,7 @@ async fn a_flood_of_any_frame_is_closed() {
             "{name}: {:?}",
             &received[received.len().saturating_sub(34)..]
         );
-        // Without this, the edge would read from the client for one more second.
+        // If the client stayed connected, the edge would read from it for one more second.
         drop(client);
         edge.reports(ConnectionErrorKind::Flood).await;
         let messages = edge.messages().join("\n");
@@ -162,7 +162,7 @@ async fn a_client_that_gives_back_windows_in_small_pieces_gets_its_download() {
             if received.flags & END_STREAM != 0 {
                 break;
             }
-            // The client updates both windows for each KiB, and measures with a PING.
+            // The client updates both windows for each KiB, and sends a PING for each DATA frame.
             let mut back = frame(PING, 0, 0, &[0; 8]);
             for at in (0..received.payload.len()).step_by(1024) {
                 let piece = u32::try_from((received.payload.len() - at).min(1024)).unwrap();

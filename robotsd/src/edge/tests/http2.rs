@@ -1,4 +1,4 @@
-//! HTTP/2 streams: interim responses, framing, early ends, and silent clients.
+//! Tests of HTTP/2 streams: interim responses, framing, early ends, and silent clients.
 
 use std::future::poll_fn;
 
@@ -163,7 +163,7 @@ async fn a_client_that_does_not_answer_has_gone() {
     let Held { edge, begun, release } = held(brief(|limits| (limits.keep_alive, limits.header_read) = (MOMENT, HOUR)));
     let mut client = edge.sent(&asking).await;
     soon(begun.notified()).await;
-    // After an answer, the next PING is sent.
+    // After each answer, the server sends the next PING.
     for _ in 0..3 {
         let ping = loop {
             let received = soon(client.frame()).await.expect("an open connection");

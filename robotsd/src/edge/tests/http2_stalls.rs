@@ -76,7 +76,7 @@ async fn requests_that_are_given_up_as_soon_as_they_are_taken_are_bounded() {
         client.try_send(&streams().flat_map(reset).collect::<Vec<_>>()).await;
     }
     assert!(is_flood || is_sent_calm_down(&mut client).await);
-    // Without this, the edge would read from the client for a while.
+    // If the client stayed connected, the edge would read from it for a while.
     drop(client);
     edge.reports(ConnectionErrorKind::Flood).await;
     // The client may reset all requests of a page at once, and then all requests of another page.
@@ -122,7 +122,7 @@ async fn small_frames_that_are_not_taken_do_not_end_the_connection() {
     until(&mut client, DATA, 3).await;
 }
 
-/// The PING waits behind unread bytes, longer than its answer may take.
+/// The PING waits behind unread bytes for longer than the time limit for its answer.
 #[tokio::test]
 async fn a_client_that_has_more_to_read_than_it_can_is_not_taken_for_gone() {
     let limits = brief(|limits| (limits.keep_alive, limits.header_read) = (MOMENT, MOMENT));

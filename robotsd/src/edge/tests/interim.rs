@@ -1,4 +1,5 @@
-//! Tests of interim responses. They never wait for the final response, on any path.
+//! Tests of interim responses. On every path, an interim response is sent without waiting for the
+//! final response.
 
 use http::HeaderMap;
 
@@ -12,7 +13,8 @@ pub(super) fn hint(request: &Request<RequestBody>, status: u16, link: &str) {
     }
 }
 
-/// Sends two interim responses, and then the body of the request. `/large` has a large one.
+/// Sends two interim responses, and then a response with the body of the request. The response for
+/// `/large` is large.
 async fn hinting(request: Request<RequestBody>) -> Result<Response<Full<Bytes>>, Infallible> {
     hint(&request, 103, "</a>");
     hint(&request, 102, "</b>");
@@ -159,7 +161,7 @@ impl StallObserver for Wanted {
 }
 
 /// The final response waits until the client has received the interim responses. Meanwhile, other
-/// requests may need its upstream connection.
+/// requests may need the upstream connection of this response.
 #[tokio::test]
 async fn a_response_behind_interim_ones_can_be_given_up() {
     let wanted = Arc::new(Wanted::default());
@@ -168,7 +170,7 @@ async fn a_response_behind_interim_ones_can_be_given_up() {
         let transfer = transfer.clone();
         async move {
             let link = format!("</{}>", "x".repeat(60 * 1024));
-            // More than fits into the buffers of the system.
+            // These responses do not fit into the system's buffers.
             for _ in 0..512 {
                 hint(&request, 103, &link);
                 tokio::task::yield_now().await;

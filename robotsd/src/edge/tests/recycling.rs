@@ -31,8 +31,8 @@ enum Idling {
 }
 
 impl Idling {
-    /// Reports whether the connection waits for the rest of a message. Its slot is protected for a
-    /// moment, and is claimed only if no other connection is idle.
+    /// Reports whether the connection waits for the rest of a message. The slot of such a
+    /// connection is protected for a moment, and is claimed only if no other connection is idle.
     fn is_slow(self) -> bool {
         matches!(self, Self::Head | Self::PartialFrame | Self::PartialFields | Self::PartialPayload)
     }
@@ -88,8 +88,8 @@ async fn an_answer_that_http_2_has_taken_whole_is_not_kept_for_a_client_that_tak
             for stream in (1..=199).step_by(2) {
                 let head = [&b"\0\0\x0F\x01\x05\0\0\0"[..], &[stream], b"\x82\x86\x04\x05/tail\x01\x04h.te"];
                 client.try_send(head.concat()).await;
-                // Other requests are answered meanwhile. They do not protect the connection of the
-                // response that the client does not read.
+                // Responses to other requests do not protect the connection while the client leaves
+                // one response unread.
                 if !renews || timeout(MOMENT / 3, client.rest()).await.is_ok() {
                     break;
                 }
@@ -104,7 +104,7 @@ async fn an_answer_that_http_2_has_taken_whole_is_not_kept_for_a_client_that_tak
 async fn idle_connections_of_every_kind_give_way() {
     use Idling::*;
     for idling in [Silent, Kept, KeptAfterUpload, Preface, Head, PartialFrame, PartialFields, PartialPayload] {
-        // No deadline passes during this test, so none of them frees a slot.
+        // No deadline passes during this test, so no deadline frees a slot.
         let limits = EdgeLimits { first_byte: HOUR, header_read: HOUR, keep_alive: HOUR, ..few_places() };
         let edge = ServedEdge::start(limits, service_fn(mirror));
         let mut idle_ones = Vec::new();
@@ -114,7 +114,8 @@ async fn idle_connections_of_every_kind_give_way() {
         let mut kept = edge.client().await;
         assert_eq!(kept.ask(GET).await.status(), 200, "{idling:?}");
         edge.reports(ConnectionErrorKind::Recycled).await;
-        // No more connections than necessary were closed. The last idle ones are open.
+        // No more connections than necessary were closed. The connections that became idle last are
+        // still open.
         idle_ones[0].rest().await;
         for _ in 1..PLACES / 2 {
             assert_eq!(edge.ask(GET).await.status(), 200, "{idling:?}");
@@ -190,8 +191,8 @@ async fn connections_with_requests_in_progress_are_never_closed_for_others() {
 
 #[tokio::test]
 async fn an_answer_that_waits_to_be_taken_is_a_request_in_progress() {
-    // The answer is one piece that is larger than the client's socket buffers. hyper then has all
-    // of it, and no request is in progress any more.
+    // The answer is one piece that is larger than the client's socket buffers. hyper then buffers
+    // the whole answer, and no request is in progress any more.
     const LENGTH: usize = 32 << 20;
     let service = service_fn(|request: Request<RequestBody>| async move {
         let is_small = request.uri().path() == "/small";
@@ -317,7 +318,7 @@ fn idle_connections_of_another_worker_give_way() {
         assert_eq!(kept.ask(GET).await.status(), 200);
         assert_eq!(idle_ones[0].rest().await, "");
         assert_eq!(idle_ones[1].ask(GET).await.status(), 200);
-        // If the number of slots is reduced, idle connections are closed, but none that is in use.
+        // If the number of slots is reduced, only idle connections are closed.
         edge.set_places(PLACES, 1);
         for client in idle_ones.iter_mut().skip(2) {
             assert_eq!(client.rest().await, "");

@@ -57,7 +57,7 @@ async fn shutdown_has_a_deadline() {
 
 #[tokio::test]
 async fn shutdown_serves_connections_of_the_backlog() {
-    // All clients have connected before the edge runs, and the shutdown has begun by then. So the
+    // All clients connect before the edge runs, and the shutdown begins immediately. So the
     // connections are still in the listener's backlog.
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let mut waiting = Raw::sent(listener.local_addr().unwrap(), GET).await;
@@ -119,7 +119,7 @@ async fn where_another_process_accepts_idle_connections_close_in_the_end() {
     assert_eq!(kept.ask(GET).await.status(), 200);
     edge.edge.set_successor();
     edge.begin_shutdown();
-    // The clock is paused, because nothing is sent, and the deadlines should take no real time.
+    // Nothing more is sent, so the clock can be paused. The deadlines then take no real time.
     tokio::time::pause();
     assert_eq!(kept.rest().await, "");
     soon(edge.served).await.unwrap();
@@ -160,7 +160,7 @@ impl LateAnswers {
 }
 
 /// Sends a request, and receives the announcement that the server closes the connection. Sends more
-/// before reading the answer, as if the client's bytes had crossed the announcement.
+/// bytes before reading the answer, as if the client had sent them before the announcement arrived.
 pub(in crate::edge) async fn read_late<S>(mut edge: ServedEdge, answers: LateAnswers, mut client: Raw<S>)
 where
     S: AsyncRead + AsyncWrite + Unpin,

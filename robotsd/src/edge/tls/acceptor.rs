@@ -63,8 +63,8 @@ impl TlsAcceptor {
     /// Performs the handshake. Returns `None` if the connection ended before its first byte, or if
     /// a new connection claimed its slot.
     ///
-    /// If the connection has sent nothing when `stop` completes, it is closed. `full` is called if
-    /// the connection has to wait for a permit.
+    /// If the client has sent nothing when `stop` completes, the connection is closed. `full` is
+    /// called if the connection has to wait for a permit.
     pub(crate) async fn secure(
         &self,
         socket: TcpStream,
@@ -213,8 +213,7 @@ async fn read_hello(socket: &mut TcpStream, begun: &[u8]) -> io::Result<Accepted
     let mut acceptor = LazyConfigAcceptor::new(Acceptor::default(), join(reader, writer));
     match (&mut acceptor).await {
         Ok(StartHandshake { accepted, io, .. }) if io.reader().get_ref().get_ref().0.is_empty() => Ok(accepted),
-        // These extra bytes would have to be passed on to the TLS session, which is not
-        // implemented.
+        // Passing these extra bytes to the TLS session is not implemented.
         Ok(_) => Err(io::Error::other("the client sent more than a ClientHello before the server answered")),
         Err(_) if acceptor.take_io().is_some_and(|io| io.reader().limit() == 0) => {
             Err(io::Error::other(format!("the ClientHello is longer than {MAX_HELLO} bytes")))
@@ -262,8 +261,8 @@ impl HandshakesUnderWay {
     pub(crate) fn begin(&self, connection: &Arc<ConnectionState>) -> Arc<Handshake> {
         let handshake = Arc::new(Handshake(Arc::clone(connection)));
         let mut all = self.0.lock();
-        // There are at most as many entries as permits, and usually few. So removing the ended ones
-        // is cheap.
+        // There are never more entries than permits, and usually only a few. So removing ended
+        // handshakes is cheap.
         all.retain(|(_, handshake)| handshake.strong_count() > 0);
         all.push_back((Instant::now(), Arc::downgrade(&handshake)));
         handshake
@@ -302,8 +301,8 @@ pub(crate) struct Secured {
     pub(crate) protocol: SettledProtocol,
 }
 
-/// The protocol that a connection must use. ALPN determines it (HTTP/1.1 if the client does not use
-/// ALPN). Without TLS, the first request on the connection determines it.
+/// The protocol that a connection must use. With TLS, ALPN determines the protocol (HTTP/1.1 if the
+/// client does not use ALPN). Without TLS, the first request on the connection determines it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SettledProtocol {
     Http1,

@@ -1,4 +1,4 @@
-//! The certificates of a listener: chooses one for each client, and replaces them at run time.
+//! Chooses one of a listener's certificates for each client, and replaces certificates at run time.
 //!
 //! A certificate is chosen by the name that the client sends (SNI). An exact name takes precedence
 //! over a wildcard. If several certificates have the same name, for example with an ECDSA key and
@@ -9,8 +9,7 @@
 //!
 //! A certificate and its key are two files, which are not replaced at the same moment. So a new
 //! pair is used only if its certificate and key match, and two successive reads have found the same
-//! content. Otherwise the previous pair stays in force. A new pair applies only to later
-//! handshakes.
+//! content. Otherwise the previous pair stays in use. A new pair applies only to later handshakes.
 //!
 //! The caller decides when to check the files, on a thread that may block. Each change is reported
 //! once. The files are read every few seconds, which costs less than interpreting file system
@@ -61,9 +60,8 @@ impl<P> CertificatesByName<P> {
         Self { certificates, exact, wildcard }
     }
 
-    /// Returns the certificate for a name, with its index: the first one with this name that
-    /// `suits` accepts. If there is none, returns the first one with this name, or else the
-    /// default.
+    /// Returns the certificate for a name, with its index: the first certificate with this name
+    /// that `suits` accepts, otherwise the first certificate with this name, otherwise the default.
     pub(super) fn choose(&self, name: Option<&str>, suits: impl Fn(&P) -> bool) -> Option<(usize, &P)> {
         let candidates = || name.into_iter().flat_map(|name| self.candidates(name));
         let suitable = candidates().find(|place| self.certificates.get(*place).is_some_and(&suits));
@@ -148,7 +146,7 @@ struct CertificateState {
     making: HandshakeConfig,
     reports: Mutex<Vec<PairReport>>,
     /// For each pair, in the order of `paths`: the reason why its current files cannot be used.
-    /// This is not part of `reports`, because `reports` is locked while files are read.
+    /// This list is not part of `reports`, because `reports` is locked while files are read.
     rejections: ArcSwap<Vec<Option<String>>>,
 }
 
@@ -427,7 +425,8 @@ mod tests {
         ]);
         assert_eq!(chosen(&certificates, Some("b.test")), 2);
         assert_eq!(chosen(&certificates, Some("x.c.test")), 3);
-        // The client supports no signature of these certificates. The first is chosen nevertheless.
+        // The client supports no signature of these certificates. The first certificate is chosen
+        // nevertheless.
         assert_eq!(chosen(&certificates, Some("d.test")), 5);
     }
 

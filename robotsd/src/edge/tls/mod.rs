@@ -6,8 +6,8 @@
 //! certificate of their handshake.
 //!
 //! **TLS is handled before HTTP.** This module turns a TCP socket into a TLS stream. The rest of
-//! the edge uses a `Socket`, which can be a TCP socket or a TLS stream. The edge accepts no other
-//! protocol on the connection than the one that ALPN has negotiated.
+//! the edge uses a `Socket`, which can be a TCP socket or a TLS stream. On a TLS connection, the
+//! edge accepts only the protocol that ALPN has negotiated.
 
 pub(crate) mod pair;
 

@@ -172,7 +172,7 @@ async fn http_2_is_spoken_where_it_is_agreed_on_and_nowhere_else() {
         let stream = edge.connect(&authority.client(alpn), "a.test").await.unwrap();
         assert_eq!(stream.get_ref().1.alpn_protocol(), agreed);
         let is_http_2 = agreed == Some(b"h2");
-        // The client uses HTTP/2 without regard to ALPN.
+        // The client uses HTTP/2, regardless of what ALPN has negotiated.
         if is_http_2 {
             let response = Http2Client::over(stream).await.ask(Request::get("https://a.test/")).await.unwrap();
             assert_eq!((response.status().as_u16(), &**response.body()), (200, &b"https"[..]), "{alpn:?}");
@@ -193,7 +193,8 @@ async fn http_2_is_spoken_where_it_is_agreed_on_and_nowhere_else() {
             assert_eq!((answer.status(), &*answer.body), (200, "https"), "{alpn:?}");
         }
     }
-    // No preface, a part of a preface, or a preface with another end (RFC 9113, section 3.4).
+    // The client sends no preface, only a part of it, or a preface with a wrong end (RFC 9113,
+    // section 3.4).
     let edge = secure_with(live(&[&authority.write("b", &["a.test"])]), EdgeLimits::default());
     for octets in [
         &get("a.test")[..],

@@ -77,8 +77,8 @@ impl UpgradeChannel {
         if let Some(sockets) = &sockets {
             control.push(SendAncillaryMessage::ScmRights(sockets));
         }
-        // If the other process has ended, this returns an error instead of killing the process,
-        // because Rust programs ignore SIGPIPE.
+        // If the other process has ended, `sendmsg` returns an error. SIGPIPE does not kill this
+        // process, because Rust programs ignore this signal.
         sendmsg(self.0.as_fd(), &[IoSlice::new(&octets)], &mut control, SendFlags::empty())?;
         Ok(())
     }

@@ -14,8 +14,8 @@
 //!   directs clients to it, drains, ends
 //! ```
 //!
-//! Until "serves", both processes have the same sockets, so every connection is accepted by one of
-//! them. If the new process fails before "serves", it ends. The old process, which has continued to
+//! Until "serves", both processes have the same sockets, so one of them accepts every connection.
+//! If the new process fails before "serves", it ends. The old process, which has continued to
 //! serve, then takes back the resources that it has released. If the old process ends before
 //! "serves", the new process continues. After "serves", the new process is like any other: if it
 //! ends, its supervisor restarts it.
@@ -30,9 +30,9 @@
 //! loses nothing if it takes the directory back.
 //!
 //! **The old process closes a connection after a response that announces the end of the
-//! connection.** Closing an idle connection could collide with its next request. Therefore, an idle
-//! connection is closed only if it stays idle for half of `drain`. A process that ends without a
-//! successor closes idle connections immediately.
+//! connection.** Closing an idle connection could collide with the client's next request.
+//! Therefore, an idle connection is closed only if it stays idle for half of `drain`. A process
+//! that ends without a successor closes idle connections immediately.
 
 mod channel;
 mod processes;

@@ -227,8 +227,8 @@ fn converse(channel: &UpgradeChannel, sockets: HandedSockets, say: &mpsc::Unboun
     if channel.send(&UpgradeMessage::Start, None).is_err() {
         return;
     }
-    // The loop also ends at a packet that cannot be parsed: it is not from robotsd, so the channel
-    // cannot be trusted any more.
+    // The loop also ends at a packet that cannot be parsed. Such a packet is not from robotsd, so
+    // the channel cannot be trusted any more.
     while let Ok(Some((message, _))) = channel.receive() {
         if say.send(message).is_err() {
             return;

@@ -5,7 +5,7 @@
 //! DATA or HEADERS frames from the server in between. So a PING is sent only if the server has been
 //! silent for [`QUIET`], or if a request got no response before its deadline, which is a stronger
 //! sign of an unreachable server. Until the PING is answered, the connection gets no new requests.
-//! If it is too early for another PING, it gets no more requests at all.
+//! If it is too early for another PING, the connection gets no more requests at all.
 //!
 //! **The window of a connection has room for all of its 128 streams.** So a client that does not
 //! read blocks only its own stream. In the worst case, all 128 clients stall, and the connection
@@ -37,8 +37,9 @@ use crate::upstream::usage::{ClientKey, Usage};
 /// Maximum number of streams on one connection, unless the server sets a lower limit.
 pub(super) const STREAMS: usize = 128;
 
-/// Number of reset streams that are remembered for a second, a few hundred bytes each, so that
-/// frames that arrive late are not errors. Clients cannot cancel this many requests in a second.
+/// Number of reset streams that h2 remembers for a second, so that late frames on these streams are
+/// not errors. Each stream uses a few hundred bytes. Clients cannot cancel this many requests in a
+/// second.
 const REMEMBERED: usize = 4096;
 
 /// Number of stream errors at which h2 treats the server as hostile and ends the connection. For
@@ -102,8 +103,8 @@ impl Http2ClientConnection {
             .initial_connection_window_size(connection_window)
             .data_frame_budget((connection_window as usize).saturating_mul(CHARGE_PER_OCTET))
             .max_header_list_size(window)
-            // The capacity of a stream never exceeds its send window, so this limits only frames
-            // that wait behind other streams.
+            // The capacity of a stream never exceeds its send window, so this option limits only
+            // frames that wait behind other streams.
             .max_send_buffer_size(limits.buffer_bytes)
             .initial_max_send_streams(STREAMS)
             .max_concurrent_reset_streams(REMEMBERED)

@@ -14,10 +14,10 @@
 //! connections to a server.
 //!
 //! **`h2` ends a connection at the first response that it cannot parse**, for example because of a
-//! line feed in a field, and with it all requests on the connection. An attacker who can make an
-//! application send an invalid field could repeatedly end the requests of all other clients. So GET
-//! and HEAD requests are sent a second time, and requests do not share connections for a minute.
-//! See
+//! line feed in a field. All requests on the connection then fail. An attacker who can make an
+//! application send an invalid field could repeatedly end the requests of all other clients. So
+//! after such a response, GET and HEAD requests are sent a second time, and requests do not share
+//! connections for a minute. See
 //! [`ConnectionLimit::separate_requests`](super::connection_limit::ConnectionLimit::separate_requests).
 //!
 //! Many requests share a connection, so a separate task drives each connection. A request needs its

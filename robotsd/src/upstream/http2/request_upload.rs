@@ -18,7 +18,7 @@ use crate::http_common::{Flag, RequestBody, RequestBodyError};
 use crate::upstream::tracked_io::UploadProgress;
 
 /// Maximum number of body bytes that are kept until the response arrives, so that the request can
-/// be sent again if the server reports that it did not process it.
+/// be sent again if the server reports that it did not process the request.
 const KEPT: usize = 64 * 1024;
 
 /// Maximum number of pieces that are kept, because each piece uses more memory than its bytes.
@@ -34,8 +34,8 @@ pub(super) struct RequestUpload {
     stream: SendStream<Bytes>,
     /// Bytes that the server has not accepted yet.
     waiting: Bytes,
-    /// What the body returned when it was polled in advance, if it was not data but trailers, an
-    /// error or the end. Processed after the bytes in `waiting`.
+    /// The trailers, the error or the end that the body returned when it was polled in advance.
+    /// Processed after the bytes in `waiting`.
     next: Option<Option<Result<Frame<Bytes>, RequestBodyError>>>,
     /// All pieces received from the client so far; `None` if they exceed the limits.
     kept: Option<Vec<Bytes>>,

@@ -20,7 +20,7 @@ use crate::upstream::failure_kind::{Cause, ResponseBodyError};
 /// Maximum time to wait for the end of a stream whose declared bytes have all arrived.
 const LAST_FRAME: Duration = Duration::from_secs(1);
 
-/// The rest of a response. Dropping this value before the end of the body resets the stream, so
+/// The body of a response. Dropping this value before the end of the body resets the stream, so
 /// that the server notices that the client has left. If all bytes have arrived and only the end of
 /// the stream is missing, the stream is not reset immediately.
 #[derive(Debug)]
@@ -126,7 +126,7 @@ impl Http2Body {
                 };
             }
             match stream.poll_data(cx) {
-                // Empty frames are not passed on. The HTTP library counts and limits them.
+                // Empty frames are skipped. The HTTP library counts and limits them.
                 Poll::Ready(Some(Ok(data))) if data.is_empty() => {}
                 Poll::Ready(Some(Ok(data))) => {
                     // The client reads the data, so the window of the stream is restored. The next
@@ -152,7 +152,7 @@ impl Http2Body {
         }
     }
 
-    /// Fails if neither direction has made progress for too long.
+    /// Fails the body if neither direction has made progress for `idle`.
     fn poll_idle<T>(&mut self, cx: &mut Context<'_>) -> Poll<T> {
         let moved = *self.moved.get_or_insert_with(Instant::now);
         let sent = self.upload.as_ref().and_then(UploadTask::last_taken);

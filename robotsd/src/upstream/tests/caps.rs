@@ -88,7 +88,7 @@ async fn a_server_has_its_own_bound() {
     assert_eq!(lease[2].headers()["retry-after"], "1");
     assert_eq!((a.connections(), b.connections()), (1, 1));
     assert_eq!(event_detail(&events, "busy").await, "all connections that robotsd may open to this server are in use");
-    // If all connections of a server are in use, this does not count as a failure of the server.
+    // A server whose connections are all in use does not count as failed.
     assert_eq!(times_reported(&events, "ejected"), 0);
     lease.remove(0);
     soon(async { while upstream.forward(request("GET", "/")).await.status() != 200 {} }).await;

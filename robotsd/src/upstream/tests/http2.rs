@@ -223,7 +223,7 @@ async fn a_goodbye_is_honoured_and_nothing_is_lost() {
     let first = asking(&upstream, "POST");
     let held = soon(came.recv()).await.unwrap();
     origin.goodbye.notify_one();
-    // After the GOAWAY has arrived, requests use another connection. Earlier ones are repeated.
+    // After the GOAWAY has arrived, requests use another connection. Earlier requests are repeated.
     soon(async {
         while origin.connections() == 1 {
             let asking = asking(&upstream, "POST");
@@ -283,7 +283,7 @@ async fn a_server_that_is_out_is_told_from_one_that_answers() {
     let origin = Http2Origin::start(|_, respond| async move { answer(respond, "ok") });
     let upstream = upstream_to([gone, origin.address], |_| {});
     assert_eq!(statuses(&upstream, ["POST"; 6]).await, [200; 6]);
-    // A server that answers with HTTP/1.1 is recognised, and the event names it.
+    // A server that answers with HTTP/1.1 is recognised, and the event contains its address.
     let plain = Origin::blurting("HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n");
     let (upstream, events) = watched_in(HttpVersions::Http2, [plain.address], |_| {});
     assert_eq!(status(&upstream, "GET").await, 502);

@@ -1,4 +1,5 @@
-//! Tests of invalid responses from an HTTP/2 server. Some end their stream, others the connection.
+//! Tests of invalid responses from an HTTP/2 server. Some of them end their stream, and others end
+//! the connection.
 
 use super::http2::upstream_to;
 use super::http2_frames::STATUS;
@@ -133,7 +134,7 @@ async fn a_response_that_is_wrong_ends_no_other() {
 }
 
 /// If h2 cannot parse a response, or a response exceeds h2's limits, the connection ends. The
-/// client never gets another response instead.
+/// client never gets a different response instead.
 #[tokio::test]
 async fn a_response_that_cannot_be_read_ends_the_connection() {
     let empty = |count: usize| frame(DATA, 0, BAD, &[]).repeat(count);

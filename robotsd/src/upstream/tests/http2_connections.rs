@@ -1,4 +1,5 @@
-//! HTTP/2 connections that several clients share: how one client affects the other clients.
+//! Tests of HTTP/2 connections that several clients share, and of how one client affects the
+//! others.
 
 use std::collections::HashMap;
 
@@ -41,7 +42,7 @@ async fn clients_that_cancel_end_no_stream_of_others() {
         HEADERS => {
             [frame(HEADERS, END_HEADERS, received.stream, &[0x88]), frame(DATA, 0, received.stream, b"some")].concat()
         }
-        // After a reset, the server sends late data: on this stream, and on the very first one.
+        // After a reset, the server sends late data: on this stream, and on the first stream.
         RST_STREAM => {
             cancelled.fetch_add(1, Ordering::SeqCst);
             [frame(DATA, 0, received.stream, b"late"), frame(DATA, 0, 1, b"more")].concat()
@@ -158,7 +159,7 @@ async fn a_response_that_ends_the_connection_ends_no_get_and_no_head_of_others()
     let mut connections: Vec<_> = came.lock().iter().map(|(connection, _)| *connection).collect();
     connections.sort_unstable();
     assert_eq!(connections, [0, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4]);
-    // A client that repeats this cannot take the server out of service.
+    // A client that repeats this request cannot take the server out of service.
     for _ in 0..10 {
         assert_eq!(ask_for_bad(&upstream).await, 502);
     }
@@ -241,7 +242,7 @@ async fn a_burst_on_a_cold_connection_keeps_to_what_the_server_takes() {
 async fn a_request_is_sent_at_most_twice() {
     let seen = shared::<AtomicUsize>();
     // The server answers only the first request of each connection. It closes the first connection
-    // at the third request, and later connections at the second one.
+    // at the third request, and later connections at the second request.
     let origin = Origin::of_sockets(HttpVersions::Http2, move |number, socket| async move {
         let mut peer = Raw::new(socket);
         peer.bytes(24).await;

@@ -1,4 +1,4 @@
-//! Tests of frames that an HTTP/2 server must not send. No client takes them for a response.
+//! Tests of frames that an HTTP/2 server must not send. No client may receive them as a response.
 
 use super::http2::upstream_to;
 use super::*;
@@ -26,8 +26,8 @@ fn saying(octets: Vec<u8>) -> Origin {
     })
 }
 
-/// Sends an HTTP/1.1 request through the proxy. Returns the status and the body of the response.
-/// The body is `None` if the response was cut off.
+/// Forwards an HTTP/1.1 request to a server that sends `octets`. Returns the status and the body of
+/// the response. The body is `None` if the response was cut off.
 async fn through(octets: Vec<u8>) -> (u16, Option<String>) {
     let origin = saying(octets);
     let upstream = upstream_to([origin.address], |limits| limits.response_header = Duration::from_secs(2));
@@ -41,7 +41,7 @@ async fn through(octets: Vec<u8>) -> (u16, Option<String>) {
 async fn a_good_response_is_one() {
     let octets = [headers(0, &[STATUS, &field("content-length", "2")]), frame(0, END_STREAM, 1, b"ok")].concat();
     assert_eq!(through(octets).await, (200, Some("ok".to_owned())));
-    // An interim response is not the response to the request; the response that follows is.
+    // The response after the interim response is the response to the request.
     let interim = [headers(0, &[&field(":status", "103")]), headers(END_STREAM, &[STATUS])].concat();
     assert_eq!(through(interim).await, (200, Some(String::new())));
     // No body follows a 304 response, whatever length it declares.
@@ -49,7 +49,8 @@ async fn a_good_response_is_one() {
     assert_eq!(through(unmodified).await, (304, Some(String::new())));
 }
 
-/// Further heads are tested in `http2_bad_streams`, with effects on stream and connection.
+/// Further heads are tested in `http2_bad_streams`, with their effects on the stream and the
+/// connection.
 #[tokio::test]
 async fn a_head_that_would_be_another_one_on_http_1_1_is_refused() {
     let switch = [headers(0, &[&field(":status", "101")]), headers(END_STREAM, &[STATUS])].concat();

@@ -1,5 +1,5 @@
-//! Tests of HTTP/2 streams through the whole proxy. They cover both directions at the same time,
-//! trailers, windows, and streams that end early.
+//! Tests of HTTP/2 streams through the whole proxy. They cover bodies in both directions at the
+//! same time, trailers, windows, and streams that end early.
 
 use bytes::Bytes;
 use h2::{Reason, SendStream};
@@ -27,7 +27,7 @@ async fn pour(stream: &mut SendStream<Bytes>, mut octets: Bytes) {
 }
 
 /// Starts an origin that sends every piece of a body back as it arrives. At the end, it sends the
-/// trailers back with an additional one.
+/// trailers back, with an additional trailer.
 fn echo() -> Origin {
     Http2Origin::start(|request, mut respond| async move {
         let te = request.headers().get("te").cloned();

@@ -120,7 +120,7 @@ async fn of_many_interim_responses_the_first_are_passed_on() {
 }
 
 /// The interim response arrives shortly before the deadline. A second request with a deadline that
-/// is 1.5 times as long shows that the first one fails in time.
+/// is 1.5 times as long shows that the first request fails in time.
 #[tokio::test]
 async fn an_interim_response_does_not_put_the_deadline_off() {
     let deadline = 4 * MOMENT;

@@ -65,7 +65,7 @@ async fn the_last_good_answer_stays_and_a_new_one_is_taken_up() {
     .await;
     assert_eq!(statuses(&upstream, ["GET"; 3]).await, [200; 3]);
     assert!(event_detail(&events, "unresolved").await.contains("so its last known addresses are used"));
-    // No server listens at the name's new address. The old one must not be used any more.
+    // No server listens at the name's new address. The old address must not be used any more.
     *answer.lock() = Some(vec![IpAddr::from([127, 255, 255, 254])]);
     until_answered(&upstream, 502).await;
     assert!(asked.load(Ordering::SeqCst) >= 3);
@@ -76,7 +76,8 @@ async fn the_last_good_answer_stays_and_a_new_one_is_taken_up() {
 async fn all_addresses_of_a_name_take_turns() {
     let said =
         |text: &str| format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{text}", text.len());
-    // Binds the same port on two addresses. If the second is in use, another is tried.
+    // Binds the same port on two addresses. If the port is in use on the second address, tries
+    // another port.
     let (first, second) = loop {
         let first = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = first.local_addr().unwrap().port();

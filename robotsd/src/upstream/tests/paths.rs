@@ -2,7 +2,7 @@
 //! hyper.
 //!
 //! A connection that was handed over to hyper stays with hyper. So the first bytes on a connection
-//! determine the path for all later ones, and the tests need no pauses.
+//! determine the path of all later bytes, and the tests need no pauses.
 
 use std::collections::BTreeSet;
 
@@ -101,7 +101,7 @@ fn front() -> SocketAddr {
     proxy_with(limits, ListenerSettings::default(), upstream([mirror()], patient()))
 }
 
-/// Sends bytes down one path, and a last request. Returns everything that was received.
+/// Sends bytes and then a last request over one path. Returns everything that was received.
 async fn heard(front: SocketAddr, way: Way, octets: &[u8]) -> Vec<String> {
     let mut client = Raw::connect(front).await;
     let warming = match way {
@@ -110,7 +110,7 @@ async fn heard(front: SocketAddr, way: Way, octets: &[u8]) -> Vec<String> {
     };
     assert_eq!(client.ask(warming).await.status(), 200);
     client.try_send(octets).await;
-    // The bytes must arrive separately from the next request, or it would be another case.
+    // The bytes must arrive separately from the next request, or this would be a different case.
     settled().await;
     client.try_send("GET /last HTTP/1.1\r\nHost: h.test\r\nConnection: close\r\n\r\n").await;
     let rest = client.rest().await;
@@ -139,7 +139,7 @@ fn masked(text: &str) -> String {
     masked + rest
 }
 
-/// Returns the parts of a list with `~` between them.
+/// Splits a list at each `~`.
 fn pieces(list: &'static [u8]) -> Vec<&'static [u8]> {
     list.split(|octet| *octet == b'~').collect()
 }
@@ -253,7 +253,7 @@ fn with_target_escaped(request: &[u8]) -> Vec<u8> {
     [&parts.join(&b' ')[..], &request[line..]].concat()
 }
 
-/// Whether the last message rejects a request, and is not the answer to an earlier request.
+/// Reports whether the answer to the tested bytes is a rejection.
 fn is_refused(heard: &[String]) -> bool {
     heard.get(1).is_some_and(|message| message.starts_with("[\"400 "))
 }
@@ -299,7 +299,8 @@ async fn the_preface_of_http_2_comes_first_or_not_at_all() {
     }
 }
 
-/// What the client receives of a response, and whether the upstream connection is used again.
+/// Returns what the client receives of a response, and whether the upstream connection is used
+/// again.
 async fn outcome(way: Way, method: &'static str, answer: &'static [u8], then_closes: bool) -> String {
     let origin = Origin::start(move |number, mut peer| async move {
         if number == 0 {
@@ -420,7 +421,7 @@ async fn an_answer_comes_to_the_same_either_way() {
     .await;
 }
 
-/// If an upstream sends a body that it must not send, the body is never taken for the next
+/// If an upstream sends a body that it must not send, the body is never interpreted as the next
 /// response. This must hold even if the event loop has not yet been notified of the body's bytes.
 #[tokio::test]
 async fn a_body_after_a_response_without_one_belongs_to_no_request() {

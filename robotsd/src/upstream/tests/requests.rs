@@ -1,4 +1,5 @@
-//! Requests as an upstream receives them: target, framing, bodies, and clients that disconnect.
+//! Tests of requests as an upstream receives them: target, framing, bodies, and clients that
+//! disconnect.
 
 use super::*;
 

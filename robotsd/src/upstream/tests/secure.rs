@@ -130,7 +130,7 @@ async fn what_is_wrong_with_a_certificate_is_for_the_log_alone() {
         assert_eq!(text(response).await, "502 the site is not available\n");
         let said = event_detail(&events, "tls").await;
         assert!(said.contains(want) && said.contains(&format!("localhost:{}", address.port())), "{said}\n{want}");
-        // The number of failures that ejects the server.
+        // With two more failures, the server is ejected.
         assert_eq!(statuses(&upstream, ["GET"; 2]).await, [502; 2]);
         assert!(event_detail(&events, "ejected").await.contains(want));
     }

@@ -12,7 +12,7 @@ use super::usage::ClientKey;
 use super::*;
 use crate::http_common::test_peer::frame;
 
-/// Size of a body that fits into the read-ahead buffer, but not into the head's read.
+/// Size of a body that fits into the read-ahead buffer, but not into the first read of a response.
 const SMALL: usize = 40 * 1024;
 /// Size of a body that is larger than all buffers together, in bytes.
 const LARGE: usize = 16 * 1024 * 1024;
@@ -249,7 +249,7 @@ async fn http_1_clients_that_do_not_read_hold_no_slot_for_long() {
         scene.opens(8).await;
         is_served(scene.address, 50).await;
     };
-    // Responses to HTTP/1.0 requests come from hyper, HTTP/1.1 ones from the fast path.
+    // hyper answers HTTP/1.0 requests, and the fast path answers HTTP/1.1 requests.
     tokio::join!(of_version("1.0"), of_version("1.1"));
 }
 

@@ -1,4 +1,4 @@
-//! Tests of trailers if one side uses HTTP/1.1. They are dropped (RFC 9110, section 6.5.1).
+//! Tests of trailers if one side uses HTTP/1.1. The trailers are dropped (RFC 9110, section 6.5.1).
 
 use super::http2::{Http2Origin, answer};
 use super::*;

@@ -41,7 +41,7 @@ async fn a_unix_socket_is_an_upstream_like_any_other() {
         let (number, head) = heads.recv().await.unwrap();
         assert!(number == 1 && head.starts_with(method), "{number}: {head}");
     }
-    // An HTTP/1.0 request may have no host. The path of a socket is not used instead.
+    // An HTTP/1.0 request may have no host. `localhost` is then sent, not the path of the socket.
     let request = Request::builder().uri("/").body(RequestBody::empty()).unwrap();
     soon(upstream.forward(request.into())).await;
     assert!(heads.recv().await.unwrap().1.contains("\r\nhost: localhost\r\n"));

@@ -158,7 +158,8 @@ impl Reader {
             is_until_close = true;
         }
         assert!(field("date").is_some());
-        // Without a body, a length has no meaning (RFC 9110, section 8.6): hyper may write one.
+        // The `Content-Length` of a response without a body is not compared, because hyper may
+        // write one.
         let has_none = matches!(status, 204 | 304);
         fields.retain(|(name, _)| match name.as_str() {
             "date" | "x-request-id" => false,
@@ -185,8 +186,8 @@ impl Reader {
     }
 }
 
-/// Sends `octets` at once, and another request, to see whether the connection was kept. Returns the
-/// responses.
+/// Sends `octets` at once, and then another request, to see whether the connection was kept open.
+/// Returns the responses.
 async fn exchanged(address: SocketAddr, octets: &[u8], heads: &[bool]) -> Vec<Option<Received>> {
     let mut reader = Reader(Raw::connect(address).await);
     reader.0.send(octets).await;
@@ -201,8 +202,8 @@ async fn exchanged(address: SocketAddr, octets: &[u8], heads: &[bool]) -> Vec<Op
     responses
 }
 
-/// A request in two forms: its bytes, and the same bytes with the target escaped as the edge does.
-/// Also, whether it is a HEAD request.
+/// The bytes of a request, the same bytes with the target escaped as by the edge, and whether it is
+/// a HEAD request.
 type TwiceWritten = (Vec<u8>, Vec<u8>, bool);
 
 fn requests() -> impl Strategy<Value = TwiceWritten> {
@@ -272,12 +273,12 @@ fn both_paths_answer_the_same_octets_alike() {
     let hyper = by_hyper(Arc::clone(&script));
     let escaped_ones = Cell::new(0);
     let mut runner = TestRunner::new(Config { cases: 600, failure_persistence: None, ..Config::default() });
-    // One request is sent, or two in a single write.
+    // Sends one request, or two requests in a single write.
     let sent = (prop::collection::vec(requests(), 1..3), scripts());
     let agree = |(requests, scripted): (Vec<TwiceWritten>, Script)| {
         *script.lock() = scripted.clone();
         let escaped = requests.iter().map(|(_, escaped, _)| &escaped[..]).collect::<Vec<_>>().concat();
-        // The edge escapes the first target itself; hyper is sent the escaped form.
+        // The edge escapes the first target itself; hyper gets the escaped target.
         let (first, first_escaped, _) = &requests[0];
         let octets = [first, &escaped[first_escaped.len()..]].concat();
         let heads: Vec<bool> = requests.iter().map(|(.., is_head)| *is_head).collect();

@@ -1,4 +1,4 @@
-//! The right certificate for each client, and replaced certificate files.
+//! Tests of the certificate that each client gets, and of replaced certificate files.
 
 use super::*;
 
@@ -19,7 +19,8 @@ async fn each_name_gets_its_certificate_and_others_the_first() {
         let stream = edge.connect(&client, name).await.unwrap();
         assert_eq!(leaf(&stream), CertificatePair::read(paths).unwrap().key.cert[0], "{name}");
     }
-    // No certificate has the name that this client sends, so the client rejects what it gets.
+    // No certificate has the name that this client sends, so the client rejects the certificate
+    // that it gets.
     let error = edge.connect(&client, "other.test").await.unwrap_err().to_string();
     assert!(error.contains("a.test"), "{error}");
 }
@@ -192,7 +193,7 @@ fn a_broken_pair_is_reported_once_and_the_one_before_stays() {
     std::fs::create_dir(&paths.key).unwrap();
     assert!(certificates.look(now, SETTLING)[0].message.contains("not a regular file"));
     std::fs::remove_dir(&paths.key).unwrap();
-    // The files get the content that is in force.
+    // The files again get the content of the certificate in use.
     put(&paths.chain, &chain);
     put(&paths.key, &key);
     let news = certificates.look(now, SETTLING);

@@ -147,7 +147,7 @@ async fn connections_within_their_hello_give_way_to_new_ones() {
     for client in &mut slow[..8] {
         client.rest().await;
     }
-    // An idle connection after its handshake is closed last, and gracefully.
+    // An idle connection that has completed its handshake is closed last, and gracefully.
     for _ in 0..4 {
         assert_eq!(edge.ask_secured(&client, "a.test", "a.test").await.status(), 200);
     }
