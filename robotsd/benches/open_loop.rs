@@ -3,9 +3,9 @@
 //!
 //! The duration of a request begins at its scheduled time. If slow requests delay others, the
 //! durations therefore include the delay, which a client that waits for each response would not
-//! measure. There are as many connections as requests in progress. Prints one line of JSON: the
-//! number of requests, the number of responses other than 200, and the durations in µs.
-//! `proxy/latency.py` uses this program.
+//! measure. Each request in progress has its own connection. Prints one line of JSON: the number of
+//! requests, the number of responses other than 200, and the durations in µs. `proxy/latency.py`
+//! uses this program.
 
 #![expect(clippy::print_stdout, reason = "a bench prints what it measures")]
 
@@ -19,8 +19,8 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 
-/// Maximum number of connections. If it is reached, further requests wait, and their durations
-/// include the wait.
+/// Maximum number of connections. If the limit is reached, further requests wait, and their
+/// durations include the wait.
 const CONNECTIONS: usize = 12_000;
 
 enum Event {

@@ -53,7 +53,7 @@ fn the_client_is_the_one_that_the_proxy_names_or_unknown() {
     };
     assert_eq!(ask(&[("X-Real-IP", "192.0.2.7")]), 200);
     assert_eq!(ask(&[("X-Real-IP", "198.51.100.7")]), 403);
-    // The proxy's own address is exempt here. It must not be taken for the client's.
+    // The proxy's own address is exempt here. It must not be used as the address of the client.
     assert_eq!(ask(&[]), 403);
     assert_eq!(ask(&[("X-Real-IP", "192.0.2.7"), ("X-Real-IP", "192.0.2.8")]), 403);
     running.wait_for_event("refused", |line| line["address"] == "198.51.100.0/24");
@@ -328,7 +328,8 @@ fn the_combined_log_says_which_site_a_request_was_for() {
         assert_has(&text, &[&format!("{other} for other hosts than those of the site {site:?}")]);
         assert_lacks(&text, &["no request in the log has a host", "without a host"]);
     }
-    // Three such values in a log of another server must not be mistaken for robotsd's.
+    // Lines of another server may also end with three such values. They must not be mistaken for
+    // robotsd's values.
     let other = lines().replace("\"alpha\"", "\"gamma\"").replace("\"beta\"", "\"gamma\"");
     folder.write("access.log", other);
     let text = folder.with_config(&["replay", "access.log", "--site", "alpha"]).out;
@@ -373,7 +374,7 @@ fn the_status_says_where_a_pending_version_is_already_served() {
     }
 }
 
-/// After two rollbacks, or if the file is damaged, the file does not contain the pending version.
+/// After two rollbacks, or if the file is damaged, it does not contain the pending version.
 #[test]
 fn a_file_with_another_version_than_the_pending_one_is_reported() {
     let (folder, running) =

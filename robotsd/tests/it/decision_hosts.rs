@@ -110,8 +110,8 @@ fn no_host_from_a_client_bypasses_a_rule() {
         let (_folder, running) = start(on_error, pattern);
         let endpoints = PRESETS.iter().flat_map(|preset| [("/-/auth/", preset), ("/-/site/the%20shop/auth/", preset)]);
         for (number, (endpoint, preset)) in endpoints.enumerate() {
-            // Together, the endpoints try all hosts in the first way, and all hosts once more in
-            // the other three ways.
+            // Together, the endpoints try all hosts with the first config, and all hosts once more
+            // with the other three configs.
             let (first, step) = match way {
                 _ if is_long() => (0, 1),
                 0 => (number, 14),
@@ -123,8 +123,9 @@ fn no_host_from_a_client_bypasses_a_rule() {
             let questions = |agent| {
                 hosts.iter().map(|host| question(endpoint, preset, "/private/x", host, agent)).collect::<Vec<_>>()
             };
-            // If the host belongs to another site, the proxy may have its own site for it, unless
-            // it says it has none. A site whose rules allow the page lets the request pass, too.
+            // At the general endpoint, a request with another host may pass: with `hosts`, the
+            // proxy may have its own site for that host, and the rules of the site `open` allow the
+            // page.
             let may_pass = |host: &str| {
                 let is_named = endpoint != "/-/auth/";
                 !is_named && is_anothers(host) && (pattern != "[]" || host == "open.test")
@@ -148,7 +149,8 @@ fn no_url_from_a_client_bypasses_a_rule() {
     assert!(targets.len() >= 2000, "{}", targets.len());
     for (on_error, pattern) in [("pass", "[\"h.test\"]"), ("refuse", "[]")] {
         let (_folder, running) = start(on_error, pattern);
-        // Envoy sends the target in its own, ingress-nginx in a URL. Both send only paths.
+        // Envoy appends the target to the path of its request, and ingress-nginx sends it in a URL.
+        // Both send only paths.
         let presets = PRESETS.iter().filter(|preset| !["envoy", "ingress-nginx"].contains(preset));
         for (number, preset) in presets.enumerate() {
             // Together, the presets try all targets.

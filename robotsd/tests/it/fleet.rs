@@ -156,8 +156,8 @@ fn duckdb_and_clickhouse_count_what_the_board_shows() {
     for (at, name) in REPLICAS.into_iter().enumerate() {
         let mut running = Running::start_with(&path(name).join("robotsd.toml"));
         let requests = play(&running, at);
-        // The process waits at most a second for the log when it ends, so the lines must be there
-        // before.
+        // When the process ends, it waits at most a second for the log. So the test waits for all
+        // lines first.
         let logged = || all.read(format!("{name}/access.jsonl")).lines().count();
         wait_until("a line of each request", || logged() == requests);
         // The process writes its last counts when it ends.

@@ -8,7 +8,7 @@ use super::site::OWN_ROBOTS_TXT;
 use super::with_each;
 use crate::harness::*;
 
-/// Only one of this many generated hosts is tried.
+/// Returns the interval of the generated hosts that are tried: 32 means every 32nd host.
 fn every() -> usize {
     if is_long() { 32 } else { 251 }
 }
@@ -40,8 +40,8 @@ fn no_host_or_url_bypasses_a_rule_through_real_servers() {
 /// Rules of a second site.
 const TWO: &str = "User-agent: GPTBot\nDisallow: /two/\n";
 
-/// Each file lets the host select the site. If no site has the host, the strictest site judges the
-/// request, and the client gets the robots.txt that the server itself has for this host.
+/// With each shipped file, the host selects the site. A request for an unknown host is judged by
+/// the strictest site. The robots.txt of an unknown host is the file of the server itself.
 #[test]
 fn the_host_selects_the_site() {
     with_each(|server, program| {

@@ -16,13 +16,13 @@ User-agent: *
 Disallow: /private/
 ";
 
-/// Beginning of one of the rules above, which applies to any path.
+/// The rule above that applies to every path with `refused=` in it.
 pub(super) const REFUSED: &str = "Disallow: /*refused=";
 
 /// Part of robotsd's config that exempts clients with this address.
 pub(super) const EXEMPT: &str = "\n[exempt]\ncidrs = [\"127.0.0.2/32\"]\n";
 
-/// A header of a crawler that identifies itself but that no group names.
+/// `User-Agent` of a crawler that no group names.
 const CRAWLER: &str = "Mozilla/5.0 (compatible; ExampleBot/1.0; +https://example.test/bot)";
 const PROBE: &str = "kube-probe/1.29";
 

@@ -324,8 +324,8 @@ fn a_site_is_switched_by_itself_and_a_mark_that_is_lifted_does_not_come_back() {
     });
 }
 
-/// An operator with rights for one site knows the ID of the off switch for all sites, and uses it
-/// at a replica that cannot have read that off switch.
+/// An operator of one site uses the ID of the off switch for all sites, at a replica that cannot
+/// have read this off switch.
 #[test]
 fn an_operator_of_one_site_neither_lifts_nor_replaces_a_mark_of_every_site() {
     a_store(async |_, store| {
@@ -431,7 +431,8 @@ fn off_works_by_direct_calls_while_the_store_is_down() {
         assert!(fleet.replicas[0].is_off() && fleet.replicas[1].is_off());
         store.signal("CONT");
         fleet.replicas[2].running = fleet.replicas[2].folder.start();
-        // What the store did not accept is written later by itself, and lifted with the rest.
+        // The off switch that the store did not accept is written later automatically. `enforce on`
+        // lifts it, too.
         fleet.all(true);
         fleet.synced_are(3);
         assert_has(fleet.switch("on"), &[" of 3 replicas synced"]);
@@ -476,7 +477,8 @@ fn no_accept_of_an_older_copy_is_taken() {
         let first = fleet.accept("User-agent: *\nDisallow: /\n");
         fleet.serves(&first);
         store.send(&format!("COPY {DOCUMENT} {DOCUMENT}:old"));
-        // It waits three seconds for the replicas, which may be too short on a busy machine.
+        // The command waits three seconds for the replicas, which may be too short on a busy
+        // machine.
         assert_has(fleet.says(&["rollback", "shop", "--fleet"]).out, &["the fleet accepts version"]);
         let live = wait_for("the version before", || {
             let live = fleet.replicas[0].site()["hash"].as_str().unwrap().to_owned();
@@ -603,7 +605,8 @@ fn the_status_of_all_compares_what_it_shows_of_one_that_replicas_does_not_name()
     });
 }
 
-/// A machine was cloned together with its config. Other replicas take the two for one.
+/// If a machine is cloned together with its config, other replicas take the two processes for one
+/// replica.
 #[test]
 fn two_processes_with_one_name_are_a_problem_of_both() {
     a_store(async |_, store| {
@@ -617,8 +620,8 @@ fn two_processes_with_one_name_are_a_problem_of_both() {
         }
         wait_until("the word of a third", || fleet.says(&["fleet", "status"]).code == Some(1));
         twin.running.kill();
-        // The last heartbeat of this process is found when the other process sends its next one.
-        // From then on, it counts for fifteen seconds.
+        // When the replica sends its next heartbeat, it finds the last heartbeat of the killed
+        // process. That heartbeat is valid for another fifteen seconds.
         fleet.replicas[1].becomes("current");
         fleet.synced();
     });
@@ -689,8 +692,8 @@ fn a_user_without_rights_is_told_which_and_goes_on_reading() {
             let problems = fleet.replicas[2].fleet()["problems"].to_string();
             ["may not write robotsd:fleet:{shop}:replicas", "EVALSHA"].iter().all(|part| problems.contains(part))
         });
-        // Enforcement is off on this replica because of its own off switch, too. It must report
-        // that no other replica knows of that one.
+        // Enforcement is also switched off directly on this replica. The replica must report that
+        // no other replica knows of this switch.
         fleet.switch("on");
         fleet.all(false);
         fleet.reach(&[2]);
@@ -698,7 +701,7 @@ fn a_user_without_rights_is_told_which_and_goes_on_reading() {
         let parts = ["the change is not in the store yet: ", "may not write robotsd:fleet:{shop}:doc"];
         assert_has(unfolded(&said), &parts);
         assert!(fleet.replicas[2].is_off() && !fleet.replicas[0].is_off());
-        // With the permission, it writes its entries back.
+        // With the permission, the replica writes its entries to the store.
         store.send("ACL SETUSER reader ~robotsd:fleet:{shop}:*");
         fleet.all(true);
         fleet.synced();
@@ -798,11 +801,13 @@ fn a_new_replica_begins_with_a_version_that_the_fleet_knows_and_waits_with_any_o
             let answer = replica.running.ask_admin("GET /readyz?require=sites");
             (answer.status, answer.body)
         };
-        // The version must not need to be accepted again, whatever it changes.
+        // A new replica must serve the accepted version without another acceptance, whatever the
+        // version changes.
         let new = Replica::start_with("web-4", &store, "", closed, "");
         assert_eq!(ready(&new).0, 200);
         wait_until("a refusal", || new.running.get("/any", GPTBOT).status == 403);
-        // The fleet has accepted neither the previous file nor one that would pass elsewhere.
+        // A new replica must hold the previous file, because it is not the version that the fleet
+        // has accepted.
         let old = Replica::start_with("web-5", &store, "", ROBOTS, "");
         let (status, why) = ready(&old);
         assert_eq!(status, 503);
