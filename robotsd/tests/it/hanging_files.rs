@@ -79,7 +79,7 @@ fn a_file_whose_reading_never_ends_holds_up_its_own_site_alone() {
         }
         assert_eq!((page(&running, "well.test"), page(&running, "hanging.test")), (status, status));
     }
-    // Without the site, its file is not needed.
+    // Once the site is removed from the config, its file is not needed.
     folder.write("robotsd.toml", well().to_string());
     running.wait_for_message("config", "site \"hanging\" is removed");
     assert_lacks(says(&["status"]), &["site hanging"]);
@@ -251,10 +251,12 @@ fn a_board_whose_files_hang_says_so_and_keeps_few_threads() {
         assert_eq!(answer.status, 503, "{}", answer.body);
         assert_has(&answer.body, &["state/board could not be read in 5 seconds"]);
     }
-    // These are the threads that read, the thread that writes, and some that do other short work.
+    // The additional threads are those that read, the thread that writes, and some for other short
+    // work.
     assert!(threads() <= before + 13, "{before} {}", threads());
     assert_eq!(get(&running, "/readyz").status, 200);
-    // It responds, with status 1 once robotsd notices that the board cannot be written.
+    // `status` must work. It exits with status 1 once robotsd notices that the board cannot be
+    // written.
     let status = running.command(&["status"]);
     assert!(matches!(status.code, Some(0 | 1)), "{status:?}");
     assert_has(&status.out, &["site well"]);

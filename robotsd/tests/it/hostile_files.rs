@@ -144,7 +144,8 @@ fn others() -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
-/// Commands that read a robots.txt from a pull request. The lints' files get the first two.
+/// Commands that read a robots.txt from a pull request. The files of the lints are only read by the
+/// first two commands.
 const COMMANDS: [&[&str]; 6] = [
     &["check", "robots.txt"],
     &["check", "--unsafe-fixes", "--diff", "robots.txt"],
@@ -220,7 +221,7 @@ fn a_hostile_file_costs_what_its_size_costs() {
     assert!(costly.is_empty(), "{costly}");
 }
 
-/// Parsing settings to tables needs a hundred times their size, so it must be limited.
+/// Parsing settings needs a hundred times their size in memory, so their size must be limited.
 #[test]
 fn settings_and_expectations_have_a_size() {
     let folder = folder(&[("robots.txt", "User-agent: *\nDisallow: /x\n")]);

@@ -23,7 +23,7 @@ fn edits_of_every_kind_fail_no_request_and_no_half_file_goes_live() {
     let path = folder.at("robots.txt");
     let serves = |name: &str| (running.get("/robots.txt", FIREFOX).body == version(name)).then_some(());
     // A file counts as complete if it has not changed for the time `QUIET` of `source/file.rs`. On
-    // a busy machine, a writer may be delayed for so long.
+    // a busy machine, a writer may be delayed for that long.
     let (half, halves) = (half_of(&version("v3")).to_owned(), AtomicUsize::new(0));
     let client = || -> Client<'_> {
         Box::new(|| {
@@ -36,8 +36,8 @@ fn edits_of_every_kind_fail_no_request_and_no_half_file_goes_live() {
                 assert_eq!(answer.body, version(name), "half a file is live");
             }
             assert_eq!(running.get("/page.html", FIREFOX).status, 200);
-            // The path is disallowed by one version, and is a missing file under the other one. Any
-            // other status is an error.
+            // One version disallows the path. The other version allows it, but there is no such
+            // file. Any other status is an error.
             let status = running.get("/v1/7/x", GPTBOT).status;
             assert!(matches!(status, 403 | 404), "{status}");
         })
@@ -102,7 +102,8 @@ fn a_termination_finishes_requests_in_progress_and_ends() {
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     assert!(answer.starts_with("HTTP/1.1 200 OK") && answer.ends_with("# end v0\n"), "{answer}");
-    // robotsd closes both connections. Clients close them too, or stopping would wait.
+    // robotsd closes both connections. The clients must also close them, because robotsd waits for
+    // that.
     assert!(rest(idle).ends_with(b"# end v0\n"));
     drop(stream);
     let status = running.wait_for_end();

@@ -30,7 +30,7 @@ fn a_config_without_admin_has_a_socket_of_its_own_that_commands_find() {
     let socket = ending(&place, "sock").remove(0);
     let mode = |path: &Path| fs::symlink_metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!((mode(&place), mode(&socket)), (0o700, 0o600));
-    // A file that an earlier process left in another runtime folder must not count as its own.
+    // A place file that an earlier process left in another runtime folder must be ignored.
     let left = folder(&[]);
     fs::write(left.at(socket.with_extension("place").file_name().unwrap()), "127.0.0.1:1").unwrap();
     let mut command = robotsd();

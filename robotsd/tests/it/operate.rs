@@ -1,11 +1,13 @@
-//! An operator's decisions: the kill switch, accepting a version, rolling back, and their output.
+//! Tests the decisions of an operator, and their output: the kill switch, accepting a version, and
+//! rolling back.
 
 use crate::harness::*;
 
 const OPEN: &str = "User-agent: GPTBot\nDisallow: /page\n\nUser-agent: *\nDisallow: /drafts/\n";
 const SHUT: &str = "User-agent: *\nDisallow: /\n";
 
-/// Creates a config with two sites of one folder. Only the log has the admin address.
+/// Creates a config with two sites of one folder. Only the log contains the address of the admin
+/// interface.
 fn config() -> Config {
     let blog = "hosts = [\"blog.test\"]\nroot = \".\"\nrobots.path = \"blog.txt\"";
     let config = Config::refusing().keys("state_dir = \"state\"").admin();
@@ -29,7 +31,7 @@ impl Operated {
         Self(folder.start())
     }
 
-    /// Stops it as an operator does. A killed one may not have saved its version.
+    /// Stops robotsd as an operator does. A killed process may not have saved its version.
     fn end(mut self) {
         self.0.end();
     }
@@ -434,7 +436,7 @@ fn an_impossible_command_suggests_a_possible_one() {
         let output = operated.command(arguments).ends_with(2);
         assert_eq!((output.out, output.error), (String::new(), format!("robotsd: {want}\n")), "{arguments:?}");
     }
-    // The pending version is another one than the command means.
+    // The command names another version than the pending one.
     folder.replace("robots.txt", SHUT);
     operated.event("gated");
     let output = operated.command(&["accept", "shop", wrong]);
@@ -480,7 +482,8 @@ fn a_state_directory_is_for_one_robotsd_at_a_time() {
     assert_eq!(operated.page("shop.test"), 200);
     elsewhere(&["enforce", "on"]).succeeded();
     folder.remove("state/admin.place");
-    // Each command waits two seconds for the other's end, so all of them run at the same time.
+    // Each command waits two seconds for the other process to end, so all commands run at the same
+    // time.
     thread::scope(|scope| {
         scope.spawn(|| {
             let second = folder.configured(["serve", "--config"]);
@@ -675,7 +678,8 @@ fn an_unreadable_kill_switch_is_in_the_check_the_log_and_the_status() {
         operated.out(&["enforce", to, "--site", "shop"]);
     }
     operated.command(&["status"]).ends_with(1);
-    // An auditor must be able to see when this began and when it ended.
+    // The history must contain when enforcement was switched off because of this, and when it was
+    // switched on again.
     for (site, of, why) in [("the blog", "every site", of_all), ("shop", "this site", of_site)] {
         let history = operated.json(&["history", site]);
         let switched: Vec<_> =

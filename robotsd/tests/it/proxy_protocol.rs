@@ -1,4 +1,5 @@
-//! robotsd behind proxies with the PROXY protocol: HAProxy, the stream module of nginx, and curl.
+//! Tests robotsd behind proxies with the PROXY protocol: HAProxy, the stream module of nginx, and
+//! curl.
 
 use super::daemon::{Daemon, find, free_ports};
 use super::programs::{present, skip};
@@ -59,8 +60,8 @@ fn ask_from(source: [u8; 4], front: SocketAddr, path: &str, agent: &str) -> Opti
     offer(connect_from(source, front).unwrap(), request).map(|answer| Answer::parse(&answer))
 }
 
-/// Checks that the clients of a proxy are distinguished, and that address fields which they send
-/// have no effect.
+/// Checks that robotsd distinguishes the clients of a proxy, and ignores address fields that the
+/// clients send.
 fn clients_are_told_apart(running: &Running, front: SocketAddr) {
     let ask = |source, path, agent| ask_from(source, front, path, agent).expect("an answer");
     let answer = ask([127, 0, 0, 2], "/x", FIREFOX);

@@ -126,7 +126,7 @@ fn a_config_is_retried_once_its_obstacle_is_gone() {
     folder.configure(&config);
     running.wait_for_message("config-rejected", &address.to_string());
     let first = config_of(&folder)["rejected"].take();
-    // The config is read again when the file is written. The status has that time in seconds.
+    // The config is read again when the file is written. The status shows this time in seconds.
     wait_until("another try", || {
         folder.configure(&config);
         thread::sleep(Duration::from_secs(1));

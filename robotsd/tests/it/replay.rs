@@ -259,7 +259,8 @@ fn a_log_that_cannot_be_read_does_not_hide_the_others() {
     fs::create_dir(folder.at("dir")).unwrap();
     let arguments = ["replay", "missing", "cut.gz", "dir", "log", "--robots", "robots.txt", "--format", "json"];
     let output = folder.run(arguments).ends_with(2);
-    // There are more requests than in the last log: all that could be decompressed counts.
+    // There are more requests than in the last log, because all requests that could be decompressed
+    // count.
     assert!(output.json()["requests"].as_u64().unwrap() > 6, "{output:?}");
     let lines: Vec<_> = output.error.lines().collect();
     for (line, [start, part]) in lines.iter().zip([
@@ -278,7 +279,7 @@ fn counts(report: &Value) -> [Option<u64>; 3] {
     [report["requests"].as_u64(), report["unread_lines"].as_u64(), gptbot()]
 }
 
-/// The unit tests of `format` have the other collectors.
+/// The unit tests of `format` cover the other collectors.
 #[test]
 fn logs_that_collectors_wrap_are_read() {
     let agent = |at: usize| if at % 2 == 1 { GPTBOT } else { FIREFOX };

@@ -128,7 +128,7 @@ fn a_sitemap_bomb_is_noted_with_its_url_and_limit_and_never_kept() {
         octets.resize(1 << 20, octet);
         gzip(&octets)
     };
-    // About 50 KiB that decompress to 55 MiB.
+    // Each file has about 50 KiB and decompresses to 55 MiB.
     let of = |begin: &str, octet| [gzip(begin.as_bytes()), mib("", octet).repeat(55)].concat();
     let good = "<urlset><url><loc>/good</loc></url></urlset>";
     let long = ": a tag, comment or text is longer than 2 MiB";

@@ -185,8 +185,8 @@ fn is_allowed(rules: &[(bool, String)], target: &str) -> bool {
     best.is_none_or(|(_, allow)| allow)
 }
 
-/// After a wildcard, the rest of a pattern may match in the path or in the query, where an escape
-/// has different meanings.
+/// Returns both forms of a pattern: with the part after the first wildcard in the path, and in the
+/// query. An escape has different meanings in the two.
 fn readings(pattern: &str) -> Vec<Vec<Piece>> {
     let (path, query) = pattern.split_at(pattern.find('?').unwrap_or(pattern.len()));
     let (before, behind) = path.split_at(path.find('*').unwrap_or(path.len()));

@@ -148,8 +148,8 @@ fn attack_one(
         // This is a precondition: the page exists, and a browser can get it.
         let reply = clients[0].get(&plain, FIREFOX);
         assert!(reply.body.contains(MARKER), "{upstream}: {}: {reply:?}", page.path);
-        // Some pages also answer for paths below their own. If the rule ends in `$`, it covers only
-        // one of these paths.
+        // Some pages also respond to paths below their own path. If the rule ends in `$`, it covers
+        // only one of these paths.
         if page.rule.ends_with('$')
             && clients[0].get(&[&plain[..], b"/and/more"].concat(), FIREFOX).body.contains(MARKER)
         {
@@ -169,7 +169,8 @@ fn attack_one(
             turn += 1;
             let agent = [GPTBOT, CRAWLER][turn % 2];
             let reply = clients[(turn / 2) % 2].get(&target, agent);
-            // A rule for `/private/` does not cover `/private`, but some servers serve it, too.
+            // A rule for `/private/` does not cover `/private`, but some servers respond to both
+            // with the same page.
             let is_another = reply.body.contains("index.html") && !target::ends_as_folder(&target);
             if reply.body.contains(MARKER) && !is_another {
                 note(&format!("{family:?}"), "GET", &target, &page.rule, &reply.body);

@@ -287,7 +287,8 @@ fn switch_history_and_board_survive_an_upgrade() {
     }
     upgraded.command(&["enforce", "on"]).succeeded();
     assert_eq!(upgraded.get("/private/x"), 403);
-    // Seven refused, three passed while off, another one refused: each counts once.
+    // Seven requests were refused, three passed while enforcement was off, and another one was
+    // refused. Each of them must be counted at most once.
     let board = upgraded.json(&["board"]);
     wait_until("every request on the board", || disallowed(&upgraded) >= 8);
     assert!(disallowed(&upgraded) <= 11, "{board}");
@@ -445,7 +446,7 @@ fn a_supervisor_learns_of_the_new_process() {
     assert!(ready.starts_with("READY=1\n"), "{ready}");
     upgraded.upgraded();
     let process = upgraded.process();
-    // The new process itself sends this. A supervisor may ignore it.
+    // The new process itself sends this message. A supervisor may ignore it.
     assert_eq!(hears(), ready);
     assert_eq!(hears(), format!("MAINPID={process}\n{ready}WATCHDOG=1\n"));
 }
