@@ -33,7 +33,7 @@ enum Event {
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
     let [address, target, rate, seconds, fields @ ..] = &arguments[..] else {
-        // `cargo test --benches` passes no arguments. This only checks that the program starts.
+        // `cargo test --benches` passes no arguments, to check only that the program starts.
         println!("usage: open_loop ADDRESS TARGET RATE SECONDS [FIELD: VALUE…]");
         return Ok(());
     };

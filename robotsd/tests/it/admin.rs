@@ -128,8 +128,8 @@ fn a_site_in_front_of_the_admin_interface_does_not_expose_it() {
     assert_eq!(outer.request("POST", "/reload", &fields).status, 403);
 }
 
-/// Opens more idle connections than the interface accepts, over TCP and the socket. Some send half
-/// a request.
+/// Opens more idle connections than the interface accepts, over TCP and the socket. Some of the
+/// connections send half a request.
 #[test]
 fn the_kill_switch_works_however_many_connections_are_idle() {
     use std::os::unix::net::UnixStream;

@@ -15,9 +15,9 @@ enum Needs {
     Nothing,
     /// Read access. The request names no site.
     Look,
-    /// A role, 1 to 3, for the site that the query names, or for all sites if it names none.
+    /// A role, 1 to 3, for the site in the query, or for all sites if the query names no site.
     Role(u8),
-    /// A role for all sites, even if the query names one.
+    /// A role for all sites, even if the query names a site.
     All(u8),
     /// A role for the process itself.
     Process(u8),
@@ -678,8 +678,8 @@ fn decisions_while_nothing_runs_are_in_the_audit_too() {
         &json!({"who": who, "how": "command", "from": null, "action": "enforce", "site": "*", "after": "off", "reason": "before the start", "result": "done"}),
     );
     assert_part(&lines[1], &json!({"action": "rollback", "site": "shop", "result": "failed"}));
-    // There is a folder instead of the audit file: switching enforcement off must still work, and
-    // everything else must fail.
+    // A folder replaces the audit file. Switching enforcement off must still work, and every other
+    // change must fail.
     fs::remove_file(folder.at("state/audit.jsonl")).unwrap();
     fs::create_dir(folder.at("state/audit.jsonl")).unwrap();
     let ended = folder.with_config(&["enforce", "off", "--site", "shop"]).ends_with(0);

@@ -253,7 +253,7 @@ fn verdicts_are_the_same_after_a_restart_and_a_kill() {
 }
 
 /// The crawler fetches robots.txt on one replica and requests disallowed pages on another. Neither
-/// replica alone may accuse it, but both together must, whatever happens to the processes.
+/// replica alone may accuse the crawler. Both together must accuse it, even after a kill.
 #[test]
 fn a_read_and_requests_on_two_replicas_have_the_same_verdict_after_a_kill() {
     let replicas = [site_folder(), site_folder()];

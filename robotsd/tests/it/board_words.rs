@@ -77,7 +77,8 @@ fn a_verified_crawler_has_the_right_verdict_on_a_running_board() {
     // page.
     folder.replace("robots.txt", CLOSED);
     wait_until("the newer version", || running.get("/robots.txt", FIREFOX).body == CLOSED);
-    // The board learns of a new version within a second. Earlier requests are not judged by it.
+    // The board learns of a new version within a second. Requests before that are not judged by the
+    // new version.
     crawler(&running, "another version", |row| row["last_read"]["is_newest"] == false);
     get(running.address, "/page.html", BOT);
     let row = crawler(&running, "one with an older version", |row| row["word"] == "has not read the newest version");
@@ -93,7 +94,7 @@ fn a_verified_crawler_has_the_right_verdict_on_a_running_board() {
     let page = running.ask_admin("GET /board").body;
     assert_has(&page, &["<em class=\"badge bad\">ignores</em>", "<dt>Identity</dt><dd>verified"]);
 
-    // These are the additional columns of the table of sites.
+    // The report must also contain the additional columns of the table of sites.
     let never = &board(&running)["sites"][0]["never_hit"];
     assert_eq!((&never["of"], &never["count"]), (&2.into(), &0.into()), "{never}");
     let traffic = wait_for("the requests of the last minute", || {

@@ -180,7 +180,7 @@ fn nothing_outside_of_the_folder_is_read() {
         let output = checked(&site, &["--within", ".", "--format", "concise", path, "in/robots.txt"]).ends_with(2);
         assert_has(&output.error, &["but --within allows only files in .: name a file in that folder"]);
         assert_lacks(output.error, &["hunter2", "connection"]);
-        // Only the other file may be checked.
+        // Only `in/robots.txt` may be checked.
         assert!(output.out.starts_with("in/robots.txt:2:11: error: "), "{path}: {}", output.out);
         assert_lacks(output.out, &["hunter2"]);
     }

@@ -105,7 +105,8 @@ fn an_incomplete_query_follows_on_error_and_an_odd_one_is_judged() {
             let event = running.wait_for_event("undecided", |line| line["reason"] == reason);
             assert!(message(&event).starts_with(want), "{event}");
         }
-        // Errors of the proxy's config are problems; those that clients can cause are counted.
+        // Errors of the proxy's config are problems. Errors that clients can cause are only
+        // counted.
         let missing = format!("were {done} (reason: missing; 4 since the start)");
         assert_has(said(), &[&missing, "(reason: unknown-preset; 2 since", "(reason: unknown-site; 1 since"]);
         assert!(!said().contains("repeated") && !said().contains("unreadable"), "{}", said());
@@ -209,7 +210,7 @@ fn the_refusal_can_be_fetched_again_and_is_never_an_approval() {
     assert_eq!((answer.status, answer.field("cache-control")), (403, Some("no-store")));
     assert_eq!(running.request("GET", "/-/refusal/nginx", &[]).status, 403);
     assert_eq!(running.request("GET", "/-/refusal/", &[]).status, 403);
-    // nginx asks twice about a refused request. Only the first question is logged.
+    // nginx asks twice about a refused request. Only the first decision request is logged.
     assert_eq!(nginx(&running, "/drafts/y", GPTBOT).status, 403);
     running.wait_for_event("refused", |line| line["path"] == "/drafts/y");
     assert_eq!(running.events("refused"), 1);
@@ -266,8 +267,8 @@ fn bodies_are_dropped_and_long_or_odd_targets_are_judged() {
     assert_eq!(running.request("GET", &below, &[("User-Agent", GPTBOT)]).status, 403);
 }
 
-/// The log must contain the request as the visitor sent it, so that `replay` judges it. The second
-/// question about a refused request is not logged.
+/// The log must contain the request as the visitor sent it, so that `replay` judges it. A second
+/// decision request about a refused request is not logged.
 #[test]
 fn the_log_of_requests_has_the_request_that_a_proxy_asks_about() {
     let (folder, running) = start("", "[log]\naccess = \"json\"\naccess_path = \"access.jsonl\"\naddress = \"keep\"");

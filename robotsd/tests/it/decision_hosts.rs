@@ -1,5 +1,5 @@
-//! Puts hosts and URLs that clients may send into the questions of every preset. None may bypass a
-//! rule, and none may prevent a browser from getting its page.
+//! Puts hosts and URLs that clients may send into decision requests of every preset. No such host
+//! or URL may bypass a rule, or prevent a browser from getting its page.
 
 use crate::harness::*;
 
@@ -64,7 +64,7 @@ fn start(on_error: &str, hosts: &str) -> (Folder, Running) {
     config.site("open", "hosts = [\"open.test\"]\nrobots.text = \"# nothing\"").start()
 }
 
-/// Returns the question of a preset about a request, sent to this endpoint.
+/// Returns the decision request of a preset about a client's request, for this endpoint.
 fn question(endpoint: &str, preset: &str, target: &str, host: &str, agent: &str) -> Vec<u8> {
     let below = if preset == "envoy" { target } else { "" };
     let fields = match preset {
@@ -80,7 +80,7 @@ fn question(endpoint: &str, preset: &str, target: &str, host: &str, agent: &str)
     format!("GET {endpoint}{preset}{below} HTTP/1.1\r\n{fields}User-Agent: {agent}\r\n\r\n").into_bytes()
 }
 
-/// Sends questions, on a few connections at a time. Returns the statuses of the responses.
+/// Sends decision requests, on a few connections at a time. Returns the statuses of the responses.
 fn ask(address: SocketAddr, questions: &[Vec<u8>]) -> Vec<u16> {
     let on_one = |questions: &[Vec<u8>]| {
         let mut kept = Kept::open(address, "");

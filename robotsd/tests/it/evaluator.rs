@@ -75,7 +75,7 @@ fn a_search_engine_of_registry_extra_that_the_site_refuses_is_a_finding_for_chec
     serving.wait_for_event("finding", |line| line["reason"] == "search-engine-refused");
 }
 
-/// The file has rules for every crawler, and the mode is `refuse`. This is typical of a site that
+/// The file has rules for every crawler, and the mode is `refuse`, as is typical of a site that
 /// begins to enforce.
 #[test]
 fn search_engines_are_tagged_by_server_and_commands_alike_unless_an_override_says_so() {
@@ -236,7 +236,8 @@ fn generated_lines(names: &[String], at: usize) -> Vec<String> {
     vec![line]
 }
 
-/// Returns the status and body of each response. Many are sent at a time on one connection.
+/// Returns the status and body of each response. Many requests are sent at a time on one
+/// connection.
 fn answers_of(address: SocketAddr, requests: &[Vec<String>]) -> Vec<(u16, String)> {
     let mut kept = Kept::open(address, "shop.test");
     let field = |line: &String| format!("User-Agent: {line}\r\n");

@@ -16,7 +16,7 @@ fn the_shared_verdicts_agree_in_bulk() {
     let (files, mut cases) = (cases("robots_files.jsonl.gz"), cases("verdicts.jsonl.gz"));
     let (mut kinds, mut number) = (HashSet::new(), 0);
     // The library is tested with all cases. This test takes the first case of each kind, and one in
-    // fifty of the others.
+    // fifty of the other cases.
     cases.retain(|case| {
         number += 1;
         kinds.insert(case["kind"].to_string()) || is_long() || number % 50 == 0

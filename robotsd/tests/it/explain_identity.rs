@@ -1,4 +1,5 @@
-//! Asks `explain --batch` who sent a request. The evidence is part of the question.
+//! Tests how `explain --batch` verifies who sent a request. The question contains the evidence,
+//! such as a signature.
 
 use crate::harness::*;
 

@@ -187,8 +187,8 @@ fn duckdb_and_clickhouse_count_what_the_board_shows() {
             assert_eq!(answer, board, "{title}");
         }
     }
-    // The page of one replica shows what is in its own files. All kinds of clients have sent
-    // requests to the second replica.
+    // The page of a replica must show the content of its own files. The second replica got requests
+    // of all kinds of clients.
     for name in if is_long() { &REPLICAS[..] } else { &REPLICAS[1..2] } {
         let Some(own) = answer(tables[0], path(name).to_str().unwrap()) else { return };
         assert_eq!(own, merged([path(name).join("state")]));

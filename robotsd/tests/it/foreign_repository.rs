@@ -1,5 +1,5 @@
 //! Tests a repository that someone else has created, for example in an archive. Its config names
-//! programs. `replay --history` must not run any of them.
+//! programs. `replay --history` must not run any of these programs.
 
 use std::fs::Permissions;
 use std::os::unix::fs::symlink;

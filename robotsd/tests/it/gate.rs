@@ -239,13 +239,15 @@ fn new_rules_only_observe_while_they_are_new() {
     let first = running.wait_for_event("observed", |line| line["reason"] == "grace");
     let said = format!("2 rules are only observed until {} at the latest", first["grace_end"].as_str().unwrap());
     assert_eq!(message(&first), said);
-    // The message about the new rules must not be logged again, whichever worker is next.
+    // The message about the new rules must not be logged again, whichever worker handles the next
+    // request.
     for _ in 0..8 {
         assert_eq!(running.get("/page.html", GPTBOT).status, 200);
     }
     wait_until("their lines", || running.count("observed", |line| line["reason"] == "grace") == 9);
     assert_eq!(running.count("observed", |line| line.get("message").is_some()), 1);
-    // In the mode `observe`, the log must say what would happen, and from when on.
+    // In the mode `observe`, the log must contain the action that would be taken, and when it would
+    // begin.
     folder.configure(folder.read("robotsd.toml").replace("mode = \"refuse\"", "mode = \"observe\""));
     running.event("config");
     assert_eq!(running.get("/page.html", GPTBOT).status, 200);

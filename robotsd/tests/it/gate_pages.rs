@@ -215,7 +215,7 @@ fn a_list_that_lost_most_pages_is_reported_until_restored_or_accepted() {
     watches(&running, "of urls.txt", 7);
     let said = format!("problem: gate: {of_urls}: if they were removed on purpose, run `robotsd reload`");
     wait_until(&said, || unfolded(&running.command(&["status"]).out).contains(&said));
-    // A growing list must be compared with its content when it was last complete.
+    // A growing list must be compared with its last complete content.
     folder.replace("urls.txt", urls(8));
     watches(&running, "of urls.txt", 8);
     let problems = || status(&running)["problems"].to_string();

@@ -116,12 +116,12 @@ fn only_regular_files_of_a_root_are_served() {
             });
         }
     });
-    // Threads that open files end after they were idle for a while. There are about as many as
-    // concurrent requests, because a request is answered shortly before its thread is free again.
-    // With one thread per request, there would be 256.
+    // Threads that open files end after they were idle for a while. There are about as many threads
+    // as concurrent requests, because a request is answered shortly before its thread is free
+    // again. With one thread per request, there would be 256.
     assert!(entries(&running, "task") <= threads + 6 * CLIENTS, "{threads} {}", entries(&running, "task"));
     wait_until("the connections to be closed", || entries(&running, "fd") <= descriptors);
-    // A FIFO with a writer must not be served either, nor one that replaces a file.
+    // A FIFO must not be served even if it has a writer, or if it replaces a file.
     let _writer = File::options().read(true).write(true).open(path("fifo")).unwrap();
     fs::rename(path("fifo"), path("page.html")).unwrap();
     assert_eq!((status("GET", "/page.html"), status("HEAD", "/page.html")), (404, 404));

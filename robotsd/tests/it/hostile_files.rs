@@ -1,9 +1,9 @@
 //! Measures the time and memory that commands need for crafted files, as a pull request may contain
 //! them.
 //!
-//! Times are only meaningful in an optimised build: `ROBOTSD_HOSTILE` names one, and without it
-//! only the other tests run. `ROBOTSD_HOSTILE_OCTETS=8388608` makes the files as large as a
-//! robots.txt may be, which takes ten minutes; the limits are the same.
+//! Times are only meaningful in an optimised build, which `ROBOTSD_HOSTILE` names. Without this
+//! variable, only the tests without times run. `ROBOTSD_HOSTILE_OCTETS=8388608` makes the files as
+//! large as a robots.txt may be, which takes ten minutes; the limits are the same.
 
 use std::fmt::Write as _;
 

@@ -48,7 +48,7 @@ fn files_are_added_changed_and_removed_without_a_restart() {
     let (folder, running) = serving(&[
         ("robotsd.toml", HEAD),
         ("sites.d/a.toml", &file("a")),
-        // Neither of these is read: the draft of an editor, and a file with another extension.
+        // These two files are not read: the draft of an editor, and a file with another extension.
         ("sites.d/.b.toml", "broken ="),
         ("sites.d/b.toml~", "broken ="),
     ]);
@@ -188,7 +188,8 @@ fn a_name_and_a_host_belong_to_their_first_owner() {
     running.wait_for_message("config-rejected", "robotsd.toml:19:10: the host \"m.example\" belongs to");
     assert!(is_of(&running, "m.example", "m"));
     folder.configure(&own);
-    // The site moves from one file to another, with its name. Both files are replaced atomically.
+    // The site moves from one file to another, and keeps its name. Both files are replaced
+    // atomically.
     folder.write("sites.d/n.toml", file("m").replace("private/m", "private/n"));
     running.wait_for_message("config-rejected", "n.toml:2:8");
     folder.replace("sites.d/m.toml", file("q"));

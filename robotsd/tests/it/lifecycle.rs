@@ -222,7 +222,7 @@ fn idle_connections_make_room_for_new_ones_on_every_worker() {
     let event = running.wait_for_event("problem", |line| line["reason"] == "recycled");
     let message = message(&event);
     assert!(message.starts_with("the limit of open connections is reached: a connection that was idle for "));
-    // This is logged at most once per second. The first line may come at any time within a second.
+    // The problem is logged at most once per second. The first line may come at any time.
     let events = running.count("problem", |line| line["reason"] == "recycled") as u64;
     assert!(events <= started.elapsed().as_secs() + 2, "{events} times in {:?}", started.elapsed());
 }
@@ -257,7 +257,7 @@ fn without_descriptors_it_goes_on_serving_and_says_so_seldom() {
     for _ in 0..50 {
         served(&mut kept);
     }
-    // This is logged at most once per second. The first line may come at any time within a second.
+    // The problem is logged at most once per second. The first line may come at any time.
     let events = running.events("problem") as u64;
     assert!(events <= start.elapsed().as_secs() + 2, "{events} times in {:?}", start.elapsed());
     // When connections end, new ones must be accepted again.

@@ -51,7 +51,7 @@ fn edits_of_every_kind_fail_no_request_and_no_half_file_goes_live() {
         replace_file(&path, version("v2"));
         wait_for("v2", || serves("v2"));
         assert_eq!(running.get("/v1/7/x", GPTBOT).status, 404);
-        // One half is written, and after a pause the other half.
+        // The first half is written, and after a pause the other half.
         let mut file = fs::File::create(&path).unwrap();
         let (text, began) = (version("v3"), Instant::now());
         file.write_all(half.as_bytes()).unwrap();
@@ -65,7 +65,8 @@ fn edits_of_every_kind_fail_no_request_and_no_half_file_goes_live() {
             halves == 0 || pause > Duration::from_millis(300),
             "half a file is live: {halves} times, after {pause:?}"
         );
-        // The file is truncated or deleted. The last good version stays, and the log says why.
+        // The file is truncated or deleted. The last good version stays live, and the log contains
+        // the reason.
         fs::File::create(&path).unwrap();
         running.wait_for_message("rejected", "the file is empty");
         fs::remove_file(&path).unwrap();

@@ -193,7 +193,7 @@ fn commands_find_the_token_by_config_and_by_place() {
         run(robotsd().args(["enforce", "on"]).env("ROBOTSD_ADMIN", place)).succeeded();
         assert!(is_enforced(&running));
     }
-    // Here, only the state directory says where the process is, as in a container.
+    // As in a container, commands find the process only through the state directory.
     let elsewhere = crate::harness::folder(&[]);
     let command = |arguments: &[&str]| {
         let mut command = folder.robotsd();

@@ -1,4 +1,5 @@
-//! Tests which config is used, and where commands find the admin interface, if no option says so.
+//! Tests which config is used, and where commands find the admin interface, if no option specifies
+//! this.
 
 use tower_robots::agent::Registry;
 
@@ -206,7 +207,7 @@ fn a_config_is_found_by_option_location_or_environment() {
     let said = run(robotsd().arg("check").arg(&robots).env("ROBOTSD_CONFIG", &path));
     let want = format!("using the settings of {} (ROBOTSD_CONFIG)", path.display());
     assert!(said.error.contains(&want));
-    // The site determines the file. Its config is found as the help of `--site` describes.
+    // The site determines the file. The config is found as the help of `--site` describes.
     let of_site = run(robotsd().args(["check", "--format", "json", "--site", "a"]).env("ROBOTSD_CONFIG", &path));
     assert!(of_site.code == Some(0) && of_site.error.contains(&want), "{of_site:?}");
     let missing = run(robotsd().args(["check", "--site", "other"]).env("ROBOTSD_CONFIG", &path)).failed(2);

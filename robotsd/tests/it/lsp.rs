@@ -131,8 +131,7 @@ fn usual() -> Value {
 
 const URI: &str = "file:///nonexistent/robots.txt";
 
-/// Applies the edits of an editor to a text. This is independent of the server's own code: it
-/// counts UTF-16 units in a text without surrogates.
+/// Applies edits of the server to a text, as an editor does. Does not use the server's own code.
 fn edited(text: &str, edits: &[Value]) -> String {
     let mut edits: Vec<_> = edits.iter().map(|edit| (offset(text, &edit["range"]["start"]), edit)).collect();
     edits.sort_by_key(|(start, _)| *start);
@@ -287,7 +286,7 @@ fn a_thousand_random_edits_lead_to_the_findings_of_check() {
     assert_eq!(found(&editor.diagnostics(URI, edit)), checked(&text));
 }
 
-/// Returns every position in a text, in UTF-16 units, also those within characters.
+/// Returns every position in a text, in UTF-16 units, including positions within characters.
 fn places(text: &str) -> Vec<(u64, u64)> {
     let (mut places, mut at) = (vec![(0, 0)], (0, 0));
     let mut chars = text.chars().peekable();

@@ -110,7 +110,7 @@ fn each_event_is_reported_once_and_signed() {
     let mut ids: Vec<_> = requests.iter().map(|request| field(request, "webhook-id")).collect();
     ids.sort_unstable();
     ids.dedup();
-    // Both times, the mistake must have the same ID.
+    // The mistake must have the same ID both times.
     assert_eq!(ids.len(), 7, "{requests:?}");
     let log = running.all("notify");
     assert!(log.iter().all(|line| line["status"] == 204), "{log:?}");

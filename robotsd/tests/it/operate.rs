@@ -308,11 +308,12 @@ fn who_decided_and_why_is_in_status_and_history_also_after_a_restart() {
     operated.end();
     let operated = Operated::start(&folder);
     decided(&operated, "accept", "local", "the \"sale\"\n");
-    // No decision may be shown for the other site, nor for versions that went live without one.
+    // No decision may be shown for the other site, or for versions that went live without a
+    // decision.
     assert!(operated.site(1)["decided"].is_null());
     operated.end();
 
-    // This must also work while robotsd is not running.
+    // A rollback must also work while robotsd is not running.
     folder.configured(["rollback", "shop", "--reason", "too early", "--config"]).succeeded();
     let operated = Operated::start(&folder);
     decided(&operated, "rollback", &uid, "too early");
@@ -336,7 +337,7 @@ fn a_rollback_says_what_happens_to_another_pending_version() {
         short(&waiting)
     );
     assert_has(operated.said(&["rollback", "shop"]), &[&want]);
-    // The result must be what the output said.
+    // The result must match the output of the rollback.
     assert_eq!(operated.robots(), OPEN);
     operated.command(&["reload", "--site", "shop"]).ends_with(1);
     assert_eq!(operated.waiting(), waiting);
@@ -355,7 +356,7 @@ fn the_second_of_two_rollbacks_says_that_neither_version_returns() {
     let want =
         format!("; version {}, which was rolled back before, also goes live only if you accept it", short(&waiting));
     assert_has(operated.said(&["rollback", "shop"]), &[&want]);
-    // The result must be what the output said.
+    // The result must match the output of the rollback.
     operated.command(&["reload", "--site", "shop"]).ends_with(1);
     assert_eq!((operated.robots(), operated.waiting()), (OPEN.to_owned(), waiting));
 }
@@ -729,7 +730,8 @@ fn the_check_reports_off_switches_and_a_pending_version() {
         ", warnings: 2",
     ];
     assert_has(said, &parts);
-    // The result must be as at the next start: one version is pending, the other one stays live.
+    // The result must be the same as at the next start: one version is pending, and the other one
+    // stays live.
     folder.replace("robots.txt", SHUT);
     let (code, said) = checked(&folder);
     assert_eq!(code, Some(1), "{said}");

@@ -408,7 +408,8 @@ fn a_site_has_the_requests_for_its_hosts_in_logs_of_every_format() {
             let counts = ["requests", "other_hosts", "without_host", "unread_lines"].map(|name| report[name].as_u64());
             assert_eq!(counts, [by_hand, 2047 - by_hand, 0, 0].map(Some), "{format} {site} {said}");
             assert_eq!((code, crawler(&report, "Googlebot")["requests"].as_u64()), (Some(0), Some(by_hand)));
-            // All logs are read in the same way, so each site is tested with one of four formats.
+            // `diff` reads all logs in the same way, so it is tested with one of four formats per
+            // site.
             if at != number % 4 {
                 continue;
             }
@@ -418,8 +419,8 @@ fn a_site_has_the_requests_for_its_hosts_in_logs_of_every_format() {
         }
     }
 
-    // Requests without a host may all belong to the site. This must be reported once, unless the
-    // command line names their host.
+    // Requests without a host may all belong to the site. The output must mention this once, unless
+    // the command line names the host of these requests.
     folder.write("log", line("192.0.2.1", 1, "/p", "-", GOOGLEBOT).repeat(900));
     let (report, said, _) = replay("shop", &[]);
     assert_part(&report, &json!({"requests": 900, "without_host": 900}));

@@ -87,7 +87,8 @@ fn hostile_sitemaps_of_many_sites_stay_within_one_budget_and_no_request_waits() 
             assert!(start.elapsed() < patience, "not within {patience:?}");
             thread::sleep(Duration::from_millis(20));
         }
-        // These requests were answered while sitemaps were read. None may have waited for that.
+        // These requests were answered while sitemaps were read. No request may wait for the
+        // sitemaps.
         let answered = asking.turns() - turns;
         assert!(answered >= 20, "{answered} requests were answered meanwhile");
         (before, start)

@@ -83,7 +83,7 @@ fn exempt_networks_and_the_log_go_by_the_client_a_trusted_proxy_names() {
         (&[("X-Forwarded-For", "198.51.100.7"), ("Connection", "X-Forwarded-For")], 403, "198.51.100.7"),
         (&[("Forwarded", "for=\"192.0.2.7, for=198.51.100.8")], 403, "198.51.100.8"),
         (&[("Forwarded", "for=192.0.2.7;host=\", for=198.51.100.9;host=\"a\"")], 403, "198.51.100.9"),
-        // A field that cannot be parsed says nothing about the client.
+        // A field that cannot be parsed is ignored.
         (&[("X-Forwarded-For", "192.0.2.7, unknown")], 403, "127.0.0.1"),
         (&[("X-Forwarded-For", "192.0.2.7; x")], 403, "127.0.0.1"),
         (&[("X_Forwarded_For", "192.0.2.7")], 403, "127.0.0.1"),

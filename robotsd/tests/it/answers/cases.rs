@@ -1,5 +1,5 @@
-//! Every kind of response to a request for a robots.txt, and how crawlers behave after it. These
-//! are the rows of the table on the page `answers`.
+//! The rows of the table on the page `answers`: every kind of response to a request for a
+//! robots.txt, and the behaviour of crawlers after this response.
 
 use std::sync::LazyLock;
 

@@ -13,7 +13,7 @@ use self::cases::{CASES, Case};
 use self::table::{Row, Table};
 use crate::harness::*;
 
-/// URL of a case's server. With this port, the check looks at no other names of the site.
+/// URL of a case's server. Because of the port, the check does not request other names of the site.
 const URL: &str = "http://example.com:8080";
 
 /// Timeout that is long enough for a busy machine.
@@ -54,7 +54,7 @@ impl Checked {
         codes
     }
 
-    /// Returns the response to the URL that the command was given.
+    /// Returns the response to the URL in the command line.
     fn answer(&self) -> &Value {
         &self.answers.as_ref().unwrap_or_else(|| panic!("no answers: {}", self.stderr()))["answers"][0]
     }

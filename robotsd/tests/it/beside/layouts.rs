@@ -421,8 +421,8 @@ fn nginx_starts_with_the_file_for_http_alone() {
     assert!(checked.code == Some(0), "{}", checked.error);
 }
 
-/// Every line that only the form with robotsd has must be in the shipped files or the handbook, or
-/// must be a line of the site that was moved.
+/// Each line that is only in the form with robotsd must be in the shipped files or the handbook, or
+/// be a moved line of the site.
 #[test]
 fn the_two_forms_differ_by_the_documented_lines() {
     let text = fs::read_to_string(project("robotsd/tests/it/beside/layouts.diff")).unwrap();
@@ -482,7 +482,7 @@ fn run_scripts(program: &Path, folder: &Path) -> Daemon {
     );
     fs::write(folder.join("php-fpm.conf"), config).unwrap();
     let mut command = Command::new(program);
-    // If the test runs as root, PHP must, too. Otherwise, the lines about a user have no effect.
+    // If the test runs as root, PHP must, too. Otherwise, PHP ignores the lines about a user.
     command
         .args(["--allow-to-run-as-root", "--nodaemonize", "--no-php-ini", "--fpm-config"])
         .arg(folder.join("php-fpm.conf"));

@@ -157,8 +157,8 @@ impl Stage {
         Self::set_as(server, program, config, adapt, &patient)
     }
 
-    /// Like [`Self::set`], but with the timeouts of the shipped files. This is for scenes in which
-    /// robotsd hangs or is down.
+    /// Like [`Self::set`], but with the timeouts of the shipped files. For scenes in which robotsd
+    /// hangs or is down.
     pub(super) fn set_as_shipped(server: &Server, program: &Path, adapt: &dyn Fn(String) -> String) -> Self {
         Self::set_as(server, program, "", adapt, &|text| text)
     }

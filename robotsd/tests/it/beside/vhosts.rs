@@ -47,7 +47,7 @@ fn the_sites_login_and_error_pages_are_kept() {
     assert_eq!(get(&stage, "site.test", "/open", GPTBOT, "").status, 401);
     let answer = get(&stage, "site.test", "/drafts/x", FIREFOX, &alice);
     assert!(answer.status == 200 && answer.body.contains("X-User: alice"), "{answer:?}");
-    // The upstream must receive the original target, whatever locations it went through.
+    // The upstream must receive the original target, whatever locations the request went through.
     assert!(answer.body.starts_with("GET /drafts/x HTTP/"), "{answer:?}");
     let answer = get(&stage, "site.test", "/a//b%2Fc?d=%20", GPTBOT, &alice);
     assert!(answer.body.starts_with("GET /a//b%2Fc?d=%20 HTTP/"), "{answer:?}");

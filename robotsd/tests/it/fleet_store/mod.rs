@@ -413,7 +413,7 @@ fn the_store_is_down_at_the_start_of_one_with_a_copy_and_of_one_that_never_saw_a
 fn off_works_by_direct_calls_while_the_store_is_down() {
     a_store(async |_, store| {
         let mut fleet = Fleet::start(&store);
-        // The first replica must have heard of the others. Otherwise, it would not count them.
+        // The first replica must know the others. Otherwise, it would not count them.
         fleet.synced_are(3);
         store.signal("STOP");
         fleet.replicas[2].running.kill();
@@ -595,11 +595,11 @@ fn the_status_of_all_compares_what_it_shows_of_one_that_replicas_does_not_name()
         comes_to(|| fleet.says(&["status", "--fleet"]), 0, &[unasked, "web-2: synced, robotsd 0.1.0"]);
         let json = || fleet.says(&["status", "--fleet", "--json"]);
         comes_to(json, 0, &["fleet.replicas contains no address of this replica"]);
-        // The second replica is asked last. It reports what it has heard of the third one so far.
+        // The second replica is asked last. It reports what it knows of the third replica.
         fleet.replicas[1].store.cut();
         fleet.replicas[1].becomes("stale");
         fleet.replicas[2].folder.replace("robots.txt", format!("{ROBOTS}Disallow: /more/\n"));
-        // This is reported with the next heartbeat of the third replica.
+        // The difference is reported after the next heartbeat of the third replica.
         let line = "site \"shop\": replicas serve different versions: ";
         comes_to(|| fleet.says(&["status", "--fleet"]), 1, &[line, " on web-3"]);
     });
@@ -648,7 +648,7 @@ fn without_a_document_the_status_of_the_fleet_names_the_command_that_makes_it() 
     });
 }
 
-/// There are three nodes. One of them has the slot of all keys of the fleet.
+/// The cluster has three nodes. One node has the slot of all keys of the fleet.
 #[test]
 fn a_cluster_whose_node_comes_back_without_the_document_gets_its_marks_from_the_replicas() {
     a_store(async |_, store| {
@@ -712,7 +712,7 @@ fn a_user_without_rights_is_told_which_and_goes_on_reading() {
 fn a_replica_that_is_cut_off_keeps_what_it_had_and_is_reached_directly() {
     a_store(async |_, store| {
         let fleet = Fleet::start(&store);
-        // The first replica must have heard of the third one. Otherwise, it would not miss it.
+        // The first replica must know the third one. Otherwise, it would not report it as missing.
         fleet.synced_are(3);
         fleet.replicas[2].store.cut();
         fleet.replicas[2].running.wait_for_message("fleet", "the replica keeps using the document that it read last");
@@ -830,7 +830,7 @@ fn an_id_that_was_used_before_turns_nothing_off_and_is_an_error() {
             assert_has(refused.body, &["the off switch m1, ", why, "choose a new id"]);
         };
         assert_eq!(enforce("to=off&site=shop&mark=m1").status, 200);
-        // The same request is sent again, as after a lost response.
+        // The client sends the same request again, as after a lost response.
         assert_eq!(enforce("to=off&site=shop&mark=m1").status, 200);
         fleet.all(true);
         assert_eq!(enforce("to=on&site=shop&mark=m2").status, 200);

@@ -109,8 +109,8 @@ pub(crate) fn exchange(address: SocketAddr, request: impl AsRef<[u8]>) -> Answer
 }
 
 /// Sends a request, and returns the bytes of the response; `None` if there is no response. If the
-/// server closes the connection before it has read everything, the connection is reset. The bytes
-/// received before are returned nevertheless.
+/// server closes the connection before it has read the whole request, the connection is reset. The
+/// bytes received until then are returned nevertheless.
 pub(crate) fn offer(mut stream: impl Read + Write, request: impl AsRef<[u8]>) -> Option<Vec<u8>> {
     stream.write_all(request.as_ref()).ok()?;
     let mut answer = Vec::new();

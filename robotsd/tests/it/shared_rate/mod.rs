@@ -25,7 +25,7 @@ fn patient(store: &StoreServer) -> StoreSettings {
     StoreSettings { deadline: PATIENCE, ..settings(&store.url()) }
 }
 
-/// Starts a replica. It may not use its store yet.
+/// Starts a replica, which may not use its store yet.
 fn replica(settings: StoreSettings) -> SharedRate {
     SharedRate::start(settings, |_| {}).unwrap()
 }
@@ -348,7 +348,7 @@ fn lives_until_it_is_full(store: &StoreServer, name: &str) {
 #[test]
 fn an_impossible_bucket_time_denies_nobody() {
     each_store(async |name, store| {
-        // This bucket was written just now, and is further ahead than a bucket can be.
+        // This bucket was written just now, and its time is further in the future than possible.
         spent(&store, name, slow(), 20).await;
         move_clock(&store, 1, 20 * 20 * SLOW.as_secs());
         assert_eq!(heard(&store, name, slow()).await, SharedVerdict::Allow, "{name}");

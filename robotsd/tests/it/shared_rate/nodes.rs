@@ -76,7 +76,8 @@ fn the_next_address_of_a_name_is_used_if_the_first_is_dead_or_dies() {
     });
 }
 
-/// Three nodes, each with a third of the slots. They serve them even if other nodes are down.
+/// Three nodes, each with a third of the slots. A node serves its slots even if other nodes are
+/// down.
 pub(crate) struct Cluster(pub(crate) Vec<StoreServer>);
 
 /// The first slot of each node, and the number of slots.

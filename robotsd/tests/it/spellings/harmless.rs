@@ -17,7 +17,7 @@ fn forwarded(answer: &Answer) -> Option<&str> {
 fn harmless_targets_are_never_refused_and_are_forwarded_unchanged() {
     let origin = Origin::start();
     let cases = super::lines("harmless.jsonl");
-    // One of the cases blocks all crawlers. The gate would hold it, so the gate is off.
+    // One of the cases blocks all crawlers. The gate would hold this case, so the gate is off.
     let mut config = Config::refusing().tables("[gate]\nenabled = false");
     for (number, case) in cases.iter().enumerate() {
         let rules: Vec<_> = case["rules"].as_array().unwrap().iter().map(|rule| rule.as_str().unwrap()).collect();

@@ -3,7 +3,7 @@
 //!
 //! All tests check one property: no response to a crawler contains the content of a private page.
 //! Each server decides which page a spelling means, so these tests need not know how robotsd reads
-//! a path. On the other hand, what RFC 9309 allows must be forwarded, and browsers must never be
+//! a path. In addition, requests that RFC 9309 allows must be forwarded, and browsers must never be
 //! refused.
 //!
 //! The rules are in `tests/cases/spellings/robots.txt`, the pages in `private.jsonl`, spellings
@@ -51,7 +51,7 @@ fn no_spelling_gets_a_crawler_past_a_rule() {
     attack(&upstream::start(SERVERS, tree.path()));
 }
 
-/// This is a separate test, because these servers take seconds to start.
+/// A separate test, because these servers take seconds to start.
 #[test]
 fn no_spelling_gets_a_crawler_past_a_rule_to_a_servlet_container() {
     let tree = tree();

@@ -125,7 +125,7 @@ impl Drop for Upgraded {
     }
 }
 
-/// Sends requests on one connection after another. Each is used until its last response.
+/// Sends requests on one connection after another. Each connection is used until its last response.
 fn keep_asking<'c>(address: SocketAddr, asked: &'c AtomicUsize, lasts: &'c AtomicUsize) -> Client<'c> {
     let mut open = None;
     Box::new(move || {
@@ -403,7 +403,7 @@ fn one_upgrade_at_a_time() {
     let said = upgraded.upgrade().ends_with(1).out;
     assert_has(said, &[&format!("an upgrade to process {first} is already in progress")]);
     assert_eq!(upgraded.json(&["status"])["upgrade"]["state"], "under-way");
-    // The new process is killed. This must not delay the next upgrade.
+    // The new process is killed. The kill must not delay the next upgrade.
     signal("KILL", first);
     upgraded.running.wait_for_message("upgrade", "(signal: 9");
     upgraded.restore_program();

@@ -46,7 +46,7 @@ impl Tally {
             .map(|count| count.load(Ordering::Relaxed))
     }
 
-    /// Records that a connection was cut off. It was opened at this time.
+    /// Records that a connection was cut off, which was opened at this time.
     fn note(&self, opened: Instant, sent: Sent) {
         let now = Instant::now();
         // If a kill is in progress, its end is not known yet, but a client may already have noticed
@@ -101,7 +101,8 @@ impl Tally {
         }
     }
 
-    /// Sends requests on one connection after another. Each is used until its last response.
+    /// Sends requests on one connection after another. Each connection is used until its last
+    /// response.
     fn keep_asking(&self, address: SocketAddr) -> Client<'_> {
         let mut open = None;
         Box::new(move || {
