@@ -370,8 +370,8 @@ fn a_reloaded_config_uses_only_its_own_tokens() {
 #[test]
 fn the_audit_says_who_did_what_and_who_was_refused() {
     let scene = Scene::start();
-    // On a slow disk, robotsd responds after a second, before the audit line is written. So each
-    // command is followed by a wait for all lines.
+    // On a slow disk, robotsd responds before the audit line is written. So the test waits for all
+    // lines after each command.
     let command = |lines: usize, client: usize, arguments: &[&str]| {
         let mut command = robotsd();
         let token = scene.folder.at("token");
@@ -627,8 +627,8 @@ fn a_full_disk_only_blocks_changes_that_must_be_audited() {
     });
 }
 
-/// A changed mode must be in the audit, because the mode `off` disables enforcement like a switch.
-/// `audit` must reject the name of an unknown site.
+/// The mode `off` disables enforcement like a switch, so it must be in the audit. `audit` must
+/// reject an unknown site.
 #[test]
 fn a_mode_that_a_config_changes_is_in_the_audit() {
     let config = |mode: &str, of_site: &str| {

@@ -24,9 +24,9 @@ const CRAWLERS: [(&str, &str); 6] = [
 ];
 const IMPOSTOR: &str = "9.9.9.9";
 
-/// The expected row of each crawler: verdict, fetches, disallowed requests, and four parts of the
-/// disallowed requests. These parts are requests that the fetched version disallows, requests that
-/// only a newer version disallows, requests without a fetch before, and undecided requests.
+/// The expected row of each crawler: verdict, fetches, and disallowed requests. The last four
+/// numbers split these requests: the fetched version disallows them, only a newer version does,
+/// there was no fetch, or undecided.
 const WEEK: [&str; 7] = [
     "Ignorer verified: ignores, 1 2, 2 0 0 0",
     "Late verified: has not read the newest version, 1 2, 0 2 0 0",

@@ -115,8 +115,7 @@ fn no_request_fails_and_none_is_judged_by_two_versions_whatever_is_done_to_the_f
                 2 => swap(&volume, version),
                 3 => {
                     // Half of the file is written first, and the rest after a pause in which a
-                    // watcher may read the file. The length of the pause is fixed, because no event
-                    // reports that the watcher has read.
+                    // watcher may read the file. No event reports when it has.
                     let whole = text(version);
                     let (first, rest) = whole.split_at(whole.len() / 2);
                     let mut file = fs::File::create(&plain).unwrap();
@@ -151,7 +150,6 @@ fn no_request_fails_and_none_is_judged_by_two_versions_whatever_is_done_to_the_f
             asking.wait_for_more((next / ASKED).saturating_sub(asking.turns()));
             resident.push(running.resident_kib());
         }
-        // Restores a good file.
         replace_file(&plain, text(version));
         wait_until("the last version", || serves("plain.test", version));
         let (first, last) = (resident[resident.len() / 5], resident[resident.len() - 1]);

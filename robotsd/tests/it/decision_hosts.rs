@@ -123,9 +123,8 @@ fn no_host_from_a_client_bypasses_a_rule() {
             let questions = |agent| {
                 hosts.iter().map(|host| question(endpoint, preset, "/private/x", host, agent)).collect::<Vec<_>>()
             };
-            // At the general endpoint, a request with another host may pass: with `hosts`, the
-            // proxy may have its own site for that host, and the rules of the site `open` allow the
-            // page.
+            // At the endpoint for all sites, another host may pass: with `hosts`, the proxy may
+            // have its own site for it, and the site `open` allows the page.
             let may_pass = |host: &str| {
                 let is_named = endpoint != "/-/auth/";
                 !is_named && is_anothers(host) && (pattern != "[]" || host == "open.test")

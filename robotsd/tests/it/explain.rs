@@ -54,8 +54,7 @@ fn explain(folder: &Folder, arguments: &[&str]) -> (String, String) {
 fn a_name_is_looked_up_as_a_name() {
     let file = "User-agent: Stripe\nUser-agent: Google-Extended\nDisallow: /\n\nUser-agent: *\nDisallow: /a\n";
     let folder = folder(&[("f", file)]);
-    // No header identifies these crawlers by the name alone: their headers contain more than the
-    // name, or never the name.
+    // The header of these crawlers contains more than the name, or does not contain it.
     let names = r"Buck Calibre Daum Devin Expanse Google-Extended Mastodon Meltwater NewsBlur Pingdom sentry Shodan Sogou
         Stripe testssl.sh Tumblr Vigil Webzio-Extended";
     for name in names.split_whitespace() {

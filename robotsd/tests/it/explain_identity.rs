@@ -1,5 +1,4 @@
-//! Tests how `explain --batch` verifies who sent a request. The question contains the evidence,
-//! such as a signature.
+//! Tests how `explain --batch` verifies who sent a request. The question contains the evidence.
 
 use crate::harness::*;
 

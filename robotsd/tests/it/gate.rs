@@ -246,8 +246,7 @@ fn new_rules_only_observe_while_they_are_new() {
     }
     wait_until("their lines", || running.count("observed", |line| line["reason"] == "grace") == 9);
     assert_eq!(running.count("observed", |line| line.get("message").is_some()), 1);
-    // In the mode `observe`, the log must contain the action that would be taken, and when it would
-    // begin.
+    // In the mode `observe`, the log must contain the future action, and when it begins.
     folder.configure(folder.read("robotsd.toml").replace("mode = \"refuse\"", "mode = \"observe\""));
     running.event("config");
     assert_eq!(running.get("/page.html", GPTBOT).status, 200);

@@ -119,7 +119,6 @@ fn unreadable_sitemaps_hold_nothing_and_known_ones_still_count() {
     watches(&running, "of the sitemaps", 30);
     running.end();
 
-    // The upstream is down.
     folder.configure(config(&before(&Origin::down()), ""));
     let running = folder.start();
     watches(&running, "of the sitemaps", 30);

@@ -79,7 +79,7 @@ fn a_file_whose_reading_never_ends_holds_up_its_own_site_alone() {
         }
         assert_eq!((page(&running, "well.test"), page(&running, "hanging.test")), (status, status));
     }
-    // Once the site is removed from the config, its file is not needed.
+    // If the config does not contain the site, its file is not needed.
     folder.write("robotsd.toml", well().to_string());
     running.wait_for_message("config", "site \"hanging\" is removed");
     assert_lacks(says(&["status"]), &["site hanging"]);
@@ -255,8 +255,7 @@ fn a_board_whose_files_hang_says_so_and_keeps_few_threads() {
     // work.
     assert!(threads() <= before + 13, "{before} {}", threads());
     assert_eq!(get(&running, "/readyz").status, 200);
-    // `status` must work. It exits with status 1 once robotsd notices that the board cannot be
-    // written.
+    // The exit status is 1 once robotsd notices that the board cannot be written.
     let status = running.command(&["status"]);
     assert!(matches!(status.code, Some(0 | 1)), "{status:?}");
     assert_has(&status.out, &["site well"]);

@@ -144,8 +144,8 @@ fn others() -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
-/// Commands that read a robots.txt from a pull request. The files of the lints are only read by the
-/// first two commands.
+/// Commands that read a robots.txt from a pull request. Only the first two commands read the files
+/// of the lints.
 const COMMANDS: [&[&str]; 6] = [
     &["check", "robots.txt"],
     &["check", "--unsafe-fixes", "--diff", "robots.txt"],

@@ -20,7 +20,8 @@ const BOT: &str = "ExampleBot/1.0 (+https://bot.example/about)";
 const REAL: &str = "8.8.4.1";
 const IMPOSTOR: &str = "9.9.9.9";
 
-/// Returns a registry with one crawler. It is verified by host names, so that nothing is fetched.
+/// Returns a registry with one crawler, which is verified by host names, so that nothing is
+/// fetched.
 pub(super) fn crawlers() -> String {
     let has_evidence = |crawler: &&Crawler| {
         !crawler.ranges.is_empty() || !crawler.reverse_dns.is_empty() || crawler.signature.is_some()
@@ -221,7 +222,7 @@ fn irrefutable_claims_need_attention_if_impostors_are_refused() {
     assert_eq!(status.matches("impostors pass unrecognised").count(), 1, "{status}");
 }
 
-/// The config allows a resolver to refute claims, but the resolver has not answered yet.
+/// The resolver could refute claims, but has not answered yet.
 #[test]
 fn a_resolver_that_has_never_answered_is_no_evidence() {
     let names = PlayedDns::start();

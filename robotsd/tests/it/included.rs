@@ -167,8 +167,7 @@ fn a_name_and_a_host_belong_to_their_first_owner() {
     let own = format!("{HEAD}{}", site("main", "main.example"));
     let (folder, running) = serving(&[("robotsd.toml", &own), ("sites.d/m.toml", &file("m"))]);
     wait_until("the copies", || folder.at("state/include.json").is_file());
-    // Two new files claim the host. The name of one sorts before that of the owner's file, and the
-    // name of the other one after it.
+    // Two new files claim the host. One sorts before the owner's file, and one after it.
     for (name, claims, why) in [
         ("a", site("a", "m.example"), "the host \"m.example\" belongs to"),
         ("z", site("z", "M.EXAMPLE."), "the host \"M.EXAMPLE.\" belongs to"),

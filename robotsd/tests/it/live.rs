@@ -72,7 +72,6 @@ fn edits_of_every_kind_fail_no_request_and_no_half_file_goes_live() {
         fs::remove_file(&path).unwrap();
         running.wait_for_message("rejected", "the file does not exist");
         serves("v3").unwrap();
-        // The file is restored.
         replace_file(&path, version("v4"));
         wait_for("v4", || serves("v4"));
         asking.wait_for_more(10);
@@ -92,7 +91,6 @@ fn a_termination_finishes_requests_in_progress_and_ends() {
     let (_folder, mut running) = config().tables(limits).start();
     // Only a part of this request is sent.
     let mut stream = sent(running.address, b"GET /robots.txt HTTP/1.1\r\nHost: a\r\n");
-    // This connection is idle.
     let mut idle = sent(running.address, b"GET /robots.txt HTTP/1.1\r\nHost: a\r\n\r\n");
     let mut first = [0; 15];
     idle.read_exact(&mut first).unwrap();

@@ -98,9 +98,8 @@ fn with_tokens_the_local_one_does_not_count() {
     let (folder, running) = config().tables(tables + &listener).start();
     let local = token(folder.at("state/admin.token"));
     assert_eq!(turn_off(&running, &local), 401);
-    // The command sends the local token, because it cannot know that the listener requires another
-    // token. The response must say which token is required. A listener with full access must not
-    // refuse a command because of this token.
+    // The command sends the local token, because it cannot know that another token is required. The
+    // response must say so, and a listener with full access must ignore this token.
     let command = |place: SocketAddr| run(robotsd().args(["enforce", "on", "--admin", &place.to_string()]));
     assert_has(command(running.admin()).failed(2), &["robotsd answered 401: the request has no token"]);
     command(full).succeeded();

@@ -223,8 +223,8 @@ fn with_little() -> BTreeSet<String> {
     running.event_names()
 }
 
-/// If the length of a body is known, the HTTP server does not poll for the end of the body. The
-/// request must still be logged as complete.
+/// If the length of a body is known, the HTTP server does not poll for its end. The request must be
+/// logged as complete.
 #[test]
 fn a_complete_file_is_logged_as_complete() {
     let config = Config::new().site("shop", "root = \"pages\"\nrobots.text = \"# nothing\"").log_requests();

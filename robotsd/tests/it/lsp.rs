@@ -305,8 +305,8 @@ fn places(text: &str) -> Vec<(u64, u64)> {
     places
 }
 
-/// Returns the byte offset of a position. A position within a character is moved to the start of
-/// the character. A position after the end of a line is moved to that end.
+/// Returns the byte offset of a position. A position within a character becomes its start. A
+/// position after the end of a line becomes that end.
 fn clamped(text: &str, place: (u64, u64)) -> usize {
     let (mut at, mut chars) = ((0, 0), text.char_indices().peekable());
     while let Some((offset, char)) = chars.next() {
@@ -401,7 +401,7 @@ fn findings_about_bytes_are_those_of_the_file_on_disk() {
     fs::write(&file, text).unwrap();
     editor.tell("textDocument/didSave", json!({ "textDocument": { "uri": uri } }));
     assert_eq!(editor.diagnostics(&uri, 1), Vec::<Value>::new());
-    // A document that was never saved has no file, so it has no findings about bytes.
+    // An unsaved document has no file, so it has no findings about bytes.
     editor.open("untitled:robots.txt", &format!("\u{feff}{text}"));
     assert_eq!(editor.diagnostics("untitled:robots.txt", 1), Vec::<Value>::new());
 }
@@ -610,8 +610,7 @@ fn the_server_ends_with_its_editor() {
     process.wait().unwrap();
     editor.ends_with(1);
 
-    // The server must continue if it cannot see the editor's process, which may be in another
-    // namespace.
+    // The server must continue if the editor's process is not visible, as in another namespace.
     let mut editor = Editor::spawn();
     editor.ask("initialize", initialize);
     editor.open(URI, "User-agent: *\nDisallow: b\n");

@@ -159,8 +159,7 @@ fn lookups_of_agents_are_counted_by_whether_the_header_was_known() {
     let site = "root = \".\"\nrobots.text = \"User-agent: GPTBot\\nDisallow: /private/\"";
     let config = Config::new().keys("workers = 2").site("shop", site).admin();
     lookups_are_counted_once(&config);
-    // If requests may wait for evidence, two layers look up the agent. Each lookup must still be
-    // counted once.
+    // If requests may wait for evidence, two layers look up the agent. It must be counted once.
     lookups_are_counted_once(&config.tables("[identity]\nresolvers = [\"127.0.0.1:9\"]\nwait = \"50ms\""));
 }
 

@@ -679,8 +679,7 @@ fn an_unreadable_kill_switch_is_in_the_check_the_log_and_the_status() {
         operated.out(&["enforce", to, "--site", "shop"]);
     }
     operated.command(&["status"]).ends_with(1);
-    // The history must contain when enforcement was switched off because of this, and when it was
-    // switched on again.
+    // The history must contain the times at which enforcement was switched off and on.
     for (site, of, why) in [("the blog", "every site", of_all), ("shop", "this site", of_site)] {
         let history = operated.json(&["history", site]);
         let switched: Vec<_> =

@@ -28,8 +28,8 @@ fn start(origin: &Origin, listener: &str) -> (Folder, Running) {
 const TRUSTING: &str = "trusted_proxies = [\"127.0.0.1/32\"]";
 const SECURE: &str = "[[listener.certificate]]\nchain = \"a.pem\"\nkey = \"a.key\"\n";
 
-/// Starts a proxy with its config. `@FRONT@` in the config is the proxy's port, and `@ROBOTSD@` is
-/// the port of robotsd.
+/// Starts a proxy with its config. `@FRONT@` is the proxy's port, and `@ROBOTSD@` is robotsd's
+/// port.
 fn in_front(program: &Path, config: &str, arguments: &[&str], robotsd: SocketAddr) -> (Daemon, Folder, SocketAddr) {
     for _ in 0..10 {
         let [front] = free_ports(1)[..] else { unreachable!() };
@@ -48,8 +48,7 @@ fn in_front(program: &Path, config: &str, arguments: &[&str], robotsd: SocketAdd
 /// Address of a client that only checks whether the proxy listens.
 const PROBE: [u8; 4] = [127, 0, 0, 9];
 
-/// Returns the logged connection problems, except those that the check of the proxy's port has
-/// caused.
+/// Returns the logged connection problems, except those of the probe.
 fn problem(running: &Running) -> Vec<Value> {
     running.all("problem").into_iter().filter(|line| line["address"] != "127.0.0.9").collect()
 }

@@ -420,7 +420,7 @@ fn a_site_has_the_requests_for_its_hosts_in_logs_of_every_format() {
     }
 
     // Requests without a host may all belong to the site. The output must mention this once, unless
-    // the command line names the host of these requests.
+    // the command line names their host.
     folder.write("log", line("192.0.2.1", 1, "/p", "-", GOOGLEBOT).repeat(900));
     let (report, said, _) = replay("shop", &[]);
     assert_part(&report, &json!({"requests": 900, "without_host": 900}));

@@ -245,7 +245,6 @@ fn a_list_says_nothing_about_requests_long_before_or_after_it() {
         assert_eq!(fate(&site, "9.9.9.9", time, GOOGLEBOT), want, "{time}");
         assert_eq!(fate(&site, "66.249.66.5", time, GOOGLEBOT), "verified", "{time}");
     }
-    // This request has no time.
     let no_time = line("9.9.9.9", NOON, "/cart", GOOGLEBOT).replace("\"time\"", "\"other\"");
     let (report, _, _) = site.report(&[line("66.249.66.1", NOON, "/", GOOGLEBOT), no_time], &[]);
     assert_eq!(because(&report, "Googlebot"), json!({ "stale": 1 }));
@@ -324,8 +323,8 @@ fn a_log_behind_a_proxy_makes_no_impostors() {
     let text = "\n  bingbot                          6 requests from 172.68.1.0/24, ";
     assert_has(site.replay(&log, "text", &[]).out, &[text]);
     assert_has(site.replay(&log, "html", &[]).out, &["<li>bingbot: 6 requests from 172.68.1.0/24, "]);
-    // A few addresses do not show that there is a proxy. Many addresses do not show it either if
-    // the log contains verified requests of the crawler itself.
+    // A few addresses do not prove a proxy. Many do not, either, if the log has verified requests
+    // of this crawler.
     let (report, _, _) = site.report(&log[..6], &[]);
     assert_eq!(impostors(&report, "bingbot")["requests"], 5);
     let own = [line("40.77.167.9", NOON, "/", BINGBOT)];
@@ -343,8 +342,7 @@ fn one_address_for_the_crawlers_of_several_operators_is_a_proxy() {
     let log = [line("172.68.1.7", NOON, "/", GOOGLEBOT), line("172.68.1.7", NOON, "/", BINGBOT)];
     let (report, _, _) = site.report(&log, &[]);
     assert_eq!((split(&report, "Googlebot"), split(&report, "bingbot")), ([0, 1, 0], [0, 1, 0]));
-    // A verified request shows that the log contains the addresses of clients, so the shared
-    // address is not a proxy.
+    // A verified request shows that the log contains the addresses of clients.
     let own = [line("20.125.66.85", NOON, "/", GPTBOT)];
     let (report, _, _) = site.report(&[&log[..], &own[..]].concat(), &[]);
     assert_eq!(report["identity"]["impostors"]["requests"], 2);

@@ -59,7 +59,6 @@ fn parsed(answers: &str) -> Vec<Value> {
     answers.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// The cases about one file.
 struct FileCases {
     file: Vec<u8>,
     urls: Vec<Vec<u8>>,

@@ -91,7 +91,6 @@ fn certificates_follow_their_files_and_a_bad_pair_changes_nothing() {
     assert_has(message, &["a.key: the key does not match the first certificate"]);
     assert!(message.ends_with("the previous certificate stays in use, but a restart would fail"), "{message}");
     connect(&running, &second, "a.test").unwrap();
-    // A good certificate again.
     let third = certify(folder.path(), &["a.test", "third.test"]);
     running.signal("HUP");
     wait_for("the third certificate", || connect(&running, &third, "a.test").ok());

@@ -14,7 +14,6 @@ pub(super) struct Authority {
     folder: Folder,
 }
 
-/// The kind of a server's certificate.
 #[derive(Clone, Copy, Debug)]
 enum Kind {
     Valid,

@@ -41,8 +41,8 @@ fn no_host_or_url_bypasses_a_rule_through_real_servers() {
 /// Rules of a second site.
 const TWO: &str = "User-agent: GPTBot\nDisallow: /two/\n";
 
-/// With each shipped file, the host selects the site. A request for an unknown host is judged by
-/// the strictest site. The robots.txt of an unknown host is the file of the server itself.
+/// With each shipped file, the host selects the site. The strictest site judges requests for an
+/// unknown host, whose robots.txt is the server's own file.
 #[test]
 fn the_host_selects_the_site() {
     with_each(|server, program| {

@@ -162,8 +162,8 @@ impl Layouts {
         Answer::parse(asked.as_bytes())
     }
 
-    /// Waits until the request is refused, because nginx does not ask robotsd for a short time
-    /// after a timeout. A real error does not go away.
+    /// Waits until the request is refused: after a timeout, nginx does not ask robotsd for a short
+    /// time. A real error does not go away.
     fn refused(&self, request: &Request<'_>) {
         wait_until(&format!("a refusal of {request:?}"), || {
             let Some(answer) = self.stage.offer(&request.octets("asked")) else { return false };
@@ -502,8 +502,7 @@ fn without_source(request: &Request<'_>, answer: &str) {
     }
 }
 
-/// Removes the times from a response, and replaces the host names of one form by those of the other
-/// form.
+/// Removes the times from a response, and unifies the host names of the two forms.
 fn comparable(answer: &[u8]) -> String {
     let answer = String::from_utf8(answer.to_vec()).expect("text");
     let (head, body) = answer.split_once("\r\n\r\n").expect("an end of the head");

@@ -14,8 +14,8 @@ pub(super) struct Server {
     files: &'static [&'static str],
 }
 
-/// How to run the server in its folder. In arguments, `CONFIG` is replaced by the name of the
-/// config, and `FOLDER` by the path of the folder.
+/// How to run the server in its folder. In arguments, `CONFIG` represents the config, and `FOLDER`
+/// the folder.
 struct Program {
     /// Where the program is: in `PATH`, or at a path in the folder that `ROBOTSD_BESIDE_BIN` names.
     place: Place,
@@ -25,7 +25,7 @@ struct Program {
     check: &'static str,
 }
 
-/// In arguments, `+` is replaced by a space, which does not end the argument.
+/// In arguments, `+` represents a space within one argument.
 const NGINX: Program = Program {
     place: Place::Path("nginx"),
     version: "-v",

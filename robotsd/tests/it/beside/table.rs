@@ -34,9 +34,9 @@ impl Table {
         rows.iter().skip(2).map(|row| row[at].to_owned()).collect()
     }
 
-    /// Compares the outcomes with the recorded outcomes, and the table of the handbook with the
-    /// recorded outcomes. With `UPDATE_DOCS=1`, writes the records and the table instead; this
-    /// requires all servers.
+    /// Compares the recorded outcomes with these outcomes and with the handbook. With
+    /// `UPDATE_DOCS=1`, writes the records and the handbook's table instead; this requires all
+    /// servers.
     pub(super) fn check(&self, columns: &[Column]) {
         if is_written() {
             assert_eq!(columns.len(), super::server::SERVERS.len(), "all servers are needed to write the table");

@@ -123,8 +123,8 @@ impl Origin {
         })
     }
 
-    /// Creates an upstream that responds to every request with this status and text, which tests
-    /// can change later. With status 0, it does not respond.
+    /// Creates an upstream that responds to every request with this status and text, until a test
+    /// changes them. With status 0, it does not respond.
     pub(crate) fn showing(status: u16, text: &str) -> Self {
         Self::with_shown(TcpListener::bind("127.0.0.1:0").unwrap(), None, (status, text), |shown, _| shown)
     }
@@ -223,12 +223,11 @@ impl Origin {
         Script { reply, connections: self.connections.clone(), requests: self.requests.clone() }
     }
 
-    /// Returns an upstream that does not run: no server listens at its address.
+    /// Returns an upstream that does not listen.
     pub(crate) fn down() -> Self {
         Self { address: free(), connections: Arc::default(), requests: Arc::default(), shown: Arc::default() }
     }
 
-    /// Returns the number of accepted connections.
     pub(crate) fn connections(&self) -> usize {
         self.connections.load(Ordering::Relaxed)
     }

@@ -267,8 +267,8 @@ fn a_replica_of_a_store_is_not_used_until_it_is_promoted() {
 
 #[tokio::test]
 async fn an_invalid_response_denies_nothing() {
-    // On each connection, the first of these responses answer the commands that name the client.
-    // The later ones are not valid responses of the script.
+    // On each connection, the first responses are for the commands that name the client. The later
+    // ones are invalid for the script.
     let answers: [(&[u8], bool); 8] = [
         (b"HTTP/1.1 400 Bad Request\r\n\r\n", true),
         (b":9999999999999\r\n", false),

@@ -185,8 +185,8 @@ fn is_allowed(rules: &[(bool, String)], target: &str) -> bool {
     best.is_none_or(|(_, allow)| allow)
 }
 
-/// Returns both forms of a pattern: with the part after the first wildcard in the path, and in the
-/// query. An escape has different meanings in the two.
+/// Returns a pattern twice: with the part after its first wildcard in the path, and in the query,
+/// where escapes have other meanings.
 fn readings(pattern: &str) -> Vec<Vec<Piece>> {
     let (path, query) = pattern.split_at(pattern.find('?').unwrap_or(pattern.len()));
     let (before, behind) = path.split_at(path.find('*').unwrap_or(path.len()));

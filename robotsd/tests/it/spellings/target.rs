@@ -1,7 +1,7 @@
 //! Generates spellings of a target that some server may treat as a given page.
 //!
-//! Nothing here depends on how robotsd or a server reads the spellings. A spelling that no server
-//! treats as the page only costs a request. An omitted spelling may be a bypass.
+//! Nothing here depends on how robotsd or a server reads the spellings. A superfluous spelling only
+//! costs a request, but a missing one may be a bypass.
 
 use std::collections::BTreeMap;
 

@@ -124,7 +124,6 @@ impl Server {
     }
 }
 
-/// A running server.
 pub(super) struct Upstream {
     pub(super) name: &'static str,
     pub(super) address: SocketAddr,

@@ -179,7 +179,6 @@ async fn keep_streaming(address: SocketAddr, asked: &AtomicUsize, lasts: &Atomic
     }
 }
 
-/// Requests a large page.
 fn asked_for_large(address: SocketAddr) -> TcpStream {
     sent(address, b"GET /large HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
 }
@@ -287,8 +286,8 @@ fn switch_history_and_board_survive_an_upgrade() {
     }
     upgraded.command(&["enforce", "on"]).succeeded();
     assert_eq!(upgraded.get("/private/x"), 403);
-    // Seven requests were refused, three passed while enforcement was off, and another one was
-    // refused. Each of them must be counted at most once.
+    // Eight requests were refused, and three passed while enforcement was off. Each must count at
+    // most once.
     let board = upgraded.json(&["board"]);
     wait_until("every request on the board", || disallowed(&upgraded) >= 8);
     assert!(disallowed(&upgraded) <= 11, "{board}");

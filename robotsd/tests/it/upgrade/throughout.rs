@@ -40,7 +40,6 @@ enum Sent {
 }
 
 impl Tally {
-    /// Returns the counts so far.
     fn counts(&self) -> [usize; 6] {
         [&self.connects, &self.answered, &self.refused, &self.died_with_request, &self.died_without, &self.cut]
             .map(|count| count.load(Ordering::Relaxed))
