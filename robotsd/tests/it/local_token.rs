@@ -99,7 +99,7 @@ fn with_tokens_the_local_one_does_not_count() {
     let local = token(folder.at("state/admin.token"));
     assert_eq!(turn_off(&running, &local), 401);
     // The command sends the local token, because it cannot know that another token is required. The
-    // response must say so, and a listener with full access must ignore this token.
+    // response must ask for that token, and a listener with full access must ignore the local one.
     let command = |place: SocketAddr| run(robotsd().args(["enforce", "on", "--admin", &place.to_string()]));
     assert_has(command(running.admin()).failed(2), &["robotsd answered 401: the request has no token"]);
     command(full).succeeded();
