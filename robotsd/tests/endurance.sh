@@ -21,7 +21,7 @@ head -c 102400 /dev/zero | tr '\0' x > "$folder/pages/large.html"
 printf 'User-agent: GPTBot\nDisallow: /\n' > "$folder/pages/robots.txt"
 cp "$folder/pages/robots.txt" "$folder/robots.txt"
 
-# Prints the address on which it listens.
+# Starts a robotsd with the named config, and prints the address on which it listens.
 start() {
     : > "$folder/$1.log"
     "$robotsd" serve --config "$folder/$1.toml" >> "$folder/$1.log" &

@@ -128,15 +128,16 @@ fn a_site_in_front_of_the_admin_interface_does_not_expose_it() {
     assert_eq!(outer.request("POST", "/reload", &fields).status, 403);
 }
 
-/// Opens more idle connections than the interface accepts, over TCP and the socket. Some send half
-/// a request.
+/// Opens more idle connections than the interface accepts, over TCP and the socket. Some of the
+/// connections send half a request.
 #[test]
 fn the_kill_switch_works_however_many_connections_are_idle() {
     use std::os::unix::net::UnixStream;
     const IDLE: u64 = 1000;
     let (folder, running) = config().tables("socket = \"admin.sock\"").start();
     let (address, socket) = (running.admin(), folder.at("admin.sock"));
-    // Both ends of a connection need a file descriptor. With too few, fewer connections are opened.
+    // Both ends of a connection need a file descriptor. If the process may not open enough
+    // descriptors, the test opens fewer connections.
     let files = rlimit::increase_nofile_limit(u64::MAX).unwrap();
     let number = IDLE.min(files.saturating_sub(200) / 2);
     let idle: Vec<(TcpStream, UnixStream)> = (0..number)
@@ -210,12 +211,12 @@ fn the_commands_ask_over_the_socket_of_the_process_with_their_config() {
     assert_eq!(command(&["status", "--json"]).json()["sites"][0]["name"], "a site");
     let out = command(&["reload", "--site", "a site"]).succeeded();
     assert!(out.starts_with("a site: unchanged: "), "{out}");
-    // A rejected file must be an error for scripts, too.
+    // With `--json`, `reload` must also exit with status 1 if a file is rejected.
     folder.remove("robots.txt");
     assert_eq!(command(&["reload", "--json"]).ends_with(1).json()["sites"][0]["outcome"], "kept");
     let error = command(&["reload", "--site", "b"]).failed(2);
     assert_eq!(error, "robotsd: robotsd answered 404: there is no site \"b\": the sites are \"a site\"\n");
-    // The same with `--admin` instead of the config.
+    // `status` must also work with `--admin` instead of the config.
     let text = run(robotsd().args(["status", "--admin"]).arg(&socket)).ends_with(1).out;
     assert_has(text, &["site a site (site.test): last-good\n", "  not taken:  "]);
     running.end();
@@ -251,8 +252,7 @@ fn no_robots_txt_is_fetched_from_the_admin_interface() {
     assert_has(refused.body, &["robotsd itself requested a robots.txt from its admin interface"]);
 }
 
-/// HTTP/1.0 requires no `Host`, and a relay that uses it drops the field. Nevertheless, a web page
-/// must not get access.
+/// A web page must not get access, even through a relay that uses HTTP/1.0 and drops `Host`.
 #[test]
 fn a_web_page_changes_nothing_whatever_its_request() {
     let (_folder, running) = config().start();
@@ -331,7 +331,7 @@ fn tokens_are_required_once_the_config_has_one() {
     follow(&of(&token), [401; 2]);
     follow(&of(""), [200; 2]);
     follow(&of(&token), [401; 2]);
-    // If the config now names another address, the previous one must not be open to everyone.
+    // If the config names another admin address, the previous address must still require a token.
     folder.configure(of("").replace("[admin]\naddress = \"127.0.0.1:0\"", "[admin]\nsocket = \"admin.sock\""));
     running.wait_for_message("config", "admin.token[a]");
     running.wait_for_message("config", "take effect only after `robotsd upgrade` or a restart: admin");

@@ -15,9 +15,9 @@ enum Needs {
     Nothing,
     /// Read access. The request names no site.
     Look,
-    /// A role, 1 to 3, for the site that the query names, or for all sites if it names none.
+    /// A role, 1 to 3, for the site in the query, or for all sites if the query names no site.
     Role(u8),
-    /// A role for all sites, even if the query names one.
+    /// A role for all sites, even if the query names a site.
     All(u8),
     /// A role for the process itself.
     Process(u8),
@@ -251,7 +251,8 @@ fn every_path_client_site_and_way_matches_the_table() {
         for (at, (method, path, query, of_site, of_all)) in REQUESTS.iter().enumerate() {
             for (place, site) in SITES.into_iter().enumerate() {
                 // Over plain TCP, every request is tried with and without a token. For the other
-                // ways, one request in five is tried. These cover every path and every site.
+                // ways to connect, one request in five is tried. These requests cover every path
+                // and every site.
                 let is_tried = is_long() || matches!(way, Way::Token | Way::Anyone(_));
                 if !is_tried && !(at * SITES.len() + place + client).is_multiple_of(5) {
                     continue;
@@ -297,7 +298,7 @@ fn unknown_clients_only_get_probes() {
         (format!("Authorization: {good}\r\n"), 401),
         (format!("X-User: root@corp.test\r\nAuthorization: Bearer {}\r\n", "rbd_".to_owned() + &"0".repeat(72)), 401),
         (format!("authorization: bearer {good}\r\n"), 200),
-        // A proxy must gain nothing by forwarding a token.
+        // A valid token in a request that a proxy has forwarded must be rejected.
         (format!("Authorization: Bearer {good}\r\nX-Forwarded-For: 192.0.2.1\r\n"), 403),
     ] {
         let answer = asked(admin, &fields);
@@ -320,7 +321,7 @@ fn unknown_clients_only_get_probes() {
     let request = "POST /enforce?to=off HTTP/1.1\r\nHost: localhost\r\nRobotsd-Admin: 1\r\nX-User: root@a\r\nConnection: close\r\n\r\n";
     Write::write_all(&mut stream, request.as_bytes()).unwrap();
     assert_eq!(Answer::parse(&rest(stream)).status, 403, "{elsewhere}");
-    // Without a certificate, the connection fails; without TLS, the response explains.
+    // Without a client certificate, the connection fails. Without TLS, the response has status 400.
     assert!(scene.over_tls(scene.mutual, false, "GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n").is_err());
     assert_eq!(asked(scene.tls, "").status, 400);
     // Requests from web pages of other sites, and from robotsd's own fetcher, are refused even with
@@ -369,7 +370,8 @@ fn a_reloaded_config_uses_only_its_own_tokens() {
 #[test]
 fn the_audit_says_who_did_what_and_who_was_refused() {
     let scene = Scene::start();
-    // A response waits up to a second for a slow disk. So the next command waits for all lines.
+    // On a slow disk, robotsd responds before the audit line is written. So the test waits for all
+    // lines after each command.
     let command = |lines: usize, client: usize, arguments: &[&str]| {
         let mut command = robotsd();
         let token = scene.folder.at("token");
@@ -504,7 +506,7 @@ fn a_restricted_client_sees_its_sites_in_the_status() {
     assert!(page(0).contains("blog-1") && !page(1).contains("blog-1"), "{}", page(1));
 }
 
-/// Otherwise, a client whose site was renamed would see no problem.
+/// A client whose sites were all renamed must see a problem.
 #[test]
 fn a_client_without_existing_sites_is_told_so() {
     let scene = Scene::start();
@@ -519,7 +521,8 @@ fn a_client_without_existing_sites_is_told_so() {
     let status = command(1, &["status", "--problems"]).ends_with(1).out;
     assert_has(unfolded(&status), &["problem: [admin] gives you read for \"shpo\", but none of these sites exists"]);
     command(1, &["status", "--ready"]).succeeded();
-    // If all sites of the client are off, it must not be shown as the switch for all sites.
+    // If enforcement is off for all sites of a client, the status must not say that it is off for
+    // every site.
     for site in ["shop", "blog-1"] {
         command(5, &["enforce", "off", "--site", site]).succeeded();
     }
@@ -529,7 +532,8 @@ fn a_client_without_existing_sites_is_told_so() {
     assert_has(command(1, &["status"]).out, &["ENFORCEMENT IS OFF FOR EVERY SITE"]);
 }
 
-/// The kernel tells which user is at the other end. Only root can act as several users.
+/// The kernel reports which user has connected to the socket. Only root can run commands as several
+/// users.
 #[test]
 fn users_of_the_socket_are_identified_by_uid() {
     use std::os::unix::fs::PermissionsExt;
@@ -623,7 +627,8 @@ fn a_full_disk_only_blocks_changes_that_must_be_audited() {
     });
 }
 
-/// The mode turns enforcement off like a switch. `audit` must reject the name of an unknown site.
+/// The mode `off` disables enforcement like a switch, so it must be in the audit. `audit` must
+/// reject an unknown site.
 #[test]
 fn a_mode_that_a_config_changes_is_in_the_audit() {
     let config = |mode: &str, of_site: &str| {
@@ -673,8 +678,8 @@ fn decisions_while_nothing_runs_are_in_the_audit_too() {
         &json!({"who": who, "how": "command", "from": null, "action": "enforce", "site": "*", "after": "off", "reason": "before the start", "result": "done"}),
     );
     assert_part(&lines[1], &json!({"action": "rollback", "site": "shop", "result": "failed"}));
-    // There is a folder instead of the audit file: switching enforcement off must still work, and
-    // everything else must fail.
+    // A folder replaces the audit file. Switching enforcement off must still work, and every other
+    // change must fail.
     fs::remove_file(folder.at("state/audit.jsonl")).unwrap();
     fs::create_dir(folder.at("state/audit.jsonl")).unwrap();
     let ended = folder.with_config(&["enforce", "off", "--site", "shop"]).ends_with(0);

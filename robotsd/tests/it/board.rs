@@ -72,7 +72,7 @@ fn crawlers_are_counted_and_outlive_a_kill() {
     assert_eq!(output(&folder, &["--csv", "--site", "Shop 1"]), table);
     assert_has(folder.with_config(&["board", "--site", "none"]).failed(2), &["none"]);
 
-    // A new version makes the board write immediately, including the counts.
+    // The board writes its counts immediately when a version is published.
     folder.replace("robots.txt", format!("{ROBOTS}Disallow: /more/\n"));
     wait_until("files of the board", || written_disallowed(folder.path()) == 3);
     running.signal("KILL");
@@ -99,12 +99,13 @@ fn the_board_begins_with_pending_actions() {
     assert_has(&text, &["robotsd status --problems --config "]);
 }
 
-/// While enforcement is off, crawlers are not recognised. Even a short time is a gap.
+/// While enforcement is off, crawlers are not recognised. The board must record this as a gap,
+/// however short it is.
 #[test]
 fn a_kill_switch_that_is_off_for_a_moment_is_a_gap() {
     let folder = site_folder();
     let running = folder.start();
-    // The watch lasts some seconds, so that it can be split.
+    // The wait for a count makes the first watch long enough to be split.
     running.get("/private/a", GPTBOT);
     wait_until("a count", || !crawlers(&folder).is_empty());
     for to in ["off", "on"] {
@@ -115,7 +116,7 @@ fn a_kill_switch_that_is_off_for_a_moment_is_a_gap() {
     }
     running.get("/private/b", GPTBOT);
     wait_until("another count", || crawlers(&folder).first().is_some_and(|row| row["disallowed"] == 2));
-    // A new version makes the board write immediately.
+    // The board writes its counts immediately when a version is published.
     folder.replace("robots.txt", format!("{ROBOTS}Disallow: /more/\n"));
     let watches =
         || -> Vec<Value> { lines(folder.path()).iter().filter_map(|line| line.get("watch").cloned()).collect() };
@@ -170,7 +171,8 @@ pub(super) fn row(crawler: &str, ago: u64, counts: Value) -> DayLine {
     (begin - begin % 86_400, hour(crawler, begin, counts))
 }
 
-/// Fetches were watched until now. Version 2 has been live for the last ten hours.
+/// Returns watches of fetches for the last three days. Version 2 has been live for the last ten
+/// hours.
 pub(super) fn watches() -> [DayLine; 2] {
     [(hours(72), hours(10), "1"), (hours(10), hours(0), "2")].map(|(from, to, version)| {
         let watch = json!({ "from": from, "to": to, "version": version, "process": 1 });
@@ -182,7 +184,7 @@ fn words_of_one_process() -> Vec<DayLine> {
     let impostor = |(day, line): DayLine| (day, line.replace("\"verified\"", "\"impostor\""));
     let rows = [
         row("Obeyer", 5, json!({ "allowed": 7, "reads": read("2", 5) })),
-        // This crawler obeys the version that it fetched for 20 hours.
+        // This crawler still obeys version 1, 20 hours after it fetched it.
         row("Late", 22, json!({ "reads": read("1", 22) })),
         row("Late", 2, went_in(2)),
         row("Ignorer", 5, json!({ "reads": read("2", 5) })),
@@ -211,8 +213,8 @@ pub(super) fn write_lines(folder: &Path, replicas: usize, lines: &[DayLine]) {
     }
 }
 
-/// Returns a line for each crawler: the verdict, fetches, requests, and disallowed requests by
-/// earlier fetches.
+/// Returns a line for each crawler: the verdict, fetches, requests, and disallowed requests by what
+/// was fetched before.
 fn said(crawlers: &[Value]) -> Vec<String> {
     let said = |row: &Value| {
         let text = |key: &str| row[key].as_str().unwrap_or("no word").to_owned();
@@ -251,7 +253,7 @@ fn verdicts_are_the_same_after_a_restart_and_a_kill() {
 }
 
 /// The crawler fetches robots.txt on one replica and requests disallowed pages on another. Neither
-/// replica alone may accuse it, but both together must, whatever happens to the processes.
+/// replica alone may accuse the crawler. Both together must accuse it, even after a kill.
 #[test]
 fn a_read_and_requests_on_two_replicas_have_the_same_verdict_after_a_kill() {
     let replicas = [site_folder(), site_folder()];

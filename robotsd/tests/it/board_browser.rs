@@ -18,13 +18,13 @@ pub(crate) fn axe() -> Option<String> {
     crate::programs::present(text.ok_or("ROBOTSD_AXE names no axe.min.js"))
 }
 
-/// The script that waits for a page without scripts.
+/// A script that returns true once a page is loaded, for pages without scripts.
 pub(crate) const LOADED: &str = "return document.readyState === 'complete'";
 
 /// Checks the accessibility of a page in different looks: wide and narrow, light and dark,
 /// collapsed and expanded. The page is complete when the script `settled` returns true.
 pub(crate) fn hinders_nobody(browser: &Browser, axe: &str, url: &str, page: &str, settled: &str) {
-    // By default, both widths and both colour schemes are used, and in a long run every
+    // By default, each width and each colour scheme is used once. A long run uses every
     // combination.
     let looks = [
         ("wide-light", 1280, "light"),
@@ -96,7 +96,7 @@ fn the_board_is_accessible_and_no_other_page_can_read_it() {
     assert!(!requested.is_empty(), "{requested:?}");
     assert!(requested.iter().all(|url| url.starts_with(&own) || url.starts_with("data:")), "{requested:?}");
 
-    // This name resolves to the admin interface, but is not one of its names.
+    // This name resolves to the admin interface, but is not one of its configured names.
     browser.open(&format!("http://rebound.test:{}/board", admin.port()));
     let refusal = browser.run(text);
     assert!(refusal.as_str().unwrap().contains("is not a host of this admin interface"), "{refusal}");

@@ -24,8 +24,8 @@ const CRAWLERS: [(&str, &str); 6] = [
 ];
 const IMPOSTOR: &str = "9.9.9.9";
 
-/// The expected verdict, fetches and disallowed requests of each crawler. The disallowed requests
-/// are split by the earlier fetch: a fetched version was ignored, it was not the newest version,
+/// The expected row of each crawler: verdict, fetches, and disallowed requests. The last four
+/// numbers split these requests: the fetched version disallows them, only a newer version does,
 /// there was no fetch, or undecided.
 const WEEK: [&str; 7] = [
     "Ignorer verified: ignores, 1 2, 2 0 0 0",
@@ -77,7 +77,8 @@ fn request(running: &Running, crawler: &str, client: &str, path: &str) {
     running.request("GET", path, &[("Host", "shop.test"), ("User-Agent", &agent), ("X-Forwarded-For", client)]);
 }
 
-/// Sends a request with this agent. First waits until the process knows its identity again.
+/// Sends a request with this agent. First waits until the process knows the crawler's identity
+/// again.
 fn request_as(running: &Running, crawler: &str, client: &str, identity: &str, path: &str) {
     let last = |path: &str| running.all("request").into_iter().rev().find(|line| line["path"] == path);
     let count = |path: &str| running.count("request", |line| line["path"] == path);
@@ -352,7 +353,7 @@ fn a_live_board_and_the_log_of_the_same_week_agree() {
     assert_has(&running.ask_admin("GET /board").body, &wants);
     running.signal("TERM");
     running.wait_for_end();
-    // For people, the files of the site must contain nothing but counts.
+    // About human visitors, the files of the board must contain only counts.
     let days: String =
         fs::read_dir(folder.at("state/board/shop")).unwrap().flatten().map(|day| folder.read(day.path())).collect();
     assert_has(&days, &["\"visitors\":[{\"hour\":", "\"host\":\"answers.example\",\"visitors\":1}"]);
@@ -377,7 +378,7 @@ fn a_live_board_and_the_log_of_the_same_week_agree() {
     assert_eq!(of_files["history"]["crawlers"], of_git["history"]["crawlers"]);
 
     // Before Split's last request, version 1 is in force again for ten hours. If the log has lines
-    // from this time, Split certainly did not fetch it.
+    // from these hours, Split certainly did not fetch this version.
     let begin = humantime::parse_rfc3339(of_git["history"]["versions"][0]["since"].as_str().unwrap()).unwrap();
     let at = |hour: u64| begin + Duration::from_secs((hour + 2) * 3600);
     for (file, text, hour) in [("three.txt", OLD, 140), ("four.txt", NEW, 150)] {

@@ -20,7 +20,7 @@ fn site(names: &PlayedDns, board: &str) -> Folder {
     config.tables(format!("[board]\n{board}")).robots(OPEN).folder()
 }
 
-/// Sends a request of the crawler that arrives through a proxy.
+/// Sends a request of the crawler as a proxy forwards it.
 fn get(address: SocketAddr, path: &str, agent: &str) -> Answer {
     let fields = format!("Host: shop.test\r\nUser-Agent: {agent}\r\nX-Forwarded-For: {REAL}\r\nConnection: close");
     exchange(address, format!("GET {path} HTTP/1.1\r\n{fields}\r\n\r\n"))
@@ -73,10 +73,12 @@ fn a_verified_crawler_has_the_right_verdict_on_a_running_board() {
     let found = (&row["reads"], &row["disallowed"], &row["last_read"]["is_newest"]);
     assert_eq!(found, (&1.into(), &0.into(), &true.into()));
 
-    // A fetched version may be relied on for a day, and it allows the page.
+    // A crawler may use a fetched version for a day, and the version that it fetched allows the
+    // page.
     folder.replace("robots.txt", CLOSED);
     wait_until("the newer version", || running.get("/robots.txt", FIREFOX).body == CLOSED);
-    // The board learns of a new version within a second. Earlier requests are not judged by it.
+    // The board learns of a new version within a second. Requests before that are not judged by the
+    // new version.
     crawler(&running, "another version", |row| row["last_read"]["is_newest"] == false);
     get(running.address, "/page.html", BOT);
     let row = crawler(&running, "one with an older version", |row| row["word"] == "has not read the newest version");
@@ -92,7 +94,7 @@ fn a_verified_crawler_has_the_right_verdict_on_a_running_board() {
     let page = running.ask_admin("GET /board").body;
     assert_has(&page, &["<em class=\"badge bad\">ignores</em>", "<dt>Identity</dt><dd>verified"]);
 
-    // These are the additional columns of the table of sites.
+    // The report must also contain the additional columns of the table of sites.
     let never = &board(&running)["sites"][0]["never_hit"];
     assert_eq!((&never["of"], &never["count"]), (&2.into(), &0.into()), "{never}");
     let traffic = wait_for("the requests of the last minute", || {
@@ -103,7 +105,8 @@ fn a_verified_crawler_has_the_right_verdict_on_a_running_board() {
     assert_has(&page, &["per minute, 0.0 % refused</small></summary>", "p99 of a decision"]);
 }
 
-/// Another site has the host for a while. Fetches from that site are unknown to the first site.
+/// The host belongs to another site for a while. The first site does not know of fetches from that
+/// site.
 #[test]
 fn a_host_that_returns_to_a_site_accuses_no_crawler() {
     let names = PlayedDns::start();
@@ -127,7 +130,7 @@ fn a_host_that_returns_to_a_site_accuses_no_crawler() {
     };
     is_known(&running, running.address);
     assert_eq!(get(running.address, "/robots.txt", BOT).body, CLOSED);
-    // A fetch precedes only requests in later seconds.
+    // A fetch counts as earlier than a request only if the request is in a later second.
     next_second();
     let is_served =
         |text: &str| wait_until("other hosts", || get(running.address, "/robots.txt", FIREFOX).body == text);
@@ -184,7 +187,7 @@ fn cache(program: &Path, folder: &Path, robotsd: SocketAddr) -> (Daemon, SocketA
     panic!("nginx does not start");
 }
 
-/// The cache serves an older version than robotsd has sent, and robotsd does not see the fetch.
+/// The cache serves an older version than robotsd does, and robotsd does not see the fetch.
 #[test]
 fn behind_a_cache_no_crawler_is_accused() {
     let Some(program) = crate::programs::present(find("nginx")) else { return };
@@ -197,8 +200,8 @@ fn behind_a_cache_no_crawler_is_accused() {
         assert_eq!(get(front, "/robots.txt", FIREFOX).body, OPEN, "the cache has it from now on");
         folder.replace("robots.txt", CLOSED);
         wait_until("the newer version", || running.get("/robots.txt", FIREFOX).body == CLOSED);
-        // The crawler fetches the newer version past the cache. Later, it fetches the older one
-        // from the cache, which allows the page.
+        // The crawler bypasses the cache and fetches the newer version. Later, the cache sends it
+        // the older version, which allows the page.
         assert_eq!(get(front, "/robots.txt?again", BOT).body, CLOSED);
         crawler(&running, "the read", |row| row["last_read"]["is_newest"] == true);
         next_second();
@@ -206,7 +209,8 @@ fn behind_a_cache_no_crawler_is_accused() {
         assert_eq!(get(front, "/page.html", BOT).status, 200);
         let row = crawler(&running, "the request", |row| row["disallowed"] == 1 && row["reads"] == 1);
         if is_accused {
-            // If the config says that every fetch is seen, behind a cache, it is accused wrongly.
+            // If the config claims that robotsd sees every fetch, although there is a cache, the
+            // crawler is accused wrongly.
             crawler(&running, "an accusation", |row| row["word"] == "ignores");
             return;
         }
@@ -255,7 +259,7 @@ fn a_full_disk_loses_at_most_what_was_not_written() {
         let mut running = site.start();
         running.get("/private/1", GPTBOT);
         counts(&running, 1);
-        // A new version makes the board write immediately.
+        // The board writes its counts immediately when a version is published.
         publish(&running, 1);
         wait_until("a file", || written("\"disallowed\":1"));
 

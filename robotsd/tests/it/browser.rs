@@ -18,7 +18,7 @@ pub(super) struct Browser {
 }
 
 impl Browser {
-    /// Starts a browser; `None` if there is none.
+    /// Starts a browser; `None` if no browser is installed.
     pub(super) fn start(hosts: &str) -> Option<Self> {
         let (driver, address) = Self::driver()?;
         let mut browser = Self { driver, address, session: String::new() };
@@ -43,7 +43,8 @@ impl Browser {
     /// Starts `chromedriver`, and returns the address on which it listens.
     fn driver() -> Option<(Child, SocketAddr)> {
         let mut said = Vec::new();
-        // `chromedriver` chooses a port that is free for IPv4. It ends if it is taken for IPv6.
+        // `chromedriver` chooses a port that is free for IPv4. It exits if another program uses
+        // this port for IPv6.
         for _ in 0..10 {
             let spawned =
                 Command::new("chromedriver").arg("--port=0").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
@@ -103,8 +104,8 @@ impl Browser {
         wait_for(settled, || (self.run(settled) == true).then_some(()));
     }
 
-    /// Presses and releases keys, one after the other. In WebDriver, private-use characters stand
-    /// for keys without a character.
+    /// Presses and releases keys, one after the other. In WebDriver, private-use characters
+    /// represent keys without a character.
     pub(super) fn press(&self, keys: &str) {
         let press = |key: char| ["keyDown", "keyUp"].map(|kind| json!({ "type": kind, "value": key.to_string() }));
         let actions: Vec<Value> = keys.chars().flat_map(press).collect();

@@ -26,7 +26,7 @@ fn the_exit_status_distinguishes_good_from_bad() {
                 --exit-zero --deny notes bad.txt|--deny notes --exit-zero --format sarif bad.txt";
     let bad = "bad.txt|good.txt bad.txt|--deny warnings warn.txt|--format sarif --deny errors bad.txt|\
                --format markdown bad.txt";
-    // The second command names no file.
+    // The command between `||` names no file.
     let failed = "missing.txt||--deny nothing good.txt|--exit-zero bad.txt missing.txt|--format sarif bad.txt missing.txt|\
                   --exit-zero --deny errors bad.txt missing.txt";
     for (status, rows) in [(0, good), (1, bad), (2, failed)] {
@@ -37,7 +37,7 @@ fn the_exit_status_distinguishes_good_from_bad() {
     }
 }
 
-/// The text that Cloudflare adds in front of a site's own file.
+/// Tests the text that Cloudflare adds in front of a site's own file.
 #[test]
 fn a_managed_file_with_all_content_signals_passes() {
     let managed = "User-agent: *\nContent-Signal: search=yes,ai-train=no,use=reference\nAllow: /\n\n\
@@ -153,8 +153,8 @@ fn a_code_is_explained() {
     checked(Path::new("."), &["--explain", "no-such-code"]).failed(2);
 }
 
-/// The pull request contains links: to a key outside of the checkout, to a file in its `.git`, and
-/// in place of the settings.
+/// The pull request contains symbolic links: to a key outside of the checkout, to a file in `.git`,
+/// and one that replaces the settings file.
 #[test]
 fn nothing_outside_of_the_folder_is_read() {
     use std::os::unix::fs::symlink;
@@ -180,7 +180,7 @@ fn nothing_outside_of_the_folder_is_read() {
         let output = checked(&site, &["--within", ".", "--format", "concise", path, "in/robots.txt"]).ends_with(2);
         assert_has(&output.error, &["but --within allows only files in .: name a file in that folder"]);
         assert_lacks(output.error, &["hunter2", "connection"]);
-        // Only the other file may be checked.
+        // Only `in/robots.txt` may be checked.
         assert!(output.out.starts_with("in/robots.txt:2:11: error: "), "{path}: {}", output.out);
         assert_lacks(output.out, &["hunter2"]);
     }

@@ -118,7 +118,8 @@ fn excluded_findings_are_not_corrected() {
     assert!(is_left("other.txt") && is_left("site/en/robots.txt") && !is_left("site/robots.txt"));
     // A finding that was not fixed must not be counted as fixed.
     assert_has(&out, &["fixed 3 of 4 findings (1 needs --unsafe-fixes)\n"]);
-    // Without `--fix`, the file is checked. It is corrected only if it is named.
+    // Without `--fix`, the linked file is checked. `--fix` corrects it only if the command names
+    // the link.
     assert_eq!(run(&folder, &["site/de"], "").failed(1), "");
     run(&folder, &["--fix", "site/de/robots.txt"], "");
     assert!(!is_left("other.txt"));

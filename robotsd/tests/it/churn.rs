@@ -12,7 +12,8 @@ const RELOADS: usize = 20;
 /// Number of requests per round.
 const ASKED: usize = 4;
 
-/// Returns the line number of the rule in a version. Refusals quote both, to identify the version.
+/// Returns the line number of the rule in a version. Refusals quote the rule and the line, which
+/// identify the version.
 fn line(version: u64) -> u64 {
     3 + version % 40
 }
@@ -30,7 +31,7 @@ fn text(version: u64) -> String {
     )
 }
 
-/// Reports whether the rule and the line that a refusal quotes are of the same version.
+/// Reports whether the rule and the line that a refusal quotes belong to the same version.
 fn is_of_one_version(body: &str) -> bool {
     (0..40).any(|version| body.contains(&format!("Disallow: {}        (line {})", rule(version), line(version))))
 }
@@ -113,8 +114,8 @@ fn no_request_fails_and_none_is_judged_by_two_versions_whatever_is_done_to_the_f
                 1 => fs::write(&plain, text(version)).unwrap(),
                 2 => swap(&volume, version),
                 3 => {
-                    // One half is written first. The rest follows when a watcher could have read
-                    // the file: no event announces such a pause.
+                    // Half of the file is written first, and the rest after a pause in which a
+                    // watcher may read the file. No event reports when it has.
                     let whole = text(version);
                     let (first, rest) = whole.split_at(whole.len() / 2);
                     let mut file = fs::File::create(&plain).unwrap();
@@ -149,7 +150,6 @@ fn no_request_fails_and_none_is_judged_by_two_versions_whatever_is_done_to_the_f
             asking.wait_for_more((next / ASKED).saturating_sub(asking.turns()));
             resident.push(running.resident_kib());
         }
-        // Restores a good file.
         replace_file(&plain, text(version));
         wait_until("the last version", || serves("plain.test", version));
         let (first, last) = (resident[resident.len() / 5], resident[resident.len() - 1]);
@@ -157,7 +157,8 @@ fn no_request_fails_and_none_is_judged_by_two_versions_whatever_is_done_to_the_f
             "{} requests, {reloads} reloads, {first} KiB resident after a fifth of them, {last} KiB at the end",
             asking.turns() * ASKED
         );
-        // A leak would add far more than this in a long run, and noise adds less in a short one.
+        // In a long run, a leak would add far more memory than this. In a short run, noise adds
+        // less.
         assert!(last < first + 48 * 1024, "{resident:?}");
     });
 }

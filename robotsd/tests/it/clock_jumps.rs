@@ -52,7 +52,8 @@ fn a_clock_jump_turns_nothing_on_and_prolongs_no_grace_period() {
     assert_eq!(status("enforcement"), "off", "after a restart too");
     folder.with_config(&["enforce", "on"]).succeeded();
 
-    // A version goes live while the clock is years ahead. Its grace is as configured.
+    // A version goes live while the clock is years ahead. Its grace period must have the configured
+    // length.
     clock.set(9 * 365 * DAY);
     let new = "User-agent: GPTBot\nDisallow: /private/\nDisallow: /new/\n";
     folder.replace("robots.txt", new);
@@ -70,7 +71,7 @@ fn a_clock_jump_turns_nothing_on_and_prolongs_no_grace_period() {
     assert!(history.contains("switched-off") || history.contains("off"), "{history}");
     assert_eq!(running.count("panic", |_| true), 0);
     running.end();
-    // The counts must be kept, and the next start must have them.
+    // The counts must survive a restart.
     let mut running = clock.start(&folder);
     is_served(&running);
     assert_eq!(status("enforcement"), "on");

@@ -33,7 +33,8 @@ fn the_schema_of_the_config_is_printed_for_editors() {
     assert_eq!(schema("check")["properties"]["deny"]["enum"], json!(["errors", "warnings", "notes"]));
 }
 
-/// The cases have a config, `---`, and the place and the beginning of the warning, if there is one.
+/// Each case consists of a config, `---`, and the place and beginning of the expected warning, if
+/// any.
 #[test]
 fn a_value_that_is_probably_unintended_is_a_warning() {
     let cases = fs::read_to_string(project("robotsd/tests/cases/config_warnings.txt")).unwrap();

@@ -197,8 +197,8 @@ fn robotsd_has_the_old_or_the_new_of_everything_after_every_crash() {
     Tried::all(&operations, most(USUAL), every, start).expect_none("robotsd");
 }
 
-/// System calls, each with the errors that it may return. The writes are those of the board and the
-/// access log; other writes go to sockets.
+/// System calls, each with the errors that it may return. `write` fails only for files of the board
+/// and the access log, because other writes may go to sockets.
 const FAULTS: [(&str, &[&str]); 6] = [
     ("write", &["ENOSPC", "EDQUOT", "EIO"]),
     ("openat", &["EMFILE", "ENOSPC", "EROFS", "EDQUOT", "EIO"]),
@@ -235,7 +235,8 @@ fn go_on(call: &str, error: &str) {
     let upgrade = folder.with_config(&["upgrade"]);
     assert_eq!(running.get("/robots.txt", FIREFOX).body, robots("a"), "{fault}: {}", upgrade.said());
     drop(failing);
-    // If an audit record could not be written, the problem ends with the next one that is written.
+    // If an audit record could not be written, the problem ends with the next record that is
+    // written.
     folder.with_config(&["enforce", "off"]).succeeded();
     let quiet = || {
         let now = status();

@@ -38,7 +38,7 @@ fn no_full_address_and_no_query_value_is_stored_on_disk() {
         // A request that is refused before its site is known must be logged in the same way.
         running.request("GET", "/", &[("Host", "a b"), ("X-Forwarded-For", address)]);
     }
-    // The logs contain the networks of clients, so this search would find full addresses.
+    // The logs contain the networks of clients, so a search in them would also find full addresses.
     let log = folder.at("access.log");
     wait_for("the log of requests", || {
         fs::read_to_string(&log)
@@ -46,7 +46,7 @@ fn no_full_address_and_no_query_value_is_stored_on_disk() {
             .filter(|text| text.contains("203.0.113.0/24") && text.contains("2001:db8:77::/48"))
     });
     wait_until("a refusal", || running.has_event("refused", |line| line["address"] == "203.0.113.0/24"));
-    // A new version makes the board write immediately.
+    // The board writes its counts immediately when a version is published.
     folder.replace("robots.txt", format!("{ROBOTS}Disallow: /more/\n"));
     wait_until("the board", || is_in_a_file(&folder.at("state"), "GPTBot\",\"identity"));
     running.signal("TERM");

@@ -53,7 +53,7 @@ fn the_client_is_the_one_that_the_proxy_names_or_unknown() {
     };
     assert_eq!(ask(&[("X-Real-IP", "192.0.2.7")]), 200);
     assert_eq!(ask(&[("X-Real-IP", "198.51.100.7")]), 403);
-    // The proxy's own address is exempt here. It must not be taken for the client's.
+    // The proxy's own address is exempt here. It must not be used as the address of the client.
     assert_eq!(ask(&[]), 403);
     assert_eq!(ask(&[("X-Real-IP", "192.0.2.7"), ("X-Real-IP", "192.0.2.8")]), 403);
     running.wait_for_event("refused", |line| line["address"] == "198.51.100.0/24");
@@ -105,7 +105,8 @@ fn an_incomplete_query_follows_on_error_and_an_odd_one_is_judged() {
             let event = running.wait_for_event("undecided", |line| line["reason"] == reason);
             assert!(message(&event).starts_with(want), "{event}");
         }
-        // Errors of the proxy's config are problems; those that clients can cause are counted.
+        // Errors of the proxy's config are problems. Errors that clients can cause are only
+        // counted.
         let missing = format!("were {done} (reason: missing; 4 since the start)");
         assert_has(said(), &[&missing, "(reason: unknown-preset; 2 since", "(reason: unknown-site; 1 since"]);
         assert!(!said().contains("repeated") && !said().contains("unreadable"), "{}", said());
@@ -209,7 +210,7 @@ fn the_refusal_can_be_fetched_again_and_is_never_an_approval() {
     assert_eq!((answer.status, answer.field("cache-control")), (403, Some("no-store")));
     assert_eq!(running.request("GET", "/-/refusal/nginx", &[]).status, 403);
     assert_eq!(running.request("GET", "/-/refusal/", &[]).status, 403);
-    // nginx asks twice about a refused request. Only the first question is logged.
+    // nginx asks twice about a refused request. Only the first decision request is logged.
     assert_eq!(nginx(&running, "/drafts/y", GPTBOT).status, 403);
     running.wait_for_event("refused", |line| line["path"] == "/drafts/y");
     assert_eq!(running.events("refused"), 1);
@@ -266,8 +267,8 @@ fn bodies_are_dropped_and_long_or_odd_targets_are_judged() {
     assert_eq!(running.request("GET", &below, &[("User-Agent", GPTBOT)]).status, 403);
 }
 
-/// The log must contain the request as the visitor sent it, so that `replay` judges it. The second
-/// question about a refused request is not logged.
+/// The log must contain the request as the visitor sent it, so that `replay` judges it. A second
+/// decision request about a refused request is not logged.
 #[test]
 fn the_log_of_requests_has_the_request_that_a_proxy_asks_about() {
     let (folder, running) = start("", "[log]\naccess = \"json\"\naccess_path = \"access.jsonl\"\naddress = \"keep\"");
@@ -328,7 +329,8 @@ fn the_combined_log_says_which_site_a_request_was_for() {
         assert_has(&text, &[&format!("{other} for other hosts than those of the site {site:?}")]);
         assert_lacks(&text, &["no request in the log has a host", "without a host"]);
     }
-    // Three such values in a log of another server must not be mistaken for robotsd's.
+    // Lines of another server may also end with three such values. They must not be mistaken for
+    // robotsd's values.
     let other = lines().replace("\"alpha\"", "\"gamma\"").replace("\"beta\"", "\"gamma\"");
     folder.write("access.log", other);
     let text = folder.with_config(&["replay", "access.log", "--site", "alpha"]).out;
@@ -373,7 +375,7 @@ fn the_status_says_where_a_pending_version_is_already_served() {
     }
 }
 
-/// After two rollbacks, or if the file is damaged, the file does not contain the pending version.
+/// After two rollbacks, or if the file is damaged, it does not contain the pending version.
 #[test]
 fn a_file_with_another_version_than_the_pending_one_is_reported() {
     let (folder, running) =

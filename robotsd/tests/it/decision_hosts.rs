@@ -1,5 +1,5 @@
-//! Puts hosts and URLs that clients may send into the questions of every preset. None may bypass a
-//! rule, and none may prevent a browser from getting its page.
+//! Puts hosts and URLs that clients may send into decision requests of every preset. No such host
+//! or URL may bypass a rule, or prevent a browser from getting its page.
 
 use crate::harness::*;
 
@@ -64,7 +64,7 @@ fn start(on_error: &str, hosts: &str) -> (Folder, Running) {
     config.site("open", "hosts = [\"open.test\"]\nrobots.text = \"# nothing\"").start()
 }
 
-/// Returns the question of a preset about a request, sent to this endpoint.
+/// Returns the decision request of a preset about a client's request, for this endpoint.
 fn question(endpoint: &str, preset: &str, target: &str, host: &str, agent: &str) -> Vec<u8> {
     let below = if preset == "envoy" { target } else { "" };
     let fields = match preset {
@@ -80,7 +80,7 @@ fn question(endpoint: &str, preset: &str, target: &str, host: &str, agent: &str)
     format!("GET {endpoint}{preset}{below} HTTP/1.1\r\n{fields}User-Agent: {agent}\r\n\r\n").into_bytes()
 }
 
-/// Sends questions, on a few connections at a time. Returns the statuses of the responses.
+/// Sends decision requests, on a few connections at a time. Returns the statuses of the responses.
 fn ask(address: SocketAddr, questions: &[Vec<u8>]) -> Vec<u16> {
     let on_one = |questions: &[Vec<u8>]| {
         let mut kept = Kept::open(address, "");
@@ -110,8 +110,8 @@ fn no_host_from_a_client_bypasses_a_rule() {
         let (_folder, running) = start(on_error, pattern);
         let endpoints = PRESETS.iter().flat_map(|preset| [("/-/auth/", preset), ("/-/site/the%20shop/auth/", preset)]);
         for (number, (endpoint, preset)) in endpoints.enumerate() {
-            // Together, the endpoints try all hosts in the first way, and all hosts once more in
-            // the other three ways.
+            // Together, the endpoints try all hosts with the first config, and all hosts once more
+            // with the other three configs.
             let (first, step) = match way {
                 _ if is_long() => (0, 1),
                 0 => (number, 14),
@@ -123,8 +123,8 @@ fn no_host_from_a_client_bypasses_a_rule() {
             let questions = |agent| {
                 hosts.iter().map(|host| question(endpoint, preset, "/private/x", host, agent)).collect::<Vec<_>>()
             };
-            // If the host belongs to another site, the proxy may have its own site for it, unless
-            // it says it has none. A site whose rules allow the page lets the request pass, too.
+            // At the endpoint for all sites, another host may pass: with `hosts`, the proxy may
+            // have its own site for it, and the site `open` allows the page.
             let may_pass = |host: &str| {
                 let is_named = endpoint != "/-/auth/";
                 !is_named && is_anothers(host) && (pattern != "[]" || host == "open.test")
@@ -148,7 +148,8 @@ fn no_url_from_a_client_bypasses_a_rule() {
     assert!(targets.len() >= 2000, "{}", targets.len());
     for (on_error, pattern) in [("pass", "[\"h.test\"]"), ("refuse", "[]")] {
         let (_folder, running) = start(on_error, pattern);
-        // Envoy sends the target in its own, ingress-nginx in a URL. Both send only paths.
+        // Envoy appends the target to the path of its request, and ingress-nginx sends it in a URL.
+        // Both send only paths.
         let presets = PRESETS.iter().filter(|preset| !["envoy", "ingress-nginx"].contains(preset));
         for (number, preset) in presets.enumerate() {
             // Together, the presets try all targets.

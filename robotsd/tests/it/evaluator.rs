@@ -6,7 +6,8 @@ use tower_robots::agent::Registry;
 
 use crate::harness::*;
 
-/// An unregistered crawler. Its header has `Acme-Fetcher`, and it obeys the group `acmebot`.
+/// A crawler that is not in the built-in registry. Its header contains `Acme-Fetcher`, and it obeys
+/// the group `acmebot`.
 const REGISTRY: &str = "[[crawler]]\nname = \"AcmeBot\"\nheader = [\"Acme-Fetcher\"]\ntokens = [\"AcmeBot\"]\n\
                         operator = \"Acme\"\ncategory = \"ai-training\"\n";
 const ROBOTS: &str = "User-agent: AcmeBot\nDisallow: /drafts/\n";
@@ -74,7 +75,7 @@ fn a_search_engine_of_registry_extra_that_the_site_refuses_is_a_finding_for_chec
     serving.wait_for_event("finding", |line| line["reason"] == "search-engine-refused");
 }
 
-/// The file has rules for every crawler, and the mode is `refuse`. This is typical of a site that
+/// The file has rules for every crawler, and the mode is `refuse`, as is typical of a site that
 /// begins to enforce.
 #[test]
 fn search_engines_are_tagged_by_server_and_commands_alike_unless_an_override_says_so() {
@@ -132,7 +133,7 @@ fn search_engines_are_tagged_by_server_and_commands_alike_unless_an_override_say
             assert!(message(logged).contains(message(found)), "{logged}");
         }
         if over == index("refuse") {
-            // An edit must cause a single finding, too.
+            // An edit of the file must also cause only one finding.
             folder.replace("robots.txt", format!("{robots}Disallow: /basket\n"));
             serving.wait_for_event("published", |line| line["reason"] != "start");
             wait_until("the finding about the edit", || serving.events("finding") == 2);
@@ -153,7 +154,7 @@ fn a_site_must_be_named_if_a_config_has_several() {
         |site: &[&str], url: &str| folder.with_config(&[&["explain"], site, &["--user-agent", ACME, url]].concat());
     let several = "robotsd.toml: the config has 2 sites: choose one with --site: \"shop\", \"pages\"";
     assert_has(explain(&[], "/").failed(2), &[several]);
-    // A URL contains the host, which determines the site. With a folder, also the file.
+    // The host in a URL determines the site and, if the site has a folder of files, the file.
     assert_has(explain(&[], "https://shop.test/drafts/").succeeded(), &["AcmeBot may not fetch "]);
     assert_has(explain(&[], "https://b.pages.test/a/").succeeded(), &["AcmeBot may fetch "]);
     assert_has(explain(&[], "https://nobody.test/").failed(2), &[several]);
@@ -235,7 +236,8 @@ fn generated_lines(names: &[String], at: usize) -> Vec<String> {
     vec![line]
 }
 
-/// Returns the status and body of each response. Many are sent at a time on one connection.
+/// Returns the status and body of each response. Many requests are sent at a time on one
+/// connection.
 fn answers_of(address: SocketAddr, requests: &[Vec<String>]) -> Vec<(u16, String)> {
     let mut kept = Kept::open(address, "shop.test");
     let field = |line: &String| format!("User-Agent: {line}\r\n");
@@ -250,8 +252,8 @@ fn answers_of(address: SocketAddr, requests: &[Vec<String>]) -> Vec<(u16, String
     answers
 }
 
-/// `explain --batch` must treat a word in a header like the server: as the name of a crawler only
-/// if there is such a crawler.
+/// `explain --batch` must treat a word in a header as the server does: as the name of a crawler
+/// only if there is such a crawler.
 #[test]
 fn a_batch_and_a_listener_agree_on_every_header() {
     let folder = site_folder(SITE);
@@ -291,7 +293,7 @@ fn a_batch_and_a_listener_agree_on_every_header() {
     });
     let is_same = |answer: &Value, status: u16, body: &str| {
         let agent = &answer["agent"];
-        // A crawler without a name of its own is called by the token that a group names.
+        // For a crawler without a registered name, the message uses the token that a group names.
         let name = agent["crawler"].as_str().or(agent["tokens"][0].as_str()).unwrap_or("this client");
         let is_refused = answer["action"] == "refuse";
         (status == 403) == is_refused && (!is_refused || body.contains(&format!("let {name} fetch")))

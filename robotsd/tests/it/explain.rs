@@ -16,7 +16,7 @@ fn the_shared_verdicts_agree_in_bulk() {
     let (files, mut cases) = (cases("robots_files.jsonl.gz"), cases("verdicts.jsonl.gz"));
     let (mut kinds, mut number) = (HashSet::new(), 0);
     // The library is tested with all cases. This test takes the first case of each kind, and one in
-    // fifty of the others.
+    // fifty of the other cases.
     cases.retain(|case| {
         number += 1;
         kinds.insert(case["kind"].to_string()) || is_long() || number % 50 == 0
@@ -54,7 +54,7 @@ fn explain(folder: &Folder, arguments: &[&str]) -> (String, String) {
 fn a_name_is_looked_up_as_a_name() {
     let file = "User-agent: Stripe\nUser-agent: Google-Extended\nDisallow: /\n\nUser-agent: *\nDisallow: /a\n";
     let folder = folder(&[("f", file)]);
-    // For these names, a header must contain more than the name, or no header contains the name.
+    // The header of these crawlers contains more than the name, or does not contain it.
     let names = r"Buck Calibre Daum Devin Expanse Google-Extended Mastodon Meltwater NewsBlur Pingdom sentry Shodan Sogou
         Stripe testssl.sh Tumblr Vigil Webzio-Extended";
     for name in names.split_whitespace() {
@@ -81,7 +81,7 @@ fn a_category_stands_for_its_crawlers() {
     assert_has(folder.run(unknown).failed(2), &["--user-agent \"operator:Nobody\": no crawler of the registry has"]);
 }
 
-/// The verdict of an expectation about a name must be the same as that of `explain`.
+/// For a name, `test` must use the same verdict as `explain`.
 #[test]
 fn a_name_means_the_same_for_explain_and_test() {
     let file = "User-agent: Stripe\nUser-agent: HouseBot\nDisallow: /x\n\nUser-agent: Googlebot\nDisallow: /g\n\nUser-agent: *\nDisallow: /a\n";
@@ -139,7 +139,8 @@ fn folder_for_every_command() -> Folder {
     config.file("e", "[[allow]]\nagents = [\"*\"]\npaths = [\"/\"]\n").folder()
 }
 
-/// Commands that read the file. The last one finds no published version to compare the file with.
+/// Commands that read the robots.txt. The last command finds no published version to compare the
+/// file with.
 const READING: [&[&str]; 8] = [
     &["explain", "--robots", "robots.txt", "--token", "GPTBot", "/"],
     &["explain", "--config", "robotsd.toml", "--token", "GPTBot", "/"],
@@ -251,7 +252,8 @@ fn the_explained_policy_has_the_servers_grace_period_and_switch() {
     }
     running.end();
     assert_eq!(policy(&explain(&[])), want);
-    // If the state cannot be read, this must be reported. The answer is then by the policy only.
+    // If the state cannot be read, this must be reported. The answer then depends only on the
+    // policy.
     let switch = folder.at("state/enforcement");
     fs::remove_file(&switch).unwrap();
     fs::create_dir(&switch).unwrap();
@@ -294,7 +296,8 @@ fn a_pending_version_is_not_taken_for_live_and_kept_ones_can_be_named() {
     }
     let parts = ["in the state_dir of the config, this user can read no version of the site", " 0123456789ab\n"];
     assert_has(explain(&["--version", "0123456789ab"]).failed(2), &parts);
-    // The files that a process leaves must give the same answer, until the version is rolled back.
+    // After the process has ended, its state files must lead to the same answer until the
+    // robots.txt changes.
     running.end();
     assert_has(explain(&[]).out, &[&about]);
     folder.replace("robots.txt", OPEN);

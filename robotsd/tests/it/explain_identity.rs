@@ -1,4 +1,4 @@
-//! Asks `explain --batch` who sent a request. The evidence is part of the question.
+//! Tests how `explain --batch` verifies who sent a request. The question contains the evidence.
 
 use crate::harness::*;
 
@@ -8,7 +8,7 @@ const GOOGLE: &str = "https://developers.google.com/static/crawling/ipranges/com
 const BROWSER: &str =
     "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/141.0 Safari/537.36";
 
-/// Returns the answers to questions. Each question is completed with a robots.txt and a URL.
+/// Adds a robots.txt and a URL to each question, and returns the answers.
 fn answers(questions: &[Value]) -> Vec<Value> {
     let complete = |question: &Value| {
         let mut whole = json!({ "robots_base64": "", "url": "https://example.com/" });

@@ -86,7 +86,7 @@ struct Asked<'a> {
     host: &'a str,
     address: &'a str,
     fields: Vec<(&'a str, &'a [u8])>,
-    /// Header fields in the list with bytes.
+    /// Header fields that Envoy sends as bytes, in a separate list.
     raw_fields: Vec<(&'a str, &'a [u8])>,
     /// Site in the context extensions.
     site: Option<&'a str>,
@@ -209,7 +209,7 @@ async fn a_question_is_answered_as_every_other() {
     assert_eq!(set(&answer, 3), [("robots-verdict".to_owned(), tag.to_owned())]);
     assert_eq!(text(&answer, &[3, 5]), ["robots_verdict"], "what is set is not removed");
 
-    // Allowed crawlers must be named, too.
+    // The response must also name crawlers that are allowed.
     let answer = ask(&channel, &Asked::by(b"/", GPTBOT)).await;
     let entries = text(&answer, &[4, 1, 2, 3]);
     assert!(entries.contains(&"allowed".to_owned()) && entries.contains(&"GPTBot".to_owned()), "{entries:?}");

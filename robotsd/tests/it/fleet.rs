@@ -156,8 +156,8 @@ fn duckdb_and_clickhouse_count_what_the_board_shows() {
     for (at, name) in REPLICAS.into_iter().enumerate() {
         let mut running = Running::start_with(&path(name).join("robotsd.toml"));
         let requests = play(&running, at);
-        // The process waits at most a second for the log when it ends, so the lines must be there
-        // before.
+        // When the process ends, it waits at most a second for the log. So the test waits for all
+        // lines first.
         let logged = || all.read(format!("{name}/access.jsonl")).lines().count();
         wait_until("a line of each request", || logged() == requests);
         // The process writes its last counts when it ends.
@@ -187,8 +187,8 @@ fn duckdb_and_clickhouse_count_what_the_board_shows() {
             assert_eq!(answer, board, "{title}");
         }
     }
-    // The page of one replica shows what is in its own files. All kinds of clients have sent
-    // requests to the second replica.
+    // The page of a replica must show the content of its own files. The second replica got requests
+    // of all kinds of clients.
     for name in if is_long() { &REPLICAS[..] } else { &REPLICAS[1..2] } {
         let Some(own) = answer(tables[0], path(name).to_str().unwrap()) else { return };
         assert_eq!(own, merged([path(name).join("state")]));

@@ -23,7 +23,7 @@ pub(super) fn comes_to(command: impl Fn() -> Ended, code: i32, parts: &[&str]) -
     }
 }
 
-/// Starts a replica. Its admin listener allows what `access` and `tokens` say.
+/// Starts a replica. `access` and `tokens` configure who may use its admin listener.
 fn replica_with(access: &str, tokens: &str) -> (Folder, Running) {
     let folder = folder_with(access, tokens);
     let running = folder.start();
@@ -80,7 +80,8 @@ fn every_replica_confirms_or_is_named() {
     assert_has(fleet(&operator, &["status"]).succeeded(), &["is serving, 1 site\n", "3 of 3 replicas confirmed\n"]);
     assert_has(fleet(&operator, &["reload"]).succeeded(), &[": reloaded 1 site\n", "3 of 3 replicas confirmed\n"]);
 
-    // A frozen process accepts connections and is silent. A killed one accepts no connections.
+    // A frozen process accepts connections, but does not respond. A killed process accepts no
+    // connections.
     second.1.freeze();
     let (third_folder, mut third) = third;
     third.kill();
@@ -122,7 +123,8 @@ fn a_replica_that_refuses_or_has_another_token_is_no_confirmation() {
     assert_eq!((page(&full.1), page(&other.1), page(&read.1)), (404, 403, 403));
     let audit = full.0.with_config(&["audit", "--json"]).out;
     assert_has(audit, &["alice", "an outage"]);
-    // Where the command may read, it reads, and must say that enforcement is off.
+    // The command can read the status of one replica, and must report that enforcement is off
+    // there.
     assert_has(fleet(&["status"]).ends_with(2).out, &["ENFORCEMENT IS OFF FOR EVERY SITE", "1 of 3 replicas"]);
 }
 
@@ -188,7 +190,7 @@ fn the_next_steps_cover_every_replica_that_the_config_names() {
             "robotsd enforce on --site shop --fleet",
         ],
     );
-    // The page must link to the board of all replicas only if that would not be refused.
+    // The page must link to the board of all replicas only if the config names the replicas.
     assert_has(running.ask_admin("GET /board").body, &[">All replicas</a>"]);
     let (_folder, other) = replica_with("full", "[board]\nreplicas = 3\n");
     assert_lacks(other.ask_admin("GET /board").body, &[">All replicas</a>"]);
@@ -220,7 +222,7 @@ fn disallowed(board: &Value) -> u64 {
     crawlers.map(|of| of["disallowed"].as_u64().unwrap()).sum()
 }
 
-/// Returns the response that one replica gives another one, for the board.
+/// Requests a page of a replica's board, and returns the response.
 fn asked(running: &Running, target: &str, token: &str) -> Answer {
     let request = format!("GET {target} HTTP/1.1\r\nHost: {}\r\n{token}Connection: close\r\n\r\n", running.admin());
     exchange(running.admin(), request)
@@ -249,7 +251,8 @@ fn the_board_of_all_is_the_sum_over_the_replicas_that_answer() {
     });
     let said = comes_to(|| fleet(&operator, &["board", "shop", "--csv", "--period", "30d"]), 0, &[all]);
     assert!(said.out.contains(",7,") && said.error.contains(all), "{said:?}");
-    // The page of a replica must show its own counts, and those of all replicas on request.
+    // The page of a replica must show its own counts, and with `fleet=1` the counts of all
+    // replicas.
     let json = |target: &str| asked(&first, target, "").json();
     assert_eq!(disallowed(&json("/board.json")), 1);
     wait_until("the sum", || disallowed(&json("/board.json?fleet=1")) == 7);
@@ -259,7 +262,7 @@ fn the_board_of_all_is_the_sum_over_the_replicas_that_answer() {
     let page = shown("/board?fleet=1&period=30d", all);
     assert_has(&page, &[">This replica alone</a>", "/board.csv?period=30d&amp;fleet=1"]);
     assert_lacks(&page, &["not known yet", "since the start"]);
-    // A replica must not forward the question of another replica.
+    // This replica has no list of replicas, so it cannot show the board of all replicas.
     let of_second = asked(&second, "/board?fleet=1", "");
     assert_eq!(of_second.status, 409, "{of_second:?}");
     assert_has(of_second.body, &[" in [fleet] is empty, so the command cannot find the replicas of the fleet"]);
@@ -296,7 +299,7 @@ fn a_response_of_another_robotsd_version_is_named_and_not_counted() {
     );
 }
 
-/// A token for one site must show that site from every replica, but no other, and no addresses.
+/// With a token for one site, the board of all replicas must show only that site, and no addresses.
 #[test]
 fn the_board_of_all_shows_a_token_its_own_sites() {
     let made = || {
@@ -344,7 +347,7 @@ fn the_board_of_all_shows_a_token_its_own_sites() {
     };
     comes_to(|| command(&["board", "shop"]), 0, &["Counted: 2 of 2 replicas.", "site shop: "]);
     comes_to(|| command(&["board"]), 2, &["Counted: 0 of 2 replicas.", "for every site"]);
-    // Without a token, every replica refuses, including the one that was asked.
+    // Without a token, every replica refuses, including the replica that serves the page.
     let board = wait_for("a refusal of each", || {
         let board = asked(&second.1, "/board.json?fleet=1", &field(&reader)).json();
         let refused = board["notes"].to_string().matches("REFUSED: the request has no token").count();

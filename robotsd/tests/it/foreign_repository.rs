@@ -1,5 +1,5 @@
 //! Tests a repository that someone else has created, for example in an archive. Its config names
-//! programs. `replay --history` must not run any of them.
+//! programs. `replay --history` must not run any of these programs.
 
 use std::fs::Permissions;
 use std::os::unix::fs::symlink;
@@ -7,7 +7,7 @@ use std::os::unix::fs::symlink;
 use super::programs::skip;
 use crate::harness::*;
 
-/// Names a program in every setting from which git may run one. `RUN` leaves a file behind.
+/// Names a program in every setting from which git may run a program. `RUN` leaves a file behind.
 const CONFIG: &str = "[core]\npager = RUN\nfsmonitor = RUN\nhooksPath = HOOKS\nalternateRefsCommand = RUN\nsshCommand = RUN\n\
                       gitProxy = RUN\naskPass = RUN\neditor = RUN\n[pager]\nlog = RUN\n[diff]\nexternal = RUN\norderFile = nowhere\n\
                       [diff \"run\"]\ncommand = RUN\ntextconv = RUN\n[log]\nshowSignature = true\n[gpg]\nprogram = RUN\n\
@@ -72,7 +72,8 @@ fn a_foreign_git_config_does_not_choose_what_replay_runs() {
         ("a helper without a name", "url = ::a\n[alias]\nremote- = !RUN\n"),
     ] {
         let folder = repository(&format!("{PARTIAL}{remote}"));
-        // Git before 2.45 does not support this variable.
+        // This wrapper makes git behave like versions before 2.45, which do not support this
+        // variable.
         folder
             .write("older/git", "#!/bin/sh\nunset GIT_NO_LAZY_FETCH\nPATH=${PATH#*:}\nexport PATH\nexec git \"$@\"\n");
         fs::set_permissions(folder.at("older/git"), Permissions::from_mode(0o755)).unwrap();

@@ -1,4 +1,4 @@
-//! Tests robotsd with its state directory on a full disk. It is killed in between.
+//! Tests robotsd with its state directory on a full disk. The tests also kill robotsd.
 
 use tower_robots::live::VersionHash;
 

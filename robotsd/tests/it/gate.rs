@@ -31,8 +31,8 @@ fn rollout(running: &Running) -> (u16, String) {
     (answer.status, answer.body)
 }
 
-/// Such a process responds to requests for /robots.txt with 503, which crawlers treat as "disallow
-/// everything". Therefore, old replicas must stay in rotation.
+/// A replica without a live version responds to requests for /robots.txt with 503, which crawlers
+/// treat as "disallow everything". Therefore, old replicas must stay in rotation.
 #[test]
 fn a_replica_with_a_held_first_version_is_not_ready_and_names_the_fix() {
     let (folder, running) = config("").admin().robots(SHUT).start();
@@ -62,7 +62,8 @@ fn a_replica_with_a_held_first_version_is_not_ready_and_names_the_fix() {
     assert_eq!(problems(), json!([]));
 }
 
-/// The config key must work for a fleet: the next replica without stored state has the same key.
+/// The config key in the message must also make the version live on other replicas, which have no
+/// stored state.
 #[test]
 fn the_named_key_makes_the_version_live_on_every_replica() {
     let base = config("").admin().robots(SHUT);
@@ -140,7 +141,8 @@ fn a_site_renamed_between_two_processes_keeps_its_file_and_switch() {
 #[test]
 fn a_staging_file_shipped_by_restart_does_not_go_live() {
     let (folder, running) = config("").robots(OPEN).start();
-    // The live version is saved after it is published. The kill does not wait for that.
+    // The live version is saved after it is published, so the test waits for the file before the
+    // kill.
     let state = folder.at("state/sites/shop/state.json");
     wait_until("the version to be remembered", || state.exists());
     drop(running);
@@ -197,7 +199,7 @@ fn a_file_that_ends_within_a_field_never_goes_live_and_one_that_is_the_live_one_
             folder.replace("robots.txt", good);
             wait_until("the good file", || running.events("unchanged") > number);
         }
-        // The writer continues to write.
+        // The writer completes the file.
         let whole = format!("{head}User-agent: GPTBot\nDisallow: /");
         folder.replace("robots.txt", &whole);
         wait_until("the whole file", || running.get("/robots.txt", FIREFOX).body == whole);
@@ -237,13 +239,14 @@ fn new_rules_only_observe_while_they_are_new() {
     let first = running.wait_for_event("observed", |line| line["reason"] == "grace");
     let said = format!("2 rules are only observed until {} at the latest", first["grace_end"].as_str().unwrap());
     assert_eq!(message(&first), said);
-    // The message about the new rules must not be logged again, whichever worker is next.
+    // The message about the new rules must not be logged again, whichever worker handles the next
+    // request.
     for _ in 0..8 {
         assert_eq!(running.get("/page.html", GPTBOT).status, 200);
     }
     wait_until("their lines", || running.count("observed", |line| line["reason"] == "grace") == 9);
     assert_eq!(running.count("observed", |line| line.get("message").is_some()), 1);
-    // In the mode `observe`, the log must say what would happen, and from when on.
+    // In the mode `observe`, the log must contain the future action, and when it begins.
     folder.configure(folder.read("robotsd.toml").replace("mode = \"refuse\"", "mode = \"observe\""));
     running.event("config");
     assert_eq!(running.get("/page.html", GPTBOT).status, 200);

@@ -119,7 +119,6 @@ fn unreadable_sitemaps_hold_nothing_and_known_ones_still_count() {
     watches(&running, "of the sitemaps", 30);
     running.end();
 
-    // The upstream is down.
     folder.configure(config(&before(&Origin::down()), ""));
     let running = folder.start();
     watches(&running, "of the sitemaps", 30);
@@ -178,7 +177,8 @@ fn a_list_counts_and_an_updated_baseline_lets_a_version_go_live() {
     assert_has(waits(&running), &["lose 2 of 3 pages of urls.txt (67 %)"]);
     folder.replace("robots.accepted.txt", ACCIDENT);
     wait_until("the version", || live(&running) == ACCIDENT);
-    // A changed list is used from then on. If a list cannot be read, the known pages must be kept.
+    // The gate must use a changed list. If a list cannot be read, the gate must keep the known
+    // pages.
     folder.replace("urls.txt", "/guide/1\n/guide/2\n");
     watches(&running, "of urls.txt", 2);
     folder.replace("urls.txt", "guide\n");
@@ -214,7 +214,7 @@ fn a_list_that_lost_most_pages_is_reported_until_restored_or_accepted() {
     watches(&running, "of urls.txt", 7);
     let said = format!("problem: gate: {of_urls}: if they were removed on purpose, run `robotsd reload`");
     wait_until(&said, || unfolded(&running.command(&["status"]).out).contains(&said));
-    // A growing list must be compared with its content when it was last complete.
+    // A growing list must be compared with its last complete content.
     folder.replace("urls.txt", urls(8));
     watches(&running, "of urls.txt", 8);
     let problems = || status(&running)["problems"].to_string();
@@ -232,7 +232,7 @@ fn a_list_that_lost_most_pages_is_reported_until_restored_or_accepted() {
     wait_until("a line for each list", || said() >= 2);
     assert_eq!(said(), 2);
     running.end();
-    // After a restart, the list is used that was last read.
+    // After a restart, the gate must use the list that it read last.
     let running = folder.start();
     watches(&running, "of the sitemaps", 1);
     assert_eq!(status(&running)["problems"], json!([]));

@@ -47,7 +47,8 @@ fn calls(port: u16) -> Value {
     run(python().unwrap().arg(project(SCRIPT)).args(["call", &port.to_string()])).ends_with(0).json()
 }
 
-/// Makes a call under this name that is refused. Returns its code, message and fields.
+/// Makes a call with this `User-Agent`. The call must be refused. Returns its code, message and
+/// fields.
 fn refused(port: u16, agent: &str) -> Option<Value> {
     Some(run(python()?.arg(project(SCRIPT)).args(["refused", &port.to_string(), agent])).ends_with(0).json())
 }
@@ -64,7 +65,8 @@ fn grpcio_gets_the_same_results_through_robotsd() {
     let Some(python) = python() else { return };
     let (alone, server) = (GrpcServer::start(python), GrpcServer::start(self::python().unwrap()));
     let (_folder, proxy) = config(server.port).start();
-    // Both run at the same time, because they spend most of the time waiting.
+    // The direct calls and the calls through robotsd run at the same time, because they mostly
+    // wait.
     let (direct, through) = thread::scope(|scope| {
         let direct = scope.spawn(|| calls(alone.port));
         let through = calls(proxy.address.port());

@@ -256,8 +256,8 @@ fn the_page_of_the_config_has_every_key() {
             let is_required = known["required"].as_array().is_some_and(|keys| keys.contains(&json!(key.name)));
             page.push_str(&row(key, of_key, is_required));
         }
-        // The shipped config describes some keys elsewhere. They are added to the table that has
-        // the most keys in common with theirs.
+        // The shipped config describes some keys only in other tables. Their rows refer to the
+        // table that has the most keys in common with this one.
         for (name, of_key) in known["properties"].as_object().into_iter().flatten() {
             let path = format!("{}.{name}", section.path);
             let is_table = sections.iter().any(|other| other.path == path.trim_start_matches('.'));
@@ -282,7 +282,8 @@ fn the_page_of_the_config_has_every_key() {
     compare("config.md", &page);
 }
 
-/// Returns what `robotsd check --explain` prints: why it matters, a bad example and a good one.
+/// Returns the output of `robotsd check --explain`: why the finding matters, a bad example and a
+/// good one.
 fn explanation(code: &str) -> String {
     let text = run(robotsd().args(["check", "--explain", code])).succeeded();
     // How to turn a lint off is described once, for all lints.
@@ -290,7 +291,8 @@ fn explanation(code: &str) -> String {
     format!("\n### Example: `{code}`\n\n```text\n{text}\n```\n")
 }
 
-/// Findings link to pages in the documentation of the libraries, so these pages must be there.
+/// Findings link to pages in the documentation of the libraries. The handbook must contain these
+/// pages, too.
 #[test]
 fn the_pages_that_findings_link_to_are_copied() {
     for (page, source) in [("lints.md", "src/docs/lints.md"), ("answers.md", "robotsd/src/docs/answers.md")] {

@@ -79,7 +79,7 @@ fn a_file_whose_reading_never_ends_holds_up_its_own_site_alone() {
         }
         assert_eq!((page(&running, "well.test"), page(&running, "hanging.test")), (status, status));
     }
-    // Without the site, its file is not needed.
+    // If the config does not contain the site, its file is not needed.
     folder.write("robotsd.toml", well().to_string());
     running.wait_for_message("config", "site \"hanging\" is removed");
     assert_lacks(says(&["status"]), &["site hanging"]);
@@ -116,12 +116,12 @@ fn only_regular_files_of_a_root_are_served() {
             });
         }
     });
-    // Threads that open files end after they were idle for a while. There are about as many as
-    // concurrent requests, because a request is answered shortly before its thread is free again.
-    // With one thread per request, there would be 256.
+    // Threads that open files end after they were idle for a while. There are about as many threads
+    // as concurrent requests, because a request is answered shortly before its thread is free
+    // again. With one thread per request, there would be 256.
     assert!(entries(&running, "task") <= threads + 6 * CLIENTS, "{threads} {}", entries(&running, "task"));
     wait_until("the connections to be closed", || entries(&running, "fd") <= descriptors);
-    // A FIFO with a writer must not be served either, nor one that replaces a file.
+    // A FIFO must not be served even if it has a writer, or if it replaces a file.
     let _writer = File::options().read(true).write(true).open(path("fifo")).unwrap();
     fs::rename(path("fifo"), path("page.html")).unwrap();
     assert_eq!((status("GET", "/page.html"), status("HEAD", "/page.html")), (404, 404));
@@ -251,10 +251,11 @@ fn a_board_whose_files_hang_says_so_and_keeps_few_threads() {
         assert_eq!(answer.status, 503, "{}", answer.body);
         assert_has(&answer.body, &["state/board could not be read in 5 seconds"]);
     }
-    // These are the threads that read, the thread that writes, and some that do other short work.
+    // The additional threads are those that read, the thread that writes, and some for other short
+    // work.
     assert!(threads() <= before + 13, "{before} {}", threads());
     assert_eq!(get(&running, "/readyz").status, 200);
-    // It responds, with status 1 once robotsd notices that the board cannot be written.
+    // The exit status is 1 once robotsd notices that the board cannot be written.
     let status = running.command(&["status"]);
     assert!(matches!(status.code, Some(0 | 1)), "{status:?}");
     assert_has(&status.out, &["site well"]);

@@ -1,9 +1,9 @@
 //! Measures the time and memory that commands need for crafted files, as a pull request may contain
 //! them.
 //!
-//! Times are only meaningful in an optimised build: `ROBOTSD_HOSTILE` names one, and without it
-//! only the other tests run. `ROBOTSD_HOSTILE_OCTETS=8388608` makes the files as large as a
-//! robots.txt may be, which takes ten minutes; the limits are the same.
+//! Times are only meaningful in an optimised build, which `ROBOTSD_HOSTILE` names. Without this
+//! variable, only the tests without times run. `ROBOTSD_HOSTILE_OCTETS=8388608` makes the files as
+//! large as a robots.txt may be, which takes ten minutes; the limits are the same.
 
 use std::fmt::Write as _;
 
@@ -144,7 +144,8 @@ fn others() -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
-/// Commands that read a robots.txt from a pull request. The lints' files get the first two.
+/// Commands that read a robots.txt from a pull request. Only the first two commands read the files
+/// of the lints.
 const COMMANDS: [&[&str]; 6] = [
     &["check", "robots.txt"],
     &["check", "--unsafe-fixes", "--diff", "robots.txt"],
@@ -220,7 +221,7 @@ fn a_hostile_file_costs_what_its_size_costs() {
     assert!(costly.is_empty(), "{costly}");
 }
 
-/// Parsing settings to tables needs a hundred times their size, so it must be limited.
+/// Parsing settings needs a hundred times their size in memory, so their size must be limited.
 #[test]
 fn settings_and_expectations_have_a_size() {
     let folder = folder(&[("robots.txt", "User-agent: *\nDisallow: /x\n")]);

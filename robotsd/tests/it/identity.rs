@@ -1,4 +1,5 @@
-//! `[identity]` finds out who sent a request. Evidence: names of a simulated DNS server.
+//! Tests `[identity]`, which verifies who sent a request. The evidence is host names from a
+//! simulated DNS server.
 
 use std::fmt::Write as _;
 
@@ -19,7 +20,8 @@ const BOT: &str = "ExampleBot/1.0 (+https://bot.example/about)";
 const REAL: &str = "8.8.4.1";
 const IMPOSTOR: &str = "9.9.9.9";
 
-/// A registry with one crawler that host names verify, so that nothing is fetched.
+/// Returns a registry with one crawler, which is verified by host names, so that nothing is
+/// fetched.
 pub(super) fn crawlers() -> String {
     let has_evidence = |crawler: &&Crawler| {
         !crawler.ranges.is_empty() || !crawler.reverse_dns.is_empty() || crawler.signature.is_some()
@@ -87,7 +89,7 @@ fn an_impostor_is_refused_once_the_crawler_itself_has_been_seen() {
         "decision": "allow", "address": IMPOSTOR, "rule": null, "group": null,
     });
     assert_part(&line, &part);
-    // What the file disallows is still refused to the real crawler. Browsers are not checked.
+    // The real crawler must still be refused what the file disallows. Browsers are not checked.
     assert_eq!(from(&running, REAL, "/page.html", BOT).status, 200);
     assert_eq!(from(&running, REAL, "/drafts/x", BOT).status, 403);
     assert_eq!(from(&running, IMPOSTOR, "/page.html", FIREFOX).status, 200);
@@ -128,8 +130,8 @@ fn seconds() -> u64 {
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs()
 }
 
-/// Returns the fields of a signed request to `shop.example`. The signature is made with that key
-/// and covers these components.
+/// Returns the fields of a signed request to `shop.example`. The signature is made with the key of
+/// RFC 8037 and covers these components.
 fn signature(path: &str, covered: &str) -> String {
     let created = seconds();
     let input = format!(
@@ -220,7 +222,7 @@ fn irrefutable_claims_need_attention_if_impostors_are_refused() {
     assert_eq!(status.matches("impostors pass unrecognised").count(), 1, "{status}");
 }
 
-/// The config would allow the resolver to refute claims.
+/// The resolver could refute claims, but has not answered yet.
 #[test]
 fn a_resolver_that_has_never_answered_is_no_evidence() {
     let names = PlayedDns::start();
@@ -256,7 +258,7 @@ fn the_first_request_waits_for_names_if_configured() {
             running.wait_for_event("request", |line| line["path"] == "/page.html" && line["address"] == client)
         };
         // Requests may wait at most this long. On a busy machine, the host names may arrive later;
-        // in that case, a first request from another address is tried.
+        // in that case, the test tries a first request from another address.
         let found = (1..=20).find(|host| first(&format!("8.8.4.{host}"))["identity"] == want);
         let requests = found.unwrap_or_else(|| panic!("{wait}: {:?}", running.all("request")));
         // A request that has waited must be counted like any other.

@@ -48,7 +48,7 @@ fn files_are_added_changed_and_removed_without_a_restart() {
     let (folder, running) = serving(&[
         ("robotsd.toml", HEAD),
         ("sites.d/a.toml", &file("a")),
-        // Neither of these is read: the draft of an editor, and a file with another extension.
+        // These two files are not read: the draft of an editor, and a file with another extension.
         ("sites.d/.b.toml", "broken ="),
         ("sites.d/b.toml~", "broken ="),
     ]);
@@ -151,7 +151,7 @@ fn a_start_without_a_copy_serves_the_others_and_is_not_ready() {
         ],
     );
     assert_eq!(refused(&folder).as_array().unwrap().len(), 3);
-    // One file gives the host up.
+    // One of the two files gives up the host.
     folder.replace("sites.d/d.toml", file("d"));
     wait_until("both", || is_of(&running, "shared.example", "c2") && is_of(&running, "d.example", "d"));
     folder.replace("sites.d/b.toml", file("b"));
@@ -167,7 +167,7 @@ fn a_name_and_a_host_belong_to_their_first_owner() {
     let own = format!("{HEAD}{}", site("main", "main.example"));
     let (folder, running) = serving(&[("robotsd.toml", &own), ("sites.d/m.toml", &file("m"))]);
     wait_until("the copies", || folder.at("state/include.json").is_file());
-    // One new file that claims the host sorts before the owner's file, and one after it.
+    // Two new files claim the host. One sorts before the owner's file, and one after it.
     for (name, claims, why) in [
         ("a", site("a", "m.example"), "the host \"m.example\" belongs to"),
         ("z", site("z", "M.EXAMPLE."), "the host \"M.EXAMPLE.\" belongs to"),
@@ -187,7 +187,8 @@ fn a_name_and_a_host_belong_to_their_first_owner() {
     running.wait_for_message("config-rejected", "robotsd.toml:19:10: the host \"m.example\" belongs to");
     assert!(is_of(&running, "m.example", "m"));
     folder.configure(&own);
-    // The site moves from one file to another, with its name. Both files are replaced atomically.
+    // The site moves from one file to another, and keeps its name. Both files are replaced
+    // atomically.
     folder.write("sites.d/n.toml", file("m").replace("private/m", "private/n"));
     running.wait_for_message("config-rejected", "n.toml:2:8");
     folder.replace("sites.d/m.toml", file("q"));
@@ -446,7 +447,8 @@ fn files_of_many_sites_are_reloaded_even_if_three_are_wrong() {
             assert!(is_of(&running, &host(number, of), &format!("{mark}f{number}-{of}")), "{number} {of}");
         }
     }
-    // The same error in many sites is shown to people once, with the names of all these sites.
+    // In the text output, the same error in many sites must be shown once, with the names of these
+    // sites.
     let same = text(9, "").replace("Disallow", "Dissallow");
     folder.replace("sites.d/f9.toml", same);
     let checked = folder.configured(["config", "check"]);

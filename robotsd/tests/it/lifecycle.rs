@@ -73,7 +73,8 @@ fn a_restart_on_a_passed_socket_refuses_no_connection() {
 fn passed_sockets_are_matched_with_listeners_or_reported() {
     let socket = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = socket.local_addr().unwrap();
-    // The socket belongs to the listener with its name, even if the config has another address.
+    // The socket is used by the listener with the same name, even if the config has another
+    // address.
     let named = listening_at("127.0.0.1:1", &config().listener("name = \"web\""));
     let running = Running::spawn(&mut passing(&socket, "web", &named.at("robotsd.toml")));
     assert_eq!(running.address, address);
@@ -184,7 +185,7 @@ fn connections_never_take_more_descriptors_than_there_are() {
     assert_has(&bounded, &["connections are accepted, not 1000 as configured: the limit of open files is 160, and "]);
     let places: usize = bounded.split(' ').nth(2).unwrap().parse().unwrap();
     assert!((4..48).contains(&places), "{bounded}");
-    // All slots are taken. Further connections displace idle ones.
+    // All connection slots are taken. Further connections displace idle ones.
     let mut kept = Vec::new();
     for _ in 0..places + 8 {
         let mut client = Kept::open(running.address, "a");
@@ -221,7 +222,7 @@ fn idle_connections_make_room_for_new_ones_on_every_worker() {
     let event = running.wait_for_event("problem", |line| line["reason"] == "recycled");
     let message = message(&event);
     assert!(message.starts_with("the limit of open connections is reached: a connection that was idle for "));
-    // This is logged at most once per second. The first line may come at any time within a second.
+    // The problem is logged at most once per second. The first line may come at any time.
     let events = running.count("problem", |line| line["reason"] == "recycled") as u64;
     assert!(events <= started.elapsed().as_secs() + 2, "{events} times in {:?}", started.elapsed());
 }
@@ -256,7 +257,7 @@ fn without_descriptors_it_goes_on_serving_and_says_so_seldom() {
     for _ in 0..50 {
         served(&mut kept);
     }
-    // This is logged at most once per second. The first line may come at any time within a second.
+    // The problem is logged at most once per second. The first line may come at any time.
     let events = running.events("problem") as u64;
     assert!(events <= start.elapsed().as_secs() + 2, "{events} times in {:?}", start.elapsed());
     // When connections end, new ones must be accepted again.

@@ -23,7 +23,7 @@ fn edits_of_every_kind_fail_no_request_and_no_half_file_goes_live() {
     let path = folder.at("robots.txt");
     let serves = |name: &str| (running.get("/robots.txt", FIREFOX).body == version(name)).then_some(());
     // A file counts as complete if it has not changed for the time `QUIET` of `source/file.rs`. On
-    // a busy machine, a writer may be delayed for so long.
+    // a busy machine, a writer may be delayed for that long.
     let (half, halves) = (half_of(&version("v3")).to_owned(), AtomicUsize::new(0));
     let client = || -> Client<'_> {
         Box::new(|| {
@@ -36,8 +36,8 @@ fn edits_of_every_kind_fail_no_request_and_no_half_file_goes_live() {
                 assert_eq!(answer.body, version(name), "half a file is live");
             }
             assert_eq!(running.get("/page.html", FIREFOX).status, 200);
-            // The path is disallowed by one version, and is a missing file under the other one. Any
-            // other status is an error.
+            // One version disallows the path. The other version allows it, but there is no such
+            // file. Any other status is an error.
             let status = running.get("/v1/7/x", GPTBOT).status;
             assert!(matches!(status, 403 | 404), "{status}");
         })
@@ -51,7 +51,7 @@ fn edits_of_every_kind_fail_no_request_and_no_half_file_goes_live() {
         replace_file(&path, version("v2"));
         wait_for("v2", || serves("v2"));
         assert_eq!(running.get("/v1/7/x", GPTBOT).status, 404);
-        // One half is written, and after a pause the other half.
+        // The first half is written, and after a pause the other half.
         let mut file = fs::File::create(&path).unwrap();
         let (text, began) = (version("v3"), Instant::now());
         file.write_all(half.as_bytes()).unwrap();
@@ -65,13 +65,13 @@ fn edits_of_every_kind_fail_no_request_and_no_half_file_goes_live() {
             halves == 0 || pause > Duration::from_millis(300),
             "half a file is live: {halves} times, after {pause:?}"
         );
-        // The file is truncated or deleted. The last good version stays, and the log says why.
+        // The file is truncated or deleted. The last good version stays live, and the log contains
+        // the reason.
         fs::File::create(&path).unwrap();
         running.wait_for_message("rejected", "the file is empty");
         fs::remove_file(&path).unwrap();
         running.wait_for_message("rejected", "the file does not exist");
         serves("v3").unwrap();
-        // The file is restored.
         replace_file(&path, version("v4"));
         wait_for("v4", || serves("v4"));
         asking.wait_for_more(10);
@@ -91,7 +91,6 @@ fn a_termination_finishes_requests_in_progress_and_ends() {
     let (_folder, mut running) = config().tables(limits).start();
     // Only a part of this request is sent.
     let mut stream = sent(running.address, b"GET /robots.txt HTTP/1.1\r\nHost: a\r\n");
-    // This connection is idle.
     let mut idle = sent(running.address, b"GET /robots.txt HTTP/1.1\r\nHost: a\r\n\r\n");
     let mut first = [0; 15];
     idle.read_exact(&mut first).unwrap();
@@ -102,7 +101,8 @@ fn a_termination_finishes_requests_in_progress_and_ends() {
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     assert!(answer.starts_with("HTTP/1.1 200 OK") && answer.ends_with("# end v0\n"), "{answer}");
-    // robotsd closes both connections. Clients close them too, or stopping would wait.
+    // robotsd closes both connections. The clients must also close them, because robotsd waits for
+    // that.
     assert!(rest(idle).ends_with(b"# end v0\n"));
     drop(stream);
     let status = running.wait_for_end();

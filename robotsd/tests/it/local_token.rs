@@ -44,7 +44,7 @@ fn a_program_without_the_token_reads_and_changes_nothing() {
     for address in [running.admin(), further] {
         for path in ["/livez", "/readyz", "/status", "/metrics", "/board", "/board.json", "/history?site=shop"] {
             assert_eq!(admin_answer(address, &format!("GET {path}")).status, 200, "{path}");
-            // Prometheus may send credentials that are meant for other servers, too.
+            // Prometheus may also send credentials that are meant for other servers.
             let fields = "Authorization: Basic YTpi\r\n";
             assert_eq!(admin_answer_with(address, &format!("GET {path}"), fields).status, 200, "{path}");
         }
@@ -61,7 +61,7 @@ fn a_program_without_the_token_reads_and_changes_nothing() {
         }
     }
     assert!(is_enforced(&running) && !running.has_event("audit", |line| line["result"] != "refused"));
-    // The token alone must not be enough, because a web page may make a browser send one.
+    // The token alone must not be sufficient, because a web page may make a browser send it.
     let field = running.local_token();
     let page = format!("{field}Origin: http://evil.test\r\n");
     assert_eq!(admin_answer_with(further, "POST /enforce?to=off", &page).status, 403);
@@ -98,9 +98,8 @@ fn with_tokens_the_local_one_does_not_count() {
     let (folder, running) = config().tables(tables + &listener).start();
     let local = token(folder.at("state/admin.token"));
     assert_eq!(turn_off(&running, &local), 401);
-    // The command sends the token anyway, because it cannot know that another one is needed. The
-    // response must say which token is needed, and the listener must not lock anyone out because of
-    // it.
+    // The command sends the local token, because it cannot know that another token is required. The
+    // response must ask for that token, and a listener with full access must ignore the local one.
     let command = |place: SocketAddr| run(robotsd().args(["enforce", "on", "--admin", &place.to_string()]));
     assert_has(command(running.admin()).failed(2), &["robotsd answered 401: the request has no token"]);
     command(full).succeeded();
@@ -193,7 +192,7 @@ fn commands_find_the_token_by_config_and_by_place() {
         run(robotsd().args(["enforce", "on"]).env("ROBOTSD_ADMIN", place)).succeeded();
         assert!(is_enforced(&running));
     }
-    // Here, only the state directory says where the process is, as in a container.
+    // As in a container, commands find the process only through the state directory.
     let elsewhere = crate::harness::folder(&[]);
     let command = |arguments: &[&str]| {
         let mut command = folder.robotsd();
@@ -212,7 +211,7 @@ fn commands_find_the_token_by_config_and_by_place() {
 }
 
 /// A process could record its own address next to the token file of another process. A command must
-/// not send it that token.
+/// not send the token to that address.
 #[test]
 fn no_command_sends_a_token_of_another_user() {
     let folder = config().folder();
@@ -240,7 +239,7 @@ fn without_a_state_directory_the_token_is_in_the_runtime_folder() {
     };
     let without = Config::refusing().files_of("shop").admin().robots(ROBOTS).folder();
     without.configure(without.read("robotsd.toml").replace("state_dir = \"state\"\n", ""));
-    // The same must work if the state directory cannot contain the file.
+    // Commands must also work if the state directory cannot contain the token file.
     let blocked = config().folder();
     blocked.write("state/admin.token/file", "");
     for (number, folder) in [&without, &blocked].into_iter().enumerate() {

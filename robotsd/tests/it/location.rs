@@ -1,4 +1,5 @@
-//! Tests which config is used, and where commands find the admin interface, if no option says so.
+//! Tests which config is used, and where commands find the admin interface, if no option specifies
+//! this.
 
 use tower_robots::agent::Registry;
 
@@ -30,7 +31,7 @@ fn a_config_without_admin_has_a_socket_of_its_own_that_commands_find() {
     let socket = ending(&place, "sock").remove(0);
     let mode = |path: &Path| fs::symlink_metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!((mode(&place), mode(&socket)), (0o700, 0o600));
-    // A file that an earlier process left in another runtime folder must not count as its own.
+    // A place file that an earlier process left in another runtime folder must be ignored.
     let left = folder(&[]);
     fs::write(left.at(socket.with_extension("place").file_name().unwrap()), "127.0.0.1:1").unwrap();
     let mut command = robotsd();
@@ -206,7 +207,7 @@ fn a_config_is_found_by_option_location_or_environment() {
     let said = run(robotsd().arg("check").arg(&robots).env("ROBOTSD_CONFIG", &path));
     let want = format!("using the settings of {} (ROBOTSD_CONFIG)", path.display());
     assert!(said.error.contains(&want));
-    // The site determines the file. Its config is found as the help of `--site` describes.
+    // The site determines the file. The config is found as the help of `--site` describes.
     let of_site = run(robotsd().args(["check", "--format", "json", "--site", "a"]).env("ROBOTSD_CONFIG", &path));
     assert!(of_site.code == Some(0) && of_site.error.contains(&want), "{of_site:?}");
     let missing = run(robotsd().args(["check", "--site", "other"]).env("ROBOTSD_CONFIG", &path)).failed(2);

@@ -100,7 +100,7 @@ fn every_event_is_written_as_documented() {
     seen(&["listening", "admin-listening", "connections", "published", "finding", "certificate"]);
     seen(&["certificate-warning", "directory", "supervisor"]);
 
-    // Requests.
+    // Events about requests.
     assert_eq!(ask(&running, "a.test", GPTBOT, "").status, 403);
     ask(&running, "a.test", "CCBot/2.0 (https://commoncrawl.org/faq/)", "");
     ask(&running, "a.test", GOOGLEBOT, "");
@@ -223,7 +223,7 @@ fn with_little() -> BTreeSet<String> {
     running.event_names()
 }
 
-/// If the length of a file is known, the server does not ask for its end. The request must still be
+/// If the length of a body is known, the HTTP server does not poll for its end. The request must be
 /// logged as complete.
 #[test]
 fn a_complete_file_is_logged_as_complete() {

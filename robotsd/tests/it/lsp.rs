@@ -131,8 +131,7 @@ fn usual() -> Value {
 
 const URI: &str = "file:///nonexistent/robots.txt";
 
-/// Applies the edits of an editor to a text. This is independent of the server's own code: it
-/// counts UTF-16 units in a text without surrogates.
+/// Applies edits of the server to a text, as an editor does. Does not use the server's own code.
 fn edited(text: &str, edits: &[Value]) -> String {
     let mut edits: Vec<_> = edits.iter().map(|edit| (offset(text, &edit["range"]["start"]), edit)).collect();
     edits.sort_by_key(|(start, _)| *start);
@@ -168,7 +167,7 @@ fn checked(text: &str) -> Found {
     let mut found: Found = ended
         .json_lines()
         .iter()
-        // The number of omitted findings has no code.
+        // The line with the number of omitted findings has no code.
         .filter(|finding| finding["code"].is_string())
         .map(|finding| {
             let severity = ["", "error", "warning", "note"].iter().position(|word| finding["severity"] == *word);
@@ -232,7 +231,7 @@ fn columns_are_in_the_unit_that_the_editor_supports() {
     }
 }
 
-/// A generator of numbers, so that a failure can be repeated.
+/// A generator of reproducible random numbers, so that a failure can be repeated.
 struct Numbers(u64);
 
 impl Numbers {
@@ -287,7 +286,7 @@ fn a_thousand_random_edits_lead_to_the_findings_of_check() {
     assert_eq!(found(&editor.diagnostics(URI, edit)), checked(&text));
 }
 
-/// Returns every position in a text, in UTF-16 units, also those within characters.
+/// Returns every position in a text, in UTF-16 units, including positions within characters.
 fn places(text: &str) -> Vec<(u64, u64)> {
     let (mut places, mut at) = (vec![(0, 0)], (0, 0));
     let mut chars = text.chars().peekable();
@@ -306,8 +305,8 @@ fn places(text: &str) -> Vec<(u64, u64)> {
     places
 }
 
-/// Returns the byte offset of a position. Positions within a character are its start, and positions
-/// behind the end of a line are its end.
+/// Returns the byte offset of a position. A position within a character becomes its start. A
+/// position after the end of a line becomes that end.
 fn clamped(text: &str, place: (u64, u64)) -> usize {
     let (mut at, mut chars) = ((0, 0), text.char_indices().peekable());
     while let Some((offset, char)) = chars.next() {
@@ -352,7 +351,7 @@ fn every_quick_fix_is_the_fix_of_check() {
         let want = fix(&robots, &only, Safety::Unsafe);
         assert_eq!(edited(text, &edits).as_bytes(), &**want.robots.bytes(), "{}: {actions:?}", lint.code);
         fixed += usize::from(!edits.is_empty());
-        // The action for all fixes applies the safe ones.
+        // The action `source.fixAll` applies the safe fixes.
         let all = actions.iter().find(|action| action["kind"] == "source.fixAll");
         let all = all.map_or(text.to_owned(), |all| edited(text, all["edit"]["changes"][&uri].as_array().unwrap()));
         let of_bytes = Lint::all().iter().filter(|lint| OF_BYTES.contains(&lint.code));
@@ -398,11 +397,11 @@ fn findings_about_bytes_are_those_of_the_file_on_disk() {
         json!({ "start": { "line": 0, "character": 0 }, "end": { "line": 0, "character": 0 } })
     );
     assert_eq!(editor.actions(&uri), Vec::<Value>::new());
-    // Saved without the mark, the file has no such finding.
+    // If the file is saved without the byte order mark, the finding must disappear.
     fs::write(&file, text).unwrap();
     editor.tell("textDocument/didSave", json!({ "textDocument": { "uri": uri } }));
     assert_eq!(editor.diagnostics(&uri, 1), Vec::<Value>::new());
-    // A document that was never saved has no bytes.
+    // An unsaved document has no file, so it has no findings about bytes.
     editor.open("untitled:robots.txt", &format!("\u{feff}{text}"));
     assert_eq!(editor.diagnostics("untitled:robots.txt", 1), Vec::<Value>::new());
 }
@@ -611,7 +610,7 @@ fn the_server_ends_with_its_editor() {
     process.wait().unwrap();
     editor.ends_with(1);
 
-    // A process that is not visible may be in another namespace.
+    // The server must continue if the editor's process is not visible, as in another namespace.
     let mut editor = Editor::spawn();
     editor.ask("initialize", initialize);
     editor.open(URI, "User-agent: *\nDisallow: b\n");

@@ -9,7 +9,7 @@
     reason = "a test stops at the first surprise"
 )]
 
-// The code of the tester's page, which some tests compile, too, uses the core by this name.
+// Some tests also compile the code of the tester's page, which refers to the core by this name.
 extern crate tower_robots as robots_core;
 
 #[path = "../../../src/source/evidence/tests/played_dns.rs"]

@@ -159,7 +159,7 @@ fn lookups_of_agents_are_counted_by_whether_the_header_was_known() {
     let site = "root = \".\"\nrobots.text = \"User-agent: GPTBot\\nDisallow: /private/\"";
     let config = Config::new().keys("workers = 2").site("shop", site).admin();
     lookups_are_counted_once(&config);
-    // If requests may wait for evidence, two layers look up the agent. It is counted once.
+    // If requests may wait for evidence, two layers look up the agent. It must be counted once.
     lookups_are_counted_once(&config.tables("[identity]\nresolvers = [\"127.0.0.1:9\"]\nwait = \"50ms\""));
 }
 
@@ -213,7 +213,7 @@ fn connections_to_an_upstream_are_counted_by_their_use() {
     kept.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").unwrap();
     are(0, 1, 0);
     let second = ask("Connection: upgrade\r\nUpgrade: websocket\r\n");
-    // It does not matter which of the two connections is accepted.
+    // The request may arrive on the kept connection or on a new one.
     upstream.set_nonblocking(true).unwrap();
     let mut tunnel = wait_for("the request for a tunnel", || {
         if let Ok((new, _)) = upstream.accept() {
@@ -231,7 +231,8 @@ fn connections_to_an_upstream_are_counted_by_their_use() {
         && tunnel.peer_addr().unwrap() == kept.peer_addr().unwrap();
     are(0, u32::from(!is_kept), 1);
     drop((second, tunnel, kept, upstream));
-    // An idle connection that the upstream has closed is dropped when its worker tries to use it.
+    // A worker drops an idle connection that the upstream has closed when it tries to use this
+    // connection.
     wait_until("no connection", || {
         assert_eq!(Answer::parse(&rest(ask("Connection: close\r\n"))).status, 502);
         found() == [0.0; 3]

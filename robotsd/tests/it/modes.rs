@@ -1,4 +1,5 @@
-//! The mode of a site limits what happens to a request, at the proxy and at the decision endpoint.
+//! Tests how the mode of a site limits the action on a request, at the proxy and at the decision
+//! endpoint.
 
 use crate::harness::*;
 

@@ -1,4 +1,5 @@
-//! The files of `config/monitoring`. They must be valid and documented, and use existing metrics.
+//! Tests the files of `config/monitoring`. They must be valid and documented, and use existing
+//! metrics.
 
 use super::programs::debian;
 use super::prometheus::Prometheus;
@@ -132,7 +133,7 @@ fn every_expression_of_dashboard_and_alerts_has_an_answer() {
          text = \"User-agent: *\\nCrawl-delay: 20\\nDisallow: /private/\"\n[[site.robots.append]]\npath = \"ai.txt\"\n\
          [[site.robots.on_publish]]\nurl = \"http://127.0.0.1:1/\"\n[site.modes]\n\"index\" = \"refuse\""
     );
-    // robotsd must have heard of a fleet; otherwise, it would enforce nothing.
+    // robotsd must have a saved document of the fleet. Otherwise, it would enforce nothing.
     let keys = "rate.store = \"redis://127.0.0.1:1\"\nfleet.name = \"shop\"\nstate_dir = \"state\"\n\
                 notify = [{ on = [\"waits\"], url = \"http://127.0.0.1:1/\" }]";
     let config = Config::refusing().keys(keys).file("state/fleet.json", "{\"epoch\": \"e\"}").log_requests();
@@ -163,7 +164,8 @@ fn every_expression_of_dashboard_and_alerts_has_an_answer() {
         asked += 1;
     }
     for (_, expression) in alerts() {
-        // The value does not matter. Nothing has been running for an hour in this test.
+        // The value does not matter. The offset is removed, because nothing has been running for an
+        // hour.
         for part in expression.split(" and ") {
             prometheus.answers(&of_any_value(part).replace(" offset 1h", ""));
         }

@@ -283,7 +283,7 @@ fn lists_and_names_that_refute_nobody() {
     });
     scene.says(&row.mended);
 
-    // Another process has fetched this. Its server is gone by now.
+    // Another process has fetched this list, whose server no longer runs.
     let folder = config.folder();
     let name = HEXLOWER.encode(&hmac_sha256::Hash::hash(LIST.as_bytes()));
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs();

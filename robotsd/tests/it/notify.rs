@@ -1,4 +1,4 @@
-//! Notifications of a real robotsd. Another implementation verifies the signatures.
+//! Tests notifications of a real robotsd. Another implementation verifies the signatures.
 
 use crate::harness::*;
 use crate::programs::python_with;
@@ -110,7 +110,7 @@ fn each_event_is_reported_once_and_signed() {
     let mut ids: Vec<_> = requests.iter().map(|request| field(request, "webhook-id")).collect();
     ids.sort_unstable();
     ids.dedup();
-    // Both times, the mistake must have the same ID.
+    // The mistake must have the same ID both times.
     assert_eq!(ids.len(), 7, "{requests:?}");
     let log = running.all("notify");
     assert!(log.iter().all(|line| line["status"] == 204), "{log:?}");
@@ -227,7 +227,8 @@ fn deliveries_and_failures_are_counted_even_after_their_event_is_over() {
     wait_until("no version that waits", is_over);
     receiver.show(204, "");
     folder.with_config(&["enforce", "off"]).succeeded();
-    // Events are collected together. So if one was delivered, the other's end is known, too.
+    // Events are collected together. So once a later event is delivered, robotsd also knows that
+    // the earlier event has ended.
     wait_until("one that is delivered", || counts(1, 1));
     folder.with_config(&["enforce", "on"]).succeeded();
     wait_until("another one", || counts(2, 1));

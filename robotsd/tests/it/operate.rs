@@ -1,11 +1,13 @@
-//! An operator's decisions: the kill switch, accepting a version, rolling back, and their output.
+//! Tests the decisions of an operator, and their output: the kill switch, accepting a version, and
+//! rolling back.
 
 use crate::harness::*;
 
 const OPEN: &str = "User-agent: GPTBot\nDisallow: /page\n\nUser-agent: *\nDisallow: /drafts/\n";
 const SHUT: &str = "User-agent: *\nDisallow: /\n";
 
-/// Creates a config with two sites of one folder. Only the log has the admin address.
+/// Creates a config with two sites of one folder. Only the log contains the address of the admin
+/// interface.
 fn config() -> Config {
     let blog = "hosts = [\"blog.test\"]\nroot = \".\"\nrobots.path = \"blog.txt\"";
     let config = Config::refusing().keys("state_dir = \"state\"").admin();
@@ -29,7 +31,7 @@ impl Operated {
         Self(folder.start())
     }
 
-    /// Stops it as an operator does. A killed one may not have saved its version.
+    /// Stops robotsd as an operator does. A killed process may not have saved its version.
     fn end(mut self) {
         self.0.end();
     }
@@ -306,11 +308,12 @@ fn who_decided_and_why_is_in_status_and_history_also_after_a_restart() {
     operated.end();
     let operated = Operated::start(&folder);
     decided(&operated, "accept", "local", "the \"sale\"\n");
-    // No decision may be shown for the other site, nor for versions that went live without one.
+    // No decision may be shown for the other site, or for versions that went live without a
+    // decision.
     assert!(operated.site(1)["decided"].is_null());
     operated.end();
 
-    // This must also work while robotsd is not running.
+    // A rollback must also work while robotsd is not running.
     folder.configured(["rollback", "shop", "--reason", "too early", "--config"]).succeeded();
     let operated = Operated::start(&folder);
     decided(&operated, "rollback", &uid, "too early");
@@ -334,7 +337,7 @@ fn a_rollback_says_what_happens_to_another_pending_version() {
         short(&waiting)
     );
     assert_has(operated.said(&["rollback", "shop"]), &[&want]);
-    // The result must be what the output said.
+    // The result must match the output of the rollback.
     assert_eq!(operated.robots(), OPEN);
     operated.command(&["reload", "--site", "shop"]).ends_with(1);
     assert_eq!(operated.waiting(), waiting);
@@ -353,7 +356,7 @@ fn the_second_of_two_rollbacks_says_that_neither_version_returns() {
     let want =
         format!("; version {}, which was rolled back before, also goes live only if you accept it", short(&waiting));
     assert_has(operated.said(&["rollback", "shop"]), &[&want]);
-    // The result must be what the output said.
+    // The result must match the output of the rollback.
     operated.command(&["reload", "--site", "shop"]).ends_with(1);
     assert_eq!((operated.robots(), operated.waiting()), (OPEN.to_owned(), waiting));
 }
@@ -434,7 +437,7 @@ fn an_impossible_command_suggests_a_possible_one() {
         let output = operated.command(arguments).ends_with(2);
         assert_eq!((output.out, output.error), (String::new(), format!("robotsd: {want}\n")), "{arguments:?}");
     }
-    // The pending version is another one than the command means.
+    // The command names another version than the pending one.
     folder.replace("robots.txt", SHUT);
     operated.event("gated");
     let output = operated.command(&["accept", "shop", wrong]);
@@ -480,7 +483,8 @@ fn a_state_directory_is_for_one_robotsd_at_a_time() {
     assert_eq!(operated.page("shop.test"), 200);
     elsewhere(&["enforce", "on"]).succeeded();
     folder.remove("state/admin.place");
-    // Each command waits two seconds for the other's end, so all of them run at the same time.
+    // Each command waits two seconds for the other process to end, so all commands run at the same
+    // time.
     thread::scope(|scope| {
         scope.spawn(|| {
             let second = folder.configured(["serve", "--config"]);
@@ -675,7 +679,7 @@ fn an_unreadable_kill_switch_is_in_the_check_the_log_and_the_status() {
         operated.out(&["enforce", to, "--site", "shop"]);
     }
     operated.command(&["status"]).ends_with(1);
-    // An auditor must be able to see when this began and when it ended.
+    // The history must contain the times at which enforcement was switched off and on.
     for (site, of, why) in [("the blog", "every site", of_all), ("shop", "this site", of_site)] {
         let history = operated.json(&["history", site]);
         let switched: Vec<_> =
@@ -725,7 +729,8 @@ fn the_check_reports_off_switches_and_a_pending_version() {
         ", warnings: 2",
     ];
     assert_has(said, &parts);
-    // The result must be as at the next start: one version is pending, the other one stays live.
+    // The result must be the same as at the next start: one version is pending, and the other one
+    // stays live.
     folder.replace("robots.txt", SHUT);
     let (code, said) = checked(&folder);
     assert_eq!(code, Some(1), "{said}");

@@ -131,7 +131,7 @@ fn the_picture_of_the_board_is_up_to_date() {
     // again.
     let of_one_hour = || {
         let folder = folder(&[("robotsd.toml", CONFIG), ("robots.txt", ROBOTS), ("pages/none", "")]);
-        // A new thread uses the current hour. This one has that of its first line.
+        // A new thread uses the current hour. An existing thread keeps the hour of its first line.
         let (hour, lines) = thread::spawn(|| (hours(0), day())).join().unwrap();
         write_lines(folder.path(), 1, &lines);
         let running = folder.start();

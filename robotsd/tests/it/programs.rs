@@ -1,7 +1,7 @@
 //! Finds third-party programs that tests run: those of Prometheus, and Python packages.
 //!
 //! They are searched in `PATH` and in the folder that `ROBOTSD_BESIDE_BIN` names (`pip install
-//! --target`). If one is missing, its tests are skipped with a message; in CI they fail.
+//! --target`). If a program is missing, its tests are skipped with a message; in CI they fail.
 
 use std::fmt::Display;
 use std::process::{Command, Stdio};

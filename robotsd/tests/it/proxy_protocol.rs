@@ -1,4 +1,5 @@
-//! robotsd behind proxies with the PROXY protocol: HAProxy, the stream module of nginx, and curl.
+//! Tests robotsd behind proxies with the PROXY protocol: HAProxy, the stream module of nginx, and
+//! curl.
 
 use super::daemon::{Daemon, find, free_ports};
 use super::programs::{present, skip};
@@ -27,7 +28,8 @@ fn start(origin: &Origin, listener: &str) -> (Folder, Running) {
 const TRUSTING: &str = "trusted_proxies = [\"127.0.0.1/32\"]";
 const SECURE: &str = "[[listener.certificate]]\nchain = \"a.pem\"\nkey = \"a.key\"\n";
 
-/// Starts a proxy with its config. `@FRONT@` is its port, `@ROBOTSD@` that of robotsd.
+/// Starts a proxy with its config. `@FRONT@` is the proxy's port, and `@ROBOTSD@` is robotsd's
+/// port.
 fn in_front(program: &Path, config: &str, arguments: &[&str], robotsd: SocketAddr) -> (Daemon, Folder, SocketAddr) {
     for _ in 0..10 {
         let [front] = free_ports(1)[..] else { unreachable!() };
@@ -46,7 +48,7 @@ fn in_front(program: &Path, config: &str, arguments: &[&str], robotsd: SocketAdd
 /// Address of a client that only checks whether the proxy listens.
 const PROBE: [u8; 4] = [127, 0, 0, 9];
 
-/// Returns the logged connection problems, except those of the check whether the proxy listens.
+/// Returns the logged connection problems, except those of the probe.
 fn problem(running: &Running) -> Vec<Value> {
     running.all("problem").into_iter().filter(|line| line["address"] != "127.0.0.9").collect()
 }
@@ -59,8 +61,8 @@ fn ask_from(source: [u8; 4], front: SocketAddr, path: &str, agent: &str) -> Opti
     offer(connect_from(source, front).unwrap(), request).map(|answer| Answer::parse(&answer))
 }
 
-/// Checks that the clients of a proxy are distinguished, and that address fields which they send
-/// have no effect.
+/// Checks that robotsd distinguishes the clients of a proxy, and ignores address fields that the
+/// clients send.
 fn clients_are_told_apart(running: &Running, front: SocketAddr) {
     let ask = |source, path, agent| ask_from(source, front, path, agent).expect("an answer");
     let answer = ask([127, 0, 0, 2], "/x", FIREFOX);

@@ -364,7 +364,7 @@ fn no_hook_reaches_the_admin_interface() {
         replicas.map(of_replica).join("\n")
     );
     let folder = including(listed).tables(tables).file("sites.d/team.toml", team("team", hosts.map(target))).folder();
-    // This is known without resolving names, so it is reported before anything is served.
+    // This error is found without resolving names, so it is reported before anything is served.
     let checked = folder.with_config(&["config", "check"]).ends_with(2);
     let said =
         format!("127.0.0.1:{} is an admin interface of robotsd, and hooks must not send requests to it", admin.port());

@@ -187,7 +187,7 @@ fn the_registry_and_the_expectations_are_followed() {
         config().tables("robots.expectations = \"expected.toml\"\n[agents]\nregistry_extra = \"crawlers.toml\"");
     let config = config.robots("User-agent: newbot\nDisallow: /private/\n").file("crawlers.toml", "# none yet\n");
     let (folder, running) = config.file("expected.toml", expected("/")).start();
-    // Each of these is a problem until it is fixed, because a restart would fail.
+    // Each of these errors is a problem until it is fixed, because a restart would fail.
     let problems = |code: i32, part: &str| {
         wait_until(part, || {
             let ended = folder.with_config(&["status", "--problems"]);
@@ -245,7 +245,7 @@ fn the_status_names_settings_that_need_a_restart() {
     assert_eq!(next_start(), json!([]));
     folder.configure(text.replace("workers = 2", "workers = 3\nstate_dir = \"state\""));
     running.wait_for_event("config-changed", |line| line["setting"] == "state_dir");
-    // This new config changes none of that.
+    // The new config no longer sets `state_dir`, but still changes `workers`.
     folder.configure(text.replace("workers = 2", "workers = 3") + "[limits]\nconnections = 20\n");
     running.wait_for_event("config-changed", |line| line["setting"] == "limits.connections");
     let want = json!([{"site": null, "setting": "workers", "running": "2", "file": "3"}]);

@@ -61,7 +61,7 @@ fn start() -> (Folder, Running, [Origin; 2]) {
     (folder, running, [site, tarpit])
 }
 
-/// Sends all requests through the cache. Returns how many refusals each status had.
+/// Sends all requests through the cache. Returns the number of refusals with each status.
 fn ask_everything(cache: SocketAddr) -> BTreeMap<u16, usize> {
     const KINDS: [&str; 7] = ["401", "402", "403", "404", "410", "451", "tarpit"];
     let refusals = Mutex::new(BTreeMap::new());
@@ -93,8 +93,8 @@ fn ask_everything(cache: SocketAddr) -> BTreeMap<u16, usize> {
     refusals.into_inner().unwrap()
 }
 
-/// Runs the requests through the cache that `command` starts, which listens on the first address
-/// and is in front of the second.
+/// Sends the requests through a cache. `command` starts it: it listens on the first address, and
+/// forwards requests to the second.
 fn no_browser_gets_a_refusal(command: impl Fn(SocketAddr, SocketAddr, &Folder) -> Command) {
     let (_robotsd, running, _origins) = start();
     let folder = folder(&[]);

@@ -160,7 +160,7 @@ fn a_server_of_the_operator_answers_without_body_and_without_caching() {
     assert_eq!(running.wait_for_event("request", |line| line["path"] == "/a")["status"], 200);
 
     assert_eq!(running.request("HEAD", "/a", &[("User-Agent", GPTBOT)]).status, 200);
-    // Other methods have a body, which is not forwarded.
+    // Requests with other methods may have a body, so they are not forwarded.
     assert_eq!(running.request("POST", "/post", &[("User-Agent", GPTBOT), ("Content-Length", "0")]).status, 402);
     assert_eq!(running.wait_for_event("refused", |line| line["path"] == "/post")["status"], 402);
     let broken = running.get("/broken", GPTBOT);
@@ -185,7 +185,7 @@ fn the_page_is_sent_if_the_server_is_down_or_at_its_limit() {
     });
     let cases = format!("[[site.refusal.case]]\nstatus = 402\nupstream = \"http://{server}\"\nmax_connections = 2");
     let (_folder, running, origin) = start(&cases);
-    // The place of an earlier request becomes free shortly after its response.
+    // The slot of an earlier request becomes free shortly after its response.
     let slow = || {
         wait_for("a place", || {
             let request = format!("GET /slow HTTP/1.1\r\nHost: site.test\r\nUser-Agent: {GPTBOT}\r\n\r\n");

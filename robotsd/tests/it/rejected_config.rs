@@ -107,7 +107,7 @@ fn the_running_robotsd_is_reached_while_its_config_has_faults() {
         assert_has(ends(&["accept", "a"], 0), &["no version is pending"]);
         assert_has(ends(&["reload"], 1), &["config: kept:"]);
     }
-    // It must not matter whether the address can be read, or whether the file exists.
+    // The command must work even if the address cannot be read, or if the file does not exist.
     folder.configure(good.replace("[admin]", "[admin"));
     ends(&["enforce", "off"], 0);
     assert_eq!(page(), 404);
@@ -126,7 +126,7 @@ fn a_config_is_retried_once_its_obstacle_is_gone() {
     folder.configure(&config);
     running.wait_for_message("config-rejected", &address.to_string());
     let first = config_of(&folder)["rejected"].take();
-    // The config is read again when the file is written. The status has that time in seconds.
+    // The config is read again when the file is written. The status shows this time in seconds.
     wait_until("another try", || {
         folder.configure(&config);
         thread::sleep(Duration::from_secs(1));

@@ -259,7 +259,8 @@ fn a_log_that_cannot_be_read_does_not_hide_the_others() {
     fs::create_dir(folder.at("dir")).unwrap();
     let arguments = ["replay", "missing", "cut.gz", "dir", "log", "--robots", "robots.txt", "--format", "json"];
     let output = folder.run(arguments).ends_with(2);
-    // There are more requests than in the last log: all that could be decompressed counts.
+    // There are more requests than in the last log, because all requests that could be decompressed
+    // count.
     assert!(output.json()["requests"].as_u64().unwrap() > 6, "{output:?}");
     let lines: Vec<_> = output.error.lines().collect();
     for (line, [start, part]) in lines.iter().zip([
@@ -278,7 +279,7 @@ fn counts(report: &Value) -> [Option<u64>; 3] {
     [report["requests"].as_u64(), report["unread_lines"].as_u64(), gptbot()]
 }
 
-/// The unit tests of `format` have the other collectors.
+/// The unit tests of `format` cover the other collectors.
 #[test]
 fn logs_that_collectors_wrap_are_read() {
     let agent = |at: usize| if at % 2 == 1 { GPTBOT } else { FIREFOX };
@@ -407,7 +408,8 @@ fn a_site_has_the_requests_for_its_hosts_in_logs_of_every_format() {
             let counts = ["requests", "other_hosts", "without_host", "unread_lines"].map(|name| report[name].as_u64());
             assert_eq!(counts, [by_hand, 2047 - by_hand, 0, 0].map(Some), "{format} {site} {said}");
             assert_eq!((code, crawler(&report, "Googlebot")["requests"].as_u64()), (Some(0), Some(by_hand)));
-            // All logs are read in the same way, so each site is tested with one of four formats.
+            // `diff` reads all logs in the same way, so it is tested with one of four formats per
+            // site.
             if at != number % 4 {
                 continue;
             }
@@ -417,8 +419,8 @@ fn a_site_has_the_requests_for_its_hosts_in_logs_of_every_format() {
         }
     }
 
-    // Requests without a host may all belong to the site. This must be reported once, unless the
-    // command line names their host.
+    // Requests without a host may all belong to the site. The output must mention this once, unless
+    // the command line names their host.
     folder.write("log", line("192.0.2.1", 1, "/p", "-", GOOGLEBOT).repeat(900));
     let (report, said, _) = replay("shop", &[]);
     assert_part(&report, &json!({"requests": 900, "without_host": 900}));

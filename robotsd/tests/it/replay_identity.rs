@@ -1,7 +1,7 @@
-//! Tests how `replay` splits the requests of each crawler by who sent them.
+//! Tests how `replay` splits the requests of each crawler by the identity of the sender.
 //!
-//! The addresses of Google are in the embedded lists. The tests save newer lists like a running
-//! robotsd.
+//! The addresses of Google are in the embedded lists. The tests save newer lists, as a running
+//! robotsd does.
 
 use std::time::UNIX_EPOCH;
 
@@ -245,7 +245,6 @@ fn a_list_says_nothing_about_requests_long_before_or_after_it() {
         assert_eq!(fate(&site, "9.9.9.9", time, GOOGLEBOT), want, "{time}");
         assert_eq!(fate(&site, "66.249.66.5", time, GOOGLEBOT), "verified", "{time}");
     }
-    // This request has no time.
     let no_time = line("9.9.9.9", NOON, "/cart", GOOGLEBOT).replace("\"time\"", "\"other\"");
     let (report, _, _) = site.report(&[line("66.249.66.1", NOON, "/", GOOGLEBOT), no_time], &[]);
     assert_eq!(because(&report, "Googlebot"), json!({ "stale": 1 }));
@@ -258,7 +257,7 @@ fn an_older_copy_verifies_ranges_that_the_list_lost_since() {
     let lost = "192.178.4.5";
     assert_eq!(fate(&site, lost, NOON - DAY, GOOGLEBOT), "verified");
     assert_eq!(fate(&site, lost, NOON + HOUR, GOOGLEBOT), "impostor");
-    // The saved list must be used even if it is older than the embedded one, as by a server. The
+    // As in a server, the saved list must be used even if it is older than the embedded list. The
     // embedded list can still verify claims.
     site.save(GOOGLE_LIST, NOON - 400 * DAY, &["8.8.8.0/24"]);
     let (report, _, _) = site.report(&[line("8.8.8.8", NOON - 400 * DAY, "/", GOOGLEBOT)], &[]);
@@ -324,14 +323,14 @@ fn a_log_behind_a_proxy_makes_no_impostors() {
     let text = "\n  bingbot                          6 requests from 172.68.1.0/24, ";
     assert_has(site.replay(&log, "text", &[]).out, &[text]);
     assert_has(site.replay(&log, "html", &[]).out, &["<li>bingbot: 6 requests from 172.68.1.0/24, "]);
-    // A few addresses do not show that a proxy is in between. Nor do many addresses, if the crawler
-    // itself is verified there.
+    // A few addresses do not prove a proxy. Many do not, either, if the log has verified requests
+    // of this crawler.
     let (report, _, _) = site.report(&log[..6], &[]);
     assert_eq!(impostors(&report, "bingbot")["requests"], 5);
     let own = [line("40.77.167.9", NOON, "/", BINGBOT)];
     let (report, _, _) = site.report(&[&log[..], &own[..]].concat(), &[]);
     assert_eq!(split(&report, "bingbot"), [1, 0, 6]);
-    // If the crawler was verified only long before the proxy was added, this must not count.
+    // Requests of the crawler that were verified long before the proxy was added must not count.
     let own = [line("40.77.167.9", NOON - DAY - 1, "/", BINGBOT)];
     let (report, _, _) = site.report(&[&log[..], &own[..]].concat(), &[]);
     assert_eq!(split(&report, "bingbot"), [1, 6, 0]);
@@ -343,7 +342,7 @@ fn one_address_for_the_crawlers_of_several_operators_is_a_proxy() {
     let log = [line("172.68.1.7", NOON, "/", GOOGLEBOT), line("172.68.1.7", NOON, "/", BINGBOT)];
     let (report, _, _) = site.report(&log, &[]);
     assert_eq!((split(&report, "Googlebot"), split(&report, "bingbot")), ([0, 1, 0], [0, 1, 0]));
-    // This does not apply if the log contains the addresses of clients.
+    // A verified request shows that the log contains the addresses of clients.
     let own = [line("20.125.66.85", NOON, "/", GPTBOT)];
     let (report, _, _) = site.report(&[&log[..], &own[..]].concat(), &[]);
     assert_eq!(report["identity"]["impostors"]["requests"], 2);

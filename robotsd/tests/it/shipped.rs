@@ -104,7 +104,7 @@ fn the_shipped_prometheus_scrapes_what_the_shipped_configs_open() {
     prometheus.answers("count(robotsd_state_writable == 1) == 2");
 }
 
-/// This uses the real logrotate. It sends the signal that the service would send.
+/// Runs the real logrotate, and sends the signal that the service would send.
 #[test]
 fn the_shipped_logrotate_file_is_valid_and_a_rotated_log_is_written_on() {
     if debian("logrotate", "logrotate").is_none() {

@@ -1,5 +1,5 @@
-//! Tests the response fields that repeat what robots.txt says about the use of the content, also
-//! with real caches (nginx and Varnish).
+//! Tests the response fields that repeat the usage preferences in robots.txt, also with real caches
+//! (nginx and Varnish).
 
 use std::process::Command;
 

@@ -87,7 +87,8 @@ fn hostile_sitemaps_of_many_sites_stay_within_one_budget_and_no_request_waits() 
             assert!(start.elapsed() < patience, "not within {patience:?}");
             thread::sleep(Duration::from_millis(20));
         }
-        // These requests were answered while sitemaps were read. None may have waited for that.
+        // These requests were answered while sitemaps were read. No request may wait for the
+        // sitemaps.
         let answered = asking.turns() - turns;
         assert!(answered >= 20, "{answered} requests were answered meanwhile");
         (before, start)
@@ -128,7 +129,7 @@ fn a_sitemap_bomb_is_noted_with_its_url_and_limit_and_never_kept() {
         octets.resize(1 << 20, octet);
         gzip(&octets)
     };
-    // About 50 KiB that decompress to 55 MiB.
+    // Each file has about 50 KiB and decompresses to 55 MiB.
     let of = |begin: &str, octet| [gzip(begin.as_bytes()), mib("", octet).repeat(55)].concat();
     let good = "<urlset><url><loc>/good</loc></url></urlset>";
     let long = ": a tag, comment or text is longer than 2 MiB";

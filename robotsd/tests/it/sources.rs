@@ -1,4 +1,5 @@
-//! Sources of a robots.txt: a folder with a file per host, the upstream itself, and a URL.
+//! Tests the sources of a robots.txt: a folder with a file per host, the upstream itself, and a
+//! URL.
 
 use crate::harness::*;
 
@@ -42,7 +43,7 @@ fn a_folder_serves_each_host_its_own_and_one_bad_file_harms_no_other() {
     // The bad file has no rules. Only its own host may get this response.
     assert_eq!(asked(&running, "bad.test", "/robots.txt", FIREFOX).status, 503);
     assert_eq!(asked(&running, "bad.test", "/private/x", GPTBOT).status, 404);
-    // If a host has no file, it must not be served that of another host.
+    // If a host has no file, the file of another host must not be served for it.
     assert_eq!(asked(&running, "new.test", "/robots.txt", FIREFOX).status, 404);
 
     // While robotsd runs, one file is added, one is fixed, and a fallback is added.

@@ -181,7 +181,7 @@ fn the_check_runs_at_start_and_on_reload_as_configured() {
     let (folder, running) = Config::refusing().files_of("a").tables(more).robots(robots).start();
     let found = |code: &str| running.wait_for_event("finding", |line| line["reason"] == code);
     assert_has(message(&found("noindex")), &["robots.txt:4:1: error: "]);
-    // Because of an override, the search engine is refused what the file disallows.
+    // Because of an override, disallowed requests of the search engine are refused.
     found("search-engine-refused");
     folder.replace("robots.txt", "User-agent: *\nDisallow: /\n");
     found("whole-site-disallowed");
@@ -203,7 +203,7 @@ fn a_clock_before_1970_ends_no_start() {
         command.env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
         let mut running = Running::spawn(&mut command);
         running.wait_for_event("clock", |line| message(line).starts_with("the clock of this machine is before 1970"));
-        // Simple requests: for others, hyper would have to format the date, and cannot.
+        // These requests are simple. For others, hyper would have to format the date, and cannot.
         let mut client = Kept::open(running.address, "site.test");
         assert_eq!(client.get("/robots.txt", FIREFOX), (200, robots.to_owned()));
         assert_eq!(client.get("/page.html", GPTBOT).0, 403);

@@ -117,8 +117,8 @@ fn requests_are_counted_by_outcome_and_connections_as_they_are() {
     drop(kept);
     wait_until("the connections closed", || traffic(&folder)["open_connections"] == 0);
 
-    // Questions of other proxies must count as requests of the site. A new config must not reset
-    // the counts.
+    // Decision requests of other proxies must count as requests of the site. A new config must not
+    // reset the counts.
     let decisions =
         running.all("listening")[1]["message"].as_str().unwrap().trim_start_matches("http://").parse().unwrap();
     Kept::open(decisions, "shop.test").get("/-/auth/envoy/private/x", GPTBOT);
@@ -193,7 +193,7 @@ fn an_upstream_that_is_up_and_answers_nothing_is_a_problem_until_it_answers() {
     let site = folder.with_config(&["status", "--json"]).json()["sites"][0].take();
     assert_eq!(site["problems"].as_array().unwrap().len(), 1, "{site}");
     origin.show(200, "hello");
-    // On a busy machine, this may also exceed its timeout.
+    // On a busy machine, this request may also exceed its timeout.
     wait_until("an answer", || running.get("/page", FIREFOX).status == 200);
     folder.with_config(&["status", "--problems"]).succeeded();
 }
@@ -299,8 +299,8 @@ fn an_override_that_has_ended_says_what_to_do() {
     assert_has(unfolded(&problems), &["next: agent ", ended]);
 }
 
-/// This must be detected even if there is nothing to write, and even for root, who needs no
-/// permissions.
+/// An unwritable directory must be detected even if there is nothing to write, and even for root,
+/// who needs no permissions.
 #[test]
 fn an_unwritable_state_directory_is_reported_before_it_matters() {
     let config = Config::new().keys("state_dir = \"state\"").admin().files_of("shop").robots(ROBOTS);

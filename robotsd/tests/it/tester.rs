@@ -16,7 +16,7 @@ use base64::prelude::BASE64_STANDARD;
 use crate::harness::*;
 use crate::shared::cases;
 
-/// The script that waits until the tester has answered.
+/// A script that returns true once the tester has answered.
 pub(crate) const ANSWERED: &str = "return performance.getEntriesByName('answered').length === 1";
 
 /// Returns the page; `None` if it was not built.
@@ -59,7 +59,6 @@ fn parsed(answers: &str) -> Vec<Value> {
     answers.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// The cases about one file.
 struct FileCases {
     file: Vec<u8>,
     urls: Vec<Vec<u8>>,
@@ -154,7 +153,7 @@ fn without_effects(mut answer: Value) -> Value {
 
 #[test]
 fn the_page_and_this_machine_give_the_same_answers() {
-    // In a long run, this is one of five files; a build without optimisation needs ten minutes for
+    // A long run uses one in five files, because a build without optimisation needs ten minutes for
     // all of them. The test above covers the verdicts of all files.
     let step = if is_long() { 5 } else { 20 };
     let files: Vec<_> = cases_by_file().into_iter().step_by(step).collect();

@@ -158,7 +158,7 @@ fn a_link_restores_the_page_or_is_refused_in_words() {
         assert_has(text_of(&browser, "table"), &["GPTBot"]);
     }
 
-    // A link that some programs cut has a warning.
+    // The page must warn about a link that some programs truncate.
     let random = "const bytes = crypto.getRandomValues(new Uint8Array(9000)); const field = document.getElementById('file'); \
                   field.value = Array.from(bytes, byte => byte.toString(16)).join('\\n'); field.dispatchEvent(new Event('input')); \
                   document.getElementById('share').click();";

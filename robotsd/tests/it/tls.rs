@@ -91,7 +91,6 @@ fn certificates_follow_their_files_and_a_bad_pair_changes_nothing() {
     assert_has(message, &["a.key: the key does not match the first certificate"]);
     assert!(message.ends_with("the previous certificate stays in use, but a restart would fail"), "{message}");
     connect(&running, &second, "a.test").unwrap();
-    // A good certificate again.
     let third = certify(folder.path(), &["a.test", "third.test"]);
     running.signal("HUP");
     wait_for("the third certificate", || connect(&running, &third, "a.test").ok());
@@ -100,7 +99,7 @@ fn certificates_follow_their_files_and_a_bad_pair_changes_nothing() {
     assert!(!running.has_event("certificate", |line| line.to_string().contains("PRIVATE")));
 }
 
-/// A restart would fail, so the status must report this, too, and not only the log.
+/// A restart would fail, so the status must report the rejected files, like the log.
 #[test]
 fn a_rejected_renewal_is_a_problem_until_it_is_mended() {
     let folder = config().admin().folder();
@@ -121,7 +120,7 @@ fn a_rejected_renewal_is_a_problem_until_it_is_mended() {
         ("no key\n".to_owned(), "a.key: the file contains no private key"),
     ] {
         put(&folder.at("a.key"), &text);
-        // This must be noticed without a command.
+        // robotsd must notice the bad file without a command.
         wait_until("a problem", || problems().to_string().contains(why));
         assert_has(problems().to_string(), &[said]);
         let problems = running.command(&["status", "--problems"]).ends_with(1).out;

@@ -1,12 +1,12 @@
-//! Transcripts in the README, in the handbook and in the cases of commands. Each command prints the
-//! lines below it.
+//! Tests the transcripts in the README, in the handbook and in the cases of commands. Each command
+//! must print the lines below it.
 
 use crate::harness::*;
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 
-/// A command and the output that is shown for it. A line `…` stands for any number of lines, and `…`
-/// in a line for any text.
+/// A command and the output that is shown for it. A line `…` represents any number of lines, and
+/// `…` in a line any text.
 struct Transcript {
     line: usize,
     command: String,
@@ -60,8 +60,8 @@ fn check_cases(document: &Path) {
     assert_eq!(found.lines().count(), text.lines().count(), "{}", document.display());
 }
 
-/// Runs the commands of a case. Returns the case with their output in place of what it shows, unless
-/// both match.
+/// Runs the commands of a case. Returns the case with the actual output of each command, unless it
+/// matches the shown output.
 fn with_output(case: &str) -> String {
     let folder = folder(&[]);
     let mut found = String::new();

@@ -1,4 +1,5 @@
-//! robotsd behind other proxies: trusted peers, and their effect on upstreams, rules and the log.
+//! Tests robotsd behind other proxies: trusted peers, and their effect on upstreams, rules and the
+//! log.
 
 use crate::harness::*;
 
@@ -72,7 +73,8 @@ fn exempt_networks_and_the_log_go_by_the_client_a_trusted_proxy_names() {
         (&[("X-Forwarded-For", "10.0.0.1, 192.0.2.7, 10.0.0.2")], 200, "192.0.2.7"),
         (&[("Forwarded", "for=192.0.2.7")], 200, "192.0.2.7"),
         (&[("X-Forwarded-For", "198.51.100.1")], 403, "198.51.100.1"),
-        // The address on the left was sent by the client. That on the right is its real address.
+        // The address on the left was sent by the client. The address on the right is the client's
+        // real address.
         (&[("X-Forwarded-For", "192.0.2.7, 198.51.100.2")], 403, "198.51.100.2"),
         (&[("X-Forwarded-For", "192.0.2.7"), ("X-Forwarded-For", "198.51.100.3, 10.0.0.1")], 403, "198.51.100.3"),
         (&[("X-Forwarded-For", "198.51.100.4"), ("Forwarded", "for=192.0.2.7")], 403, "198.51.100.4"),
@@ -81,7 +83,7 @@ fn exempt_networks_and_the_log_go_by_the_client_a_trusted_proxy_names() {
         (&[("X-Forwarded-For", "198.51.100.7"), ("Connection", "X-Forwarded-For")], 403, "198.51.100.7"),
         (&[("Forwarded", "for=\"192.0.2.7, for=198.51.100.8")], 403, "198.51.100.8"),
         (&[("Forwarded", "for=192.0.2.7;host=\", for=198.51.100.9;host=\"a\"")], 403, "198.51.100.9"),
-        // A field that cannot be parsed says nothing about the client.
+        // A field that cannot be parsed is ignored.
         (&[("X-Forwarded-For", "192.0.2.7, unknown")], 403, "127.0.0.1"),
         (&[("X-Forwarded-For", "192.0.2.7; x")], 403, "127.0.0.1"),
         (&[("X_Forwarded_For", "192.0.2.7")], 403, "127.0.0.1"),

@@ -110,8 +110,8 @@ fn clients_that_do_not_read_hold_no_upstream_connection() {
     }
 }
 
-/// Opens an HTTP/2 connection, and requests this many pages. Its flow-control window is zero, so no
-/// body can be sent.
+/// Opens an HTTP/2 connection, and requests this many pages. The connection's flow-control window
+/// is zero, so no body can be sent.
 fn ask_and_do_not_read(address: SocketAddr, streams: u32) -> TcpStream {
     let mut said = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
     // SETTINGS_INITIAL_WINDOW_SIZE is 0.
@@ -135,8 +135,8 @@ fn origin_of(size: usize) -> SocketAddr {
     Origin::answering(move |asked| response("200 OK", &[], page(asked))).address
 }
 
-/// Starts a server with a certificate for this name. It responds with this text. Also returns the
-/// certificate of its authority.
+/// Starts a server with a certificate for this name, which responds with this text. Also returns
+/// the certificate of its authority.
 pub(super) fn secure_origin(name: &str, text: &str) -> (Origin, String) {
     let authority = Authority::new();
     let tls = server_config(&authority.sign(&certificate_for(&[name])));

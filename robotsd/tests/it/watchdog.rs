@@ -79,7 +79,7 @@ fn a_worker_that_panics_ends_the_process_with_the_reason() {
 #[test]
 fn a_stopped_and_continued_process_reports_no_thread() {
     let (_folder, running) = start(Stdio::inherit());
-    // First for longer than three beats, then for one beat.
+    // The process is frozen first for longer than three beats, then for one beat.
     running.freeze();
     thread::sleep(Duration::from_secs(7));
     running.signal("CONT");

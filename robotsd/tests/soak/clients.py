@@ -76,7 +76,7 @@ def head(path, host, agent=FIREFOX, method="GET", more=""):
 
 
 async def pages(work, listener, port, context, count, pause):
-    """Browsers that load pages of three servers, two of which may be broken, and send forms to a server that never is."""
+    """Browsers that load pages of three servers, two of which may be broken, and send forms to a server that is never broken."""
     if context:
         context = insecure([context])
 
@@ -140,7 +140,7 @@ async def sick(work, port, pause):
 
 
 async def questions(work, port, pause):
-    """Questions as nginx asks them, about requests of a browser and of a refused crawler."""
+    """Decision requests as nginx sends them, about requests of a browser and of a refused crawler."""
     client = Http1(work, port)
     asked = itertools.cycle([(FIREFOX, 200), (GPTBOT, 403)])
 

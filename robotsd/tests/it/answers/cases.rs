@@ -1,11 +1,11 @@
-//! Every kind of response to a request for a robots.txt, and how crawlers behave after it. These
-//! are the rows of the table on the page `answers`.
+//! The rows of the table on the page `answers`: every kind of response to a request for a
+//! robots.txt, and the behaviour of crawlers after this response.
 
 use std::sync::LazyLock;
 
 use crate::harness::*;
 
-/// Rules without any finding.
+/// Rules about which the check reports nothing.
 pub(super) const RULES: &str = "User-agent: *\nDisallow: /private/\n";
 const PLAIN: &str = "Content-Type: text/plain; charset=utf-8";
 const HTML: &str = "Content-Type: text/html; charset=utf-8";
@@ -47,7 +47,7 @@ fn ok(fields: &[&str], body: impl AsRef<[u8]>) -> Reply {
     send("200 OK", fields, body)
 }
 
-/// A response that ends before its announced end.
+/// A response that is shorter than its `Content-Length`.
 const CUT: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\nUser-agent: *\n";
 
 fn moved(status: &str, location: &str) -> Reply {
@@ -96,7 +96,8 @@ fn long_file(octets: usize) -> String {
     format!("User-agent: *\n{rules}")
 }
 
-/// Decodes to more than robotsd decodes. Its rules come after the part that crawlers read.
+/// A compressed file that is larger than robotsd decodes. Its rules end after the part that
+/// crawlers read.
 static BOMB: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let comment = format!("# {}\n", "x".repeat(1021));
     gzip(format!("{}{}", long_file(501 << 10), comment.repeat(16 << 10)).as_bytes())

@@ -58,7 +58,7 @@ fn a_server_error_is_explained_once_and_blocks_everyone() {
     let text = shown(&[]);
     assert_eq!(text.matches("30 days").count(), 1, "{text}");
     assert_has(&text, &[":\n  search engines  may not  all ", "\n  AI search       may not  all "]);
-    // This part must still be reported if the finding is ignored.
+    // The effect on crawlers must be reported even if the finding is ignored.
     assert_eq!(shown(&["--ignore", "answer-server-error"]).matches("30 days").count(), 1);
 }
 

@@ -1,4 +1,4 @@
-//! `robotsd check https://example.com`, and URLs instead of files, with every kind of response.
+//! Tests `robotsd check` with URLs of sites and of files, for every kind of response.
 
 mod cases;
 mod formats;
@@ -13,7 +13,7 @@ use self::cases::{CASES, Case};
 use self::table::{Row, Table};
 use crate::harness::*;
 
-/// URL of a case's server. With this port, the check looks at no other names of the site.
+/// URL of a case's server. Because of the port, the check does not request other names of the site.
 const URL: &str = "http://example.com:8080";
 
 /// Timeout that is long enough for a busy machine.
@@ -54,7 +54,7 @@ impl Checked {
         codes
     }
 
-    /// Returns the response to the URL that the command was given.
+    /// Returns the response to the URL in the command line.
     fn answer(&self) -> &Value {
         &self.answers.as_ref().unwrap_or_else(|| panic!("no answers: {}", self.stderr()))["answers"][0]
     }
@@ -64,7 +64,8 @@ impl Checked {
     }
 }
 
-/// Creates a check of URLs. The rules map hosts and ports to servers on loopback.
+/// Creates a check of URLs. `rules` are values of `--connect-to`, which map hosts and ports to
+/// servers on loopback.
 fn check(urls: &[&str], rules: &[String]) -> Command {
     check_within(TIMEOUT, urls, rules)
 }
@@ -79,7 +80,8 @@ fn check_within(timeout: &str, urls: &[&str], rules: &[String]) -> Command {
     command
 }
 
-/// Returns a rule that leads to an address without a server. The system never assigns this port.
+/// Returns a rule that maps a host and port to an address without a server. The system never
+/// assigns the port of that address.
 fn down(host: &str, port: u16) -> String {
     rule(SocketAddr::from(([127, 0, 0, 1], 1)), host, port)
 }
@@ -117,7 +119,7 @@ fn every_answer_is_read_as_the_table_says() {
     });
     let unreachable = Checked::of(&mut check(&[URL], &[down("", 8080)]));
     assert_eq!((unreachable.crawlers(), unreachable.exit()), (cases::DISALLOW_ALL, 2));
-    // Such a name has an empty label, so no resolver is queried.
+    // This name has an empty label, so no resolver is queried.
     let unknown = Checked::of(&mut check(&["http://no..name:8080"], &[]));
     assert_eq!((unknown.crawlers(), unknown.exit()), (cases::DISALLOW_ALL, 2));
     let others = [Row::of("no server at the address", &unreachable), Row::of("no such name", &unknown)];

@@ -1,4 +1,4 @@
-//! Tests the names of a site: with and without TLS and `www.`, in other scripts, and as IP
+//! Tests the names of a site: with and without TLS and `www.`, in non-Latin scripts, and as IP
 //! addresses.
 
 use super::cases::{ALLOW_ALL, GO_BY_RULES, RULES};
@@ -14,7 +14,8 @@ fn host(asked: &Asked) -> String {
     asked.field("host").unwrap()
 }
 
-/// Starts the four names of a site, each with its own server.
+/// Starts two servers for the four names of a site, one without TLS and one with TLS. Returns the
+/// rules for `--connect-to`.
 fn four(authority: &Authority, plain: fn(&Asked) -> Vec<u8>, secure: fn(&Asked) -> Vec<u8>) -> [String; 2] {
     let secure = Origin::over_tls(authority.server(&["example.com", "www.example.com"]), secure);
     [rule(Origin::answering(plain).address, "", 80), rule(secure.address, "", 443)]
@@ -42,7 +43,7 @@ fn a_site_that_redirects_to_one_name_is_fine() {
     let checked = Checked::of(check(&["https://example.com"], &sites).arg(authority.argument()));
     assert_eq!((findings_of(&checked), checked.exit()), (vec![], 0), "{}", checked.stderr());
     assert_eq!(same_of(&checked), "named same same same");
-    // Each of the names must lead to the same result.
+    // A check of another name of the site must have the same result.
     let checked = Checked::of(check(&["http://www.example.com"], &sites).arg(authority.argument()));
     assert_eq!((findings_of(&checked), same_of(&checked).as_str()), (vec![], "named same same same"));
 }

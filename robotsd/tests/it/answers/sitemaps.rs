@@ -9,7 +9,8 @@ fn sitemap(site: &str, urls: usize) -> String {
     format!("<?xml version=\"1.0\"?>\n<urlset>{urls}</urlset>")
 }
 
-/// Returns the findings about a site whose robots.txt has these lines, and the shown sitemaps.
+/// Returns the findings about a site whose robots.txt has these lines, and the sitemaps in the
+/// output.
 fn found(lines: &'static str, arguments: &[&str]) -> (Vec<String>, Vec<String>) {
     let server = Origin::answering(move |asked| {
         let text = match asked.target.as_str() {
@@ -21,7 +22,8 @@ fn found(lines: &'static str, arguments: &[&str]) -> (Vec<String>, Vec<String>) 
                 return response("200 OK", &["Content-Type: application/xml"], gzip(sitemap(URL, 4)));
             }
             "/huge.xml" => {
-                // The sitemap is compressed in parts, as it would take too long as a whole.
+                // The sitemap is compressed in parts, because compressing it as a whole would take
+                // too long.
                 let huge = [gzip("<urlset>"), gzip([b' '; 1 << 20]).repeat(50)].concat();
                 return response("200 OK", &["Content-Encoding: gzip"], huge);
             }

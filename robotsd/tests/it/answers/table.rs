@@ -8,7 +8,6 @@ const HEAD: &str = "| the server answers | crawlers | found | exit |\n|---|---|-
 /// The text that follows the table and its notes on the page.
 const NEXT: &str = "\n## Every finding";
 
-/// The table as it is on the page.
 pub(super) struct Table {
     path: PathBuf,
     page: String,

@@ -14,7 +14,6 @@ pub(super) struct Authority {
     folder: Folder,
 }
 
-/// The kind of a server's certificate.
 #[derive(Clone, Copy, Debug)]
 enum Kind {
     Valid,
@@ -58,7 +57,7 @@ fn rules(_: &Asked) -> Vec<u8> {
     response("200 OK", &["Content-Type: text/plain"], RULES)
 }
 
-/// The rows of the table for certificates.
+/// Returns the rows of the table about certificates.
 pub(super) fn rows() -> Vec<Row> {
     let authority = Authority::new();
     let row = |(says, kind, name, codes): (&str, Kind, &str, &[&str])| {

@@ -63,7 +63,7 @@ fn a_response_that_is_not_a_robots_txt_is_one_clear_message() {
         ("ftp://example.com/robots.txt", ftp.to_owned()),
         ("https://user:secret@example.com/", "\"https://…@example.com/\" contains a user name".to_owned()),
     ] {
-        // A line about a document begins with its URL.
+        // A message about a fetched document begins with its URL.
         let is_here = url.starts_with('/');
         let (url, want) =
             if is_here { (format!("{URL}{url}"), format!("{URL}{url}{want}")) } else { (url.to_owned(), want) };
@@ -96,7 +96,7 @@ fn a_site_name_is_not_a_file_and_the_message_says_so() {
     }
 }
 
-/// The config must be a file, because its text decides what is served.
+/// `--config` must accept only files, because the config decides what is served.
 #[test]
 fn no_config_is_fetched() {
     let error = run(&mut command(&["explain", "--config", URL, "--user-agent", "GPTBot", "/x"], &site())).failed(2);

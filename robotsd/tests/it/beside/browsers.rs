@@ -1,4 +1,5 @@
-//! nginx forwards some requests without asking: all from browsers, none from crawlers.
+//! Tests which requests nginx forwards without asking robotsd: all of browsers, and none of
+//! crawlers.
 
 use tower_robots::agent::{Class, Recognizer, Registry};
 use tower_robots::rules::RobotsTxt;
@@ -25,8 +26,8 @@ const BROWSERS: &[&str] = &[
     "Mozilla/5.0 (iPad; CPU OS 18_7 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) FxiOS/145.0 Mobile/15E148 Safari/605.1.15",
 ];
 
-/// Returns the shipped file without the exception for nginx 1.22, which asks about every request,
-/// so that every version behaves like a newer one.
+/// Removes the exception for nginx 1.22, which makes that version ask about every request, from the
+/// shipped file.
 pub(super) fn of_a_newer_nginx(text: String) -> String {
     text.replace("(?!1\\.22\\.)", "")
 }
@@ -123,7 +124,8 @@ fn robotsd_is_asked_about_crawlers_signatures_and_visitors_from_elsewhere() {
     ] {
         let fields: Vec<_> = fields.iter().map(|(name, value)| (*name, value.as_bytes())).collect();
         assert_eq!(stage.ask("GET", target.as_bytes(), &fields, "").status, 200, "{target}");
-        // When the line of the next question is in the log, the lines of the earlier ones are, too.
+        // Once the log contains the line of the next request, it also contains the lines of earlier
+        // requests.
         let next = format!("/after{target}");
         assert_eq!(stage.ask("GET", next.as_bytes(), &[("User-Agent", GPTBOT.as_bytes())], "").status, 200);
         wait_until("the lines of both", || asked(&next) == 1 && asked(target) >= usize::from(is_asked));

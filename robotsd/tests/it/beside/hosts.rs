@@ -1,5 +1,6 @@
-//! Sends hosts and URLs that a client can choose through real servers. None may bypass a rule, and
-//! none may prevent a browser from getting its page. Also tests several sites behind one server.
+//! Sends hosts and URLs that a client can choose through real servers. No such host or URL may
+//! bypass a rule, or prevent a browser from getting its page. Also tests several sites behind one
+//! server.
 
 use super::super::decision_hosts;
 use super::scene::ROBOTS;
@@ -8,7 +9,7 @@ use super::site::OWN_ROBOTS_TXT;
 use super::with_each;
 use crate::harness::*;
 
-/// Only one of this many generated hosts is tried.
+/// Returns the interval of the generated hosts that are tried: 32 means every 32nd host.
 fn every() -> usize {
     if is_long() { 32 } else { 251 }
 }
@@ -40,8 +41,8 @@ fn no_host_or_url_bypasses_a_rule_through_real_servers() {
 /// Rules of a second site.
 const TWO: &str = "User-agent: GPTBot\nDisallow: /two/\n";
 
-/// Each file lets the host select the site. If no site has the host, the strictest site judges the
-/// request, and the client gets the robots.txt that the server itself has for this host.
+/// With each shipped file, the host selects the site. The strictest site judges requests for an
+/// unknown host, whose robots.txt is the server's own file.
 #[test]
 fn the_host_selects_the_site() {
     with_each(|server, program| {
@@ -139,8 +140,8 @@ fn behind_a_cdn_robotsd_gets_the_address_of_the_client() {
             let fields = [&[("User-Agent", GPTBOT.as_bytes())], fields].concat();
             stage.ask_from([127, 0, 0, 2], b"/drafts/x", &fields).status
         };
-        // At first, a server may not know yet that robotsd is available.
-        // The CDN has the exempt address, but this client behind it does not.
+        // At first, a server may not know yet that robotsd is available. The CDN has the exempt
+        // address, but this client behind the CDN does not.
         wait_for("a refusal", || (get(&[("CF-Connecting-IP", b"192.0.2.9")]) == 403).then_some(()));
         for field in ["X-Forwarded-For", "X-Real-IP"] {
             let claimed = [("CF-Connecting-IP", &b"192.0.2.9"[..]), (field, b"127.0.0.2")];
@@ -170,7 +171,7 @@ fn fault(stage: &Stage, head: &str) -> Option<String> {
 }
 
 /// Reports whether the site received a request for the page. The site's response contains the
-/// request that it received; a request for `/` with a query does not count.
+/// received request. A request for `/` with a query does not count.
 fn serves_the_page(answer: &Answer) -> bool {
     let target = answer.body.split(' ').nth(1).unwrap_or_default();
     answer.field("served-by") == Some("site") && target.split('?').next().is_some_and(|path| path.contains("drafts"))

@@ -1,8 +1,8 @@
 //! Tests typical layouts of nginx sites, each without robotsd and with the files of
 //! `config/beside/nginx`.
 //!
-//! The same request is sent to both forms. The file `layouts.diff` contains both, so they differ
-//! only by the lines that it marks.
+//! The same request is sent to both forms. The file `layouts.diff` contains both forms, which
+//! differ only in the marked lines.
 
 use std::os::unix::net::UnixStream;
 
@@ -150,7 +150,7 @@ impl Layouts {
         Some(Self { stage, _php: php, folder })
     }
 
-    /// Returns the responses of both forms. They are unchanged except for names and times.
+    /// Returns the responses of both forms, prepared by [`comparable`].
     fn ask(&self, request: &Request<'_>) -> [String; 2] {
         ["plain", "asked"].map(|form| comparable(&self.stage.send_raw(&request.octets(form))))
     }
@@ -162,8 +162,8 @@ impl Layouts {
         Answer::parse(asked.as_bytes())
     }
 
-    /// Waits until the request is refused. After a timeout, nginx asks robotsd again shortly; a
-    /// real error does not go away.
+    /// Waits until the request is refused: after a timeout, nginx does not ask robotsd for a short
+    /// time. A real error does not go away.
     fn refused(&self, request: &Request<'_>) {
         wait_until(&format!("a refusal of {request:?}"), || {
             let Some(answer) = self.stage.offer(&request.octets("asked")) else { return false };
@@ -229,7 +229,7 @@ fn every_answer_for_a_browser_is_as_without_robotsd() {
     layouts.stage.robotsd.kill();
     layouts.browse();
     layouts.fetch_robots_txt();
-    // A crawler must not be refused in this state either.
+    // While robotsd is down, crawlers must get the response of the site, too.
     for (site, target) in each(ASKED) {
         layouts.same(&Request { site, target: &to_be_refused(target), agent: GPTBOT, ..GET });
     }
@@ -255,7 +255,7 @@ fn a_crawler_is_refused_in_every_location_and_gets_no_source() {
     }
 }
 
-/// A location without a continuation must not use the continuation of another location.
+/// A location that does not set `$robotsd_next` must not use the value of another location.
 #[test]
 fn a_location_without_its_continuation_serves_nothing() {
     let without_next = |text: String| {
@@ -282,12 +282,12 @@ fn a_location_without_its_continuation_serves_nothing() {
         assert_eq!(of(target).status, 500, "{target}");
     }
     assert!(layouts.stage.log().contains("could not find named location \"@robotsd_next_is_not_set\""));
-    // This location names its own continuation.
+    // This location sets `$robotsd_next` itself.
     assert_eq!(of("/readme.html").status, 200);
     assert!(statuses.is_superset(&[200, 500].into()), "{statuses:?}");
 }
 
-/// A server without its line must not skip robotsd silently.
+/// A server without the `include` line for robotsd must not skip robotsd silently.
 #[test]
 fn a_server_without_its_line_serves_nothing() {
     let without_server = |text: String| text.replace("include nginx/robotsd-server.conf;", "");
@@ -400,7 +400,8 @@ fn over_http_2_it_is_the_same() {
             assert_eq!(plain, asked, "{site} {target} {more:?}");
         };
         targets.iter().for_each(|target| same(target, &[]));
-        // The server reads this body. Otherwise, the connection might end too early.
+        // A body is sent only to a target that reads it. Otherwise, the connection might end too
+        // early.
         form_target.into_iter().for_each(|target| same(target, &["-d", "a=form"]));
         wait_until("a refusal", || {
             let refusal = ask("asked", socket, site, &to_be_refused(targets[1]), GPTBOT, &[]);
@@ -420,8 +421,8 @@ fn nginx_starts_with_the_file_for_http_alone() {
     assert!(checked.code == Some(0), "{}", checked.error);
 }
 
-/// Every line that only the form with robotsd has must be in the shipped files or the handbook, or
-/// must be a line of the site that was moved.
+/// Each line that is only in the form with robotsd must be in the shipped files or the handbook, or
+/// be a moved line of the site.
 #[test]
 fn the_two_forms_differ_by_the_documented_lines() {
     let text = fs::read_to_string(project("robotsd/tests/it/beside/layouts.diff")).unwrap();
@@ -472,7 +473,7 @@ fn site_folder() -> Folder {
     folder
 }
 
-/// Runs PHP in the way that most sites do.
+/// Runs PHP with PHP-FPM, as most sites do.
 fn run_scripts(program: &Path, folder: &Path) -> Daemon {
     let here = folder.display();
     let config = format!(
@@ -481,7 +482,7 @@ fn run_scripts(program: &Path, folder: &Path) -> Daemon {
     );
     fs::write(folder.join("php-fpm.conf"), config).unwrap();
     let mut command = Command::new(program);
-    // If the test runs as root, PHP must, too. Otherwise, the lines about a user have no effect.
+    // If the test runs as root, PHP must, too. Otherwise, PHP ignores the lines about a user.
     command
         .args(["--allow-to-run-as-root", "--nodaemonize", "--no-php-ini", "--fpm-config"])
         .arg(folder.join("php-fpm.conf"));
@@ -501,7 +502,7 @@ fn without_source(request: &Request<'_>, answer: &str) {
     }
 }
 
-/// Returns a response in a form that is comparable: without time, with the same names.
+/// Removes the times from a response, and unifies the host names of the two forms.
 fn comparable(answer: &[u8]) -> String {
     let answer = String::from_utf8(answer.to_vec()).expect("text");
     let (head, body) = answer.split_once("\r\n\r\n").expect("an end of the head");

@@ -16,13 +16,13 @@ User-agent: *
 Disallow: /private/
 ";
 
-/// Beginning of one of the rules above, which applies to any path.
+/// The rule above that applies to every path with `refused=` in it.
 pub(super) const REFUSED: &str = "Disallow: /*refused=";
 
 /// Part of robotsd's config that exempts clients with this address.
 pub(super) const EXEMPT: &str = "\n[exempt]\ncidrs = [\"127.0.0.2/32\"]\n";
 
-/// A header of a crawler that identifies itself but that no group names.
+/// `User-Agent` of a crawler that no group names.
 const CRAWLER: &str = "Mozilla/5.0 (compatible; ExampleBot/1.0; +https://example.test/bot)";
 const PROBE: &str = "kube-probe/1.29";
 
@@ -139,7 +139,8 @@ fn forged_to_be_let_in(stage: &mut Stage) -> String {
     ask(stage, b"/drafts/x", &[&FORGED[..], &[("User-Agent", GPTBOT.as_bytes())]].concat())
 }
 
-/// A client sends a verdict and an original request of its own. The site must not receive them.
+/// Sends a request that contains a forged verdict and a forged original request. The site must not
+/// receive them.
 fn forged_to_be_passed_on(stage: &mut Stage) -> String {
     let answer = stage.ask("GET", b"/x", &[&FORGED[..], &[("User-Agent", FIREFOX.as_bytes())]].concat(), "");
     let forged = answer.body.lines().filter(|line| {
@@ -159,8 +160,8 @@ fn many_fields(stage: &mut Stage) -> String {
     ask(stage, b"/drafts/x", &fields)
 }
 
-/// A field named in `Connection` is only for the next hop (RFC 9110, section 7.6.1). A crawler
-/// could hide its agent in this way.
+/// Names `User-Agent` in `Connection`. A field named there is only for the next hop (RFC 9110,
+/// section 7.6.1), so a crawler could hide its agent.
 fn agent_named_in_connection(stage: &mut Stage) -> String {
     let fields = format!("Host: site.test\r\nUser-Agent: {GPTBOT}\r\nConnection: close, User-Agent\r\n\r\n");
     let answer = stage.send(format!("GET /drafts/x HTTP/1.1\r\n{fields}").as_bytes());
@@ -171,7 +172,7 @@ fn without_host(stage: &mut Stage) -> String {
     of(&stage.send(format!("GET /drafts/x HTTP/1.0\r\nUser-Agent: {GPTBOT}\r\n\r\n").as_bytes()))
 }
 
-/// The request has an invalid host. It must not reach a site that serves every host.
+/// Sends a request with an invalid host. The request must not reach a site that serves every host.
 fn odd_host(stage: &mut Stage) -> String {
     let fields = format!("Host: site.test!\r\nUser-Agent: {GPTBOT}\r\nConnection: close\r\n\r\n");
     of(&stage.send(format!("GET /drafts/x HTTP/1.1\r\n{fields}").as_bytes()))

@@ -14,8 +14,8 @@ pub(super) struct Server {
     files: &'static [&'static str],
 }
 
-/// How to run the server in its folder. `CONFIG` stands for its config, and `FOLDER` for the
-/// folder.
+/// How to run the server in its folder. In arguments, `CONFIG` represents the config, and `FOLDER`
+/// the folder.
 struct Program {
     /// Where the program is: in `PATH`, or at a path in the folder that `ROBOTSD_BESIDE_BIN` names.
     place: Place,
@@ -25,7 +25,7 @@ struct Program {
     check: &'static str,
 }
 
-/// In the arguments, `+` stands for a space within one argument.
+/// In arguments, `+` represents a space within one argument.
 const NGINX: Program = Program {
     place: Place::Path("nginx"),
     version: "-v",
@@ -57,8 +57,8 @@ const TRAEFIK: Program = Program {
     check: "version",
 };
 
-/// The file does not contain the address for clients, so it is an argument. The path of the file is
-/// absolute, because Varnish searches relative paths in its system folders.
+/// Varnish's file does not contain the address for clients, so the address is an argument. The path
+/// of the file is absolute, because Varnish searches relative paths in its system folders.
 const VARNISH: Program = Program {
     place: Place::Path("varnishd"),
     version: "-V",
@@ -157,8 +157,8 @@ impl Stage {
         Self::set_as(server, program, config, adapt, &patient)
     }
 
-    /// Like [`Self::set`], but with the timeouts of the shipped files. This is for scenes in which
-    /// robotsd hangs or is down.
+    /// Like [`Self::set`], but with the timeouts of the shipped files. For scenes in which robotsd
+    /// hangs or is down.
     pub(super) fn set_as_shipped(server: &Server, program: &Path, adapt: &dyn Fn(String) -> String) -> Self {
         Self::set_as(server, program, "", adapt, &|text| text)
     }
@@ -174,7 +174,7 @@ impl Stage {
         let version = version.lines().map(str::trim).filter(|line| !line.is_empty()).take(2).collect::<Vec<_>>();
         let (robotsd, robotsd_folder) = beside(config, adapt);
         let site = site::start().address;
-        // A free port may be taken before it is used. Then others are tried.
+        // A free port may be taken before the server uses it. Then other ports are tried.
         for _ in 0..10 {
             let folder = folder(&[]);
             let [front, helper] = free_ports(2)[..] else { unreachable!() };
@@ -210,7 +210,7 @@ impl Stage {
             assert!(checked.code == Some(0), "{}: {}", server.name, checked.error);
             let mut process = Daemon::logging(&mut with(server.program.arguments), &folder);
             let address = ([127, 0, 0, 1], front).into();
-            // Any response is sufficient: it may first have to find its servers.
+            // The server may respond with errors until it has found the site.
             let request = b"GET / HTTP/1.1\r\nHost: site.test\r\nConnection: close\r\n\r\n";
             if process
                 .comes_to(|| try_send(address, request).is_some_and(|octets| Answer::parse(&octets).status == 200))
@@ -282,7 +282,8 @@ impl Stage {
     }
 }
 
-/// Sets the timeouts in a server's file to a minute, and ignores its health checks.
+/// Sets the timeouts in a server's file to a minute, and makes its health checks tolerate 1000
+/// failures.
 fn patient(text: String) -> String {
     let times = [
         ("250ms", "60s"),
@@ -317,8 +318,9 @@ fn request(method: &str, host: &str, target: &[u8], fields: &[(&str, &[u8])], bo
     request
 }
 
-/// Starts robotsd next to another proxy. It refuses disallowed requests; `more` is appended. Its
-/// port is reserved, so that after a kill no process of another test gets the proxy's requests.
+/// Starts robotsd for another proxy, in the mode `refuse`. `more` is appended to the shipped
+/// config. The port is reserved, so that after a kill no process of another test gets the proxy's
+/// requests.
 fn beside(more: &str, adapt: &dyn Fn(String) -> String) -> (Running, Folder) {
     let mut config = adapt(fs::read_to_string(project("config/beside/robotsd.toml")).unwrap());
     let address = free().to_string();

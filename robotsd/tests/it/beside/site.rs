@@ -1,4 +1,4 @@
-//! The site behind the proxy. It responds with the request that it received, including the body.
+//! The site behind the proxy. Its response contains the whole received request.
 
 use crate::harness::*;
 

@@ -1,5 +1,5 @@
-//! Compares the outcome of each scene with each server with the recorded ones. All outcomes are in
-//! `outcomes.md`; the handbook contains those that differ between servers.
+//! Compares the outcome of each scene, for each server, with the recorded outcome. All outcomes are
+//! in `outcomes.md`; the handbook contains those that differ between servers.
 
 use std::fmt::Write;
 
@@ -10,7 +10,7 @@ use crate::harness::*;
 const OUTCOMES: &str = "robotsd/tests/it/beside/outcomes.md";
 const PAGE: &str = "docs/src/reference/decision-protocol.md";
 const HEAD: &str = "| scene |";
-/// A server that replaces refusals by its own pages. It is not in the table of the handbook.
+/// A server that replaces refusals with its own pages. It is not in the table of the handbook.
 const APART: &str = "ingress-nginx";
 
 /// The recorded outcomes.
@@ -23,7 +23,8 @@ impl Table {
         Self { text: fs::read_to_string(project(OUTCOMES)).expect("the outcomes are there") }
     }
 
-    /// Returns the recorded outcomes for a server, one per scene. None if they are being written.
+    /// Returns the recorded outcomes for a server, one per scene. Returns no outcomes while they
+    /// are written.
     pub(super) fn column(&self, server: &str) -> Vec<String> {
         if is_written() {
             return Vec::new();
@@ -33,8 +34,9 @@ impl Table {
         rows.iter().skip(2).map(|row| row[at].to_owned()).collect()
     }
 
-    /// Compares the outcomes with the recorded ones, and these with the handbook. With
-    /// `UPDATE_DOCS=1`, writes both instead; this requires all servers.
+    /// Compares the recorded outcomes with these outcomes and with the handbook. With
+    /// `UPDATE_DOCS=1`, writes the records and the handbook's table instead; this requires all
+    /// servers.
     pub(super) fn check(&self, columns: &[Column]) {
         if is_written() {
             assert_eq!(columns.len(), super::server::SERVERS.len(), "all servers are needed to write the table");

@@ -1,10 +1,10 @@
-//! Adds the files of `config/beside/nginx` to sites with login, error pages and cache.
+//! Tests the files of `config/beside/nginx` in sites with a login, error pages and a cache.
 
 use super::super::daemon::find;
 use super::server::{Stage, VHOSTS};
 use crate::harness::*;
 
-/// Logs every request, so that the tests can count nginx's questions.
+/// Logs every request, so that the tests can count how often nginx asks robotsd.
 const LOG: &str = "\n[log]\naccess = \"json\"\n";
 
 fn stage() -> Option<Stage> {
@@ -47,7 +47,7 @@ fn the_sites_login_and_error_pages_are_kept() {
     assert_eq!(get(&stage, "site.test", "/open", GPTBOT, "").status, 401);
     let answer = get(&stage, "site.test", "/drafts/x", FIREFOX, &alice);
     assert!(answer.status == 200 && answer.body.contains("X-User: alice"), "{answer:?}");
-    // The upstream must receive the original target, whatever locations it went through.
+    // The upstream must receive the original target, whatever locations the request went through.
     assert!(answer.body.starts_with("GET /drafts/x HTTP/"), "{answer:?}");
     let answer = get(&stage, "site.test", "/a//b%2Fc?d=%20", GPTBOT, &alice);
     assert!(answer.body.starts_with("GET /a//b%2Fc?d=%20 HTTP/"), "{answer:?}");
@@ -67,11 +67,11 @@ fn server_wide_settings_do_not_affect_a_query() {
     let Some(stage) = stage() else { return };
     let host = "closed.test";
     refused(&stage, host, "/drafts/x", "");
-    // If robotsd approves a request, it still needs a password.
+    // A request that robotsd allows still needs a password.
     assert_eq!(get(&stage, host, "/drafts/x", FIREFOX, "").status, 401);
     let password = "Authorization: Basic YWxpY2U6c2VjcmV0\r\n";
     assert_eq!(get(&stage, host, "/drafts/x", FIREFOX, password).status, 200);
-    // If the site allows an address, its requests still need robotsd's approval.
+    // A request from an address that the site allows must still be refused if robotsd refuses it.
     assert_eq!(get_from(&stage, [127, 0, 0, 3], host, "/drafts/x", FIREFOX).status, 200);
     assert!(is_refusal(&get_from(&stage, [127, 0, 0, 3], host, "/drafts/x", GPTBOT)));
     // The site's cache has one key for all clients, so it must not contain a response of robotsd.
@@ -90,7 +90,7 @@ fn a_rewrite_or_an_error_page_of_the_server_is_not_an_approval() {
     assert!(answer.status == 200 && answer.body.starts_with("GET /index.php?q=drafts/x HTTP/"), "{answer:?}");
     let file = get(&stage, host, "/robots.txt", GPTBOT, "");
     assert!(file.status == 200 && file.body.contains(super::scene::ROBOTS), "{file:?}");
-    // robotsd rejects this question, because it has more fields than robotsd accepts by default.
+    // robotsd rejects nginx's request, because it has more fields than robotsd accepts by default.
     for host in [host, "site.test", "files.test"] {
         let answer = get(&stage, host, "/drafts/x", GPTBOT, &"a: b\r\n".repeat(520));
         assert_eq!((answer.status, answer.body.contains("GET /")), (403, false), "{host}: {answer:?}");
@@ -109,7 +109,7 @@ fn cached_pages_are_checked_and_refusals_are_not_cached() {
     assert_eq!(cached(FIREFOX), (200, Some("HIT".into())));
     refused(&stage, "cached.test", "/drafts/x", "");
     assert_eq!(cached(FIREFOX), (200, Some("HIT".into())));
-    // A tagged request may get a different response. It neither uses nor fills the cache.
+    // A tagged request may get a different response, so it must neither use nor fill the cache.
     let tagged = get(&stage, "cached.test", "/drafts/x", GOOGLEBOT, "");
     assert!(tagged.body.contains("Robots-Verdict: disallow;agent=\"Googlebot\""), "{tagged:?}");
     let answer = get(&stage, "cached.test", "/drafts/x", FIREFOX, "");
@@ -130,7 +130,8 @@ fn a_request_that_nginx_redirects_within_itself_is_asked_about_once() {
     assert_eq!(passed(), 2);
 }
 
-/// While robotsd hangs, requests must not queue. Once it is back, nginx must ask it again.
+/// While robotsd hangs, requests must not queue. Once robotsd responds again, nginx must ask it
+/// again.
 #[test]
 fn a_robotsd_that_hangs_is_left_alone_for_a_while() {
     let Some(program) = crate::programs::present(VHOSTS.find()) else { return };
@@ -149,7 +150,8 @@ fn a_robotsd_that_hangs_is_left_alone_for_a_while() {
     refused(&stage, "files.test", "/drafts/", "");
 }
 
-/// Two logins in one location would conflict. nginx must report this before it starts.
+/// The directives for robotsd conflict with such directives of the site in the same location. nginx
+/// must report this before it starts.
 #[test]
 fn a_location_with_its_own_login_cannot_have_ours() {
     let Ok(nginx) = find("nginx") else { return };

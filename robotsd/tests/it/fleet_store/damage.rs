@@ -21,7 +21,7 @@ impl Fleet {
         }
     }
 
-    /// An off switch reaches the replicas through the store, without direct requests.
+    /// Checks that an off switch reaches the replicas through the store, without direct requests.
     fn follows_off(&self) {
         self.reach(&[0]);
         assert_has(self.enforce("off").out, &["every site is switched off for the whole fleet"]);
@@ -58,7 +58,8 @@ fn off_reaches_every_replica_despite_damaged_fields_and_a_repair_keeps_switches(
             }
             assert_has(fleet.repaired(), &[&format!("\"{field}\" is {done}")]);
             fleet.all(false);
-            // The same again, together with an off switch. Writing it may have repaired the field.
+            // The field is damaged again. Writing the off switch may repair it before the command
+            // does.
             store.send(&format!("HSET {DOCUMENT} {field} {value} tag {field}"));
             fleet.follows_off();
             fleet.says(&["fleet", "restore", "--repair"]).succeeded();
@@ -117,7 +118,8 @@ fn an_unreadable_heartbeat_hides_no_other_replica() {
         let fleet = Fleet::start(&store);
         fleet.synced_are(3);
         store.send("HSET robotsd:fleet:{shop}:replicas \"web-\\xff\" \"\\xff\"");
-        // The time of this heartbeat cannot be read. It is forgotten when the next one arrives.
+        // The time of this heartbeat cannot be read. The heartbeat is forgotten when the next
+        // heartbeat arrives.
         fleet.switch("off");
         fleet.synced_are(3);
         fleet.all(true);

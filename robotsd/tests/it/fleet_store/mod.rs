@@ -324,8 +324,8 @@ fn a_site_is_switched_by_itself_and_a_mark_that_is_lifted_does_not_come_back() {
     });
 }
 
-/// An operator with rights for one site knows the ID of the off switch for all sites, and uses it
-/// at a replica that cannot have read that off switch.
+/// An operator of one site uses the ID of the off switch for all sites, at a replica that cannot
+/// have read this off switch.
 #[test]
 fn an_operator_of_one_site_neither_lifts_nor_replaces_a_mark_of_every_site() {
     a_store(async |_, store| {
@@ -413,7 +413,7 @@ fn the_store_is_down_at_the_start_of_one_with_a_copy_and_of_one_that_never_saw_a
 fn off_works_by_direct_calls_while_the_store_is_down() {
     a_store(async |_, store| {
         let mut fleet = Fleet::start(&store);
-        // The first replica must have heard of the others. Otherwise, it would not count them.
+        // The first replica must know the others. Otherwise, it would not count them.
         fleet.synced_are(3);
         store.signal("STOP");
         fleet.replicas[2].running.kill();
@@ -431,7 +431,8 @@ fn off_works_by_direct_calls_while_the_store_is_down() {
         assert!(fleet.replicas[0].is_off() && fleet.replicas[1].is_off());
         store.signal("CONT");
         fleet.replicas[2].running = fleet.replicas[2].folder.start();
-        // What the store did not accept is written later by itself, and lifted with the rest.
+        // The off switch that the store did not accept is written later automatically. `enforce on`
+        // lifts it, too.
         fleet.all(true);
         fleet.synced_are(3);
         assert_has(fleet.switch("on"), &[" of 3 replicas synced"]);
@@ -476,7 +477,8 @@ fn no_accept_of_an_older_copy_is_taken() {
         let first = fleet.accept("User-agent: *\nDisallow: /\n");
         fleet.serves(&first);
         store.send(&format!("COPY {DOCUMENT} {DOCUMENT}:old"));
-        // It waits three seconds for the replicas, which may be too short on a busy machine.
+        // The command waits three seconds for the replicas, which may be too short on a busy
+        // machine.
         assert_has(fleet.says(&["rollback", "shop", "--fleet"]).out, &["the fleet accepts version"]);
         let live = wait_for("the version before", || {
             let live = fleet.replicas[0].site()["hash"].as_str().unwrap().to_owned();
@@ -593,17 +595,18 @@ fn the_status_of_all_compares_what_it_shows_of_one_that_replicas_does_not_name()
         comes_to(|| fleet.says(&["status", "--fleet"]), 0, &[unasked, "web-2: synced, robotsd 0.1.0"]);
         let json = || fleet.says(&["status", "--fleet", "--json"]);
         comes_to(json, 0, &["fleet.replicas contains no address of this replica"]);
-        // The second replica is asked last. It reports what it has heard of the third one so far.
+        // The second replica is asked last. It reports what it knows of the third replica.
         fleet.replicas[1].store.cut();
         fleet.replicas[1].becomes("stale");
         fleet.replicas[2].folder.replace("robots.txt", format!("{ROBOTS}Disallow: /more/\n"));
-        // This is reported with the next heartbeat of the third replica.
+        // The difference is reported after the next heartbeat of the third replica.
         let line = "site \"shop\": replicas serve different versions: ";
         comes_to(|| fleet.says(&["status", "--fleet"]), 1, &[line, " on web-3"]);
     });
 }
 
-/// A machine was cloned together with its config. Other replicas take the two for one.
+/// If a machine is cloned together with its config, other replicas take the two processes for one
+/// replica.
 #[test]
 fn two_processes_with_one_name_are_a_problem_of_both() {
     a_store(async |_, store| {
@@ -617,8 +620,8 @@ fn two_processes_with_one_name_are_a_problem_of_both() {
         }
         wait_until("the word of a third", || fleet.says(&["fleet", "status"]).code == Some(1));
         twin.running.kill();
-        // The last heartbeat of this process is found when the other process sends its next one.
-        // From then on, it counts for fifteen seconds.
+        // When the replica sends its next heartbeat, it finds the last heartbeat of the killed
+        // process. That heartbeat is valid for another fifteen seconds.
         fleet.replicas[1].becomes("current");
         fleet.synced();
     });
@@ -645,7 +648,7 @@ fn without_a_document_the_status_of_the_fleet_names_the_command_that_makes_it() 
     });
 }
 
-/// There are three nodes. One of them has the slot of all keys of the fleet.
+/// The cluster has three nodes. One node has the slot of all keys of the fleet.
 #[test]
 fn a_cluster_whose_node_comes_back_without_the_document_gets_its_marks_from_the_replicas() {
     a_store(async |_, store| {
@@ -689,8 +692,8 @@ fn a_user_without_rights_is_told_which_and_goes_on_reading() {
             let problems = fleet.replicas[2].fleet()["problems"].to_string();
             ["may not write robotsd:fleet:{shop}:replicas", "EVALSHA"].iter().all(|part| problems.contains(part))
         });
-        // Enforcement is off on this replica because of its own off switch, too. It must report
-        // that no other replica knows of that one.
+        // Enforcement is also switched off directly on this replica. The replica must report that
+        // no other replica knows of this switch.
         fleet.switch("on");
         fleet.all(false);
         fleet.reach(&[2]);
@@ -698,7 +701,7 @@ fn a_user_without_rights_is_told_which_and_goes_on_reading() {
         let parts = ["the change is not in the store yet: ", "may not write robotsd:fleet:{shop}:doc"];
         assert_has(unfolded(&said), &parts);
         assert!(fleet.replicas[2].is_off() && !fleet.replicas[0].is_off());
-        // With the permission, it writes its entries back.
+        // With the permission, the replica writes its entries to the store.
         store.send("ACL SETUSER reader ~robotsd:fleet:{shop}:*");
         fleet.all(true);
         fleet.synced();
@@ -709,7 +712,7 @@ fn a_user_without_rights_is_told_which_and_goes_on_reading() {
 fn a_replica_that_is_cut_off_keeps_what_it_had_and_is_reached_directly() {
     a_store(async |_, store| {
         let fleet = Fleet::start(&store);
-        // The first replica must have heard of the third one. Otherwise, it would not miss it.
+        // The first replica must know the third one. Otherwise, it would not report it as missing.
         fleet.synced_are(3);
         fleet.replicas[2].store.cut();
         fleet.replicas[2].running.wait_for_message("fleet", "the replica keeps using the document that it read last");
@@ -798,11 +801,13 @@ fn a_new_replica_begins_with_a_version_that_the_fleet_knows_and_waits_with_any_o
             let answer = replica.running.ask_admin("GET /readyz?require=sites");
             (answer.status, answer.body)
         };
-        // The version must not need to be accepted again, whatever it changes.
+        // A new replica must serve the accepted version without another acceptance, whatever the
+        // version changes.
         let new = Replica::start_with("web-4", &store, "", closed, "");
         assert_eq!(ready(&new).0, 200);
         wait_until("a refusal", || new.running.get("/any", GPTBOT).status == 403);
-        // The fleet has accepted neither the previous file nor one that would pass elsewhere.
+        // A new replica must hold the previous file, because it is not the version that the fleet
+        // has accepted.
         let old = Replica::start_with("web-5", &store, "", ROBOTS, "");
         let (status, why) = ready(&old);
         assert_eq!(status, 503);
@@ -825,7 +830,7 @@ fn an_id_that_was_used_before_turns_nothing_off_and_is_an_error() {
             assert_has(refused.body, &["the off switch m1, ", why, "choose a new id"]);
         };
         assert_eq!(enforce("to=off&site=shop&mark=m1").status, 200);
-        // The same request is sent again, as after a lost response.
+        // The client sends the same request again, as after a lost response.
         assert_eq!(enforce("to=off&site=shop&mark=m1").status, 200);
         fleet.all(true);
         assert_eq!(enforce("to=on&site=shop&mark=m2").status, 200);

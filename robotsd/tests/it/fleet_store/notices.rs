@@ -1,5 +1,5 @@
-//! Tests notices: one replica sends them for all. If the store does not respond, each replica sends
-//! them.
+//! Tests notices: one replica sends each notice for all replicas. If the store does not respond,
+//! every replica sends it.
 
 use super::super::shared_rate::server::StoreServer;
 use super::{Fleet, ROBOTS, Replica, a_store};
@@ -11,7 +11,8 @@ const EVERYONE_OUT: &str = "User-agent: *\nDisallow: /\n";
 /// Slightly more than the time after which a silent replica is missing.
 const SILENT: Duration = Duration::from_secs(17);
 
-/// Starts three replicas with hooks for all events. Their user is that of the handbook.
+/// Starts three replicas with hooks for all events. They log in to the store as the user in the
+/// handbook.
 fn telling(store: &StoreServer, receiver: &Origin) -> Fleet {
     let notify = format!(
         "[[notify]]\non = [\"waits\", \"enforcement\", \"replica-missing\"]\nurl = \"http://{}/\"\ntimeout = \"30s\"\n",
@@ -91,7 +92,8 @@ fn one_replica_notifies_for_all_also_across_restarts() {
         only(&receiver, "waits", 1);
         let on = only(&receiver, "enforcement", 2);
         assert_has(on[1].1["data"]["message"].to_string(), &["is on again for every site in the fleet"]);
-        // Switching off again within a day is a new event. So is the same version if it comes back.
+        // Switching off again within a day is a new event. A version that becomes pending again is
+        // also a new event.
         let off_at_site = || drop(fleet.followed(&["enforce", "off", "--fleet", "--site", "shop"]));
         all_know(&fleet.replicas, off_at_site);
         let site = only(&receiver, "enforcement", 3);
@@ -127,7 +129,7 @@ fn a_dead_replica_is_reported_once_each_time() {
                 ],
             );
             assert_part(&missing[time - 1].1["data"], &json!({ "site": "", "next": "robotsd status --fleet" }));
-            // The replicas must also learn that it is back.
+            // The other replicas must also learn that this replica is back.
             all_know(others, || last[0].running = last[0].folder.start());
         }
         fleet.synced_are(3);
@@ -202,7 +204,7 @@ fn a_replica_that_is_upgraded_in_place_stays_itself() {
         assert_ne!(u64::from(after), before);
         fleet.stay_off();
         fleet.synced();
-        // Longer than a replica may be silent, there are three replicas, and none is missing.
+        // All three replicas must be present for longer than a replica may be silent.
         let until = Instant::now() + SILENT;
         while Instant::now() < until {
             let report = fleet.says(&["fleet", "status", "--json"]).json();

@@ -59,7 +59,6 @@ impl Answer {
         self.field("connection") == Some("close")
     }
 
-    /// Checks status and body.
     #[track_caller]
     pub(crate) fn comes_with(&self, status: u16, body: &str) {
         assert_eq!((self.status, &*self.body), (status, body), "{self:?}");
@@ -109,8 +108,8 @@ pub(crate) fn exchange(address: SocketAddr, request: impl AsRef<[u8]>) -> Answer
 }
 
 /// Sends a request, and returns the bytes of the response; `None` if there is no response. If the
-/// server closes the connection before it has read everything, the connection is reset. The bytes
-/// received before are returned nevertheless.
+/// server closes the connection before it has read the whole request, the connection is reset. The
+/// bytes received until then are returned.
 pub(crate) fn offer(mut stream: impl Read + Write, request: impl AsRef<[u8]>) -> Option<Vec<u8>> {
     stream.write_all(request.as_ref()).ok()?;
     let mut answer = Vec::new();

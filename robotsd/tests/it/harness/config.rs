@@ -23,7 +23,7 @@ impl Config {
         Self::new().keys("mode = \"refuse\"")
     }
 
-    /// Creates a config with the mode `refuse` that answers the questions of other proxies.
+    /// Creates a config with the mode `refuse` and a decision listener for other proxies.
     pub(crate) fn deciding() -> Self {
         Self::refusing().listener("kind = \"decision\"")
     }

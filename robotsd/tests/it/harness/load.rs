@@ -30,7 +30,7 @@ impl Asking<'_> {
     }
 }
 
-/// Tells clients to stop when this is dropped. Without this, a failed test would never end.
+/// Tells clients to stop when this is dropped. Otherwise, a failed test would never end.
 pub(crate) struct StopAtEnd<'a>(pub(crate) &'a AtomicBool);
 
 impl Drop for StopAtEnd<'_> {

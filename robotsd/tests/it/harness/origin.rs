@@ -123,8 +123,8 @@ impl Origin {
         })
     }
 
-    /// Creates an upstream that responds to every request with the shown status and text. With
-    /// status 0, it does not respond.
+    /// Creates an upstream that responds to every request with this status and text, until a test
+    /// changes them. With status 0, it does not respond.
     pub(crate) fn showing(status: u16, text: &str) -> Self {
         Self::with_shown(TcpListener::bind("127.0.0.1:0").unwrap(), None, (status, text), |shown, _| shown)
     }
@@ -134,7 +134,8 @@ impl Origin {
         Self::with_shown(TcpListener::bind("127.0.0.1:0").unwrap(), Some(tls), (status, text), |shown, _| shown)
     }
 
-    /// Creates an upstream that serves this robots.txt, and 200 for all other requests.
+    /// Creates an upstream that serves this robots.txt with this status, and responds to all other
+    /// requests with 200.
     pub(crate) fn publishing(status: u16, robots: &str) -> Self {
         Self::publishing_on(TcpListener::bind("127.0.0.1:0").unwrap(), status, robots)
     }
@@ -222,12 +223,11 @@ impl Origin {
         Script { reply, connections: self.connections.clone(), requests: self.requests.clone() }
     }
 
-    /// Returns an address at which no server listens.
+    /// Returns an upstream that does not listen.
     pub(crate) fn down() -> Self {
         Self { address: free(), connections: Arc::default(), requests: Arc::default(), shown: Arc::default() }
     }
 
-    /// Returns the number of accepted connections.
     pub(crate) fn connections(&self) -> usize {
         self.connections.load(Ordering::Relaxed)
     }
@@ -293,8 +293,9 @@ impl Script {
     }
 }
 
-/// Returns a loopback address for a server that starts later. Linux does not assign its port for
-/// port 0. Until this process ends, a locked file reserves the port, so that no other test gets it.
+/// Returns a loopback address for a server that starts later. Linux never assigns the port to a
+/// socket that is bound to port 0. Until this process ends, a locked file reserves the port, so
+/// that no other test gets it.
 pub(crate) fn free() -> SocketAddr {
     static RESERVED: Mutex<Vec<File>> = Mutex::new(Vec::new());
     let folder = std::env::temp_dir().join("robotsd-test-ports");

@@ -140,8 +140,8 @@ impl Running {
         let lines = log.clone();
         std::thread::spawn(move || {
             for line in out.lines().map_while(Result::ok) {
-                // Every line of the log is one JSON object. The end of the test, on its own thread,
-                // checks whether it matches the schema.
+                // Every line of the log is one JSON object. When the test ends, its own thread
+                // checks whether the lines match the schema.
                 lines.lock().unwrap().push(serde_json::from_str::<Value>(&line).unwrap());
             }
         });
@@ -213,7 +213,7 @@ impl Running {
     }
 
     pub(crate) fn ask_admin(&self, request: &str) -> Answer {
-        // A GET request needs no token. This also works while the state directory cannot be read.
+        // A GET request needs no token, so it also works while the state directory cannot be read.
         let token = if request.starts_with("POST ") { self.local_token() } else { String::new() };
         admin_answer_with(self.admin(), request, &token)
     }

@@ -25,7 +25,7 @@ fn patient(store: &StoreServer) -> StoreSettings {
     StoreSettings { deadline: PATIENCE, ..settings(&store.url()) }
 }
 
-/// Starts a replica. It may not use its store yet.
+/// Starts a replica, which may not use its store yet.
 fn replica(settings: StoreSettings) -> SharedRate {
     SharedRate::start(settings, |_| {}).unwrap()
 }
@@ -134,7 +134,7 @@ fn recorded_requests_are_counted_without_waiting() {
     });
 }
 
-/// Sends requests until the store is used again, or no longer used. None may be denied.
+/// Sends requests until the store is used again, or no longer used. No request may be denied.
 async fn until(rate: &SharedRate, what: &str, name: &str, ends: impl Fn(&SharedRate, SharedVerdict) -> bool) {
     let (start, mut slowest) = (Instant::now(), Duration::ZERO);
     loop {
@@ -223,7 +223,7 @@ fn a_store_that_nobody_asks_is_probed() {
         let report = rate.report();
         let counts = (report.counts.of(StoreCount::Calls), report.counts.of(StoreCount::Alone));
         assert_eq!(counts, (0, 0), "{name}: probes are not counted: {report:?}");
-        // A store that gets no processor time is out of use a second time.
+        // If the store gets no processor time, it may be out of use more often.
         assert!(report.counts.of(StoreCount::Outages) >= 2, "{name}: {report:?}");
     });
 }
@@ -267,7 +267,8 @@ fn a_replica_of_a_store_is_not_used_until_it_is_promoted() {
 
 #[tokio::test]
 async fn an_invalid_response_denies_nothing() {
-    // The first responses on a connection are about the name. The later ones are not of the script.
+    // On each connection, the first responses are for the commands that name the client. The later
+    // ones are invalid for the script.
     let answers: [(&[u8], bool); 8] = [
         (b"HTTP/1.1 400 Bad Request\r\n\r\n", true),
         (b":9999999999999\r\n", false),
@@ -347,7 +348,7 @@ fn lives_until_it_is_full(store: &StoreServer, name: &str) {
 #[test]
 fn an_impossible_bucket_time_denies_nobody() {
     each_store(async |name, store| {
-        // This bucket was written just now, and is further ahead than a bucket can be.
+        // This bucket was written just now, and its time is further in the future than possible.
         spent(&store, name, slow(), 20).await;
         move_clock(&store, 1, 20 * 20 * SLOW.as_secs());
         assert_eq!(heard(&store, name, slow()).await, SharedVerdict::Allow, "{name}");
@@ -370,7 +371,7 @@ fn a_value_of_another_type_is_an_error_of_its_bucket_alone() {
             assert!(!store.send(&write.replace("{}", &held)).starts_with('-'), "{name} {write}");
             let rate = replica(patient(&store));
             used(&rate);
-            // The bucket starts again from full, and is counted from there.
+            // The bucket must be full again, and then count requests.
             for request in 0..20 {
                 assert_eq!(rate.spend(key(name), slow()).await, SharedVerdict::Allow, "{name} {write}: {request}");
             }
@@ -383,7 +384,7 @@ fn a_value_of_another_type_is_an_error_of_its_bucket_alone() {
     });
 }
 
-/// With a store, too, no client may have to wait longer than one interval.
+/// Even with a store, no client may have to wait longer than one interval.
 #[test]
 fn nobody_waits_longer_than_an_interval_whatever_the_store_contains() {
     each_store(async |name, store| {
@@ -516,7 +517,7 @@ async fn a_store_with_tls_is_used_if_its_certificate_is_trusted() {
         let rate = replica(StoreSettings { ca, ..settings(url) });
         lost_because(&rate, what, expected).await;
     }
-    // The server may take a TLS handshake for an incomplete command.
+    // The server may mistake a TLS handshake for an incomplete command.
     let plain = StoreServer::start(&program).ready();
     let encrypted = replica(settings(&plain.url().replace("redis:", "rediss:")));
     lost(&encrypted, "TLS to a server that has none").await;

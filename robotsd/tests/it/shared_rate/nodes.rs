@@ -66,7 +66,8 @@ fn the_next_address_of_a_name_is_used_if_the_first_is_dead_or_dies() {
         second.signal("CONT");
         recovered(&rate, &format!("{name}, the first is a replica")).await;
 
-        // It must not matter that the name is gone, as long as one of its addresses responds.
+        // It must not matter that the name no longer resolves, as long as one of its addresses
+        // responds.
         known.lock().unwrap().clear();
         second.kill();
         out(&rate).await;
@@ -75,7 +76,8 @@ fn the_next_address_of_a_name_is_used_if_the_first_is_dead_or_dies() {
     });
 }
 
-/// Three nodes, each with a third of the slots. They serve them even if other nodes are down.
+/// Three nodes, each with a third of the slots. A node serves its slots even if other nodes are
+/// down.
 pub(crate) struct Cluster(pub(crate) Vec<StoreServer>);
 
 /// The first slot of each node, and the number of slots.

@@ -107,7 +107,8 @@ fn exactly_a_burst_passes_three_processes() {
             let store = StoreServer::start(program).ready();
             let rate = in_store(&store);
             let replicas: Vec<_> = (0..3).map(|_| start_with(listener, "30", "burst = 20", &rate)).collect();
-            // So many that each process would let a whole burst pass if it counted alone.
+            // Sends so many requests that each process would let a whole burst pass if it counted
+            // alone.
             let Hammered { passed, longest, .. } = hammer(&replicas, ask, |request, _| request < 30);
             let allowed = 20 + usize::try_from(longest.as_secs() / 30).unwrap();
             let alone: usize = replicas.iter().map(|(folder, _)| counted(folder, "requests", "alone")).sum();
@@ -239,7 +240,8 @@ fn a_store_that_hangs_refuses_no_request_and_the_status_says_so() {
         store_of(&folder)["state"] == "used"
     });
     wait_until("no problem", || folder.with_config(&["status", "--problems"]).code == Some(0));
-    // Without a store in a new config, it is not used at once. Another has full buckets.
+    // If a new config names no store, the store is no longer used. In another store, buckets are
+    // full.
     folder.configure(config("burst = 1000", ""));
     wait_until("no store", || store_of(&folder).is_null());
     pass();

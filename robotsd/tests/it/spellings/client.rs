@@ -1,4 +1,4 @@
-//! A crawler's connection. It sends requests as bytes one by one, and reads whole responses.
+//! A crawler's connection. It sends one request at a time, as bytes, and reads the whole response.
 
 use crate::harness::*;
 

@@ -17,7 +17,7 @@ fn forwarded(answer: &Answer) -> Option<&str> {
 fn harmless_targets_are_never_refused_and_are_forwarded_unchanged() {
     let origin = Origin::start();
     let cases = super::lines("harmless.jsonl");
-    // One of the cases blocks all crawlers. The gate would hold it, so the gate is off.
+    // One of the cases blocks all crawlers. The gate would hold this case, so the gate is off.
     let mut config = Config::refusing().tables("[gate]\nenabled = false");
     for (number, case) in cases.iter().enumerate() {
         let rules: Vec<_> = case["rules"].as_array().unwrap().iter().map(|rule| rule.as_str().unwrap()).collect();
@@ -185,8 +185,8 @@ fn is_allowed(rules: &[(bool, String)], target: &str) -> bool {
     best.is_none_or(|(_, allow)| allow)
 }
 
-/// After a wildcard, the rest of a pattern may match in the path or in the query, where an escape
-/// has different meanings.
+/// Returns a pattern twice: with the part after its first wildcard in the path, and in the query,
+/// where escapes have other meanings.
 fn readings(pattern: &str) -> Vec<Vec<Piece>> {
     let (path, query) = pattern.split_at(pattern.find('?').unwrap_or(pattern.len()));
     let (before, behind) = path.split_at(path.find('*').unwrap_or(path.len()));

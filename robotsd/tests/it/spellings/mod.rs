@@ -3,7 +3,7 @@
 //!
 //! All tests check one property: no response to a crawler contains the content of a private page.
 //! Each server decides which page a spelling means, so these tests need not know how robotsd reads
-//! a path. On the other hand, what RFC 9309 allows must be forwarded, and browsers must never be
+//! a path. In addition, requests that RFC 9309 allows must be forwarded, and browsers must never be
 //! refused.
 //!
 //! The rules are in `tests/cases/spellings/robots.txt`, the pages in `private.jsonl`, spellings
@@ -51,7 +51,7 @@ fn no_spelling_gets_a_crawler_past_a_rule() {
     attack(&upstream::start(SERVERS, tree.path()));
 }
 
-/// This is a separate test, because these servers take seconds to start.
+/// A separate test, because these servers take seconds to start.
 #[test]
 fn no_spelling_gets_a_crawler_past_a_rule_to_a_servlet_container() {
     let tree = tree();
@@ -148,8 +148,8 @@ fn attack_one(
         // This is a precondition: the page exists, and a browser can get it.
         let reply = clients[0].get(&plain, FIREFOX);
         assert!(reply.body.contains(MARKER), "{upstream}: {}: {reply:?}", page.path);
-        // Some pages also answer for paths below their own. If the rule ends in `$`, it covers only
-        // one of these paths.
+        // Some pages also respond to paths below their own path. If the rule ends in `$`, it covers
+        // only one of these paths.
         if page.rule.ends_with('$')
             && clients[0].get(&[&plain[..], b"/and/more"].concat(), FIREFOX).body.contains(MARKER)
         {
@@ -169,7 +169,8 @@ fn attack_one(
             turn += 1;
             let agent = [GPTBOT, CRAWLER][turn % 2];
             let reply = clients[(turn / 2) % 2].get(&target, agent);
-            // A rule for `/private/` does not cover `/private`, but some servers serve it, too.
+            // A rule for `/private/` does not cover `/private`, but some servers respond to both
+            // with the same page.
             let is_another = reply.body.contains("index.html") && !target::ends_as_folder(&target);
             if reply.body.contains(MARKER) && !is_another {
                 note(&format!("{family:?}"), "GET", &target, &page.rule, &reply.body);

@@ -1,7 +1,7 @@
 //! Generates spellings of a target that some server may treat as a given page.
 //!
-//! Nothing here depends on how robotsd or a server reads them. A spelling that no server takes for
-//! the page only costs a request, while an omitted one may be a bypass.
+//! Nothing here depends on how robotsd or a server reads the spellings. A superfluous spelling only
+//! costs a request, but a missing one may be a bypass.
 
 use std::collections::BTreeMap;
 
@@ -55,14 +55,15 @@ impl Numbers {
     }
 }
 
-/// The path of the page with all bytes escaped except unreserved ones. Every server understands it.
+/// Returns the path of the page with all bytes escaped except unreserved ones. Every server
+/// understands this path.
 pub(super) fn canonical(page: &Page) -> Vec<u8> {
     write(&page.path, |octet| if is_unreserved(octet) { Hex::Raw } else { Hex::Upper })
 }
 
 /// Returns all systematic spellings of a page, and this many random ones. Systematic spellings that
 /// only move segments do not depend on the page. Pages that test bytes in names therefore get only
-/// random ones of them.
+/// random spellings of this kind.
 pub(super) fn spellings(page: &Page, by_chance: usize, numbers: &mut Numbers) -> BTreeMap<Vec<u8>, Family> {
     let mut found = BTreeMap::new();
     let mut add = |family: Family, target: Vec<u8>| {
@@ -167,7 +168,7 @@ fn escapes(page: &Page, add: &mut dyn FnMut(Vec<u8>)) {
             add(write(&page.path, |octet| if octet == one { hex } else { optional(octet, Hex::Raw) }));
             add(write(&page.path, |octet| if octet == one { optional(octet, Hex::Raw) } else { hex }));
         }
-        // If there are several places, one of them is changed at a time.
+        // If several places can be changed, only one of them is changed at a time.
         for place in 0..page.path.len() {
             let mut target = Vec::new();
             for (at, octet) in page.path.char_indices() {
@@ -181,7 +182,7 @@ fn escapes(page: &Page, add: &mut dyn FnMut(Vec<u8>)) {
     }
 }
 
-/// Returns the places between the segments of a path. Before each slash, and at the end.
+/// Returns the places between the segments of a path: before each slash, and at the end.
 fn places(path: &str) -> impl Iterator<Item = usize> {
     path.match_indices('/').map(|(at, _)| at).chain([path.len()])
 }
@@ -266,7 +267,7 @@ fn segments(raw: &str, add: &mut dyn FnMut(Vec<u8>)) {
             add(format!("{start}{target}").into_bytes());
         }
     }
-    // As in E5 of the issue: only by counting empty segments is the part in front removed.
+    // These targets lead to the page only if a server counts empty segments as segments.
     let (folder, name) = raw.rsplit_once('/').unwrap();
     for between in ["//a//../../", "//a/..//../", "/%2Fa//../../", "///..//../"] {
         add(format!("/{folder}{between}{name}").into_bytes());
@@ -274,7 +275,8 @@ fn segments(raw: &str, add: &mut dyn FnMut(Vec<u8>)) {
         add(format!("/x/%2e%2e/{folder}{between}{name}").into_bytes());
         add(format!("/x/../{folder}{between}{name}").replace("..", "%2E%2E").into_bytes());
     }
-    // Until its dot segments are resolved, such a path is public by a longer rule, or never judged.
+    // Before its dot segments are resolved, a longer rule allows such a path, or no rule applies to
+    // it.
     for start in ["/private/pub/../..", "/private/pub//../../..", "/private/pub/%2e%2e/..", "/private/pub/..;/..;"] {
         add(format!("{start}{raw}").into_bytes());
     }

@@ -6,7 +6,8 @@ use crate::harness::*;
 /// A kind of server that a site behind robotsd may have.
 pub(super) struct Server {
     pub(super) name: &'static str,
-    /// Programs in their order. The last one listens on `{port}`, the others on `{helper}`.
+    /// Programs in the order of their start. The last one listens on `{port}`, the others on
+    /// `{helper}`.
     programs: &'static [Program],
     /// Files of `upstreams/`, and where they are put in the folder of the server.
     files: &'static [(&'static str, &'static str)],
@@ -123,7 +124,6 @@ impl Server {
     }
 }
 
-/// A running server.
 pub(super) struct Upstream {
     pub(super) name: &'static str,
     pub(super) address: SocketAddr,
@@ -150,7 +150,7 @@ pub(super) fn start(servers: &'static [Server], tree: &Path) -> Vec<Upstream> {
 
 impl Upstream {
     fn start(server: &Server, tree: &Path, mut ports: Vec<u16>) -> Self {
-        // A free port may be taken before it is used. Then others are tried.
+        // A free port may be taken before the server uses it. Then other ports are tried.
         for _ in 0..5 {
             let files = readable_folder();
             let (port, helper) = (ports[0], ports[1]);
@@ -197,7 +197,8 @@ pub(super) fn readable_folder() -> Folder {
     folder
 }
 
-/// Reports whether a server serves a page for `/`. A server that is not ready yet may refuse this.
+/// Reports whether a server serves a page for `/`. A server that is not ready yet may refuse the
+/// request.
 fn answers(address: SocketAddr) -> bool {
     let request = b"GET / HTTP/1.1\r\nHost: site.test\r\nConnection: close\r\n\r\n";
     TcpStream::connect(address)

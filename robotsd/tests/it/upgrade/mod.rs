@@ -125,7 +125,7 @@ impl Drop for Upgraded {
     }
 }
 
-/// Sends requests on one connection after another. Each is used until its last response.
+/// Sends requests on one connection after another. Each connection is used until its last response.
 fn keep_asking<'c>(address: SocketAddr, asked: &'c AtomicUsize, lasts: &'c AtomicUsize) -> Client<'c> {
     let mut open = None;
     Box::new(move || {
@@ -179,7 +179,6 @@ async fn keep_streaming(address: SocketAddr, asked: &AtomicUsize, lasts: &Atomic
     }
 }
 
-/// Requests a large page.
 fn asked_for_large(address: SocketAddr) -> TcpStream {
     sent(address, b"GET /large HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
 }
@@ -287,7 +286,8 @@ fn switch_history_and_board_survive_an_upgrade() {
     }
     upgraded.command(&["enforce", "on"]).succeeded();
     assert_eq!(upgraded.get("/private/x"), 403);
-    // Seven refused, three passed while off, another one refused: each counts once.
+    // Eight requests were refused, and three passed while enforcement was off. Each must count at
+    // most once.
     let board = upgraded.json(&["board"]);
     wait_until("every request on the board", || disallowed(&upgraded) >= 8);
     assert!(disallowed(&upgraded) <= 11, "{board}");
@@ -402,7 +402,7 @@ fn one_upgrade_at_a_time() {
     let said = upgraded.upgrade().ends_with(1).out;
     assert_has(said, &[&format!("an upgrade to process {first} is already in progress")]);
     assert_eq!(upgraded.json(&["status"])["upgrade"]["state"], "under-way");
-    // The new process is killed. This must not delay the next upgrade.
+    // The new process is killed. The kill must not delay the next upgrade.
     signal("KILL", first);
     upgraded.running.wait_for_message("upgrade", "(signal: 9");
     upgraded.restore_program();
@@ -445,7 +445,7 @@ fn a_supervisor_learns_of_the_new_process() {
     assert!(ready.starts_with("READY=1\n"), "{ready}");
     upgraded.upgraded();
     let process = upgraded.process();
-    // The new process itself sends this. A supervisor may ignore it.
+    // The new process itself sends this message. A supervisor may ignore it.
     assert_eq!(hears(), ready);
     assert_eq!(hears(), format!("MAINPID={process}\n{ready}WATCHDOG=1\n"));
 }

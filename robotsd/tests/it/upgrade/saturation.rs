@@ -119,7 +119,7 @@ fn only_one_of_several_concurrent_upgrades_is_done() {
     });
     // The process that runs at the time of a request either does the upgrade, or refuses it because
     // another one is in progress. If the process is just ending, the request gets no response, and
-    // the command reports that.
+    // the command reports this error.
     let (mut made, mut unanswered) = (Vec::new(), 0);
     for output in &asked {
         if output.error.contains("no answer: connection closed") {

@@ -6,7 +6,8 @@ use std::io::ErrorKind;
 use super::{ASK, Upgraded};
 use crate::harness::*;
 
-/// Latest moment at which a new process is stopped, in milliseconds. Most do not serve by then.
+/// Latest moment at which a new process is stopped, in milliseconds. Most new processes do not
+/// serve by then.
 const LATEST: u64 = 120;
 
 /// Time for the previous process to read what a new process has sent before it was stopped.
@@ -39,16 +40,16 @@ enum Sent {
 }
 
 impl Tally {
-    /// Returns the counts so far.
     fn counts(&self) -> [usize; 6] {
         [&self.connects, &self.answered, &self.refused, &self.died_with_request, &self.died_without, &self.cut]
             .map(|count| count.load(Ordering::Relaxed))
     }
 
-    /// Records that a connection was cut off. It was opened at this time.
+    /// Records that a connection was cut off, which was opened at this time.
     fn note(&self, opened: Instant, sent: Sent) {
         let now = Instant::now();
-        // If a kill is in progress, its end is not known yet, but its client may have noticed it.
+        // If a kill is in progress, its end is not known yet, but a client may already have noticed
+        // it.
         let death = wait_for("the end of a kill", || {
             let death = *self.death.lock().unwrap();
             death.is_none_or(|(_, end)| end <= Instant::now()).then_some(death)
@@ -99,7 +100,8 @@ impl Tally {
         }
     }
 
-    /// Sends requests on one connection after another. Each is used until its last response.
+    /// Sends requests on one connection after another. Each connection is used until its last
+    /// response.
     fn keep_asking(&self, address: SocketAddr) -> Client<'_> {
         let mut open = None;
         Box::new(move || {
@@ -154,7 +156,7 @@ fn die(upgraded: &Upgraded, current: u32, seed: u64, tally: &Tally) -> (u32, Str
     };
     let moment = moment(seed);
     thread::sleep(Duration::from_millis(moment));
-    // Its messages tell whether it is killed before it serves.
+    // The messages of the new process show whether it is killed before it serves.
     stop(new);
     thread::sleep(HEARD);
     let has_served = has_served();
