@@ -1,4 +1,4 @@
-//! The layer's answer to a request: it responds itself, or forwards the request.
+//! The layer's answer to a request: the layer either responds itself or forwards the request.
 
 use bytes::Bytes;
 use http::{Extensions, Request, Response};

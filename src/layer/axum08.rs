@@ -46,8 +46,8 @@ impl RobotsLayer {
     /// - The layer must also wrap the app's final fallback; otherwise requests for `/robots.txt`
     ///   get 404. The layer does not wrap a fallback that is set after the layer was added, with
     ///   `Router::fallback` or by merging a router that has a fallback. So add the layer last,
-    ///   after `merge`, `nest` and fallbacks. If you must add the layer before them, merge
-    ///   [`RobotsLayer::robots_txt_route`].
+    ///   after `merge`, `nest` and fallbacks. If you must add the layer before them, merge the
+    ///   router that [`RobotsLayer::robots_txt_route`] returns.
     /// - The client's address is the peer address of the connection, `ConnectInfo<SocketAddr>`, if
     ///   the app is served with `into_make_service_with_connect_info::<SocketAddr>()`. Behind a
     ///   proxy, [`RobotsLayer::forwarded_for`] finds the client's address. If you set
@@ -107,7 +107,8 @@ impl<T: Into<Bytes>> IntoRefusal for Html<T> {
 
 /// The crawler that a request claims to be from. Handlers inside [`RobotsLayer::for_axum08`] can
 /// use it as an extractor. An agent is a crawler if it is in the registry or declares itself a
-/// crawler. If the site has a `Verifier`, [`Record::identity`] contains the result of its check.
+/// crawler. If the layer has a `Verifier`, [`Record::identity`] contains the result of checking
+/// this claim.
 ///
 /// `Option<CrawlerRequest>` is `None` for all other clients. The option is also `None` for crawlers
 /// in these cases:
@@ -117,7 +118,7 @@ impl<T: Into<Bytes>> IntoRefusal for Html<T> {
 /// - the `Host` belongs to no site (a client can send any `Host`);
 /// - the layer is missing, or is a [`RobotsLayer::new`] without
 ///   [`RobotsLayer::with_crawler_extension`]. The extractor cannot detect a missing layer, because
-///   requests of people have no extension either.
+///   a person's request contains no [`Record`] even if the layer is present.
 ///
 /// Use `CrawlerRequest` without `Option` for pages that are only for crawlers. All other clients
 /// then get 404.

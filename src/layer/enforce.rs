@@ -37,8 +37,8 @@ use crate::rules::{ProductToken, RequestPath};
 /// must count in the store before answering it.
 pub(super) type Judged = Result<Answer, Box<RateLimited>>;
 
-/// A request that a store must count, with the data to answer the request after the store has
-/// replied.
+/// A request that a store must count, with the data that is needed to answer the request after the
+/// store has replied.
 pub(super) struct RateLimited {
     pub(super) request: RateLimitedRequest,
     live: LiveRobots,
@@ -245,8 +245,9 @@ impl Enforcer {
         }
     }
 
-    /// Reports whether the check of the request's sender still waits for a lookup or download. If
-    /// `lookups` is `Some`, it counts the lookups of the request's agents.
+    /// Reports whether the request's sender cannot be checked yet, because a DNS lookup of its
+    /// address is still pending. If `lookups` is `Some`, counts the cache lookups of the request's
+    /// agents in it.
     #[cfg(feature = "verify")]
     pub(super) fn is_evidence_awaited(&self, request: OriginalRequest<'_>, lookups: Option<&AgentLookups>) -> bool {
         let Some(check) = &self.sender_check else { return false };
@@ -268,13 +269,15 @@ impl Enforcer {
     }
 }
 
-/// Returns the content whose rules apply; `None` if no robots.txt is known or enforcement is off.
+/// Returns the robots.txt whose rules apply; `None` if no robots.txt is known or enforcement is
+/// off.
 fn enforced_content(snapshot: &Snapshot) -> Option<&Content> {
     if snapshot.enforcement() == Enforcement::On { snapshot.content.as_deref() } else { None }
 }
 
-/// Runs a step of judging. If the step panics, counts the panic and returns `None`. The caller must
-/// then let the request pass, because a bug in this crate must not block visitors.
+/// Runs `judge`, a part of the judgement of a request. If it panics, counts the panic and returns
+/// `None`. The caller must then let the request pass, because a bug in this crate must not block
+/// visitors.
 fn unless_it_panics<T>(live: &LiveRobots, judge: impl FnOnce() -> T) -> Option<T> {
     let judged = catch_unwind(AssertUnwindSafe(judge)).ok();
     if judged.is_none() {
@@ -284,7 +287,8 @@ fn unless_it_panics<T>(live: &LiveRobots, judge: impl FnOnce() -> T) -> Option<T
 }
 
 impl<'j> JudgedRequest<'j> {
-    /// Makes the decision about the request. If the request has a rate limit, also counts it.
+    /// Makes the decision about the request. If the request has a rate limit, also counts the
+    /// request.
     fn judge(&self) -> Judged {
         let layer = self.layer;
         let decision = if layer.exempt_if.as_ref().is_some_and(|is_exempt| is_exempt(self.request.extensions)) {
@@ -316,9 +320,9 @@ impl<'j> JudgedRequest<'j> {
                     fields: None,
                 }));
             }
-            // Another layer has just refused the request, probably because it came before the crawl
-            // delay had passed. This layer refuses it again, even if the delay has passed by now,
-            // and takes no token.
+            // Another layer has just refused the request, probably because the request came before
+            // the crawl delay had passed. This layer refuses the request again, even if the delay
+            // has passed by now, and takes no token from the bucket.
             Counting::Before => Some(self.snapshot.look(&key, quota).err().unwrap_or(Duration::from_nanos(1))),
         };
         Ok(self.complete(wait.map_or(decision, |wait| decision.too_soon(wait))))
@@ -440,9 +444,9 @@ impl<'j> JudgedRequest<'j> {
         decision.reason.is_reported() || self.layer.records_crawlers() && may_be_of_crawler(self.agents, decision)
     }
 
-    /// Notifies the observers, and creates the response if the request is refused. `same` is the
-    /// outer layer's decision if this layer made the same decision. The observers that the outer
-    /// layer has notified are then skipped.
+    /// Notifies the observers, and creates the response if the request is refused. If `same` is
+    /// `Some`, an outer layer made the same decision, and the observers that it has notified are
+    /// skipped.
     fn carry_out(&self, record: &Record, same: Option<&OuterDecision>) -> Outcome {
         let mut event = Event::new(record, *self.request, self.content.rules().document());
         let outcome = match record.action {

@@ -29,7 +29,7 @@ pub(super) struct Enforcer {
     pub(super) sites: Sites,
     pub(super) target_from: Option<TargetFrom>,
     pub(super) address_from: Option<AddressFrom>,
-    /// Whether `address_from` returns axum's `ConnectInfo`, so that the address is always that of
+    /// Whether `address_from` reads axum's `ConnectInfo`. If so, it always returns the address of
     /// the connection's peer.
     pub(super) is_connect_info: bool,
     pub(super) trusted_proxies: Arc<[Network]>,
@@ -117,7 +117,8 @@ impl Enforcer {
             return Some(peer);
         }
         let way = ForwardedWay::read(request.headers, SocketAddr::new(peer, 0), |address| self.is_trusted(address));
-        // A single hop is the trusted proxy itself. The client's address is then unknown.
+        // If there is only one hop, it is the trusted proxy itself, and the client's address is
+        // unknown.
         (way.hops.len() > 1).then(|| way.client().ip())
     }
 
@@ -203,7 +204,8 @@ impl Enforcer {
     }
 
     /// Returns the client's `User-Agent` lines that a proxy has forwarded in another field. If
-    /// there are none, returns an empty slice, and the request's own lines must be used.
+    /// there are none, returns an empty slice. The caller must then use the request's own
+    /// `User-Agent` lines.
     pub(super) fn kept_lines<'r>(&self, request: &OriginalRequest<'r>) -> &'r [HeaderValue] {
         self.agent_from.as_ref().and_then(|agent| agent(request.extensions)).unwrap_or_default()
     }

@@ -33,8 +33,8 @@ pub(super) fn human_evidence<'a>(request: &OriginalRequest<'a>) -> HumanEvidence
     let evidence = cookies.fold(HumanEvidence::default(), |evidence, value| evidence.cookies(value.as_bytes()));
     let site = field(&SEC_FETCH_SITE);
     if site.is_empty() {
-        // Most crawlers do not send `Sec-Fetch-Site`. Without this field, the other fields are not
-        // evidence that a person sent the request.
+        // Most crawlers do not send `Sec-Fetch-Site`. Without this field, the other `Sec-Fetch-*`
+        // fields and `Referer` are not evidence that a person sent the request.
         return evidence;
     }
     evidence
@@ -46,7 +46,8 @@ pub(super) fn human_evidence<'a>(request: &OriginalRequest<'a>) -> HumanEvidence
 /// [`RobotsLayer::on_crawler`](super::RobotsLayer::on_crawler) and
 /// [`RobotsLayer::refuse_with`](super::RobotsLayer::refuse_with).
 ///
-/// [`Record`] contains no references, because it is also stored in extensions.
+/// [`Record`] contains no references, because it is also stored in extensions, which accept only
+/// `'static` values.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Event<'a> {
@@ -80,8 +81,8 @@ impl<'a> Event<'a> {
     }
 }
 
-/// Extension of a refusal that another server's response may replace. The status of the replacement
-/// is not known yet, so the request's [`Event`] contains no status.
+/// Response extension of a refusal that may be replaced by another server's response. The status of
+/// that other response is not known yet, so the request's [`Event`] contains no status.
 #[derive(Clone, Copy, Debug)]
 pub struct Provisional;
 

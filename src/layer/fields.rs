@@ -23,13 +23,13 @@ pub const HOP_BY_HOP: [&str; 11] = [
     "upgrade",
 ];
 
-/// Names of fields whose value depends on the content or on the request, so that the server must
-/// set them.
+/// Names of fields whose value depends on the content or on the request, so only the server can set
+/// them.
 const OF_CONTENT: [&str; 7] =
     ["content-encoding", "content-range", "content-type", "date", "set-cookie", "vary", "x-request-id"];
 
-/// Names of the fields that tell caches how long to store a response. Some caches prefer them to
-/// `Cache-Control: no-store`.
+/// Names of the fields that tell caches how long to store a response. Some caches obey these fields
+/// instead of `Cache-Control: no-store`.
 const OF_CACHES: [&str; 6] =
     ["age", "cache-control", "edge-control", "expires", "surrogate-control", "x-accel-expires"];
 
@@ -46,8 +46,8 @@ pub fn is_of_connection(name: &str) -> bool {
     HOP_BY_HOP.contains(&name) || name == "content-length"
 }
 
-/// Reports whether the value of a field depends on the content or on the request, so that the
-/// server must set it.
+/// Reports whether the value of a field depends on the content or on the request, so only the
+/// server can set the field.
 pub fn is_of_content(name: &str) -> bool {
     OF_CONTENT.contains(&name)
 }

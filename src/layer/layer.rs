@@ -128,8 +128,8 @@ impl RobotsLayer {
     /// - All entries to the left of the client's address are ignored, because clients can forge
     ///   them. An invalid entry and all entries to its left are ignored, too. If the peer is not a
     ///   trusted proxy, the whole field is ignored.
-    /// - If all valid entries are trusted proxies, the leftmost of these entries counts as the
-    ///   client.
+    /// - If all valid entries are addresses of trusted proxies, the leftmost of these addresses
+    ///   counts as the client's.
     /// - If a trusted proxy sends no address, the client's address is unknown.
     /// - By default, no proxy is trusted. A second call adds proxies.
     ///
@@ -197,22 +197,22 @@ impl RobotsLayer {
         self.with(|enforcer| enforcer.agent_from = Some(Arc::new(agent)))
     }
 
-    /// Sets a function that returns who sent the request. Use it if a service in front of the
-    /// layer, for example a CDN, has already checked the sender. If the function returns `None`,
-    /// the layer's `Verifier`, if any, checks the sender. If the function panics, the request
-    /// passes, and [`Status::faults`](crate::live::Status::faults) counts the panic. A second call
-    /// replaces the function.
+    /// Sets a function that returns the identity of the request's sender. Use this function if a
+    /// service in front of the layer, for example a CDN, has already checked the sender. If the
+    /// function returns `None`, the layer's `Verifier`, if any, checks the sender. If the function
+    /// panics, the request passes, and [`Status::faults`](crate::live::Status::faults) counts the
+    /// panic. A second call replaces the function.
     pub fn identity_from(self, identity: impl Fn(&Extensions) -> Option<Identity> + Send + Sync + 'static) -> Self {
         self.with(|enforcer| enforcer.identity_from = Some(Arc::new(identity)))
     }
 
     /// Sets a function that reports whether a request is exempt, for example because it belongs to
     /// a logged-in session. Exempt requests pass and are not counted for crawl delays. Requests for
-    /// `/robots.txt` are answered as usual. The function should only read the result of an
-    /// authentication that an outer layer has stored in the extensions. It must not trust cookies
-    /// or fields by themselves, because a client can send any value. If the function panics, the
-    /// request passes, and [`Status::faults`](crate::live::Status::faults) counts the panic. By
-    /// default, only the policy exempts requests. A second call replaces the function.
+    /// `/robots.txt` are answered as usual. An outer layer should authenticate the request and
+    /// store the result in the extensions; this function should only read that result. It must not
+    /// trust cookies or fields by themselves, because a client can send any value. If the function
+    /// panics, the request passes, and [`Status::faults`](crate::live::Status::faults) counts the
+    /// panic. By default, only the policy exempts requests. A second call replaces the function.
     ///
     /// ```
     /// # use tower_robots::{layer::RobotsLayer, live::LiveRobots};
@@ -238,8 +238,8 @@ impl RobotsLayer {
     /// Restricts the layer to creating refusals. Use such a layer if a proxy cannot forward a
     /// refusal: after another layer for the same sites has refused a request, the proxy fetches the
     /// refusal with a second request. This layer does not count requests. If the rules do not
-    /// refuse the second request, the response is 429, because the first request must have been
-    /// refused for its crawl delay.
+    /// refuse the second request, the response is 429, because the first request must have come
+    /// before its crawl delay had passed.
     pub fn refusals_only(self) -> Self {
         self.with(|enforcer| enforcer.counting = Counting::Before)
     }
@@ -344,11 +344,11 @@ impl RobotsLayer {
     /// axum's `Html` (feature `axum08`), or a pair of a status and one of these values, such as
     /// `(StatusCode, Html(page))`.
     ///
-    /// If the status of the response is 200, for example because `Response::new(page)` sets it, the
-    /// layer changes the status to 403, because crawlers would otherwise treat the refusal as the
-    /// page. Any other status is kept. The status of a pair is always kept. The function is not
-    /// called for a request that comes before the crawl delay has passed. Such a request always
-    /// gets 429 ([`Event::limited`]). A second call replaces the function.
+    /// If the response has the status 200, which is the default of `Response::new(page)`, the layer
+    /// changes the status to 403. Otherwise, crawlers would treat the refusal as the page. Any
+    /// other status is kept. The status of a pair is always kept. The function is not called for a
+    /// request that comes before the crawl delay has passed. Such a request always gets 429
+    /// ([`Event::limited`]). A second call replaces the function.
     ///
     /// The function is also called for gRPC calls ([`OriginalRequest::is_grpc_call`]), and its
     /// response is sent unchanged. A gRPC client does not understand an HTML page; use
@@ -412,7 +412,8 @@ impl RobotsLayer {
     /// answer, either immediately or after a [store](Self::counted_in_store) has counted the
     /// request. Observers are notified.
     ///
-    /// Example of a service that only decides, for other servers that answer the requests:
+    /// In this example, a proxy asks a service whether to refuse a request. The service only
+    /// decides, and the proxy responds to the client:
     ///
     /// ```
     /// use http::{Method, Request, StatusCode};
@@ -455,8 +456,8 @@ impl RobotsLayer {
     }
 
     /// Returns the client's address as found by [`address_from`](Self::address_from) and
-    /// [`forwarded_for`](Self::forwarded_for). An observer can log the address if it owns a clone
-    /// of the layer.
+    /// [`forwarded_for`](Self::forwarded_for). To log the address in an observer, move a clone of
+    /// the layer into the observer.
     pub fn client_address(&self, request: &OriginalRequest<'_>) -> Option<IpAddr> {
         self.enforcer.address(request)
     }
@@ -490,7 +491,7 @@ impl<S> Layer<S> for SameBodyLayer {
 
 robots_core::debug_as!(|it| RobotsLayer { sites: it.enforcer.sites });
 
-/// The judgement of a request: either its answer, or its rate limit bucket. A request with a bucket
+/// The judgement of a request: either the answer, or a rate limit bucket. A request with a bucket
 /// must be counted before it can be answered.
 ///
 /// In this example, a service counts requests in a store that several processes share:

@@ -16,8 +16,9 @@
 //!    [`Policy`](crate::policy::Policy) decides about the request.
 //! 4. The response to a refused request is 403 with the rule and its line number. A tagged request
 //!    is forwarded with a [`Record`] in its extensions and a `Robots-Verdict` field. Any other
-//!    request is forwarded unchanged. By default, requests of search engines that people use are
-//!    only tagged, even if the policy refuses other crawlers. An override can change this.
+//!    request is forwarded unchanged. By default, requests of search engines with a public index
+//!    are only tagged, even if the policy refuses other crawlers. An override in the policy can
+//!    change this.
 //!
 //! A refused gRPC call
 //! ([`OriginalRequest::is_grpc_call`](crate::parts::OriginalRequest::is_grpc_call)) is answered
@@ -86,8 +87,8 @@
 //! ```
 //!
 //! To find out which crawler sent a request, a handler uses the extractor `axum08::CrawlerRequest`.
-//! In other frameworks, it uses the [`Record`] in the extensions, which
-//! [`RobotsLayer::with_crawler_extension`] enables.
+//! In other frameworks, enable [`RobotsLayer::with_crawler_extension`], and read the [`Record`]
+//! from the request's extensions.
 //!
 //! # In any Tower stack
 //!

@@ -10,10 +10,11 @@
 //! that depends on axum can read the whole target, because axum's routers store it in one of axum's
 //! types. The public signatures of this module do not use types of axum.
 //!
-//! A layer from `RobotsLayer::new` ignores the stored target, because its verdicts must not change
-//! if another crate enables the feature. It only counts the requests that it judges by a stripped
-//! target, and logs the first of them. The axum layer counts and logs requests that only a layer in
-//! a nested router judges, because such a layer does not receive requests for `/robots.txt`.
+//! A layer from `RobotsLayer::new` ignores [`OriginalUri`] even if the feature is enabled. Any
+//! crate of a build can enable the feature, and that must not change the layer's verdicts. The
+//! layer only counts the requests that it judges by a stripped target, and logs the first of them.
+//! The axum layer counts and logs requests that only a layer in a nested router judges, because
+//! such a layer does not receive requests for `/robots.txt`.
 
 #[cfg(feature = "axum08")]
 use axum::extract::{MatchedPath, NestedPath, OriginalUri};

@@ -1,5 +1,5 @@
 //! The record of a decision, and the request field that tells an upstream the decision. A record
-//! can outlive the snapshot that the decision was made with.
+//! can outlive the snapshot that the decision was based on.
 //!
 //! **A record may have no rule.** An impostor's request is refused even if the robots.txt allows it
 //! or has no matching rule. The refusal states only that the claim is false, and does not reveal
@@ -118,8 +118,8 @@ pub struct Limit {
     pub group: String,
     /// Time that the client must wait before its next request.
     pub wait: Duration,
-    /// Number of the site's earlier requests that were refused because of their rate. `Retry-After`
-    /// depends on this number, so refused clients do not all retry at the same time.
+    /// Number of earlier requests to the site that were refused because of a rate limit.
+    /// `Retry-After` depends on this number, so refused clients do not all retry at the same time.
     turn: u32,
 }
 
@@ -209,7 +209,7 @@ impl Record {
     /// Returns the value for `Retry-After`: the time to wait, increased by up to a tenth.
     pub(super) fn retry_after(&self) -> Duration {
         let Some(limit) = &self.limit else { return Duration::ZERO };
-        // The increases are spread evenly, no matter how many requests were refused, because
+        // The added shares are spread evenly, no matter how many requests were refused, because
         // multiples of the golden ratio, modulo 1, are distributed evenly between 0 and 1.
         let share = f64::from(limit.turn.wrapping_mul(0x9E37_79B9)) / f64::from(u32::MAX);
         limit.wait + limit.wait.mul_f64(share / 10.0)
@@ -292,8 +292,8 @@ const WITH_UNDERSCORE: HeaderName = HeaderName::from_static("robots_verdict");
 const MAX_RULE: usize = 256;
 
 /// Reports whether a request has a verdict field, in either spelling. Comparing the names of all
-/// fields is faster than two lookups, because requests have few fields, and most names differ from
-/// both names in length.
+/// fields is faster than two lookups, because requests have few fields, and most field names differ
+/// in length from both spellings.
 pub(super) fn is_present(headers: &HeaderMap) -> bool {
     headers.keys().any(|name| *name == Record::FIELD || *name == WITH_UNDERSCORE)
 }

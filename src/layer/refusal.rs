@@ -459,9 +459,9 @@ fn whole_seconds(time: Duration) -> u64 {
     time.as_secs() + u64::from(time.subsec_nanos() > 0)
 }
 
-/// Returns the quota and the window, in whole seconds, that are equivalent to an interval, accurate
-/// to a millisecond. For example, an interval of 10 s is a quota of 1 request in 10 s, and an
-/// interval of half a second is a quota of 2 requests in 1 s.
+/// Converts an interval between requests to a quota and a window in whole seconds. Fractions of a
+/// millisecond are ignored. For example, an interval of 10 s is a quota of 1 request in 10 s, and
+/// an interval of half a second is a quota of 2 requests in 1 s.
 fn policy(interval: Duration) -> (u64, u64) {
     let milliseconds = u64::try_from(interval.as_millis()).unwrap_or(u64::MAX).max(1);
     let (mut a, mut b) = (milliseconds, 1000);

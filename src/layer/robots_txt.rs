@@ -47,8 +47,8 @@ pub(super) fn serve(snapshot: &Snapshot, request: &OriginalRequest<'_>) -> Optio
     })
 }
 
-/// The header fields of the responses for one version. Each response clones one of these maps,
-/// which avoids hashing the field names again.
+/// The header fields of the responses for one version of the robots.txt. Each response clones one
+/// of these maps, which avoids hashing the field names again.
 struct FileFields {
     /// A strong entity tag. The tag depends only on the bytes of the file, so all replicas send the
     /// same tag (RFC 9110, section 8.8.3).
@@ -86,8 +86,8 @@ fn file(content: &Content, fields: &FileFields, request: &HeaderMap, body: Bytes
     response
 }
 
-/// Reports whether the client already has this version. `If-None-Match` takes precedence over
-/// `If-Modified-Since` (RFC 9110, section 13.2.2).
+/// Reports whether the client already has this version of the robots.txt. `If-None-Match` takes
+/// precedence over `If-Modified-Since` (RFC 9110, section 13.2.2).
 fn is_unchanged(content: &Content, etag: &HeaderValue, request: &HeaderMap) -> bool {
     if request.contains_key(IF_NONE_MATCH) {
         let mut values = request.get_all(IF_NONE_MATCH).into_iter().map(|value| value.as_bytes().trim_ascii());

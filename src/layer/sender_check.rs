@@ -50,9 +50,9 @@ impl SenderCheck {
         Self { listener_from: Some(Arc::new(listener)), ..self }
     }
 
-    /// Returns the sender of a request whose `User-Agent` names these agents. Does not wait for
-    /// missing evidence. The evidence is fetched for later requests, and the claim of this request
-    /// is undecided.
+    /// Returns the sender of a request whose `User-Agent` names these agents. If evidence is
+    /// missing, does not wait for it: the claim of this request is undecided, and the evidence is
+    /// fetched for later requests.
     pub(super) fn sender(
         &self,
         origin: &str,

@@ -219,8 +219,8 @@ impl<B> ResponseBody<B> {
     }
 }
 
-/// Returns an empty body. Layers that create responses themselves need this, such as tower-http's
-/// `CorsLayer` and `TimeoutLayer`.
+/// Returns an empty body. Layers that create responses themselves, such as tower-http's `CorsLayer`
+/// and `TimeoutLayer`, need this function.
 impl<B> Default for ResponseBody<B> {
     fn default() -> Self {
         Self { source: Source::Full { bytes: None } }

@@ -146,8 +146,9 @@ impl Signals {
         Some(Box::new(found))
     }
 
-    /// Returns the same fields as [`Signals::response_fields`], but without a site. So no status
-    /// counts the fields that the response already has.
+    /// Returns the same fields as [`Signals::response_fields`], but not for a certain site. So
+    /// [`Status::kept_fields`](crate::live::Status::kept_fields) does not count the fields that the
+    /// response already has.
     #[doc(hidden)]
     pub fn fields_of(
         &self,
@@ -180,9 +181,9 @@ impl Signals {
         (has_fields || found.content_varies || found.links_vary).then_some(found)
     }
 
-    /// Adds the fields whose pattern matches the path in any form. If several rules set
-    /// `X-Robots-Tag`, adds all of their values. If several rules set another field, adds only the
-    /// value with the longest pattern.
+    /// Adds the fields of the rules whose pattern matches any form of the path. If several rules
+    /// set `X-Robots-Tag`, adds all of their values. If several rules set another field, adds only
+    /// the value with the longest pattern.
     fn add_fields(&self, path: &RequestPath<'_>, agents: &[Agent], found: &mut ResponseFields) {
         let mut longest: Vec<&FieldRule> = Vec::new();
         let matches = |rule: &&FieldRule| path.forms().any(|(_, form)| rule.pattern.matches(form));
@@ -231,8 +232,9 @@ pub struct ResponseFields {
 
 impl ResponseFields {
     /// Adds the fields to the response of the inner service or the upstream. If the response
-    /// already has one of the fields, the response's value is kept and counted
-    /// ([`Status::kept_fields`](crate::live::Status::kept_fields)).
+    /// already has one of the fields with another value, adds a second line for `Link` and
+    /// `X-Robots-Tag`. Any other field is then not added, and
+    /// [`Status::kept_fields`](crate::live::Status::kept_fields) counts it.
     pub fn add_to(mut self, status: StatusCode, headers: &mut HeaderMap) {
         if status.is_informational() {
             return;
@@ -273,7 +275,7 @@ impl ResponseFields {
 /// Adds a field. Returns `false` if the response already has the field with another value.
 fn add(headers: &mut HeaderMap, (name, value): (HeaderName, HeaderValue)) -> bool {
     let is_additive = name == X_ROBOTS_TAG || name == LINK;
-    // An error means that the response has too many fields.
+    // If the response has too many fields, the field is not added.
     match headers.try_entry(name) {
         Ok(Entry::Vacant(place)) => drop(place.try_insert(value)),
         // An inner layer has already added the same field and value.

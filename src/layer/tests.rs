@@ -93,7 +93,8 @@ fn field<'a, B>(response: &'a Response<B>, name: &str) -> Option<&'a str> {
     response.headers().get(name).map(|value| value.to_str().expect("ASCII"))
 }
 
-/// Returns two references to shared notes: for the test, and for its callback.
+/// Returns two references to the same value: one for the test, and one for the callback that
+/// changes the value.
 fn noting<T>(nothing: T) -> (Arc<Mutex<T>>, Arc<Mutex<T>>) {
     let noted = Arc::new(Mutex::new(nothing));
     (noted.clone(), noted)

@@ -109,7 +109,7 @@ impl VerifyLayer {
     /// for at most `wait`, and never longer than [`VerifyLayer::MAX_WAIT`]. Requests do not wait if
     /// `wait` is zero, or if `layer` has no `Verifier`.
     ///
-    /// `VerifyLayer` and `RobotsLayer` each look up the agents of a request, so
+    /// `VerifyLayer` and `RobotsLayer` each look up the agents of a request in the cache, so
     /// [`RobotsLayer::count_agent_lookups`] counts each request twice. To count each request once,
     /// set the counters only on the clone of the `RobotsLayer` that is passed to this function, and
     /// serve requests with a clone without counters.
@@ -148,8 +148,8 @@ impl EvidenceWait {
         is_needed.then(waiting)
     }
 
-    /// Reports whether evidence is still being fetched. The lookup of the request's agents is not
-    /// counted here, because `begin` has already counted it.
+    /// Reports whether evidence is still being fetched. The cache lookup of the request's agents is
+    /// not counted here, because `begin` has already counted it.
     fn is_still_needed(&self, request: OriginalRequest<'_>) -> bool {
         self.enforcer.is_evidence_awaited(request, None)
     }
@@ -258,7 +258,8 @@ where
                 waiting.take()
             }
         };
-        // `waited` is always `Some` here, because the next statement replaces this state.
+        // `waited` is always `Some`: its value is taken from the state `Waiting`, which the next
+        // statement replaces.
         let Some(mut waiting) = waited else { return Poll::Pending };
         state.set(State::Called { future: waiting.service.call(waiting.request) });
         match state.project() {

@@ -25,7 +25,7 @@ impl Answer {
     }
 }
 
-/// Which requests an override applies to.
+/// The requests that an override applies to.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Named {
     Agent(&'static str),
@@ -63,7 +63,7 @@ impl Named {
     }
 }
 
-/// Which overrides a policy has: of the mode, of the rate mode, or of both.
+/// The overrides of a policy: of the mode, of the rate mode, or of both.
 #[derive(Clone, Copy, Debug)]
 struct Overrides {
     mode: Option<(Named, Mode)>,

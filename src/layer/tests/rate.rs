@@ -1,4 +1,4 @@
-//! Tests of requests that exceed the crawl delay of their crawler's groups.
+//! Tests of requests that come before the crawl delay of their crawler's group has passed.
 
 use super::*;
 use crate::agent::IdentityMethod;
@@ -373,7 +373,7 @@ async fn repeating_the_query_for_a_refused_request_takes_nothing() {
         let response = ask(again.clone(), sender()).await;
         assert_eq!(response.status(), StatusCode::TOO_MANY_REQUESTS);
         assert_eq!(field(&response, "ratelimit"), Some("\"crawl\";r=0;t=10"));
-        // By now, the request would not exceed its crawl delay. It is still refused, but takes no
+        // The crawl delay has passed by now. The request is refused nevertheless, but takes no
         // token.
         clock.pass(Duration::from_secs(10));
         for _ in 0..3 {

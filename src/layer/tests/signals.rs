@@ -92,7 +92,7 @@ async fn a_field_of_the_application_is_left_alone_and_counted() {
     }
     let response = answer(layer.clone(), get("/ai-ok/", FIREFOX), (200, &[("tdm-reservation", "0")])).await;
     assert_eq!((all(&response, "tdm-reservation"), live.status().kept_fields), (vec!["0"], 3));
-    // An inner layer has the same field, which is not added a second time.
+    // The inner layer adds the same field, so the outer layer does not add it again.
     let nested = layer.clone().layer(layer.layer(service_fn(app)));
     let response = nested.oneshot(get("/ai-ok/", FIREFOX)).await.expect("infallible");
     assert_eq!((response.headers().get_all("content-usage").iter().count(), live.status().kept_fields), (1, 3));

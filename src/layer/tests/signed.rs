@@ -1,4 +1,4 @@
-//! Tests of requests whose signature is the only sign of their crawler.
+//! Tests of requests whose crawler is known only from the signature.
 
 use std::time::Instant;
 

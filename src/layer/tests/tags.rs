@@ -24,7 +24,8 @@ async fn a_search_engine_spared_by_a_refusing_site_is_tagged_with_the_reason() {
     assert_eq!(field(&spared, "saw-robots-verdict"), Some(want));
     let record = spared.extensions().get::<Record>().expect("a record");
     assert_eq!((record.action, record.reason), (Action::Tag, Reason::SearchEngine));
-    // With the mode `tag`, the field has no reason. Any other crawler is refused.
+    // With the mode `tag`, the field contains no reason. With the mode `refuse`, other crawlers are
+    // refused.
     let tagged = ask_as(Policy::builder().mode(Mode::Tag), GOOGLEBOT).await;
     assert_eq!(field(&tagged, "saw-robots-verdict"), Some(r#"disallow;agent="Googlebot";rule="/drafts/";line=2"#));
     for agent in [GPTBOT, "Wotbox/2.0"] {
