@@ -1,8 +1,9 @@
 //! gRPC responses that this crate sends instead of the application. Their head contains the gRPC
 //! status, and there is no body ("Trailers-Only" in the specification).
 //!
-//! A gRPC client does not understand an HTTP error page. It would report a `403` as an unknown
-//! error, and a `502` as an error that forbids a retry of the call.
+//! A gRPC client does not read an HTTP error page. It derives the gRPC status from the HTTP status
+//! alone, so the message is lost, and a `429` becomes `UNAVAILABLE`, a status that allows the
+//! client to repeat the call.
 
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderName, HeaderValue};

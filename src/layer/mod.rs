@@ -13,7 +13,7 @@
 //!    refused. While no robots.txt is known, the inner service answers or the client gets 503,
 //!    depending on [`WhenMissing`](crate::live::WhenMissing).
 //! 3. The layer recognises the agents in every line of the `User-Agent` field, and the
-//!    [`Policy`](crate::policy::Policy) decides about the request.
+//!    [`Policy`](crate::policy::Policy) decides what happens to the request.
 //! 4. The response to a refused request is 403 with the rule and its line number. A tagged request
 //!    is forwarded with a [`Record`] in its extensions and a `Robots-Verdict` field. Any other
 //!    request is forwarded unchanged. By default, requests of search engines with a public index
@@ -22,9 +22,9 @@
 //!
 //! A refused gRPC call
 //! ([`OriginalRequest::is_grpc_call`](crate::parts::OriginalRequest::is_grpc_call)) is answered
-//! with the gRPC status `PERMISSION_DENIED` and no body, because gRPC clients understand neither
-//! 403 nor an HTML page. gRPC-Web clients understand 403, so their calls are answered like any
-//! other request.
+//! with the gRPC status `PERMISSION_DENIED` and no body, because gRPC clients do not read the body
+//! of an HTTP error response. A gRPC-Web call is answered like any other request, because its
+//! client converts 403 to `PERMISSION_DENIED`.
 //!
 //! Under the modes [`Mode::Off`](crate::policy::Mode::Off) and
 //! [`Mode::Observe`](crate::policy::Mode::Observe), the layer changes only the response to

@@ -41,7 +41,8 @@ pub struct Record {
     /// The result of checking who sent the request; `None` if senders are not checked.
     pub identity: Option<Identity>,
     /// The action taken. If the request was answered with 429, the action is `Refuse` and the
-    /// reason is [`Reason::Limited`]; `would` has its own value for this case.
+    /// reason is [`Reason::Limited`]; `would` distinguishes such a request ([`UnderRefuse::Limit`])
+    /// from other refused requests.
     pub action: Action,
     /// The reason for the action.
     pub reason: Reason,
@@ -250,7 +251,7 @@ pub(super) fn may_be_of_crawler(agents: &[Agent], decision: &Decision<'_>) -> bo
     decision.reason != Reason::NoGroup || agents.iter().any(is_crawler)
 }
 
-/// Reports whether an agent is a crawler, regardless of the robots.txt.
+/// Reports whether an agent is registered as a crawler or declares itself a crawler.
 pub(super) const fn is_crawler(agent: &Agent) -> bool {
     agent.class().is_crawler()
 }

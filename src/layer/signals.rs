@@ -1,9 +1,9 @@
 //! The response fields that repeat usage preferences and licences from the robots.txt, and the
 //! fields that the operator adds for certain paths.
 //!
-//! - `Content-Usage` is computed with the same path matching as verdicts. The field is not added to
-//!   a response that already has one. Clients would merge the two fields, and only the last value
-//!   of a repeated label would count.
+//! - The usage preferences for a path are found with the same path matching as verdicts.
+//!   `Content-Usage` is not added to a response that already has this field. Clients would merge
+//!   the two fields, and only the last value of a repeated label would count.
 //! - Each licence is added as a `Link` field, also to refusals. Other `Link` fields are kept.
 //! - `X-Robots-Tag` is added even if the application sends the same field, because crawlers obey
 //!   the most restrictive of all lines. Any other field is added only if the application has not

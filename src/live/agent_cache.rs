@@ -2,7 +2,7 @@
 //!
 //! A site sees the same few hundred headers again and again. Each version of the robots.txt has its
 //! own cache, so no result outlives a reload. A lookup compares whole headers. If it compared only
-//! their hashes, a collision could apply the rules for a crawler to all visitors.
+//! their hashes, a collision could apply a crawler's rules to a browser.
 //!
 //! The hash of a header selects a slot of a table. A slot holds only the first and the latest
 //! header that selected it, so clients cannot grow the cache beyond its limit. The first header is
@@ -112,7 +112,7 @@ impl AgentCache {
     }
 
     /// Returns the agents in a header. If they are not cached, recognises them. Do not store the
-    /// result, because it may contain a guard of a slot.
+    /// result, because it may contain an `arc_swap` guard, which should be dropped soon.
     pub(super) fn get(
         &self,
         header: &[u8],

@@ -36,8 +36,8 @@ pub struct CompileCache {
 }
 
 struct SharedCompilations {
-    /// Compiled versions by hash. A hash has several compiled versions only if sites have different
-    /// settings.
+    /// Compiled versions by hash. A version is compiled more than once only if its sites have
+    /// different settings.
     versions: Mutex<HashMap<VersionHash, Vec<Compilation>>>,
     budget: Arc<Budget>,
     networks: Arc<NetworkBuckets>,
@@ -69,7 +69,8 @@ impl CompileCache {
         let new =
             || SiteBuckets::new(self.shared.sites.fetch_add(1, Ordering::Relaxed), Arc::clone(&self.shared.networks));
         let Some(name) = name else { return new() };
-        // An entry is complete when it is inserted, so a panic cannot leave an incomplete entry.
+        // Poisoning is not a problem here: an entry is complete when it is inserted, so a panic
+        // cannot leave an incomplete entry.
         let mut counted = self.shared.counted.lock();
         if let Some(buckets) = counted.get(name) {
             return buckets.clone();
@@ -102,7 +103,7 @@ impl CompileCache {
         let compiled = Compiled::new(robots, hash, reading, registry, &options, self.shared.budget.clone());
         let compiled = Arc::new(compiled);
         let mut versions = self.shared.versions.lock();
-        // If two sites have compiled the same version at once, both use the one that was stored
+        // If two sites have compiled the same version at once, both use the result that was stored
         // first.
         if let Some(first) = find(&versions, hash, settings, &options) {
             return first;

@@ -14,7 +14,8 @@ use crate::rules::RuleSet;
 pub(super) struct GracePeriod {
     pub(super) length: Duration,
     pub(super) running: Option<Arc<Grace>>,
-    /// The number of the current version's rules that are not enforced yet.
+    /// The number of the current version's rules that were not enforced yet when the version went
+    /// live.
     pub(super) young: Arc<YoungRules>,
     /// The compiled rules of earlier versions, for comparison with the current version.
     pub(super) earlier: Vec<(VersionHash, Arc<RuleSet>)>,
@@ -39,8 +40,8 @@ impl GracePeriod {
         Self { length, ..Self::default() }
     }
 
-    /// Discards the compiled rules of earlier versions, because rules with different settings
-    /// cannot be compared.
+    /// Discards the compiled rules of earlier versions after the settings have changed, because
+    /// rules that were compiled with different settings cannot be compared.
     pub(super) fn forget_rules(&mut self) {
         self.earlier.clear();
     }
@@ -51,8 +52,8 @@ impl GracePeriod {
         end.duration_since(now).unwrap_or_default().min(self.length)
     }
 
-    /// Starts or continues the grace period of the version that was accepted last. If this version
-    /// was accepted too long ago, there is no grace period.
+    /// Starts or continues the grace period of the version that was accepted last, unless that
+    /// grace period has already ended.
     pub(super) fn run(
         &mut self,
         versions: &AcceptedVersions,

@@ -42,8 +42,8 @@ pub struct LiveRobots {
     pub(crate) site: Arc<Site>,
 }
 
-/// Identifies a site. The weak reference does not keep the site alive, but its memory stays
-/// allocated. So no other site can have the same memory address, and the identity is unique.
+/// Identifies a site. The weak reference does not keep the site alive, but it keeps the site's
+/// memory allocated. So no other site can have the same memory address, and the identity is unique.
 #[derive(Clone)]
 pub(crate) struct SiteIdentity(Weak<Site>);
 
@@ -81,8 +81,7 @@ impl LiveRobots {
     /// respond, or while another reload of this site runs. Functions other than reloads never wait
     /// for the source.
     ///
-    /// The future only waits for the outcome. If it is dropped, the reload continues. Any executor
-    /// can poll it.
+    /// If the returned future is dropped, the reload continues. Any executor can poll the future.
     pub fn reload(&self) -> impl Future<Output = Reload> + Send + use<> {
         self.reloading()
     }
@@ -107,9 +106,9 @@ impl LiveRobots {
     /// The text is not saved for the next start. The application must save the last published text
     /// itself, and open the site with it.
     ///
-    /// The text is compiled on a new thread. The future only waits for the outcome. If it is
-    /// dropped, publishing continues. Any executor can poll it. If several calls run at the same
-    /// time, any of their versions may be live in the end, so await each call before the next.
+    /// The text is compiled on a new thread. If the returned future is dropped, publishing
+    /// continues. Any executor can poll the future. If several calls run at the same time, any of
+    /// their versions may be live in the end, so await each call before the next.
     ///
     /// ```
     /// use tower_robots::live::{LiveRobots, RejectionKind};
@@ -236,8 +235,9 @@ impl LiveRobots {
         self.site.store(&publisher, is_changed);
     }
 
-    /// Replaces the gate. The new gate examines later versions. It examines the pending version
-    /// when the source is read next, for example by [`LiveRobots::reload`].
+    /// Replaces the gate. The new gate examines later versions. It also examines the pending
+    /// version, but only if the source still contains this version when it is read next, for
+    /// example by [`LiveRobots::reload`].
     pub fn set_gate(&self, gate: Gate) {
         self.site.publisher.lock().set_gate(gate);
     }
@@ -403,7 +403,7 @@ impl LiveRobots {
 
 robots_core::debug_as!(|it| LiveRobots { source: it.site.source, live: it.site.live() });
 
-/// The state of a site: the live version, the last reload, and the site's problems.
+/// The status of a site: the live version, the last reload, and the site's problems.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Status {
@@ -414,9 +414,9 @@ pub struct Status {
     pub report: Option<Arc<Report>>,
     /// The last reload, regardless of its cause.
     pub last_reload: Reload,
-    /// The last reload that read the source, unlike a reload for an operator's decision. Its
-    /// outcome shows what the source contains. After a rollback, the source may contain neither the
-    /// live nor the pending version.
+    /// The last reload that read the source; its outcome shows what the source contains. A reload
+    /// for an operator's decision (accept or roll back) does not read the source. After a rollback,
+    /// the source may contain neither the live nor the pending version.
     pub last_read: Reload,
     /// When the live version went live. If no version is live, this is the time when the last live
     /// version was removed. If an earlier process already served the version, this is the time when
@@ -463,10 +463,10 @@ pub struct Status {
     pub nested_only: u64,
     /// Number of requests that claimed to be from a crawler and were not checked, although the
     /// policy depends on the result of the check. This result matters if the policy tags or refuses
-    /// impostors, or if an override or exemption requires a verified identity. A request is not
-    /// checked if the layer has no `Verifier`, and
-    /// [`RobotsLayer::identity_from`](crate::layer::RobotsLayer::identity_from) is not set or
-    /// returned `None`. Impostors among these requests are not detected. The first such request is
+    /// impostors, or if an override or exemption requires a verified identity. If the layer has no
+    /// `Verifier`, a request is checked only if
+    /// [`RobotsLayer::identity_from`](crate::layer::RobotsLayer::identity_from) returns an identity
+    /// for it. Impostors among the unchecked requests are not detected. The first such request is
     /// logged as a warning.
     pub unchecked_claims: u64,
     /// Number of requests without a client address, although the policy needs one. The policy needs
@@ -496,7 +496,8 @@ pub struct Status {
     pub state_problems: Vec<Problem>,
     /// Why the file is polled for changes; `None` if the file system reports changes.
     pub watch_problem: Option<String>,
-    /// The state of fetching the robots.txt; `None` if the site does not fetch it from a server.
+    /// The status of the fetches of the robots.txt; `None` if the site does not fetch it from a
+    /// server.
     pub fetch: Option<FetchStatus>,
 }
 

@@ -1,5 +1,6 @@
-//! Counts panics that occur while requests are judged. Also counts mistakes in the use of the layer
-//! that only requests reveal. The first occurrence of each mistake is logged.
+//! Counts panics that occur while requests are judged. Also counts mistakes of the application in
+//! its use of the layer, such as a layer in the wrong place. Only requests reveal such a mistake,
+//! and its first occurrence is logged.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -114,7 +115,7 @@ impl MishapCounts {
         }
     }
 
-    /// Number of crawler requests until a warning is logged, if `/robots.txt` is never requested.
+    /// A warning is logged after this number of crawler requests, if none was for `/robots.txt`.
     const MAX_UNSERVED: u64 = 100;
 
     fn count_mistake(&self, count: &AtomicU64, mistake: &str) {

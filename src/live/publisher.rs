@@ -3,7 +3,8 @@
 //!
 //! 1. A candidate that is already live changes nothing, except that the pending version, if any, is
 //!    discarded.
-//! 2. A candidate that is already pending stays pending until the gate is replaced.
+//! 2. A candidate that is already pending stays pending, unless the gate was replaced since it
+//!    examined this candidate.
 //! 3. A candidate that is not a robots.txt or is truncated is rejected, and the last good version
 //!    stays live.
 //! 4. A version that the gate refuses becomes pending until its hash is accepted.
@@ -154,9 +155,9 @@ impl Publisher {
         let objections = self.objections(&version, &compiled);
         if objections.is_empty() {
             if self.versions.supersede() {
-                // `supersede` may have changed which versions count as rolled back. This change
-                // must be saved here, because `publish` does not save if the version is already
-                // known.
+                // `supersede` has allowed rolled-back versions to go live again. This change must
+                // be saved here, because `publish` saves nothing if `version` is the version that
+                // was accepted last.
                 self.unsaved.get_or_insert(Durability::Process);
             }
             return self.publish(version, compiled, now);
@@ -309,8 +310,8 @@ impl Publisher {
         self.date_until(now);
         let mut grace = std::mem::take(&mut self.grace);
         let CompileSettings { reading, registry, .. } = &self.settings;
-        // `run` must be called before the content is replaced, because `document` reuses the parsed
-        // version in the content.
+        // `run` must be called before `self.content` is replaced, because `document` reuses the
+        // parsed robots.txt in the old content.
         grace.run(&self.versions, now, |version| {
             self.document(version).compile_with(*reading, |name| registry.stands_for(name.value())).into()
         });
@@ -320,8 +321,8 @@ impl Publisher {
         self.parsed = None;
     }
 
-    /// Sets the date of a version to `now` if it is in the future. Otherwise, the grace period of
-    /// this version would start again whenever the process starts.
+    /// Changes acceptance dates in the future to `now`. Otherwise, the grace period of a version
+    /// with such a date would start again whenever the process starts.
     fn date_until(&mut self, now: SystemTime) {
         if self.versions.date_until(now) && !matches!(self.was_live, WasLive::Other(..)) {
             self.unsaved.get_or_insert(Durability::Process);
@@ -438,7 +439,7 @@ impl Remembered {
     }
 
     /// Returns the grace period of the live version if it has not ended. `length` is the length of
-    /// grace periods, and `compile` must compile the rules of a version.
+    /// grace periods. `compile` must return the compiled rules of a version.
     #[doc(hidden)]
     pub fn grace(&self, length: Duration, compile: impl Fn(&[u8]) -> Arc<RuleSet>) -> Option<Arc<Grace>> {
         let mut grace = GracePeriod::new(length);
@@ -461,8 +462,8 @@ pub(super) enum WasLive {
     Unknown,
     /// No version was saved. The site starts with the baseline of the gate.
     Baseline,
-    /// A version whose bytes are missing, with the time when it was accepted. It cannot be
-    /// restored.
+    /// A version whose bytes are missing, so it cannot be restored. The time is when the version
+    /// was accepted.
     Other(VersionHash, SystemTime),
 }
 

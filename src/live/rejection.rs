@@ -107,9 +107,9 @@ impl Rejection {
         Self { pending: Some(pending.into()), report, ..Self::new(RejectionKind::Gated, origin) }
     }
 
-    /// Adds to the message how to accept the pending version. Used if the site was not opened,
-    /// because the caller then has no handle that could accept it. `is_remembered` is `true` if the
-    /// site has a state directory, which can save the acceptance.
+    /// Adds to the message how to accept the pending version with a gate. This is needed if the
+    /// site could not be opened, because the caller then has no handle to accept the version with.
+    /// `is_remembered` is `true` if the site has a state directory, which can save the acceptance.
     pub(super) fn not_open(self, is_remembered: bool) -> Self {
         let Some(pending) = &self.pending else { return self };
         let hash = pending.hash().short();
@@ -329,8 +329,8 @@ mod tests {
         }
     }
 
-    /// Checks that the only rejected files among the shared cases are HTML pages, other text and
-    /// empty files.
+    /// Checks that among the files of real sites, only HTML pages, other text and empty files are
+    /// rejected.
     #[test]
     fn files_of_real_sites_are_taken() {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/cases/robots_files.jsonl.gz");

@@ -26,7 +26,7 @@ pub struct Reload {
     /// How the reload ended.
     pub outcome: ReloadOutcome,
     /// Why the site started with an earlier accepted version instead of the content of its source;
-    /// `None` if it did not, or if this reload did not open the site.
+    /// `None` if it started with that content, or if this reload did not open the site.
     pub restored: Option<Arc<str>>,
 }
 
@@ -245,8 +245,8 @@ pub(crate) type ReloadListener = Box<dyn Fn(&Reload, &Snapshot) + Send + Sync>;
 ///
 /// Reloads are added to the queue while the publisher is locked, and listeners run after it is
 /// unlocked. Only one thread at a time notifies listeners. This thread also handles the reloads
-/// that other threads add meanwhile. So a listener may itself reload the site: listeners are
-/// notified of that reload after the listener has returned.
+/// that other threads add meanwhile. So a listener may itself reload the site. The listeners are
+/// notified of that second reload after the first notification is complete.
 pub(super) struct Notices {
     listeners: Vec<ReloadListener>,
     queue: Mutex<NoticeQueue>,
@@ -355,8 +355,8 @@ pub struct HistoryEntry {
     pub effect: Option<String>,
     /// The message about the reload or change, in one line.
     pub detail: String,
-    /// Who made the change and why, if the caller has passed them
-    /// ([`LiveRobots::accept_by`](super::LiveRobots::accept_by)).
+    /// Who made the change and why; empty unless the caller has passed an [`Attribution`], for
+    /// example to [`LiveRobots::accept_by`](super::LiveRobots::accept_by).
     pub by: Attribution,
 }
 
@@ -471,8 +471,8 @@ impl Completion {
             state.waker.take()
         };
         self.result.done.notify_all();
-        // The lock is already released here, because waking may immediately poll the future on this
-        // thread.
+        // The lock is already released here, because `wake` may immediately poll the future on this
+        // thread, and polling takes the lock.
         if let Some(waker) = waker {
             waker.wake();
         }

@@ -1,4 +1,5 @@
-//! The record of a site's reloads, which the status, the history and the next start use.
+//! The record of a site's reloads, for the status and the history. Also explains why a site started
+//! with an earlier version.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -18,8 +19,8 @@ const MAX_COMPARED: usize = 128 << 10;
 
 pub(super) struct ReloadRecord {
     pub(super) last: Reload,
-    /// The last reload that was not a decision of an operator. Such a decision does not read the
-    /// source.
+    /// The last reload that was not for a decision of an operator, because such a reload does not
+    /// read the source.
     pub(super) read: Reload,
     pub(super) since: SystemTime,
     pub(super) history: History,

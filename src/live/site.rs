@@ -124,10 +124,10 @@ impl Site {
             of_all = of_all.or(switch.join(place, &site));
         }
         let (known, found) = (site.record.lock().history.enforcement(), site.current.load().enforcement());
-        // If the position of the switch differs from the history, the switch was changed while no
-        // process ran, or its file is damaged. If the state was inherited from another site, a
-        // history that ends with `Off` is normal: the other site's switch may be off, and the new
-        // site is switched off later.
+        // If the position of the switch differs from the last entry about it in the history, the
+        // switch was changed while no process ran, or its file is damaged. If the state was
+        // inherited from another site, the history may end with `Off` although the switch is still
+        // on: the new site is switched off later.
         if found != known && (found == Enforcement::Off || !is_heir) {
             let own = site.state.as_ref().filter(|_| found == Enforcement::Off).and_then(SiteState::unread_switch);
             let is_own = own.is_some() || site.current.load().switches.shared_off == 0;
@@ -338,7 +338,8 @@ impl Site {
                 state.is_behind(None);
             }
             match cause {
-                // When the call returns, the operator may rely on the decision being saved.
+                // The decision must be on disk when the call returns, because the operator may rely
+                // on it.
                 Cause::Accept | Cause::Rollback => state.write(),
                 _ if is_saved || matches!(cause, Cause::Request | Cause::Publish) => state.write_soon(),
                 _ => {}
@@ -375,7 +376,7 @@ impl Site {
         });
     }
 
-    /// Adds a reload to the history if listeners are notified of it. The entry is written to disk
+    /// Records a reload in the status and in the history. The history entry is written to disk
     /// later, when the publisher is unlocked.
     fn remember(
         &self,
@@ -504,8 +505,8 @@ pub(crate) struct SiteSettings {
     pub(crate) compile_cache: CompileCache,
     /// The name of the site's inline text in messages.
     pub(crate) text_name: Option<Arc<str>>,
-    /// Name of the rate limit buckets, which sites with the same name share; `None` if the site has
-    /// its own buckets.
+    /// Name of the site's rate limit buckets. Sites that use the same name share their buckets.
+    /// `None` if the site has its own buckets.
     pub(crate) counted_as: Option<String>,
     pub(crate) clock: Clock,
     /// The lists that are appended to every version from the source.

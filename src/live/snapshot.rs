@@ -45,8 +45,8 @@ pub struct Snapshot {
     pub max_age: Duration,
     /// How requests for `/robots.txt` are answered while no version is live.
     pub when_missing: WhenMissing,
-    /// Whether the policy may also apply to other files. If so, an override or exemption that has
-    /// no effect on this file is not reported.
+    /// Whether other sites may have the same policy. If so, an override or exemption that has no
+    /// effect on this site's file is not reported.
     pub(crate) is_one_of_many: bool,
 }
 
@@ -84,8 +84,8 @@ pub struct Content {
     /// Where each line comes from: the source's file or an appended part. `None` if nothing is
     /// appended, or if the version was loaded from a state directory.
     pub places: Option<Arc<LinePlaces>>,
-    /// The layer's prepared responses to requests for `/robots.txt`. They are computed only once
-    /// per file.
+    /// The header fields of the layer's responses to requests for `/robots.txt`. They are computed
+    /// only once per file.
     derived: OnceLock<Box<dyn Any + Send + Sync>>,
 }
 

@@ -62,7 +62,7 @@ pub(crate) fn load_text(text: &[u8], origin: &Arc<str>) -> Loaded {
 #[non_exhaustive]
 pub struct FetchStatus {
     /// When the server last confirmed that it still has the live version, or that it has no
-    /// robots.txt; `None` if it has not confirmed this since the site was opened.
+    /// robots.txt; `None` if no fetch has confirmed either since the site was opened.
     pub confirmed: Option<SystemTime>,
     /// When the fetches began to fail; `None` if the last fetch succeeded.
     pub failing_since: Option<SystemTime>,
@@ -259,6 +259,6 @@ pub(crate) enum Durability {
     /// because the source can be read again.
     Process,
     /// The change survives a crash of the machine. Decisions of an operator and pending versions
-    /// need this.
+    /// are saved this durably.
     Machine,
 }

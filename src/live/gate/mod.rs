@@ -39,8 +39,8 @@ use crate::agent::Registry;
 use crate::check::{DiffOptions, DrasticChange, Expectations, Guard, Report, Severity, diff};
 use crate::rules::{Access, Fragment, LinePlaces, RobotsTxt};
 
-/// The conditions for a version to go live without an operator. [`Gate::new`] is also the default
-/// value. If no gate is set for a site, the site uses [`Gate::open`].
+/// The conditions for a version to go live without an operator. `Gate::default()` is equal to
+/// [`Gate::new`]. A site without a gate uses [`Gate::open`].
 ///
 /// ```
 /// use tower_robots::live::{Gate, LiveRobots, WhenMissing};
@@ -60,8 +60,8 @@ use crate::rules::{Access, Fragment, LinePlaces, RobotsTxt};
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Gate {
-    /// Whether a version is refused if it changes drastically what crawlers may do, compared with
-    /// the version that was accepted last.
+    /// Whether a version is refused if it has a [`DrasticChange`] compared with the version that
+    /// was accepted last.
     compares_effects: bool,
     findings: Option<Severity>,
     must_allow: Vec<MustAllow>,
@@ -288,11 +288,11 @@ impl Gate {
         self
     }
 
-    /// Sets which versions pass if there is no version to compare them with. The versions in the
-    /// list pass, regardless of their effects. All others are refused with the reason `why`. Use
-    /// this for a process that starts without a version while other processes already have accepted
-    /// versions. By default, the first version passes if it meets the other conditions. A second
-    /// call replaces the first.
+    /// Sets the versions that pass if there is no accepted version to compare them with. These
+    /// versions pass, regardless of their effects. All other versions are then refused with the
+    /// reason `why`. Use this for a process that starts without a version while other processes
+    /// already have accepted versions. By default, the first version passes if it meets the other
+    /// conditions. A second call replaces the first.
     pub fn allow_first_versions(
         mut self,
         hashes: impl IntoIterator<Item: Into<VersionHashPrefix>>,

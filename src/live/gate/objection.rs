@@ -1,8 +1,8 @@
 //! The gate's objections to a version, the lists of important pages, and the pending version.
 //!
 //! **The gate and the application share the lists of important pages** ([`WatchedPages`]), so a
-//! list can be updated without replacing the gate. An update has no effect on the live and the
-//! pending version. The gate uses the updated list when it examines the next version.
+//! list can be updated without replacing the gate. The gate uses the updated list when it examines
+//! the next version. The live and the pending version are not examined again.
 
 use crate::live::Mutex;
 use std::fmt;

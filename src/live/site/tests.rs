@@ -97,7 +97,7 @@ fn listeners_are_notified_of_a_recovery_and_of_a_requested_reload_that_changes_n
     let site = site(SiteSettings { listeners: vec![Box::new(listener)], ..SiteSettings::default() });
     notified.lock().clear();
     let good = "User-agent: *\nDisallow: /a\n";
-    // Each content is read twice, because a second poll finds the same content as the first.
+    // Each text is offered twice, as if a second poll found the same content as the first.
     for text in [good, "<html>", good] {
         offer(&site, text);
         offer(&site, text);
@@ -184,8 +184,8 @@ fn a_clock_that_is_set_back_prolongs_no_grace_and_one_that_is_right_again_begins
     assert_eq!(end(), Some(clock.now() + Duration::from_secs(1)));
     clock.pass(Duration::from_secs(1));
     assert_eq!(end(), None);
-    // The first compilation corrects the wrong date and starts the grace period. A later
-    // compilation does not start it again.
+    // The first `set_check` compiles the version again, which corrects the wrong date and starts
+    // the grace period. The second `set_check` does not start it again.
     live(&site).set_check(check::Options::default().exempt_paths(["/a"]).expect("a pattern"));
     clock.pass(grace);
     live(&site).set_check(check::Options::default());

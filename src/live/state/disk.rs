@@ -26,7 +26,8 @@ const OURS: [&str; 5] = ["state.json", "history.jsonl", "live", SWITCH, PROBE];
 /// this type.
 #[derive(Clone, Default)]
 pub(in crate::live) struct Disk {
-    /// Whether this is a read-only view. If so, every write is skipped and reported as successful.
+    /// Whether the directory was opened read-only. If so, every write is skipped and reported as
+    /// successful.
     pub(in crate::live) is_read_only: bool,
     pub(in crate::live) clock: Clock,
     /// How long to wait for the lock of a folder that another handle has locked.
@@ -126,7 +127,8 @@ impl Disk {
             let Ok(metadata) = fs::symlink_metadata(entry.path()) else { continue };
             if metadata.is_file() && metadata.modified().is_ok_and(|modified| is_left(process, modified, began)) {
                 // Errors are ignored, because a file that cannot be removed only wastes space. If
-                // the process that wrote the file is still running, that process writes it again.
+                // the file is removed while the process that wrote it is still running, that
+                // process writes it again.
                 let _ = fs::remove_file(entry.path());
             }
         }
@@ -188,7 +190,8 @@ impl Disk {
 
     /// Opens the lock file for reading. If the file or its folder does not exist, it is created.
     /// The file is not opened for writing, because this would fail on a read-only file system, and
-    /// because an open file would prevent an operator from remounting the file system read-only.
+    /// because a file that is open for writing would prevent an operator from remounting the file
+    /// system read-only.
     pub(super) fn open_lock(&self, path: &Path) -> io::Result<File> {
         self.reach(Access::Look, path)?;
         let open = || at_once(OpenOptions::new()).read(true).open(path);
@@ -277,8 +280,9 @@ pub(crate) fn open(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
-/// Returns the temporary path of a file. The path contains the IDs of the process and the thread.
-/// It is unique, because a thread writes only one file at a time.
+/// Returns the path of a temporary file that will replace the file at `path`. The name contains the
+/// IDs of the process and the thread. It is unique, because a thread writes only one file at a
+/// time.
 fn aside(path: &Path) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     path.with_file_name(format!(".{name}.{}.{:?}.tmp", std::process::id(), std::thread::current().id()))

@@ -223,8 +223,8 @@ impl Problems {
         self.current.lock().iter().map(problem).collect()
     }
 
-    /// Stores the current problem of this kind. If `problem` is `None`, removes it. Notifies the
-    /// listeners if the problem has changed.
+    /// Stores the current problem of this kind, or removes the stored problem if `problem` is
+    /// `None`. Notifies the listeners if the problem has changed.
     pub(super) fn set(&self, kind: ProblemKind, problem: Option<String>) {
         self.set_shown(kind, problem, str::to_owned);
     }

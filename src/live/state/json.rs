@@ -74,9 +74,9 @@ pub(super) fn read(bytes: &[u8], modified: Option<SystemTime>, now: SystemTime) 
         }
     };
     let versions: Vec<Listed<AcceptedState>> = versions.collect::<Option<_>>()?;
-    // Older releases write no stamp. If an operator has downgraded and upgraded again, a
-    // `state.json` without a stamp may be newer than the record. So the modification time of the
-    // file is used as the stamp.
+    // Older releases write no stamp. If such a release ran after a newer one, its `state.json` may
+    // be newer than the record of the live version. So the modification time of `state.json` is
+    // used as its stamp.
     let newest = || versions.iter().map(|version| millis(version.since)).max().unwrap_or_default();
     let written = || modified.map_or_else(newest, |modified| millis(modified.min(SystemTime::now())));
     let stamp = document["stamp"].as_u64().unwrap_or_else(|| written().try_into().unwrap_or_default());

@@ -41,8 +41,8 @@ pub(super) enum LockState {
     Released,
 }
 
-/// Releases the lock of a folder when it is dropped. A [`StateDir`](crate::live::StateDir), its
-/// clones and their sites share this value, so the last of them releases the lock.
+/// Releases the lock of a folder when this value is dropped. A [`StateDir`](crate::live::StateDir),
+/// its clones and their sites share this value, so the last of them releases the lock.
 pub(super) struct LockHold {
     pub(super) lock: Arc<FolderLock>,
     pub(super) writer: Arc<StateWriter>,
@@ -115,9 +115,9 @@ impl FolderLock {
         (!matches!(*held, LockState::Released)).then_some(held)
     }
 
-    /// Waits until running writes end, and then releases the lock. If `is_stuck` is set, does not
-    /// wait, because a running write may never end. If a write is still running at this time, the
-    /// lock is kept until the process ends.
+    /// Waits until running writes end, and then releases the lock. If `is_stuck` is set, a running
+    /// write may never end. So the function does not wait, and if a write is running, the lock is
+    /// kept until the process ends.
     fn release(&self, is_stuck: bool) {
         let held = if is_stuck {
             match self.held.try_write() {

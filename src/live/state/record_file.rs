@@ -8,8 +8,8 @@
 //! with each write. If the stamp of the record is smaller than that of `state.json`, the record is
 //! outdated and is ignored.
 //!
-//! The file of the shared kill switch is created at the first start, even if nobody has used the
-//! switch, so that a full disk does not prevent a change.
+//! The file of the shared kill switch is also overwritten in place if the disk is full. So this
+//! file is created at the first start, even if nobody has used the switch.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};

@@ -70,8 +70,8 @@ struct Written {
 #[derive(Default)]
 struct Unwritten {
     state: Option<Arc<SavedState>>,
-    /// A record that must be written although the state is already on disk. It is written as soon
-    /// as possible, because the disk may fill up.
+    /// A record of the live version that must be written although `state.json` is already on disk.
+    /// The record is written as soon as possible, because the disk may fill up.
     record: Option<LiveRecord>,
     entries: VecDeque<HistoryEntry>,
     /// Number of entries that were removed from the front of `entries` so far.
@@ -143,8 +143,8 @@ impl SiteState {
         self.store.problems.get(ProblemKind::UnreadSwitch)
     }
 
-    /// Records a problem: the live version may be older than the version that was live before the
-    /// restart. `None` records that the problem has ended.
+    /// Stores the problem that the live version may be older than the version that was live before
+    /// the restart. If `problem` is `None`, this problem has ended.
     pub(in crate::live) fn is_behind(&self, problem: Option<String>) {
         self.store.problems.set(ProblemKind::Behind, problem);
     }

@@ -185,8 +185,9 @@ impl StateDir {
     ///
     /// You rarely need to call `flush`. A thread writes versions soon after they go live, sites
     /// write their state when they are dropped, and functions that carry out a decision of an
-    /// operator return after the decision is written. Do not call `flush` in a callback of this
-    /// directory, because `flush` would wait for that callback to return.
+    /// operator return after the decision is written. Do not call `flush` in a callback of
+    /// [`StateDir::on_event`]: `flush` would wait for the callback, and the callback would wait for
+    /// `flush`.
     pub fn flush(&self) -> bool {
         self.root.writer.flush(None)
     }
@@ -213,8 +214,8 @@ impl StateDir {
         is_written
     }
 
-    /// Opens the folder again after [`StateDir::hand_over`]. Use this if the other process could
-    /// not take over. Writes the changes that were made since `hand_over`.
+    /// Opens the folder again after [`StateDir::hand_over`], for example because the other process
+    /// could not take over. Writes the changes that were made since `hand_over`.
     ///
     /// # Errors
     ///
@@ -240,8 +241,9 @@ impl StateDir {
 
     /// Registers a callback that is called when a problem of the directory, or of a site in it,
     /// begins or ends. It is not called for problems that have already begun; see
-    /// [`StateDir::problems`]. It runs on the writing thread and delays the next write. It must
-    /// neither use a kill switch nor call [`StateDir::flush`]. Its panics are caught.
+    /// [`StateDir::problems`]. The callback runs on the thread that writes, so it delays the next
+    /// write. It must neither use a kill switch nor call [`StateDir::flush`]. Its panics are
+    /// caught.
     pub fn on_event(&self, listener: impl Fn(&ProblemEvent<'_>) + Send + Sync + 'static) {
         self.root.folder.listeners.add(Box::new(listener));
     }

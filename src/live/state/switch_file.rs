@@ -39,8 +39,8 @@ impl SwitchFile {
         lock: &FolderLock,
         problems: &Problems,
     ) -> Result<(), StateError> {
-        // The position is not written, because the process that now has the folder open would not
-        // notice it.
+        // The folder was handed over. The position is not written, because the process that now has
+        // the folder open would not notice the change.
         let Some(_held) = lock.writing() else {
             *self.unwritten.lock() = Some(enforcement);
             return Err(StateError::handed_over(&self.folder));
@@ -123,8 +123,8 @@ impl Disk {
             Ok(Some(bytes)) if !is_blank(&bytes) => true,
             // If the file cannot be created now, it is created when the switch is first used.
             Ok(_) => self.write(&path, &in_place(Enforcement::On), Durability::Process).is_ok(),
-            // The file cannot be read, or an operator may have changed it. It is not replaced here,
-            // and the next write checks it again.
+            // The file cannot be read, for example because an operator has changed its permissions.
+            // It is not replaced here, and the next write checks it again.
             Err(_) => false,
         }
     }

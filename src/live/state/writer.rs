@@ -3,8 +3,8 @@
 //!
 //! **A failed write is retried until it succeeds.** Until then, a site keeps one state and at most
 //! 64 history entries in memory, and the status reports the problem. The first retry follows after
-//! a second; the pauses then become longer. Only a few sites are retried at once, because on a full
-//! disk ten thousand writes would fail one after the other.
+//! a second; the pauses then become longer. Only a few sites are retried in each round, because on
+//! a full disk ten thousand writes would fail one after the other.
 
 use crate::live::Mutex;
 use std::collections::VecDeque;
@@ -17,8 +17,8 @@ use std::time::{Duration, Instant};
 const RETRY_FIRST: Duration = Duration::from_secs(1);
 const RETRY_MOST: Duration = Duration::from_secs(30);
 
-/// Maximum number of failed jobs that are retried at once. On a full disk, retrying ten thousand
-/// jobs would be useless.
+/// Maximum number of failed jobs that are retried in one round. On a full disk, retrying ten
+/// thousand jobs would be useless.
 const TRIED_AT_ONCE: usize = 8;
 
 /// The files that the writer writes together: the files directly in the folder, or the files of one

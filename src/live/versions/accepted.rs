@@ -10,7 +10,8 @@ use super::{Version, VersionHash};
 /// Maximum number of versions that are kept per site.
 pub(in crate::live) const MAX_VERSIONS: usize = 8;
 
-/// Maximum total size, in bytes, of all versions except the last two.
+/// Maximum total size, in bytes, of all versions except rolled-back versions and the last two
+/// accepted versions.
 const MAX_BYTES: usize = 4 << 20;
 
 #[derive(Clone, Debug)]
@@ -113,8 +114,9 @@ impl AcceptedVersions {
         true
     }
 
-    /// Changes dates in the future to `now`. Versions have such dates if the clock was set back,
-    /// and the dates would prolong the grace period. Returns whether any date was changed.
+    /// Changes dates in the future to `now`. A version has such a date if the clock was set back
+    /// after its acceptance. The date would prolong the grace period. Returns whether any date was
+    /// changed.
     pub(in crate::live) fn date_until(&mut self, now: SystemTime) -> bool {
         let mut ahead = self.0.iter_mut().filter(|version| version.since > now).peekable();
         let are_there = ahead.peek().is_some();

@@ -86,8 +86,8 @@ impl SiteStore {
 
     /// Loads the record of the live version. Applies the changes in the record that `state.json`
     /// lacks: versions that went live or were rolled back while `state.json` could not be written.
-    /// `damaged` is the version that is current in `state.json`, if its bytes could not be read.
-    /// Otherwise, it is [`WasLive::Unknown`].
+    /// If the bytes of the version that is current in `state.json` could not be read, `damaged` is
+    /// that version. Otherwise, `damaged` is [`WasLive::Unknown`].
     fn load_record(
         &self,
         written: &mut Written,
@@ -112,8 +112,8 @@ impl SiteStore {
                     if let Some((_, Some(version))) = recovered {
                         remembered.versions.accept(version, Duration::ZERO, now);
                     }
-                    // According to the older `state.json`, the live version may be pending. The
-                    // newer record shows that it was accepted.
+                    // In the older `state.json`, the live version may still be pending. The newer
+                    // record shows that the version was accepted.
                     remembered.pending.take_if(|pending| live == Some(pending.hash()));
                     remembered.was_live = WasLive::Current;
                     let (versions, pending) = (remembered.versions.clone(), remembered.pending.clone());
@@ -123,8 +123,8 @@ impl SiteStore {
             _ if damaged != WasLive::Unknown => remembered.was_live = damaged,
             Some((_, record)) => {
                 remembered.was_live = WasLive::Current;
-                // `state.json` was written, but the record could not be overwritten, so the record
-                // must be written now.
+                // `state.json` is newer than the record, because the record could not be
+                // overwritten. So the record must be written now.
                 unrecorded = Some(LiveRecord::of(&remembered.versions)).filter(|now| *now != record);
             }
             None => unrecorded = remembered.versions.current().map(|_| LiveRecord::of(&remembered.versions)),

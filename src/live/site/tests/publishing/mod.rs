@@ -347,7 +347,8 @@ impl<const PLANTED: usize> Publishing<PLANTED> {
             let _ = std::fs::write(self.machine.state_folder().join("sites/shop/enforcement"), "on\n");
         }
         let has_state = self.settings.has_state && folder != Folder::None;
-        // A program that another test is starting holds the locks until `exec`.
+        // If another test is starting a program, the child process inherits the locks and holds
+        // them until `exec`.
         let attempts = std::iter::repeat_n(Duration::from_millis(5), 100);
         let main = attempts.into_iter().find_map(|pause| {
             let main = self.machine.start(has_state, self.gate, self.settings.has_grace);
@@ -389,7 +390,8 @@ impl<const PLANTED: usize> Publishing<PLANTED> {
         Ok(())
     }
 
-    /// Keeps the models that match the newly opened site. Returns their states and records on disk.
+    /// Keeps the models that match the newly opened site. Returns the numbers of the states and
+    /// records on disk that these models were created from.
     fn found(&mut self, mut main: Process, candidates: Vec<(FoundAt, Model)>) -> Result<Vec<FoundAt>, String> {
         let (held, now) = (when_loaded(*self.machine.source.0.lock()), self.now());
         let seen = main.seen(main.opened())?;

@@ -66,7 +66,8 @@ enum ModelStanding {
     Accepted,
     /// The version was rolled back, and does not go live again by itself.
     Held,
-    /// The version was rolled back, but the source had other content after the rollback.
+    /// The version was rolled back, but may go live again, because the source had other content
+    /// after the rollback.
     Free,
 }
 
@@ -349,7 +350,7 @@ pub(super) struct Saved {
     waiting: Option<Waiting>,
 }
 
-/// The content of a site's record, which may be newer than the state file.
+/// The content of a site's record file, which may be newer than the state file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Record {
     live: Option<(Text, SystemTime)>,
@@ -373,7 +374,7 @@ impl ModelDisk {
         Self { states: vec![(0, None)], records: vec![(0, None)], time: 0 }
     }
 
-    /// Records that the disk may now contain the state of one of these models.
+    /// Adds the states of these models to the possible contents of the disk.
     pub(super) fn may_have(&mut self, sites: &[Model]) {
         for site in sites {
             let (saved, record) = (Some(site.saved()), Some(site.record()));
@@ -385,7 +386,7 @@ impl ModelDisk {
         }
     }
 
-    /// Records that the disk now contains the complete state of one of these models.
+    /// Replaces the possible contents of the disk with the complete states of these models.
     pub(super) fn has(&mut self, sites: &[Model]) {
         (self.states, self.records) = (Vec::new(), Vec::new());
         self.may_have(sites);
@@ -399,7 +400,7 @@ impl ModelDisk {
         self.states.len() == 1 && self.records.len() == 1
     }
 
-    /// Records that a site has found one of these states on disk.
+    /// Keeps only those possible contents of the disk that a site has found there.
     pub(super) fn was_found(&mut self, at: &[FoundAt]) {
         self.states.retain(|(time, _)| at.iter().any(|[state, _]| state == time));
         self.records.retain(|(time, _)| at.iter().any(|[_, record]| record == time));

@@ -105,7 +105,7 @@ impl Source for SharedSource {
     fn reload(&self, _: Arc<Completion>) {}
 }
 
-/// Which files a disk error affects.
+/// The files that a disk error affects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Files {
     All,
@@ -130,7 +130,7 @@ impl Files {
     }
 }
 
-/// Which operations fail on a broken disk, and with which error code.
+/// A disk error: the files that it affects, and the error code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Fault {
     pub(super) errno: i32,
@@ -157,7 +157,7 @@ impl Fault {
     }
 }
 
-/// The disk errors of a simulated machine.
+/// The current disk error of a simulated machine, if any.
 #[derive(Default)]
 pub(super) struct Faults {
     pub(super) fault: Mutex<Option<Fault>>,
@@ -372,7 +372,8 @@ impl Process {
         })
     }
 
-    /// Reports whether the live version disallows a page. Some pages are in no version.
+    /// Reports whether the live version disallows a page. Some pages are not mentioned in any
+    /// version.
     pub(super) fn refuses(&self, page: Text) -> bool {
         let path = format!("/{page}");
         let path = crate::rules::RequestPath::new(path.as_bytes());

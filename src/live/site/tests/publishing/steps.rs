@@ -113,7 +113,8 @@ impl Step {
     }
 }
 
-/// One in this many runs has a state directory. Such runs are slower, so there are few.
+/// On average, one of `STATED` runs has a state directory. There are few such runs, because they
+/// are slower.
 const STATED: u64 = 10;
 
 fn text(random: &mut Random) -> Text {

@@ -20,8 +20,8 @@ fn what_was_wrong_once_is_right() {
         Settings { gate: ModelGate::Comparing, has_grace: true, has_state: true, has_faults: false, has_jumps: true };
     let (poll, reload, kept) = (Step::Poll, Step::Reload { is_settled: true }, Folder::Kept);
     let schedules: [&[Step]; 6] = [
-        // A rolled-back version was allowed to go live again, but was held again after the next
-        // start, because its new state was not written.
+        // A rolled-back version was allowed to go live again, but had to be accepted again after
+        // the next start, because this change was not written.
         &[
             Step::Hold(Held::Text(0)),
             poll,
