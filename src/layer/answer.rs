@@ -16,9 +16,9 @@ use crate::policy::Action;
 pub struct Answer {
     /// Whether the request is forwarded unchanged, tagged, or answered by the layer.
     pub outcome: Outcome,
-    /// The record of the client and the decision. It is always `Some` if the request is tagged,
-    /// refused or observed. For other requests of crawlers, it is `Some` only if the layer has
-    /// [`RobotsLayer::on_crawler`](super::RobotsLayer::on_crawler) or
+    /// The record of the request's agent and of the decision. It is always `Some` if the request is
+    /// tagged, refused or observed. For other requests of crawlers, it is `Some` only if the layer
+    /// has [`RobotsLayer::on_crawler`](super::RobotsLayer::on_crawler) or
     /// [`RobotsLayer::with_crawler_records`](super::RobotsLayer::with_crawler_records).
     pub record: Option<Box<Record>>,
     /// Header fields to add to the response of a forwarded request

@@ -246,8 +246,8 @@ impl Enforcer {
     }
 
     /// Reports whether the request's sender cannot be checked yet, because a DNS lookup of its
-    /// address is still pending. If `lookups` is `Some`, counts the cache lookups of the request's
-    /// agents in it.
+    /// address is still pending. `lookups` counts the cache lookups of the request's agents; `None`
+    /// if they are already counted.
     #[cfg(feature = "verify")]
     pub(super) fn is_evidence_awaited(&self, request: OriginalRequest<'_>, lookups: Option<&AgentLookups>) -> bool {
         let Some(check) = &self.sender_check else { return false };

@@ -178,7 +178,7 @@ fn unquoted(value: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// Parses an address with or without a port: `192.0.2.1`, `192.0.2.1:80`, `2001:db8::1`,
-/// `[2001:db8::1]:80`. Returns `None` for `unknown` and for a name such as `_name`.
+/// `[2001:db8::1]:80`. Returns `None` for `unknown` and for an obfuscated name such as `_name`.
 fn node(text: &[u8]) -> Option<SocketAddr> {
     let text = std::str::from_utf8(text).ok()?;
     let (address, port) = match text.strip_prefix('[') {

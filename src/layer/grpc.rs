@@ -57,8 +57,8 @@ impl OriginalRequest<'_> {
     /// content type, too. [`OriginalRequest::is_grpc_call`](Self::is_grpc_call) therefore checks
     /// more conditions.
     ///
-    /// gRPC-Web, for browsers, is another protocol with other content types. Its clients convert
-    /// the HTTP status to a gRPC status: 403 to `PERMISSION_DENIED` and 429 to
+    /// gRPC-Web, for browsers, is another protocol with other content types. gRPC-Web clients
+    /// convert the HTTP status to a gRPC status: 403 to `PERMISSION_DENIED` and 429 to
     /// `RESOURCE_EXHAUSTED`.
     pub fn has_grpc_type(request: &HeaderMap) -> bool {
         const TYPE: &[u8] = b"application/grpc";

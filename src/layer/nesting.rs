@@ -143,8 +143,8 @@ impl OuterDecision {
 /// every use.
 pub(super) static AGENT_FIELD: HeaderName = USER_AGENT;
 
-/// Returns the `User-Agent` line if there is exactly one. Returns `Some(None)` if there is none,
-/// and `None` if there are several.
+/// Returns the `User-Agent` line if there is exactly one. Returns `Some(None)` if there is no
+/// `User-Agent` line, and `None` if there are several.
 #[inline]
 pub(super) fn only_line<'r>(request: &OriginalRequest<'r>, kept: &'r [HeaderValue]) -> Option<Option<&'r HeaderValue>> {
     match kept {

@@ -46,9 +46,9 @@ pub struct Record {
     pub action: Action,
     /// The reason for the action.
     pub reason: Reason,
-    /// The action under the mode [`Mode::Refuse`](crate::policy::Mode::Refuse) after any grace
-    /// period, whatever the current mode is. It shows the effect of `Refuse` before you enable this
-    /// mode.
+    /// The action that the mode [`Mode::Refuse`](crate::policy::Mode::Refuse) would cause after the
+    /// end of any grace period, whatever the current mode is. It shows the effect of `Refuse`
+    /// before you enable this mode.
     pub would: UnderRefuse,
     /// The end of the grace period; the latest end if there are several grace periods. Until then,
     /// the request is only observed, because the previous file did not disallow or limit it. `None`
@@ -136,8 +136,9 @@ impl Record {
     ///   omitted if the rule matches the path as sent.
     /// - `;reason=search-engine`: the policy refuses disallowed requests, but this request is from
     ///   a search engine with a public index, so it is only tagged ([`Reason::SearchEngine`]).
-    /// - `;reason=impostor`: the request is tagged because of its sender ([`Reason::Impostor`]).
-    ///   The verdict may then be `allow`. `rule` and `line` are omitted if no rule matches.
+    /// - `;reason=impostor`: the request is tagged because its sender is an impostor
+    ///   ([`Reason::Impostor`]). The verdict may then be `allow`. `rule` and `line` are omitted if
+    ///   no rule matches.
     /// - `;identity=verified`: the result of checking who sent the request, if senders are checked
     ///   ([`Identity::outcome`](crate::agent::Identity::outcome)).
     pub const FIELD: HeaderName = HeaderName::from_static("robots-verdict");

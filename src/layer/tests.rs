@@ -1,4 +1,4 @@
-//! Tests of the layer in front of a service whose response shows the request that reached it.
+//! Tests of the layer. The inner service responds with fields of the request that it received.
 
 mod agents;
 mod callbacks;

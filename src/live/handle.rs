@@ -1,4 +1,4 @@
-//! The handle of one site's live robots.txt, and its status.
+//! The handle of one site's live robots.txt, and the status of the site.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};

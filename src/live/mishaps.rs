@@ -89,8 +89,8 @@ impl MishapCounts {
 
     pub(crate) fn note_robots_txt_request(&self) {
         let unserved = &self.unserved;
-        // The value is read first, because reading is cheaper. The file is requested often, but the
-        // value changes only once.
+        // The value is read first, because a read is cheaper than a write. The file is requested
+        // often, but the value changes only once.
         if unserved.load(Ordering::Relaxed) != SERVED {
             unserved.store(SERVED, Ordering::Relaxed);
         }

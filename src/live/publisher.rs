@@ -453,7 +453,7 @@ impl Remembered {
     }
 }
 
-/// Which version was live when the previous process ended.
+/// The version that was live when the previous process ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum WasLive {
     /// The version that was accepted last.

@@ -10,8 +10,9 @@
 //!
 //! Code that reads the status, the history or a switch locks only `record`, so it does not wait for
 //! the disk. Only the locks `reading`, `switch` and `KillSwitch::turning` are held while files or
-//! the network are accessed. Each of them is locked only by code that accesses the same file or
-//! source. So a source that does not respond delays only reloads of its own site.
+//! the network are accessed. A thread waits for one of these locks only while another thread
+//! accesses the same file or source. So a source that does not respond delays only reloads of its
+//! own site.
 
 use std::convert::Infallible;
 use std::panic::{AssertUnwindSafe, catch_unwind};

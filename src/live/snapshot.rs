@@ -129,9 +129,9 @@ impl Snapshot {
         misspelled.collect()
     }
 
-    /// Returns one line for each override of the policy that has no effect: an override for a rule
-    /// that is not in the file, or a rate override for crawlers without a crawl delay. The list is
-    /// always empty for a file of a [`Directory`](crate::source::Directory).
+    /// Returns one line for each ineffective override of the policy: an override for a rule that is
+    /// not in the file, or a rate override for crawlers without a crawl delay. The list is always
+    /// empty for a file of a [`Directory`](crate::source::Directory).
     pub fn overrides_without_rule(&self) -> Vec<String> {
         let Some(content) = self.content.as_ref().filter(|_| !self.is_one_of_many) else { return Vec::new() };
         let rules =
@@ -175,8 +175,8 @@ impl Snapshot {
         )
     }
 
-    /// Returns one line for each override of the policy that has no effect any more because it has
-    /// ended ([`Override::until`]).
+    /// Returns one line for each override of the policy that has ended ([`Override::until`]) and so
+    /// has no effect any more.
     pub fn ended_overrides(&self) -> Vec<String> {
         let line = |(over, end): (String, _)| {
             format!("the {over} ended {end} and has no effect any more", end = clock::shown(end))

@@ -1,5 +1,5 @@
-//! Tests that the mode limits the action for a request. Every mode is combined with every rate
-//! mode, handling of impostors, override and identity.
+//! Tests that the action for a request is never stricter than the mode allows. Every mode is
+//! combined with every rate mode, handling of impostors, override and identity.
 
 use super::*;
 use crate::agent::{Category, IdentityMethod, UndecidedReason};

@@ -48,7 +48,7 @@ fn a_decision_is_about_the_original_request() {
     let refused = |original: &OriginalRequest<'_>| {
         matches!(layer.decide(&original.answered_elsewhere()).respond(None).outcome, Outcome::Respond(_))
     };
-    // A target that `http::Uri` rejects is accepted here.
+    // Targets that `http::Uri` rejects are judged, too.
     for target in [&b"/drafts/\xFF"[..], b"/x/..//drafts/ \"", b"http://h.test/drafts/x"] {
         assert!(refused(&OriginalRequest::of(&question).with_target(target)), "{}", target.escape_ascii());
     }

@@ -1,4 +1,5 @@
-//! Tests of the fields of responses: usage preferences, links to licences, and fields by path.
+//! Tests of the fields that the layer adds to responses: usage preferences, links to licences, and
+//! fields for certain paths.
 
 use super::*;
 use crate::agent::Category;

@@ -47,7 +47,7 @@ fn with_open() -> Publisher {
     publisher
 }
 
-/// Returns a history of accepted versions: each was accepted a day after the one before.
+/// Returns accepted versions, each accepted a day after the previous version.
 fn accepted(texts: &[&str]) -> AcceptedVersions {
     let mut versions = AcceptedVersions::default();
     for (number, text) in (1..).zip(texts) {

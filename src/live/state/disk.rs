@@ -18,8 +18,8 @@ const PROBE: &str = ".probe";
 
 pub(super) const SWITCH: &str = "enforcement";
 
-/// Names of the files in a state directory, except the files of versions, which are named after
-/// their hash.
+/// Names of the files in a state directory, except the files of versions, which are named after the
+/// hash of the version.
 const OURS: [&str; 5] = ["state.json", "history.jsonl", "live", SWITCH, PROBE];
 
 /// The file system of the state directory. All access to the files of the directory goes through

@@ -163,7 +163,7 @@ mod tests {
         }
         assert_eq!(time(&json!(millis(now + day)), now), Some(now), "none lies ahead");
         for millis in [i64::MIN, i64::MAX] {
-            // There must be no panic, even if the system cannot represent such times.
+            // `time` must not panic, even if the system cannot represent such times.
             assert!(time(&json!(millis), now).is_none_or(|time| time <= now));
         }
     }

@@ -145,8 +145,8 @@ impl Drop for LockHold {
     }
 }
 
-/// Locks the folder. If another handle has locked it, waits for up to `Disk::lock_patience`. The
-/// string is the problem if the folder cannot be locked for another reason.
+/// Locks the folder. If another handle has locked it, waits for up to `Disk::lock_patience`. If the
+/// folder cannot be locked for another reason, returns [`LockState::Unlocked`] and the problem.
 fn acquire(disk: &Disk, folder: &Path, path: &Path) -> Result<(LockState, Option<String>), StateError> {
     let start = Instant::now();
     loop {

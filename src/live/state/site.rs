@@ -177,7 +177,8 @@ impl StateJob for SiteStore {
         &self.place
     }
 
-    /// Writes all changes that are not written yet. Changes that could not be written are kept.
+    /// Writes all changes that are not written yet. Changes that could not be written are kept for
+    /// the next attempt.
     fn write(&self) -> bool {
         let Some(_writing) = self.lock.writing() else { return true };
         // `written` is locked before the changes are copied. Otherwise, if two writes run
@@ -302,8 +303,8 @@ impl SiteStore {
     fn report_save(&self, saved: Result<(), StateError>, recorded: Result<(), StateError>) {
         let problem = match (saved, recorded) {
             (Ok(()), Ok(())) => None,
-            // The message contains the path of the folder, not of the file. Each attempt may fail
-            // at another file, and listeners are notified whenever the message changes.
+            // Each attempt may fail at another file, and listeners are notified whenever the
+            // message changes. So the message contains the path of the folder, not of the file.
             (Err(StateError { cause, .. }), _) => {
                 let folder = self.folder.display();
                 Some(format!(

@@ -135,7 +135,7 @@ fn a_disk_that_hangs_holds_up_neither_the_status_nor_switches_nor_other_sites() 
             assert_eq!((shop.history().len(), shop.snapshot().enforcement()), (1, Enforcement::Off));
             shop.set_check(check::Options::default().exempt_paths(["/b"]).expect("a pattern"));
             assert!(shop.rollback().is_err());
-            // The other site still reloads, and so does a site opened after the first one hangs.
+            // The other site can still be reloaded, and a third site can still be opened.
             std::fs::write(&path, "User-agent: *\nDisallow: /c\n").expect("written");
             let reload = other.reload_blocking();
             assert_eq!((reload.outcome.hash(), other.status().enforcement), (other.status().live, Enforcement::Off));

@@ -435,7 +435,7 @@ impl<const PLANTED: usize> Publishing<PLANTED> {
             false => vec![([0, 0], new.clone())],
         };
         if main.state.is_some() && !is_sure {
-            // The process could not read these states at its own start.
+            // The disk may also contain states that the process could not read when it started.
             let on_disk = self.disk.found(true, &new, now).into_iter();
             candidates.extend(on_disk.map(|(at, model)| (at, model.with_problems_of(&models[0]))));
         }

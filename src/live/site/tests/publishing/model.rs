@@ -37,7 +37,8 @@ pub(super) enum Held {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ModelGate {
     Open,
-    /// Refuses versions that block everyone, or that allow everyone if everyone was blocked.
+    /// Refuses a version that blocks everyone, or that allows everyone after a version that blocked
+    /// everyone.
     Comparing,
     /// Like `Comparing`, but accepts one version, which is listed in the gate.
     Accepting(Text),

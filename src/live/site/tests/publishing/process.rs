@@ -80,7 +80,7 @@ fn loaded(held: Held) -> Loaded {
             Ok(BROKEN.iter().find(|(broken, _)| *broken == kind).expect("it is read").1.clone())
         }
         Held::Broken(kind) => Err(Rejection::new(kind, &"it".into())),
-        // Loading a file cannot return `Absent`. Only a source that fetches passes it to the site.
+        // `load` cannot return `Absent`. Only a source that fetches passes `Absent` to the site.
         Held::Absent => Err(Rejection::new(RejectionKind::Missing, &"it".into())),
     }
 }
