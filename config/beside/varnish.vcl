@@ -1,4 +1,4 @@
-# Varnish asks robotsd about every request, also if the response is cached (Varnish 6.0 or later, with std).
+# Varnish asks robotsd about every request, even if the response is cached (Varnish 6.0 or later, with std).
 #
 #   127.0.0.1:8080   Varnish, for clients: varnishd -a 127.0.0.1:8080 -f varnish.vcl
 #   127.0.0.1:9180   robotsd, a listener of kind = "decision"
@@ -36,7 +36,7 @@ backend site {
     .port = "3000";
 }
 
-# The backend of the client's request. With several backends, select by req.http.host here.
+# The backend of the client's request. If there are several, select the backend by req.http.host here.
 sub select_site {
     set req.backend_hint = site;
 }
