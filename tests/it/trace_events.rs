@@ -298,7 +298,8 @@ fn disallowed_and_rate_limited_requests_have_their_own_messages() {
     let said =
         |event: &Emitted<Fields>| ["message", "decision", "reason", "would"].map(|field| event.2.0[field].clone());
     let disallowed = ["robots.txt disallows the request", "\"refuse\"", "\"disallowed\"", "\"refuse\""];
-    let limited = ["the request exceeds the crawl delay of its group", "\"limit\"", "\"limited\"", "\"limit\""];
+    let limited =
+        ["the request comes sooner than the crawl delay of its group allows", "\"limit\"", "\"limited\"", "\"limit\""];
     assert_eq!([said(&events[0]), said(events.last().unwrap())], [disallowed, limited]);
 }
 

@@ -367,8 +367,8 @@ pub(super) fn after_accepting(status: &Status, has_parts: bool, baseline: Option
         // The source cannot be copied, because it lacks the appended parts that the served version
         // contains.
         Some(_) if has_parts => vec![NextStep::say(format!(
-            "to accept this version in version control, too, download /robots.txt as it is served now (with the \
-             appended lists), save it as {shown}, and commit that file: later versions are compared with it"
+            "to accept this version in version control, too, save /robots.txt as it is served now (with the appended \
+             lists) as {shown}, and commit that file: later versions are compared with it"
         ))],
         Some(source) => vec![
             NextStep::command("to accept this version in version control, too", ["cp", &source, &shown]),

@@ -231,7 +231,7 @@ fn the_explained_policy_has_the_servers_grace_period_and_switch() {
         |more: &[&str]| folder.with_config(&[&["explain", "--user-agent", GPTBOT, "/new"], more].concat()).out;
     let policy = |text: &str| text.lines().last().unwrap().to_owned();
     assert_eq!(running.request("GET", "/new", &agent).status, 404);
-    let grace = format!("2 rules are only observed until {end} at the latest");
+    let grace = format!("2 rules are enforced from {end} at the latest");
     let want = format!("  policy: let pass, and record (the rule is new, and in its grace period: {grace})");
     assert_eq!(policy(&explain(&[])), want);
     let json: Value = serde_json::from_str(&explain(&["--json"])).unwrap();

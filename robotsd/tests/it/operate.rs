@@ -373,7 +373,7 @@ fn the_status_shows_what_is_only_observed_and_every_reloads_outcome() {
         "  mode:       observe: disallowed requests pass, and are logged\n",
         "  override:   agent \"gptbot\": refuse until 2099-02-01T00:00:00Z\n",
         "  override:   pattern \"/drafts/\": observe, but that ended 2020-02-01T00:00:00Z\n",
-        "  grace:      2 rules are only observed until 20",
+        "  grace:      2 rules are enforced from 20",
         " %) were checked against the pages of their",
     ];
     assert_has(&status, &parts);

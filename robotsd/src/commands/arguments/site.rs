@@ -464,7 +464,7 @@ impl ConfiguredSite {
         let list = || quoted_list(directory.hosts().into_iter().map(|(host, _)| format!("{name}/{host}")));
         let Some(host) = &self.host else {
             let message = format!(
-                "the site {name:?} has one robots.txt per host: choose a host with --site: {sites}",
+                "the site {name:?} has one robots.txt per host: choose a host with --site, one of {sites}",
                 sites = list()
             );
             return Err(io::Error::other(message));
@@ -510,7 +510,7 @@ fn find(config: &Config, path: &Path, wanted: Option<&str>) -> Result<Configured
         return match &*config.sites {
             [site] => Ok(found(site, None)),
             sites => Err(format!(
-                "{config}: the config has {count} sites: choose one with --site: {names}",
+                "{config}: the config has {count} sites, so choose one with --site: {names}",
                 config = path.display(),
                 count = sites.len(),
                 names = names()

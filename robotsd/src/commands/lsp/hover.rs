@@ -185,7 +185,10 @@ fn matched(rules: &RuleSet, rule: Rule<'_>, pages: &[Page], list: &str) -> Strin
         matches += usize::from(pattern.matches(path.as_bytes()));
         decides += usize::from(selection.verdict(&path).line() == Some(rule.line()));
     }
-    format!("Matches {matches} of {} in {list}, and decides about {decides}.", plural(pages.len(), "URL"))
+    format!(
+        "Matches {matches} of {} in {list}, and is the deciding rule for {decides} of them.",
+        plural(pages.len(), "URL")
+    )
 }
 
 /// Returns one name per group that the agent obeys: the name that matches the agent.

@@ -73,8 +73,8 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
         )
         .of_agent(name)
         .help(
-            "in [site.modes], change the override that refuses these crawlers to \"tag\"; if it also applies to other \
-               crawlers, write \"index\" = \"tag\" below it instead",
+            "in [site.modes], change the override that refuses these crawlers to \"tag\"; or, if the override also \
+               applies to other crawlers, leave it, and write \"index\" = \"tag\" below it",
         );
     }
 }
@@ -131,8 +131,8 @@ mod tests {
         let want = "search engine crawlers, including \"Googlebot\", are refused access to the pages that this rule \
                     and 2 more disallow: search engines remove refused pages from their index";
         assert_eq!(rest, want);
-        let want = "in [site.modes], change the override that refuses these crawlers to \"tag\"; if it also applies \
-                    to other crawlers, write \"index\" = \"tag\" below it instead";
+        let want = "in [site.modes], change the override that refuses these crawlers to \"tag\"; or, if the override \
+                    also applies to other crawlers, leave it, and write \"index\" = \"tag\" below it";
         assert_eq!(star.help.as_deref(), Some(want));
         assert_eq!(bing.line, 7);
     }
