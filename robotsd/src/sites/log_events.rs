@@ -287,7 +287,7 @@ pub(super) fn switched_off(log: &Log, site: &str) {
 
 pub(crate) type SiteName = Arc<str>;
 
-const ENDED: &str = "this override has expired and has no effect any more; remove this entry, or write a later day";
+const ENDED: &str = "this override has expired and no longer has any effect; remove this entry, or write a later day";
 
 /// Returns the next steps for an operator, the most urgent one first.
 pub(super) fn for_site(name: &str, snapshot: &Snapshot, status: &Status, flags: [CommandFlags; 2]) -> Vec<NextStep> {

@@ -619,7 +619,7 @@ fn without_a_server_decisions_wait_in_the_state_directory() {
         "to make the change at the next start, give --config FILE: the change is then written to the state directory\n";
     assert!(output.error.ends_with(want), "{output:?}");
     let output = run(robotsd().args(["history", "shop", "--admin", &free]));
-    assert_has(output.error, &["no process listens there: robotsd is not running"]);
+    assert_has(output.error, &["no process listens there, so robotsd is not running"]);
 }
 
 /// Returns the exit status and the output of `config check` for the config of a folder.

@@ -295,7 +295,7 @@ fn an_override_that_has_ended_says_what_to_do() {
     let site = "root = \".\"\n[site.modes]\n\"agent:GPTBot\" = { mode = \"tag\", until = 2020-01-01 }";
     let (folder, _running) = Config::refusing().site("a", site).admin_socket().robots(ROBOTS).start();
     let problems = folder.with_config(&["status", "--problems"]).ends_with(1).out;
-    let ended = ": this override has expired and has no effect any more; remove this entry, or write a later day";
+    let ended = ": this override has expired and no longer has any effect; remove this entry, or write a later day";
     assert_has(unfolded(&problems), &["next: agent ", ended]);
 }
 

@@ -293,7 +293,8 @@ impl SelectedSite {
     /// Reads a version of the site's robots.txt from the state directory.
     pub(in crate::commands) fn version(&self, hash: &VersionHashPrefix) -> io::Result<RobotsFile> {
         let found = self.kept().1.kept().find(|(known, _)| hash.matches(known));
-        let missing = "in the state_dir of the config, this user can read no version of the site with the hash";
+        let missing =
+            "the state_dir of the config contains no version of the site (that this user can read) with the hash";
         let (hash, bytes) = found.ok_or_else(|| io::Error::other(format!("{missing} {hash:.16}")))?;
         Ok(RobotsFile { name: hash.short(), bytes: bytes.to_vec() })
     }

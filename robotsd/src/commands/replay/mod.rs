@@ -150,7 +150,7 @@ pub(crate) struct ReplayArgs {
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
 
-    /// Look up the reverse DNS names of addresses if no list tells who sent a request
+    /// Look up the reverse DNS names of addresses if no published list shows who sent a request
     ///
     /// This discloses the addresses of such requests to the system's resolvers, or to those of
     /// --resolver. At most 50 queries per second are sent, and the names of at most 10,000
