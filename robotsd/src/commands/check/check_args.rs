@@ -55,7 +55,7 @@ pub(crate) struct CheckArgs {
     #[arg(long, value_name = "PATH")]
     pub(super) stdin_filename: Option<PathBuf>,
 
-    /// Also fetch the sitemaps that the robots.txt of a URL names
+    /// Also fetch the sitemaps that the robots.txt at a URL names
     #[arg(long)]
     pub(super) sitemap: bool,
 

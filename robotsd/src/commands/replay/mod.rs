@@ -65,8 +65,8 @@ use crate::expectations::ExpectationsFile;
 use crate::input::{self, named, stdin_once};
 use crate::render::{printable, printable_path, stderr, stdout, write_json};
 
-const NO_LINE: &str = "no line of the logs could be read as a request. Supported are access logs in the common or \
-                       combined format, JSON lines, W3C (with its line \"#Fields:\") and those of AWS load \
+const NO_LINE: &str = "no line of the logs could be read as a request. robotsd reads access logs in the common or \
+                       combined format, JSON lines, W3C logs (with the line \"#Fields:\") and logs of AWS load \
                        balancers, as the server wrote them or as Docker, Kubernetes, filebeat, journald and syslog \
                        forward them; if the format is not detected, name it with --log-format";
 

@@ -25,8 +25,8 @@ lints! {
          error and stay away from the whole site. Exempt /robots.txt from rate limits.";
     TLS = Error "answer-tls": "no TLS session",
         "A crawler that checks certificates, as browsers do, gets no robots.txt and treats the whole site as \
-         disallowed; other crawlers continue. The certificate must be valid now and for this name, and must be sent \
-         with its intermediate certificates.";
+         disallowed; other crawlers read the file anyway. The certificate must be valid now and for this name, and \
+         must be sent with its intermediate certificates.";
     TIMEOUT = Error "answer-timeout": "no complete answer in time",
         "Crawlers wait for seconds, not minutes. A missing answer counts as a server error: the whole site is \
          treated as disallowed.";
