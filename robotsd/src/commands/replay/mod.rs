@@ -111,7 +111,7 @@ pub(crate) struct ReplayArgs {
     /// UTC). The date is the time when the version was first served. PATH may also be a single such
     /// file; then --history may be repeated. If the name of the file contains no date, the time of
     /// its last change is used. Unless --robots is given, the newest version is the robots.txt.
-    /// Crawlers are not accused for periods without a line in the logs.
+    /// Crawlers are not accused of ignoring robots.txt in periods without a line in the logs.
     #[arg(long, value_name = "PATH", conflicts_with = "against")]
     history: Vec<PathBuf>,
 
