@@ -209,7 +209,7 @@ fn the_first_switch_to_refuse_says_how_many_rules_only_observe_at_first() {
     let said = "3 rules are enforced from 20";
     let (folder, running) = config("observe").start();
     let checked = || folder.configured(["config", "check"]).ends_with(0).error;
-    assert_lacks(checked(), &["only observe"]);
+    assert_lacks(checked(), &["enforced from"]);
     folder.configure(config("refuse"));
     assert_has(
         checked(),
@@ -230,7 +230,7 @@ fn the_first_switch_to_refuse_says_how_many_rules_only_observe_at_first() {
     running.wait_for_event("observed", |line| line["reason"] == "grace" && line["message"].to_string().contains(said));
     // Without a grace period, there must be no such message, and the request must be refused.
     folder.configure(config("refuse").to_string().replace("24h", "0s"));
-    assert_lacks(running.command(&["reload"]).succeeded(), &["only observe"]);
-    assert_lacks(checked(), &["only observe"]);
+    assert_lacks(running.command(&["reload"]).succeeded(), &["enforced from"]);
+    assert_lacks(checked(), &["enforced from"]);
     assert_eq!(running.get("/x", GPTBOT).status, 403);
 }
