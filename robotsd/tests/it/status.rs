@@ -174,7 +174,7 @@ fn requests_without_an_answer_are_counted_by_kind() {
     // The upstream is marked as down, but must still get every request, because there is no other.
     let upstream = &now["sites"][0]["upstreams"][0];
     assert_eq!((&upstream["state"], &upstream["again_seconds"]), (&"out".into(), &0.into()));
-    assert_has(unfolded(&text(&folder)), &["by its upstreams: 3 connect", ", tried with the next request"]);
+    assert_has(unfolded(&text(&folder)), &["requests to its upstreams: 3 connect", ", tried with the next request"]);
 }
 
 #[test]
