@@ -91,9 +91,10 @@ enum CliCommand {
             not be read.")]
     Board(BoardArgs),
     /// Check robots.txt files before they are published
-    #[command(after_help = "Exit status: 0 if all findings are less severe than --deny, or with --format sarif \
-                            without --deny. 1 if a finding is at least as severe as --deny. 2 if a file could not be \
-                            read (the other files are still checked), or if the correction of a file took too long.")]
+    #[command(after_help = "Exit status: 0 if all findings are less severe than --deny, or if --format is sarif and \
+                            --deny is not given. 1 if a finding is at least as severe as --deny. 2 if a file could not \
+                            be read (the other files are still checked), or if the correction of a file took too \
+                            long.")]
     Check(CheckArgs),
     /// Explain what a robots.txt means for a crawler and a URL
     #[command(

@@ -307,7 +307,7 @@ pub(crate) struct SuspectReport {
     pub(crate) crawler: String,
     /// The method of verification that failed: `range`, `rdns` or `signature`.
     pub(crate) method: String,
-    /// Networks that contain most of the client addresses. These networks may be missing in
+    /// Networks that contain most of the client addresses. These networks may have to be added to
     /// `trusted_proxies`.
     pub(crate) networks: Vec<String>,
     pub(crate) last_verified: Option<String>,

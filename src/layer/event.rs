@@ -186,7 +186,9 @@ fn trace(event: &Event<'_>) {
     let record = event.record;
     let path = event.request.target().split(|octet| *octet == b'?').next().unwrap_or_default();
     let message = match (record.reason, record.access) {
-        (Reason::Limited | Reason::LimitObserved, _) => "the request exceeds the crawl delay of its group",
+        (Reason::Limited | Reason::LimitObserved, _) => {
+            "the request comes sooner than the crawl delay of its group allows"
+        }
         (_, Some(Access::Disallow)) => "robots.txt disallows the request",
         // The request was tagged or refused because of its sender. The rules may allow the request.
         _ => "an impostor sent the request",

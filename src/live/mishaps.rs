@@ -104,10 +104,10 @@ impl MishapCounts {
         if before == Ok(Self::MAX_UNSERVED - 1) {
             self.warn(|| {
                 format!(
-                    "{} crawler requests were judged, but none for /robots.txt reached the layer. So crawlers get \
-                     404, which means \"nothing is disallowed\", or another file from a route of the application. \
-                     Put the layer on the outermost router with Router::layer, after its routes and fallback; or \
-                     merge RobotsLayer::robots_txt_route; or, if another server answers /robots.txt, call \
+                    "{} crawler requests were judged, but none for /robots.txt reached the layer. So crawlers get the \
+                     application's answer for this path: 404, which allows everything, or some other file. Put the \
+                     layer on the outermost router with Router::layer, after its routes and fallback; or merge \
+                     RobotsLayer::robots_txt_route; or, if another server answers /robots.txt, call \
                      RobotsLayer::robots_txt_served_elsewhere",
                     Self::MAX_UNSERVED
                 )

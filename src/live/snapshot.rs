@@ -175,11 +175,11 @@ impl Snapshot {
         )
     }
 
-    /// Returns one line for each override of the policy that has ended ([`Override::until`]) and so
-    /// has no effect any more.
+    /// Returns one line for each override of the policy that has no effect because it has ended
+    /// ([`Override::until`]).
     pub fn ended_overrides(&self) -> Vec<String> {
         let line = |(over, end): (String, _)| {
-            format!("the {over} ended {end} and has no effect any more", end = clock::shown(end))
+            format!("the {over} ended {end} and no longer has any effect", end = clock::shown(end))
         };
         self.policy.ended_overrides(self.clock.now()).map(line).collect()
     }

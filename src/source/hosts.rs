@@ -76,7 +76,7 @@ const MALFORMED: &str =
     "is not a host: write a name such as \"example.com\", \"*.example.com\" or \"*\", or an address";
 const OTHER_SCRIPT: &str = "is not ASCII: write the host in its ASCII form, which begins with \"xn--\", or turn on the feature \
                             \"idn\" of tower-robots";
-const REPEATED: &str = "is listed twice: a host belongs to one site";
+const REPEATED: &str = "is listed twice: a host can belong to only one site";
 
 impl<T> HostMap<T> {
     /// Creates an empty map.
@@ -513,7 +513,7 @@ mod tests {
         hosts.insert("a", ()).expect("a host");
         for again in ["A.", "a"] {
             let error = hosts.insert(again, ()).expect_err("repeated");
-            assert_eq!(error.to_string(), format!("{again:?} is listed twice: a host belongs to one site"));
+            assert_eq!(error.to_string(), format!("{again:?} is listed twice: a host can belong to only one site"));
         }
         hosts.insert("[::1]", ()).expect("an address");
         let repeated = hosts.insert("[0::1]", ()).expect_err("repeated").to_string();

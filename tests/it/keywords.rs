@@ -80,6 +80,7 @@ fn an_invalid_value_is_quoted_with_the_valid_ones() {
     let error = "refuze".parse::<Mode>().expect_err("no mode").to_string();
     assert_eq!(error, "\"refuze\" is not a mode: write \"off\", \"observe\", \"tag\" or \"refuse\"");
     let error = "Enabled\n".parse::<SuspectHuman>().expect_err("no value").to_string();
-    let want = "\"Enabled\\n\" is not a way to treat requests with signs of a person: write \"record\" or \"exempt\"";
+    let want =
+        "\"Enabled\\n\" is not a way to treat requests that seem to come from a person: write \"record\" or \"exempt\"";
     assert_eq!(error, want);
 }

@@ -100,7 +100,8 @@ fn an_override_that_has_ended_is_a_warning() {
         let is_warned = |(level, _, text): &Emitted| *level == Level::WARN && text.contains("has no effect");
         events(work).into_iter().filter(is_warned).map(|(_, _, text)| text).collect::<Vec<_>>()
     };
-    let of = |over: &str| format!("inline: the {over} ended Sun, 06 Nov 1994 08:49:37 GMT and has no effect any more");
+    let of =
+        |over: &str| format!("inline: the {over} ended Sun, 06 Nov 1994 08:49:37 GMT and no longer has any effect");
     let want = [of("override for agent \"gptbot\""), of("rate override for agent \"bingbot\"")];
     assert_eq!(warned(&|| drop(open())), want);
     let live = open();
@@ -298,7 +299,8 @@ fn disallowed_and_rate_limited_requests_have_their_own_messages() {
     let said =
         |event: &Emitted<Fields>| ["message", "decision", "reason", "would"].map(|field| event.2.0[field].clone());
     let disallowed = ["robots.txt disallows the request", "\"refuse\"", "\"disallowed\"", "\"refuse\""];
-    let limited = ["the request exceeds the crawl delay of its group", "\"limit\"", "\"limited\"", "\"limit\""];
+    let limited =
+        ["the request comes sooner than the crawl delay of its group allows", "\"limit\"", "\"limited\"", "\"limit\""];
     assert_eq!([said(&events[0]), said(events.last().unwrap())], [disallowed, limited]);
 }
 

@@ -124,7 +124,7 @@ keyword_enum! {
         /// response proves nothing.
         UnprovenResolver = "unproven-resolver",
         /// Too many claims were refuted on the network path of the request, so client addresses on
-        /// this path are unreliable. A proxy may be missing in `trusted_proxies`.
+        /// this path are unreliable. A proxy may have to be added to `trusted_proxies`.
         SuspectPath = "suspect-path",
         /// Signatures are the operator's only verification method, and the request is not signed.
         Unsigned = "unsigned",

@@ -120,7 +120,7 @@ fn prove(edited: &CheckedFile<'_>, diff: &Diff, wanted: &[(Agent, Access)]) -> R
     if let Some(other) = changed.find(|subject| !subject.own_token().is_some_and(|own| meant.contains(own))) {
         return unproved(
             other.name.as_deref().unwrap_or("*"),
-            "would obey other rules than before, although it was not selected",
+            "was not selected, but would obey other rules than before",
         );
     }
     if diff.is_cut {

@@ -29,7 +29,7 @@ pub struct HumanSigns {
 keyword_enum! {
     /// How a disallowed request is handled if it shows signs that a person made it.
     #[derive(Default)]
-    SuspectHuman, "a way to treat requests with signs of a person", {
+    SuspectHuman, "a way to treat requests that seem to come from a person", {
         /// The signs are recorded and do not change the decision. The default.
         #[default]
         Record = "record",

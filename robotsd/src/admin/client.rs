@@ -72,8 +72,8 @@ pub(crate) const ROWS: &str = "/board/rows";
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum AskError {
     #[error(
-        "{0}: no process listens there: robotsd is not running, its admin interface is off, or the admin interface has \
-         another address (give that address with --admin PLACE)"
+        "{0}: no process listens there, so robotsd is not running, its admin interface is off, or the admin interface \
+         has another address (give that address with --admin PLACE)"
     )]
     NotRunning(AdminPlace),
     #[error("robotsd answered {status}: {1}", status = .0.as_u16())]

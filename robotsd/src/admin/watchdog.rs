@@ -100,8 +100,8 @@ impl Watchdog {
         let panic = self.last_panic().map(|last| {
             let panics = self.panics.load(Ordering::Relaxed);
             format!(
-                "panics since the start: {panics}; a panic is a bug of robotsd: report it, with the output on \
-                 stderr. The last panic: {last}"
+                "panics since the start: {panics}; each is a bug of robotsd, so report it with the output on stderr; \
+                 the last panic: {last}"
             )
         });
         self.loops().filter(|watched| watched.is_stalled()).map(EventLoop::problem).chain(panic)

@@ -253,7 +253,7 @@ fn chosen<T>(mut sites: Vec<(String, T)>, query: &BoardQuery, notes: &mut Vec<St
         sites.retain(|(site, _)| site == wanted);
     } else if sites.len() > MAX_SITES {
         notes.push(format!(
-            "Only {MAX_SITES} of {count} sites are shown: use site=NAME for another.",
+            "Only {MAX_SITES} of {count} sites are shown: use site=NAME to see another site.",
             count = sites.len()
         ));
         sites.truncate(MAX_SITES);

@@ -42,8 +42,8 @@ pub(crate) struct AgentsArgs {
     #[arg(long, value_name = "HEADER", num_args = 1..)]
     identify: Vec<String>,
 
-    /// Check whether requests of --user-agent from this address come from the crawler that it
-    /// names, and show the evidence
+    /// Check whether requests from this address come from the crawler in --user-agent, and show the
+    /// evidence
     ///
     /// Uses the published lists that a running robotsd saved in the state_dir of --config,
     /// otherwise the built-in ones. Looks up the reverse DNS names of the address, which discloses

@@ -121,8 +121,8 @@ impl ClaimEvidence for NotedEvidence<'_> {
         let outcome = (!copies.is_empty()).then(|| ListEvidence::examine(lists, address, None, now))?;
         if outcome == MethodOutcome::Undecided(UndecidedReason::Stale) {
             (self.note)(
-                "an address that is missing in a list refutes a claim only if the server of the list confirmed this \
-                 list within the last day: to use the lists that a running robotsd keeps up to date, add --config"
+                "a list refutes a claim only if its server confirmed the list within the last day: to use the lists \
+                 that a running robotsd keeps up to date, add --config"
                     .to_owned(),
             );
         }

@@ -38,7 +38,7 @@ pub(crate) enum ConfigCommand {
         config: ConfigArgument,
 
         /// Compare each robots.txt with the baseline of its site, as the gate would, without using
-        /// the state directory: for CI
+        /// the state directory; meant for CI
         #[arg(long)]
         gate: bool,
 

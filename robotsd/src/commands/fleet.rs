@@ -42,7 +42,7 @@ use crate::report::{
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub(crate) struct FleetArg {
     /// Act on every replica in fleet.replicas of the config, through its admin listener; exit with
-    /// status 0 only if all have confirmed
+    /// status 0 only if all replicas have confirmed the change
     #[arg(long, conflicts_with = "admin")]
     pub(in crate::commands) fleet: bool,
 }
@@ -120,11 +120,11 @@ fn decide_by_store(running: &Running, target: &str, site: &str) -> io::Result<Op
 /// The document of a fleet in its store
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum FleetCommand {
-    /// Create the document of a fleet, once, before its replicas enforce
+    /// Create the document of a fleet, once, before its replicas enforce rules
     #[command(after_help = "Exit status: 0 if the document was created, 2 if not.")]
     Init(Running),
-    /// Write the entries of a replica into a store that has lost the document of the fleet, or has an
-    /// older one
+    /// Write the entries of a replica into a store that has lost the document of the fleet, or
+    /// contains an older document
     #[command(after_help = "Exit status: 0 if the document was written, 2 if not.")]
     Restore {
         #[command(flatten)]

@@ -286,7 +286,7 @@ impl<'t> Reader<'t> {
                 "write [[gate.must_allow]], and below it agents = [\"Googlebot\"] and paths = [\"/\"]".to_owned()
             }
             "site.robots" => format!("write robots.path = {written}"),
-            "admin" => "write [admin], and below it enabled = false or socket = \"…\"".to_owned(),
+            "admin" => "write the line [admin], and below it the line enabled = false or socket = \"…\"".to_owned(),
             path => format!(
                 "write {header} on a line of its own, and the keys of the table below it",
                 header = self.keys.header(path)

@@ -178,8 +178,8 @@ fn idle_cases(file: &RawConfig, config: &Config) -> Vec<Fault> {
             faults.push(identity.fault(message).help("add [identity], or remove this key".to_owned()));
         }
         if let (Some(upstream), false) = (&case.upstream, is_forwarding) {
-            let message = "no listener forwards requests, so clients get the status and page of the case, not this \
-                           upstream";
+            let message = "no listener forwards requests, so clients get the status and page of the case, not the \
+                           answer of this upstream";
             faults.push(upstream.fault(message));
         }
     }
@@ -191,9 +191,10 @@ fn idle_cases(file: &RawConfig, config: &Config) -> Vec<Fault> {
 fn unrelayed_case(file: &RawConfig) -> Option<Fault> {
     let is_asked = file.listener.iter().any(|listener| listener.kind == ListenerKind::Decision);
     let mut statuses = cases(file).filter_map(|case| case.status.as_ref()).filter(|status| *status.get_ref() != 403);
-    let message = "if nginx uses only auth_request, as ingress-nginx does, clients get 403 without fields instead of \
+    let message = "if nginx uses only auth_request, as ingress-nginx does, clients get 403 without header fields, not \
                    this status";
-    let help = "the shipped files for nginx fetch the refusal separately, with its status and fields".to_owned();
+    let help =
+        "use the shipped files for nginx, which fetch the refusal separately, with its status and fields".to_owned();
     Some(statuses.next().filter(|_| is_asked)?.fault(message).help(help))
 }
 
@@ -346,7 +347,7 @@ fn ended(file: &RawConfig, now: SystemTime) -> Vec<Fault> {
     let users = file.admin.iter().flat_map(|admin| &admin.user).map(|user| ("user", &user.until));
     let untils = overrides.chain(tokens).chain(users).filter_map(|(what, until)| Some((what, until.as_ref()?)));
     let fault = |(what, until): (&str, &Spanned<_>)| {
-        let message = format!("this {what} has expired and has no effect any more");
+        let message = format!("this {what} has expired and no longer has any effect");
         until.fault(message).help("remove this entry, or write a later day".to_owned())
     };
     untils.filter(|(_, until)| end(until).is_ok_and(|end| end <= now)).map(fault).collect()

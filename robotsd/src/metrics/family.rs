@@ -149,7 +149,8 @@ families! {
         "Requests sent to the servers of a site. The label `outcome` is `answered`, or the reason why there was no \
          answer.";
     QUESTIONS_WITHOUT_USER_AGENT = Counter "robotsd_questions_without_user_agent",
-        "Decision requests without a User-Agent from other proxies, by site. Such requests do not reveal crawlers.";
+        "Decision requests without a User-Agent from other proxies, by site. In such requests, robotsd cannot \
+         recognise crawlers.";
     FIELDS_KEPT = Counter "robotsd_response_fields_kept",
         "Fields that robotsd did not add to responses of a site, because the upstream had set them already.";
     ROBOTS_TXT_REQUESTS = Counter "robotsd_robots_txt_requests",
@@ -162,8 +163,8 @@ families! {
         "Responses by listener, site, status code and method. The label `site` is empty if the request was refused \
          before a site was chosen.";
     DECISION_DURATION = Histogram "robotsd_decision_duration_seconds" ("seconds"),
-        "Time to decide about a request. Only one request in 64 is measured, so do not use the count as a request \
-         rate.";
+        "Time that robotsd needs to decide about a request. Only one request in 64 is measured, so do not use the \
+         count as a request rate.";
     HTTP_DURATION = Histogram "robotsd_http_request_duration_seconds" ("seconds"),
         "Time from the head of a request to the head of its response. Only one request in 64 is measured, so do not \
          use the count as a request rate.";

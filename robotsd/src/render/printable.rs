@@ -45,7 +45,7 @@ pub(crate) fn plural(number: usize, what: &str) -> String {
 }
 
 /// Formats the number of new rules during a grace period, as in
-/// `2 rules are only observed until 2026-11-30T08:00:00Z at the latest`.
+/// `2 rules are enforced from 2026-11-30T08:00:00Z at the latest`.
 pub(crate) fn young_rules(rules: usize, end: &str) -> String {
     let what = match rules {
         // Without new rules, the new restriction is a crawl delay.
@@ -53,7 +53,7 @@ pub(crate) fn young_rules(rules: usize, end: &str) -> String {
         1 => "1 rule is".to_owned(),
         rules => format!("{rules} rules are"),
     };
-    format!("{what} only observed until {end} at the latest")
+    format!("{what} enforced from {end} at the latest")
 }
 
 /// Returns the first `most` characters of `text`, with an ellipsis if there are more.

@@ -33,8 +33,8 @@ use crate::sites::Sites;
 /// Warning that the time of the system's clock cannot be formatted as an HTTP date. hyper needs a
 /// date for every HTTP/1 response.
 const CLOCK: &str = "the clock of this machine is before 1970 or after 9999, so responses have a wrong date or no \
-    date, and the admin interface and some HTTP/1 requests (with a body, or with `Connection: close`) get no answer: \
-    correct the clock";
+    date, the admin interface does not answer, and some HTTP/1 requests (with a body, or with `Connection: close`) get \
+    no answer: correct the clock";
 
 /// Maximum time to wait until the admin socket of a killed process accepts no more connections.
 const PATIENCE: Duration = Duration::from_secs(2);

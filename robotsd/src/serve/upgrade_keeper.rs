@@ -256,7 +256,8 @@ fn go_on(upgrade: UpgradeUnderWay, why: &str, taken: Result<(), String>, active:
     let process = upgrade.successor.id();
     let problem = taken.err().map(|problem| format!("{problem}; ")).unwrap_or_default();
     let message = format!(
-        "the upgrade failed: process {process} did not take over: {why}; {problem}this process continues to serve"
+        "the upgrade failed, because process {process} did not take over ({why}); {problem}this process continues to \
+         serve"
     );
     active.log.say_at(LogLevel::Error, LogEvent::Upgrade, message.clone());
     let report = report("failed", Some(process), &message);

@@ -287,7 +287,7 @@ pub(super) fn switched_off(log: &Log, site: &str) {
 
 pub(crate) type SiteName = Arc<str>;
 
-const ENDED: &str = "this override has expired and has no effect any more; remove this entry, or write a later day";
+const ENDED: &str = "this override has expired and no longer has any effect; remove this entry, or write a later day";
 
 /// Returns the next steps for an operator, the most urgent one first.
 pub(super) fn for_site(name: &str, snapshot: &Snapshot, status: &Status, flags: [CommandFlags; 2]) -> Vec<NextStep> {
@@ -367,8 +367,8 @@ pub(super) fn after_accepting(status: &Status, has_parts: bool, baseline: Option
         // The source cannot be copied, because it lacks the appended parts that the served version
         // contains.
         Some(_) if has_parts => vec![NextStep::say(format!(
-            "to accept this version in version control, too, download /robots.txt as it is served now (with the \
-             appended lists), save it as {shown}, and commit that file: later versions are compared with it"
+            "to accept this version in version control, too, save /robots.txt as it is served now (with the appended \
+             lists) as {shown}, and commit that file: later versions are compared with it"
         ))],
         Some(source) => vec![
             NextStep::command("to accept this version in version control, too", ["cp", &source, &shown]),

@@ -258,7 +258,7 @@ impl Renewal {
 /// Describes a removed site. If its enforcement was switched off, the switch stays in the state
 /// directory, without effect.
 fn departure(gone: &ServedSite) -> String {
-    let switch = if gone.is_off() { "; its off switch has no effect any more" } else { "" };
+    let switch = if gone.is_off() { "; its off switch no longer has any effect" } else { "" };
     format!("site {:?} is removed{switch}", &*gone.name)
 }
 
@@ -419,7 +419,7 @@ mod tests {
             assert_eq!(renamed.come_and_gone[0], want);
             let other = served.renew(&of("other", "other.test")).unwrap();
             assert_eq!(switches(&other.sites), [Enforcement::On]);
-            let want = ["site \"other\" is new", "site \"shop\" is removed; its off switch has no effect any more"];
+            let want = ["site \"other\" is new", "site \"shop\" is removed; its off switch no longer has any effect"];
             assert_eq!(other.come_and_gone, want);
         }
     }

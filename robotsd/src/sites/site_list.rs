@@ -316,7 +316,7 @@ pub(super) fn hooks_of(config: &Config) -> impl Iterator<Item = (String, SiteHoo
 pub(super) fn switch_of_other(name: &str) -> String {
     format!(
         "the state directory contains an off switch for {name:?}, but no site has this name, so the switch has no \
-         effect (if the site was renamed, switch it off with `robotsd enforce off --site NAME`)"
+         effect (if the site was renamed, run `robotsd enforce off --site NAME` with its new name)"
     )
 }
 

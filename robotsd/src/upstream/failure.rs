@@ -125,8 +125,8 @@ impl UpstreamReporter {
         if let Some(count) = self.given_up.count(self.start) {
             let stalled = humantime::format_duration(Duration::from_secs(stalled.as_secs()));
             let detail = format!(
-                "{server}: all connections that robotsd may open are in use, so the transfer of a client that had \
-                 stalled for {stalled} was aborted to free one"
+                "{server}: all connections that robotsd may open are in use; to free one, robotsd aborted a transfer \
+                 whose client had stalled for {stalled}"
             );
             (self.tell)(&UpstreamEvent { kind: UpstreamEventKind::GaveUp, detail, count });
         }

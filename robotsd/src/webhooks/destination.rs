@@ -154,8 +154,8 @@ impl HookScope {
             // may be that interface.
             let unknown = |error: io::Error| {
                 NoDestination::Unknown(format!(
-                    "{host} port {port} may be the admin interface {of}: robotsd cannot check this, because it cannot \
-                     resolve {of}: {error}"
+                    "{host} port {port} may be the admin interface {of}, which robotsd cannot check, because it cannot \
+                     resolve the name {of}: {error}"
                 ))
             };
             places.extend(look_up(of, port).map_err(unknown)?);

@@ -106,8 +106,8 @@ impl HookTarget {
         }
         let authority = uri.authority().ok_or("the URL has no host")?;
         if authority.as_str().contains('@') {
-            return Err("the URL contains a user name or a password: write them into a file, and use this file for \
-                the header Authorization");
+            return Err("the URL contains a user name or a password: remove them, and let a header Authorization \
+                read its value from a file");
         }
         let host = authority.host();
         if host.is_empty() {

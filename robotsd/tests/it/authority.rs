@@ -343,7 +343,7 @@ fn a_reloaded_config_uses_only_its_own_tokens() {
     let answer = scene.ask(Way::Token, operator, "POST /reload?site=shop", "");
     assert_eq!(answer.status, 403);
     assert_has(&answer.body, &["the access of operator has expired"]);
-    scene.running.wait_for_message("config-warning", "this token has expired and has no effect any more");
+    scene.running.wait_for_message("config-warning", "this token has expired and no longer has any effect");
     scene.folder.configure(text.replace(hash, &format!("hash = \"sha256:{}\"", "0".repeat(64))));
     scene.running.wait_for_message("config", "admin.token[operator].hash: …");
     assert_eq!(asked(), 401);

@@ -152,7 +152,7 @@ fn a_site_must_be_named_if_a_config_has_several() {
     folder.write("hosts/b.pages.test.txt", "User-agent: *\nDisallow: /b/\n");
     let explain =
         |site: &[&str], url: &str| folder.with_config(&[&["explain"], site, &["--user-agent", ACME, url]].concat());
-    let several = "robotsd.toml: the config has 2 sites: choose one with --site: \"shop\", \"pages\"";
+    let several = "robotsd.toml: the config has 2 sites, so choose one with --site: \"shop\", \"pages\"";
     assert_has(explain(&[], "/").failed(2), &[several]);
     // The host in a URL determines the site and, if the site has a folder of files, the file.
     assert_has(explain(&[], "https://shop.test/drafts/").succeeded(), &["AcmeBot may not fetch "]);

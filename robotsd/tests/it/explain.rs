@@ -231,7 +231,7 @@ fn the_explained_policy_has_the_servers_grace_period_and_switch() {
         |more: &[&str]| folder.with_config(&[&["explain", "--user-agent", GPTBOT, "/new"], more].concat()).out;
     let policy = |text: &str| text.lines().last().unwrap().to_owned();
     assert_eq!(running.request("GET", "/new", &agent).status, 404);
-    let grace = format!("2 rules are only observed until {end} at the latest");
+    let grace = format!("2 rules are enforced from {end} at the latest");
     let want = format!("  policy: let pass, and record (the rule is new, and in its grace period: {grace})");
     assert_eq!(policy(&explain(&[])), want);
     let json: Value = serde_json::from_str(&explain(&["--json"])).unwrap();
@@ -294,7 +294,8 @@ fn a_pending_version_is_not_taken_for_live_and_kept_ones_can_be_named() {
         assert_lacks(&out, &["live:"]);
         assert_eq!(error, "", "nothing is said about the file");
     }
-    let parts = ["in the state_dir of the config, this user can read no version of the site", " 0123456789ab\n"];
+    let parts =
+        ["the state_dir of the config contains no version of the site (that this user can read)", " 0123456789ab\n"];
     assert_has(explain(&["--version", "0123456789ab"]).failed(2), &parts);
     // After the process has ended, its state files must lead to the same answer until the
     // robots.txt changes.

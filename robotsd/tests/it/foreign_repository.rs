@@ -82,7 +82,7 @@ fn a_foreign_git_config_does_not_choose_what_replay_runs() {
             let said = run(folder.robotsd().env("PATH", &path).args(replay)).failed(2);
             assert!(!folder.at("ran").exists(), "{what}: {}", folder.read("ran"));
             let parts =
-                ["the repository does not contain the file of commit ", "a partial clone (robotsd fetches nothing"];
+                ["the repository does not contain the file of commit ", "a partial clone (robotsd does not fetch"];
             assert_has(said, &parts);
         }
     }

@@ -237,7 +237,7 @@ fn new_rules_only_observe_while_they_are_new() {
     wait_until("the new version", || running.get("/robots.txt", FIREFOX).body == longer);
     assert_eq!(running.get("/page.html", GPTBOT).status, 200);
     let first = running.wait_for_event("observed", |line| line["reason"] == "grace");
-    let said = format!("2 rules are only observed until {} at the latest", first["grace_end"].as_str().unwrap());
+    let said = format!("2 rules are enforced from {} at the latest", first["grace_end"].as_str().unwrap());
     assert_eq!(message(&first), said);
     // The message about the new rules must not be logged again, whichever worker handles the next
     // request.

@@ -300,7 +300,7 @@ fn the_file_to_commit_is_the_served_one_if_a_list_is_appended() {
     waits(&running);
     let waiting = status(&running)["pending"]["hash"].as_str().unwrap().to_owned();
     let said = unfolded(&running.command(&["accept", "shop", &waiting]).succeeded());
-    assert_has(&said, &["download /robots.txt as it is served now"]);
+    assert_has(&said, &["save /robots.txt as it is served now"]);
     assert_lacks(&said, &["cp "]);
     let served = live(&running);
     assert_has(&served, &["# From ai.txt"]);

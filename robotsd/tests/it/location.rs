@@ -250,7 +250,7 @@ fn unintended_settings_cause_a_warning_with_their_line() {
         "note: the site \"a\" refuses requests without a grace period: ",
         "warning: no crawler is called \"GTPBot\", so this entry only affects requests that contain exactly this name\n  --> robotsd.toml:10:1\n",
         "= help: did you mean \"GPTBot\"?",
-        "warning: this override has expired and has no effect any more\n  --> robotsd.toml:10:42\n",
+        "warning: this override has expired and no longer has any effect\n  --> robotsd.toml:10:42\n",
         "warning: no crawler is called \"Gogglebot\", so this entry only affects requests that contain exactly this name\n  --> robotsd.toml:12:11\n",
         "= help: did you mean \"Googlebot\"?",
     ];

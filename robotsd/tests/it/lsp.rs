@@ -476,7 +476,7 @@ fn hover_shows_who_obeys_and_which_urls_match() {
         &[
             "Disallows `/private/` for 1 crawler of the registry (GPTBot), and `Googelbot`.",
             "Matches 2 of 4 URLs",
-            "decides about 1.",
+            "is the deciding rule for 1 of them.",
         ],
     );
     assert_has(text(5), &["Every crawler that no group names."]);

@@ -206,15 +206,15 @@ fn the_first_switch_to_refuse_says_how_many_rules_only_observe_at_first() {
     const ROBOTS: &str = "User-agent: *\nDisallow: /a\nDisallow: /b\n\nUser-agent: GPTBot\nDisallow: /\n";
     let config = |mode: &str| Config::new().keys(format!("mode = \"{mode}\"\ngrace = \"24h\"\nstate_dir = \"state\""));
     let config = |mode: &str| config(mode).admin().files_of("shop").robots(ROBOTS);
-    let said = "3 rules are only observed until 20";
+    let said = "3 rules are enforced from 20";
     let (folder, running) = config("observe").start();
     let checked = || folder.configured(["config", "check"]).ends_with(0).error;
-    assert_lacks(checked(), &["only observe"]);
+    assert_lacks(checked(), &["enforced from"]);
     folder.configure(config("refuse"));
     assert_has(
         checked(),
         &[
-            "note: site \"shop\": 3 rules are only observed until 20",
+            "note: site \"shop\": 3 rules are enforced from 20",
             "Z at the latest: the grace period of a rule begins when",
             "robotsd.toml:",
         ],
@@ -224,13 +224,13 @@ fn the_first_switch_to_refuse_says_how_many_rules_only_observe_at_first() {
     let explained = folder.with_config(&["explain", "--user-agent", GPTBOT, "/x"]).out;
     assert_has(
         &explained,
-        &["policy: let pass, and record (the rule is new, and in its grace period: 3 rules are only observed until 20"],
+        &["policy: let pass, and record (the rule is new, and in its grace period: 3 rules are enforced from 20"],
     );
-    assert_has(unfolded(&running.command(&["status"]).out), &["grace: 3 rules are only observed until 20"]);
+    assert_has(unfolded(&running.command(&["status"]).out), &["grace: 3 rules are enforced from 20"]);
     running.wait_for_event("observed", |line| line["reason"] == "grace" && line["message"].to_string().contains(said));
     // Without a grace period, there must be no such message, and the request must be refused.
     folder.configure(config("refuse").to_string().replace("24h", "0s"));
-    assert_lacks(running.command(&["reload"]).succeeded(), &["only observe"]);
-    assert_lacks(checked(), &["only observe"]);
+    assert_lacks(running.command(&["reload"]).succeeded(), &["enforced from"]);
+    assert_lacks(checked(), &["enforced from"]);
     assert_eq!(running.get("/x", GPTBOT).status, 403);
 }

@@ -373,7 +373,7 @@ fn the_status_shows_what_is_only_observed_and_every_reloads_outcome() {
         "  mode:       observe: disallowed requests pass, and are logged\n",
         "  override:   agent \"gptbot\": refuse until 2099-02-01T00:00:00Z\n",
         "  override:   pattern \"/drafts/\": observe, but that ended 2020-02-01T00:00:00Z\n",
-        "  grace:      2 rules are only observed until 20",
+        "  grace:      2 rules are enforced from 20",
         " %) were checked against the pages of their",
     ];
     assert_has(&status, &parts);
@@ -619,7 +619,7 @@ fn without_a_server_decisions_wait_in_the_state_directory() {
         "to make the change at the next start, give --config FILE: the change is then written to the state directory\n";
     assert!(output.error.ends_with(want), "{output:?}");
     let output = run(robotsd().args(["history", "shop", "--admin", &free]));
-    assert_has(output.error, &["no process listens there: robotsd is not running"]);
+    assert_has(output.error, &["no process listens there, so robotsd is not running"]);
 }
 
 /// Returns the exit status and the output of `config check` for the config of a folder.

@@ -304,7 +304,7 @@ fn a_reload_names_the_grace_period_and_changing_it_does_not_restart_it() {
     running.wait_for_event("published", |line| line["reason"] == "start");
     folder.replace("robots.txt", REFUSES);
     let output = reload(&folder).out;
-    assert_has(&output, &["; 1 rule is only observed until 20", "Z at the latest\n"]);
+    assert_has(&output, &["; 1 rule is enforced from 20", "Z at the latest\n"]);
     folder.configure(config("2h"));
     running.wait_for_event("published", |line| line["reason"] == "config");
     assert_eq!(running.count("published", |line| line["reason"] == "start"), 1);

@@ -113,7 +113,10 @@ fn the_config_is_checked_and_commands_show_the_fields() {
     let changed = folder.run(["diff", "robots.txt", "new.txt"]).said();
     assert_has(
         changed,
-        &["Content-Usage of /: train-ai=n; was train-ai=y", "licences that are named now: https://a.test/new.xml"],
+        &[
+            "Content-Usage of /: train-ai=n; was train-ai=y",
+            "licences that only the new file names: https://a.test/new.xml",
+        ],
     );
     // No server sends content signals from a robots.txt, but commands show them.
     let signals = |ai_train: &str| {

@@ -174,7 +174,7 @@ fn requests_without_an_answer_are_counted_by_kind() {
     // The upstream is marked as down, but must still get every request, because there is no other.
     let upstream = &now["sites"][0]["upstreams"][0];
     assert_eq!((&upstream["state"], &upstream["again_seconds"]), (&"out".into(), &0.into()));
-    assert_has(unfolded(&text(&folder)), &["by its upstreams: 3 connect", ", tried with the next request"]);
+    assert_has(unfolded(&text(&folder)), &["requests to its upstreams: 3 connect", ", tried with the next request"]);
 }
 
 #[test]
@@ -295,7 +295,7 @@ fn an_override_that_has_ended_says_what_to_do() {
     let site = "root = \".\"\n[site.modes]\n\"agent:GPTBot\" = { mode = \"tag\", until = 2020-01-01 }";
     let (folder, _running) = Config::refusing().site("a", site).admin_socket().robots(ROBOTS).start();
     let problems = folder.with_config(&["status", "--problems"]).ends_with(1).out;
-    let ended = ": this override has expired and has no effect any more; remove this entry, or write a later day";
+    let ended = ": this override has expired and no longer has any effect; remove this entry, or write a later day";
     assert_has(unfolded(&problems), &["next: agent ", ended]);
 }
 

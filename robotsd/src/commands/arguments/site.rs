@@ -293,7 +293,8 @@ impl SelectedSite {
     /// Reads a version of the site's robots.txt from the state directory.
     pub(in crate::commands) fn version(&self, hash: &VersionHashPrefix) -> io::Result<RobotsFile> {
         let found = self.kept().1.kept().find(|(known, _)| hash.matches(known));
-        let missing = "in the state_dir of the config, this user can read no version of the site with the hash";
+        let missing =
+            "the state_dir of the config contains no version of the site (that this user can read) with the hash";
         let (hash, bytes) = found.ok_or_else(|| io::Error::other(format!("{missing} {hash:.16}")))?;
         Ok(RobotsFile { name: hash.short(), bytes: bytes.to_vec() })
     }
@@ -464,7 +465,7 @@ impl ConfiguredSite {
         let list = || quoted_list(directory.hosts().into_iter().map(|(host, _)| format!("{name}/{host}")));
         let Some(host) = &self.host else {
             let message = format!(
-                "the site {name:?} has one robots.txt per host: choose a host with --site: {sites}",
+                "the site {name:?} has one robots.txt per host: choose a host with --site, one of {sites}",
                 sites = list()
             );
             return Err(io::Error::other(message));
@@ -510,7 +511,7 @@ fn find(config: &Config, path: &Path, wanted: Option<&str>) -> Result<Configured
         return match &*config.sites {
             [site] => Ok(found(site, None)),
             sites => Err(format!(
-                "{config}: the config has {count} sites: choose one with --site: {names}",
+                "{config}: the config has {count} sites, so choose one with --site: {names}",
                 config = path.display(),
                 count = sites.len(),
                 names = names()

@@ -35,7 +35,7 @@ pub(crate) struct CheckArgs {
     #[command(flatten)]
     pub(super) site: SiteArgs,
 
-    /// Explain a code, with examples; without a code, list all of them
+    /// Explain the lint with this code, with examples; without a code, list all codes
     #[arg(long, value_name = "CODE", num_args = 0..=1, conflicts_with_all = ["paths", "format", "deny", "config", "ignore", "select", "stdin_filename", "exit_zero", "within", "notes", "verbose", "fix", "diff", "unsafe_fixes", "isolated"])]
     pub(super) explain: Option<Option<String>>,
 
@@ -55,7 +55,7 @@ pub(crate) struct CheckArgs {
     #[arg(long, value_name = "PATH")]
     pub(super) stdin_filename: Option<PathBuf>,
 
-    /// Also fetch the sitemaps that the robots.txt of a URL names
+    /// Also fetch the sitemaps that the robots.txt at a URL names
     #[arg(long)]
     pub(super) sitemap: bool,
 
@@ -76,7 +76,7 @@ pub(crate) struct CheckArgs {
     /// Lowest severity of findings that fail the check
     ///
     /// By default, errors fail the check. With --format sarif, no finding fails the check by
-    /// default, because the program that reads the output decides.
+    /// default, because the program that reads the output decides whether the check fails.
     #[arg(long, value_enum)]
     pub(super) deny: Option<Deny>,
 

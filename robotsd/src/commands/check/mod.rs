@@ -8,7 +8,7 @@
 //!
 //! - 0 if no finding is severe enough to fail the check. By default, only errors fail the check.
 //!   With SARIF, no finding fails the check by default, because the program that reads the output
-//!   decides;
+//!   decides whether the check fails;
 //! - 1 if a finding is severe enough to fail the check, or if `--diff` shows a change;
 //! - 2 if a file could not be read (the other files are still checked), or if correcting a file
 //!   took too long.

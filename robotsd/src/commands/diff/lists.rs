@@ -64,8 +64,8 @@ pub(super) struct PageListArgs {
     #[arg(long, value_name = "VALUE=KEY", value_delimiter = ',', requires = "log")]
     json_keys: Vec<JsonKey>,
 
-    /// Fail if a search engine loses more than this share, such as 1%: of its requests in --log,
-    /// and of the pages in each other list
+    /// Fail if a search engine loses more than this share, such as 1%, of its requests in --log or
+    /// of the pages in any other list
     ///
     /// Only pages that the search engine was allowed to fetch before are counted. A list without
     /// pages also fails. Search engines are those with an index that people use; for other

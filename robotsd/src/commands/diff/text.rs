@@ -137,10 +137,10 @@ fn summary(diff: &Diff, style: NameStyle) -> String {
         totals.push(format!("usage preferences changed for {}", whom(crawlers)));
     }
     for (what, addresses) in [
-        ("sitemaps that are no longer named", &diff.sitemaps_removed),
-        ("sitemaps that are named now", &diff.sitemaps_added),
-        ("licences that are no longer named", &diff.licenses_removed),
-        ("licences that are named now", &diff.licenses_added),
+        ("sitemaps that the new file no longer names", &diff.sitemaps_removed),
+        ("sitemaps that only the new file names", &diff.sitemaps_added),
+        ("licences that the new file no longer names", &diff.licenses_removed),
+        ("licences that only the new file names", &diff.licenses_added),
     ] {
         let list = first_few(addresses.iter().map(|address| style(address)), SHOWN);
         totals.extend((!addresses.is_empty()).then(|| format!("{what}: {list}")));

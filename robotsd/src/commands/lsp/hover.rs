@@ -102,7 +102,7 @@ fn about_crawler(crawler: &Crawler, kind: MarkupKind) -> String {
         text.push_str("\n\nA control token: it is never sent in a request.");
     }
     if crawler.is_index_engine {
-        text.push_str("\n\nIts pages are in a search engine that people use.");
+        text.push_str("\n\nIt fetches pages for a search engine that people use.");
     }
     if let Some(source) = &crawler.source {
         let _ = write!(text, "\n\n{}", kind.link("Documentation of the operator", source));
@@ -159,7 +159,7 @@ fn bound(rules: &RuleSet, registry: &Registry, group: Group<'_>, kind: MarkupKin
     }
     let mut text = if parts.is_empty() { "no known crawler".to_owned() } else { parts.join(", and ") };
     if !deaf.is_empty() {
-        let _ = write!(text, "; according to their operators, these crawlers do not obey it: {}", names(&deaf));
+        let _ = write!(text, "; according to their operators, these crawlers do not obey robots.txt: {}", names(&deaf));
     }
     text
 }
@@ -185,7 +185,10 @@ fn matched(rules: &RuleSet, rule: Rule<'_>, pages: &[Page], list: &str) -> Strin
         matches += usize::from(pattern.matches(path.as_bytes()));
         decides += usize::from(selection.verdict(&path).line() == Some(rule.line()));
     }
-    format!("Matches {matches} of {} in {list}, and decides about {decides}.", plural(pages.len(), "URL"))
+    format!(
+        "Matches {matches} of {} in {list}, and is the deciding rule for {decides} of them.",
+        plural(pages.len(), "URL")
+    )
 }
 
 /// Returns one name per group that the agent obeys: the name that matches the agent.

@@ -38,7 +38,8 @@ const PROCESS_TESTS: Duration = Duration::from_secs(5);
 /// Check robots.txt files in an editor, as a language server
 #[derive(Args, Debug)]
 pub(crate) struct LspArgs {
-    /// Use standard input and output, which is the only way; some editors add this option
+    /// Has no effect, because the server always uses standard input and output; some editors add
+    /// this option
     #[arg(long, hide = true)]
     stdio: bool,
 }

@@ -65,8 +65,8 @@ use crate::expectations::ExpectationsFile;
 use crate::input::{self, named, stdin_once};
 use crate::render::{printable, printable_path, stderr, stdout, write_json};
 
-const NO_LINE: &str = "no line of the logs could be read as a request. Supported are access logs in the common or \
-                       combined format, JSON lines, W3C (with its line \"#Fields:\") and those of AWS load \
+const NO_LINE: &str = "no line of the logs could be read as a request. robotsd reads access logs in the common or \
+                       combined format, JSON lines, W3C logs (with the line \"#Fields:\") and logs of AWS load \
                        balancers, as the server wrote them or as Docker, Kubernetes, filebeat, journald and syslog \
                        forward them; if the format is not detected, name it with --log-format";
 
@@ -111,7 +111,7 @@ pub(crate) struct ReplayArgs {
     /// UTC). The date is the time when the version was first served. PATH may also be a single such
     /// file; then --history may be repeated. If the name of the file contains no date, the time of
     /// its last change is used. Unless --robots is given, the newest version is the robots.txt.
-    /// Crawlers are not accused for periods without a line in the logs.
+    /// Crawlers are not accused of ignoring robots.txt in periods without a line in the logs.
     #[arg(long, value_name = "PATH", conflicts_with = "against")]
     history: Vec<PathBuf>,
 
@@ -150,7 +150,7 @@ pub(crate) struct ReplayArgs {
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
 
-    /// Look up the reverse DNS names of addresses if no list tells who sent a request
+    /// Look up the reverse DNS names of addresses if no published list shows who sent a request
     ///
     /// This discloses the addresses of such requests to the system's resolvers, or to those of
     /// --resolver. At most 50 queries per second are sent, and the names of at most 10,000

@@ -82,7 +82,7 @@ impl GateBasis {
             if let Some(written) = written {
                 let message = format!(
                     "{key:?} is for one robots.txt, but source = \"directory\" has one for each host: write a separate \
-                     [[site]] for hosts that need it"
+                     [[site]] for each host that needs this key"
                 );
                 return Err(written.fault(message));
             }

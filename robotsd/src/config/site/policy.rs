@@ -144,7 +144,7 @@ fn without_modes(all: &OfAllSites<'_>, enforcement: &RawEnforcement, rate: &RawR
     }
     if let Some(form) = enforcement.forms.iter().find(|form| !PathForm::OPTIONAL.contains(form.get_ref())) {
         return Err(form.fault(format!(
-            "rules are always matched against the form {form:?}, so it does not belong in \"forms\": remove it",
+            "rules are always matched against the form {form:?}, so remove this form from \"forms\"",
             form = form.get_ref().as_str()
         )));
     }

@@ -64,7 +64,7 @@ pub(in crate::config) fn varying<'r>(
     let usage = usage.map(|usage| {
         let message = "\"by-agent\" adds \"Vary: User-Agent\" to responses, so a cache keeps a copy for each User-Agent, \
                        and most CDNs cache nothing";
-        usage.fault(message).help("responses need no Vary field with \"unanimous\"".to_owned())
+        usage.fault(message).help("write \"unanimous\": responses then need no Vary field".to_owned())
     });
     let fields = fields.iter().filter(|field| !field.get_ref().crawlers.is_empty());
     usage.chain(fields.map(|field| {

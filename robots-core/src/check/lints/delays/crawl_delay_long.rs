@@ -9,8 +9,8 @@ pub(crate) const LINT: Lint = Lint {
     code: "crawl-delay-long",
     severity: Severity::Warning,
     summary: "a Crawl-delay of more than 30 seconds",
-    why: "Bing obeys delays of up to 30 seconds, other crawlers up to 10 or 20, and crawlers that are built \
-          with Nutch skip hosts that ask for more than 30. Rate limits that enforce the file therefore use at most 30 \
+    why: "Bing obeys delays of up to 30 seconds, other crawlers up to 10 or 20, and crawlers that are built with Nutch \
+          skip hosts that ask for more than 30. Therefore, servers that enforce the file use a delay of at most 30 \
           seconds. If the delay is an hour, crawlers can fetch only two dozen pages per day.",
     bad: Example::new(b"User-agent: bingbot\nCrawl-delay: 60\nDisallow: /private/\n"),
     good: Example::new(b"User-agent: bingbot\nCrawl-delay: 30\nDisallow: /private/\n"),

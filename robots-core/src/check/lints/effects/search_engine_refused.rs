@@ -8,13 +8,12 @@ pub(crate) const LINT: Lint = Lint {
     code: "search-engine-refused",
     severity: Severity::Warning,
     summary: "search engines are refused access to disallowed pages",
-    why: "A search engine that obeys robots.txt requests a disallowed page only by mistake, or if its copy of the \
-          file is old. If the answer is 403, it removes the page from its index. Therefore, with the mode \"refuse\", \
-          these requests are only tagged if they come from search engines that people use. This lint reports rules \
-          for search engines that an override in [site.modes] refuses, such as \"index\" = \"refuse\". In the \
-          examples, an override refuses bingbot. To tag these requests again, change the override to \"tag\". If the \
-          override also applies to other \
-          crawlers, keep it, and write \"index\" = \"tag\" below it.",
+    why: "A search engine that obeys robots.txt requests a disallowed page only by mistake, or if its copy of the file \
+          is old. If the answer is 403, the search engine removes the page from its index. Therefore, with the mode \
+          \"refuse\", these requests are only tagged if they come from search engines that people use. This lint \
+          reports rules for search engines if an override in [site.modes] refuses these engines, such as \"index\" = \
+          \"refuse\". In the examples, an override refuses bingbot. To tag these requests again, change the override \
+          to \"tag\". If the override also applies to other crawlers, keep it, and write \"index\" = \"tag\" below it.",
     bad: Example::new(b"User-agent: bingbot\nDisallow: /private/\n").where_refused(&["bingbot"]),
     good: Example::new(b"User-agent: GPTBot\nDisallow: /private/\n").where_refused(&["bingbot"]),
     pass: Pass::File(run),
@@ -73,8 +72,8 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
         )
         .of_agent(name)
         .help(
-            "in [site.modes], change the override that refuses these crawlers to \"tag\"; if it also applies to other \
-               crawlers, write \"index\" = \"tag\" below it instead",
+            "in [site.modes], change the override that refuses these crawlers to \"tag\"; or, if the override also \
+               applies to other crawlers, leave it, and write \"index\" = \"tag\" below it",
         );
     }
 }
@@ -131,8 +130,8 @@ mod tests {
         let want = "search engine crawlers, including \"Googlebot\", are refused access to the pages that this rule \
                     and 2 more disallow: search engines remove refused pages from their index";
         assert_eq!(rest, want);
-        let want = "in [site.modes], change the override that refuses these crawlers to \"tag\"; if it also applies \
-                    to other crawlers, write \"index\" = \"tag\" below it instead";
+        let want = "in [site.modes], change the override that refuses these crawlers to \"tag\"; or, if the override \
+                    also applies to other crawlers, leave it, and write \"index\" = \"tag\" below it";
         assert_eq!(star.help.as_deref(), Some(want));
         assert_eq!(bing.line, 7);
     }

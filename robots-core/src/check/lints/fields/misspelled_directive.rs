@@ -9,7 +9,7 @@ pub(crate) const LINT: Lint = Lint {
     why: "The reference parser accepts common misspellings (dissallow, useragent, site-map) and any longer word that \
           begins with a directive (Disallowed). Other crawlers ignore the line, so the file means different things to \
           different crawlers. This also affects longer words with a meaning of their own, such as DisallowAITraining \
-          in a draft about uses of content: search engines, and servers that enforce the file, treat the line as a \
+          in a draft about uses of content. Search engines, and servers that enforce the file, treat such a line as a \
           Disallow line.",
     bad: Example::new(b"Useragent: *\nDissallow: /private/\n"),
     good: Example::new(b"User-agent: *\nDisallow: /private/\n"),

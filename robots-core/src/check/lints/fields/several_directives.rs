@@ -9,9 +9,9 @@ pub(crate) const LINT: Lint = Lint {
     severity: Severity::Error,
     summary: "several directives on one line",
     why: "Crawlers read one directive per line, with everything after it as its value. If a server writes \"\\n\" as \
-          two characters, \"<br>\" or a line separator of Unicode instead of line ends, or if a shell joins lines \
-          with spaces, the file looks complete but has lost its rules. Other lints do not check such a line. There \
-          is no automatic fix, because only the author knows where the lines ended.",
+          two characters, the tag \"<br>\" or a Unicode line separator instead of line breaks, or if a shell joins \
+          lines with spaces, the file looks complete but has lost its rules. Other lints do not check such a line. \
+          There is no automatic fix, because only the author knows where the lines ended.",
     bad: Example::new(b"User-agent: *\nDisallow: /private/ Disallow: /drafts/\n"),
     good: Example::new(b"User-agent: *\nDisallow: /private/\nDisallow: /drafts/\n"),
     pass: Pass::Joined(run),

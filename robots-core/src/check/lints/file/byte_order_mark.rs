@@ -6,12 +6,12 @@ pub(crate) const LINT: Lint = Lint {
     code: "byte-order-mark",
     severity: Severity::Note,
     summary: "a byte order mark",
-    why: "Crawlers based on the reference parser skip a UTF-8 byte order mark at the beginning of the file, so it is \
-          only a note. Other crawlers treat it as part of the first word and ignore the first line, which is often \
-          the only user-agent line. The reference parser also skips a truncated mark, but such a mark indicates that \
-          the file is damaged. No crawler skips a mark inside the file, where another file was appended. Before a \
-          directive, the lint unknown-directive reports it as an error; on a blank line or before a comment, this \
-          lint reports it as a note.",
+    why: "Crawlers based on the reference parser skip a UTF-8 byte order mark at the beginning of the file, so the \
+          finding is only a note. Other crawlers treat it as part of the first word and ignore the first line, which \
+          is often the only user-agent line. The reference parser also skips a truncated mark, but such a mark \
+          indicates that the file is damaged. No crawler skips a mark inside the file, where another file was \
+          appended. If such a mark precedes a directive, the lint unknown-directive reports an error; if it is on a \
+          blank line or precedes a comment, this lint reports a note.",
     bad: Example::new(b"\xEF\xBB\xBFUser-agent: *\nDisallow: /private/\n"),
     good: Example::new(b"User-agent: *\nDisallow: /private/\n"),
     pass: Pass::File(run),

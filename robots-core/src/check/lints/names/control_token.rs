@@ -5,7 +5,7 @@ use crate::check::lint::*;
 pub(crate) const LINT: Lint = Lint {
     code: "control-token",
     severity: Severity::Note,
-    summary: "a token that cannot be enforced",
+    summary: "a token whose rules a server cannot enforce",
     why: "Some product tokens appear in robots.txt only: the operator fetches pages under another name, and the rules \
           for the token tell the operator how it may use the pages. Requests never contain such a token, so a server \
           cannot enforce its rules.",

@@ -6,8 +6,8 @@ pub(crate) const LINT: Lint = Lint {
     code: "empty-user-agent",
     severity: Severity::Error,
     summary: "a user-agent line without a name",
-    why: "A user-agent line without a value does not stand for every crawler, but for none. If it is the only \
-          user-agent line of its group, the rules of the group do not apply to any crawler.",
+    why: "A user-agent line without a value stands for no crawler, not for every crawler. If it is the only user-agent \
+          line of its group, the rules of the group do not apply to any crawler.",
     bad: Example::new(b"User-agent:\nDisallow: /private/\n"),
     good: Example::new(b"User-agent: *\nDisallow: /private/\n"),
     pass: Pass::Field(run),

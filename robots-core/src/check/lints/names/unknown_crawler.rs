@@ -7,10 +7,10 @@ pub(crate) const LINT: Lint = Lint {
     severity: Severity::Warning,
     summary: "an unknown name that is similar to a known name",
     why: "A crawler looks for exactly its own name, so a group with a misspelled name does not apply to any crawler, \
-          and the crawler that is meant obeys \"*\" instead. The same happens with the name of a search engine, an \
-          assistant (Bing for bingbot) or an operator (Anthropic). Names that are not similar to a known name are \
-          not reported, because the registry does not contain every crawler. A name of six to nine letters may have \
-          one wrong letter, a longer name two. Shorter names are not searched for misspellings.",
+          and the crawler that the author means obeys \"*\" instead. The same happens with the name of a search \
+          engine, an assistant (Bing for bingbot) or an operator (Anthropic). Names that are not similar to a known \
+          name are not reported, because the registry does not contain every crawler. In a name of six to nine \
+          letters, one letter may be wrong; in a longer name, two. Shorter names are not searched for misspellings.",
     bad: Example::new(b"User-agent: Googelbot\nDisallow: /private/\n"),
     good: Example::new(b"User-agent: Googlebot\nDisallow: /private/\n"),
     pass: Pass::File(run),

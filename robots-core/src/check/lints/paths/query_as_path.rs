@@ -54,7 +54,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
             ),
         )
         .help(format_args!(
-            "write {pattern} for the parameter on every page",
+            "to match the parameter on every page, write {pattern}",
             pattern = Quoted(&[b"/*?*".as_slice(), parameter].concat())
         ));
     }

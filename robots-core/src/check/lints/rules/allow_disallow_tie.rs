@@ -10,9 +10,9 @@ pub(crate) const LINT: Lint = Lint {
     code: "allow-disallow-tie",
     severity: Severity::Warning,
     summary: "a pattern that is both allowed and disallowed",
-    why: "If an allow and a disallow rule are equally long and match the same path, the allow rule decides, in any \
-          order (RFC 9309, section 2.2.2). In parsers based on the older draft, the first rule decides. In both \
-          cases, the other rule has no effect.",
+    why: "If an allow and a disallow rule are equally long and match the same path, the allow rule decides, in \
+          whatever order the two are written (RFC 9309, section 2.2.2). In parsers based on the older draft, the first \
+          rule decides. In both cases, the other rule has no effect.",
     bad: Example::new(b"User-agent: *\nDisallow: /news/\nAllow: /news/\n"),
     good: Example::new(b"User-agent: *\nDisallow: /news/\nAllow: /news/today/\n"),
     pass: Pass::File(run),
@@ -56,7 +56,9 @@ fn report(sink: &mut Sink, rule: Rule<'_>, allow: Rule<'_>, place: &str) {
     let (line, pattern) = (allow.line(), Quoted(allow.pattern()));
     sink.report(
         rule.range(),
-        format_args!("line {line}{place} allows {pattern}: of two equally long patterns, the Allow rule decides"),
+        format_args!(
+            "line {line}{place} allows {pattern}: of two equally long patterns, the allowed one takes precedence"
+        ),
     )
     .related_to(line)
     .help("remove the rule that you do not want");

@@ -1,4 +1,4 @@
-//! `shadowed-rule`: a rule that never decides, because a rule of the other kind (allow or disallow)
+//! `shadowed-rule`: a rule that never applies, because a rule of the other kind (allow or disallow)
 //! with a longer pattern matches all of its paths.
 
 use std::collections::{BTreeSet, HashMap};
@@ -13,7 +13,7 @@ pub(crate) const LINT: Lint = Lint {
     summary: "a rule that never applies",
     why: "The longest pattern that matches a path decides (RFC 9309, section 2.2.2). Because of a redundant or very \
           general \"*\", a longer pattern of the other kind may match all paths that a shorter pattern matches. The \
-          shorter rule then never decides. Only rules of the same group are compared, and only a limited number of \
+          shorter rule then never applies. Only rules of the same group are compared, and only a limited number of \
           patterns with \"*\" inside.",
     bad: Example::new(b"User-agent: *\nAllow: /fish\nDisallow: /*fish\n"),
     good: Example::new(b"User-agent: *\nAllow: /fish/bowl\nDisallow: /*fish\n"),
@@ -56,8 +56,8 @@ fn group_rules(group: Group<'_>, pairs: &mut usize, sink: &mut Sink) {
         sink.report(
             pattern.rule.range(),
             format_args!(
-                "{shorter} never decides, because the {access} rule {longer} in line {line} is longer and \
-                 matches the same paths"
+                "{shorter} never applies, because the {access} rule {longer} in line {line} is longer and matches the \
+                 same paths"
             ),
         )
         .related_to(line)

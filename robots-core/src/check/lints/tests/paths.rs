@@ -200,7 +200,7 @@ fn lints_about_what_is_no_path() {
         .found("Allow: /?b=9\nAllow: /*&b=\n", &[])
         .found("Allow: /?b=9\nAllow: /*?\n", &[])
         .found("Allow: /?b=\nDisallow: /?b=*&\n", &[])
-        .helps("Allow: /page=2", &["write \"/*?*page=2\" for the parameter on every page"]);
+        .helps("Allow: /page=2", &["to match the parameter on every page, write \"/*?*page=2\""]);
     Case("invisible-character", "characters of no width are found")
         .found_each(rule, &["/a\u{200b}", "/a\u{ad}b", "/a\u{a0}"], &["2:11"])
         .found_each(rule, &["/a\u{a0}b", "/\u{e9}", "\u{200b}a"], &[])

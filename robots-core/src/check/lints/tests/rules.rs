@@ -13,8 +13,8 @@ fn lints_about_rules() {
         .found_each(rules, &["Allow: /a\nDisallow: /b", "Allow: /a*\nDisallow: /a", "Allow:\nDisallow:"], &[])
         .found_each(rules, &["Allow: /a\nUser-agent: a\nDisallow: /a"], &[]);
     let named = "User-agent: GPTBot\nDisallow: /\n\nUser-agent: *\nAllow: /\n\nUser-agent: CCBot\nUser-agent: gptbot\nAllow: /\n";
-    let tie =
-        "line 9, in another group for \"GPTBot\", allows \"/\": of two equally long patterns, the Allow rule decides";
+    let tie = "line 9, in another group for \"GPTBot\", allows \"/\": of two equally long patterns, the allowed one \
+        takes precedence";
     Case("allow-disallow-tie", "groups for one crawler are read as one")
         .says(named, &[tie])
         .found("User-agent: *\nDisallow: /\nAllow: /\nUser-agent: *\nAllow: /\nDisallow: /a\n", &["2:11"]);

@@ -25,8 +25,8 @@ lints! {
          error and stay away from the whole site. Exempt /robots.txt from rate limits.";
     TLS = Error "answer-tls": "no TLS session",
         "A crawler that checks certificates, as browsers do, gets no robots.txt and treats the whole site as \
-         disallowed; other crawlers continue. The certificate must be valid now and for this name, and must be sent \
-         with its intermediate certificates.";
+         disallowed; other crawlers read the file anyway. The certificate must be valid now and for this name, and \
+         must be sent with its intermediate certificates.";
     TIMEOUT = Error "answer-timeout": "no complete answer in time",
         "Crawlers wait for seconds, not minutes. A missing answer counts as a server error: the whole site is \
          treated as disallowed.";
@@ -89,7 +89,7 @@ lints! {
         "A robots.txt applies to one scheme, host and port (RFC 9309, section 2.3). Crawlers that use another name \
          of the site follow the file found there, so all names should redirect to one, or serve the same file.";
     SITEMAP_FAILED = Warning "sitemap-failed": "a sitemap that cannot be fetched",
-        "Search engines report such a sitemap to site owners, and find new pages later without the sitemap.";
+        "Search engines report such a sitemap to site owners, and without the sitemap, they find new pages later.";
     SITEMAP_KIND = Warning "sitemap-kind": "not a sitemap, or a broken one",
         "If another file is served instead of a sitemap, search engines ignore it, with all URLs that should be in \
          it. From a broken sitemap, they ignore everything after the error.";

@@ -23,8 +23,8 @@ pub(in crate::commands) enum ReplayLogFormat {
     /// Combined log format of nginx and Apache, also with the virtual host in front
     #[value(alias = "vhost-combined")]
     Combined,
-    /// One JSON object per line: nginx, Caddy, Traefik, Envoy, Cloudflare, Google Cloud, or as
-    /// --json-keys names them
+    /// One JSON object per line: nginx, Caddy, Traefik, Envoy, Cloudflare, Google Cloud, or with
+    /// the keys in --json-keys
     Json,
     /// W3C extended log format, with a line #Fields that names the columns: IIS, CloudFront
     #[value(aliases = ["iis", "cloudfront"])]

@@ -163,8 +163,8 @@ fn size_of_next(answers: &mut impl BufRead, commit: &str) -> io::Result<usize> {
     size.ok_or_else(|| {
         io::Error::other(format!(
             "the repository does not contain the file of commit {commit}: the repository is damaged, or a partial \
-             clone (robotsd fetches nothing for it). `git fsck` reports damage; if you trust the repository, `git log \
-             --patch -- FILE` fetches the versions"
+             clone (robotsd does not fetch the missing files). `git fsck` reports damage; if you trust the repository, \
+             `git log --patch -- FILE` fetches the versions"
         ))
     })
 }

@@ -83,8 +83,8 @@ impl PastJudgements {
         };
         let mut verdicts: Vec<String> = JUDGEMENTS.into_iter().filter_map(verdict).collect();
         if verdicts.is_empty() {
-            let none = "no crawler is judged: a judgement requires a verified crawler whose fetches of robots.txt and \
-             other requests are all in the logs";
+            let none = "no crawler is judged, because this requires a verified crawler whose requests, including \
+             fetches of robots.txt, are all in the logs";
             verdicts.push(none.to_owned());
         }
         let mut unjudged: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
@@ -117,7 +117,7 @@ impl PastJudgements {
             let (hours, times) = (counted(self.lacking_hours, "hour"), counted(self.lacking.len() as u64, "period"));
             format!(
                 "the logs contain no line for {hours} ({times}): fetches of robots.txt may be missing there, so no \
-                 crawler is accused for this time"
+                 crawler is accused of ignoring robots.txt in this time"
             )
         });
         let unseen = (!self.sees_all).then(|| {

@@ -201,8 +201,10 @@ impl Report {
     fn if_refused(&self) -> Option<String> {
         let RequestTally { disallowed, would_refuse, would_tag, .. } = self.totals.tally;
         let passing = disallowed.saturating_sub(would_refuse + would_tag);
-        let parts =
-            [(would_tag, "only tagged, as for search engines that people use"), (passing, "allowed by overrides")];
+        let parts = [
+            (would_tag, "only tagged, because search engines that people use are not refused by default"),
+            (passing, "allowed by overrides"),
+        ];
         let parts = parts.iter().filter(|(count, _)| *count > 0);
         let parts: String = parts.map(|(count, what)| format!("; {} would be {what}", grouped(*count))).collect();
         let is_usual = self.refusals.keys().all(|status| status == "403");

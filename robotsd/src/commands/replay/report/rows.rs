@@ -248,8 +248,8 @@ impl Senders {
             Ok(Reason::Stale) => match &self.lists_of {
                 Some(day) => {
                     return format!(
-                        "the operators' lists do not contain the addresses; these lists are of {day} or later, and \
-                         may have contained the addresses at the time of the requests{rdns}"
+                        "the operators' lists do not contain the addresses; the lists are of {day} or later, and \
+                         earlier ones may have contained the addresses at the time of the requests{rdns}"
                     );
                 }
                 None => {
