@@ -69,8 +69,8 @@ impl AdminPlaces {
         }
     }
 
-    /// Opens the sockets that the settings name. If a socket accepts the local token, the token
-    /// will be written to the first writable file of `token_files`.
+    /// Opens the sockets that the settings name. If a listener accepts the local token,
+    /// [`keep_token`](Self::keep_token) must be called later, with the same `token_files`.
     pub(super) fn open(
         &mut self,
         settings: &AdminSettings,
@@ -116,8 +116,8 @@ impl AdminPlaces {
         self.addresses.iter().map(of_address).chain(self.socket.iter().map(CommandSocket::listen)).collect()
     }
 
-    /// Reads the local token from one of these files, or creates a token. The state directory must
-    /// be open. Blocks.
+    /// Reads the local token from one of these files, or creates a token. Writes the token to all
+    /// files that do not contain it. The state directory must be open. Blocks.
     pub(super) fn keep_token(&mut self, files: &[PathBuf]) {
         let rights = self.state.rights.load_full();
         let (Some(_), Some(preferred)) = (&rights.local, files.first()) else { return };
