@@ -78,7 +78,8 @@ enum CliCommand {
     #[command(after_help = "Exit status: 0, or 2 if robotsd could not be reached.")]
     History(RunningSite),
     /// Show who changed what, and whose changes were refused
-    #[command(after_help = "Exit status: 0, or 2 if there is no audit file, or no site with this name.")]
+    #[command(after_help = "Exit status: 0, even if the config's audit file does not exist yet. 2 if the audit \
+            file cannot be read, if the config names no audit file, or if there is no site with the name in --site.")]
     Audit(AuditArgs),
     /// Create, restore or show the document that the replicas of a fleet share
     #[command(subcommand)]
@@ -129,7 +130,7 @@ enum CliCommand {
     Config(ConfigCommand),
     /// List and search the known crawlers, or identify User-Agent headers
     #[command(after_help = "Exit status: 0 if something was found, 1 if nothing was. With --verify: 0 if the \
-            claim is verified, 1 if it is refuted, 3 otherwise.")]
+            claim is verified, 1 if it is refuted, 3 otherwise. With --identify: 0.")]
     Agents(AgentsArgs),
     /// Check robots.txt files in an editor, as a language server on standard input and output
     ///
