@@ -61,7 +61,7 @@ impl Table {
         let differ = self.of_the_page().lines().count() - 2;
         let same = SCENES.len() - differ;
         let said =
-            format!("{same} of them have the same outcome with all nine servers. The table shows the other {differ}.");
+            format!("With {same} of them, all nine servers have the same outcome. The table shows the other {differ}.");
         assert!(page.contains(&said), "the page does not say: {said}");
     }
 
