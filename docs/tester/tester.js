@@ -8,6 +8,40 @@ const encode = (text) => new TextEncoder().encode(text);
 // A byte order mark is part of the file, so it is kept.
 const decode = (bytes) => new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes);
 
+// Splits a file into lines with their line ends. The last line has none.
+function linesOf(bytes) {
+  const lines = [];
+  let start = 0;
+  bytes.forEach((byte, place) => {
+    if (byte === 10 || (byte === 13 && bytes[place + 1] !== 10)) {
+      lines.push(bytes.subarray(start, place + 1));
+      start = place + 1;
+    }
+  });
+  return [...lines, bytes.subarray(start)];
+}
+
+const LINE_END = /(\r\n|\r|\n)$/;
+
+// Returns the file with the text that replaces it. Lines at both ends of the file that did not
+// change keep their bytes. Other lines get the line end of the first line.
+function edited(file, text) {
+  const [before, after] = [linesOf(file), text.split("\n")];
+  const isSame = (line, typed) => decode(line).replace(LINE_END, "") === typed;
+  const most = Math.min(before.length, after.length);
+  let head = 0;
+  while (head < most - 1 && isSame(before[head], after[head])) head++;
+  let tail = 0;
+  while (tail < most - head && isSame(before[before.length - 1 - tail], after[after.length - 1 - tail])) tail++;
+  const end = LINE_END.exec(decode(before[0]))?.[0] ?? "\n";
+  const changed = after.slice(head, after.length - tail).map((line) => line + end).join("");
+  const middle = encode(tail > 0 ? changed : changed.slice(0, changed.length - end.length));
+  const whole = joined([...before.slice(0, head), middle, ...before.slice(before.length - tail)]);
+  // A kept "\r" and a new "\n" could become one line end.
+  const isWhole = linesOf(whole).length === after.length;
+  return isWhole ? whole : encode(text.replaceAll("\n", end));
+}
+
 function joined(parts) {
   const whole = new Uint8Array(parts.reduce((size, part) => size + part.length, 0));
   let at = 0;
@@ -354,14 +388,14 @@ function startPage() {
     return update();
   }
 
-  // Takes over what a person typed, with the line ends of the file. “Undo” takes back all that was
-  // typed since the last change of another kind.
+  // Takes over what a person typed. Lines that did not change keep their bytes, which need not be
+  // UTF-8, and their line ends. “Undo” takes back all that was typed since the last change of
+  // another kind.
   function typed() {
     if (!state.isTyped) remember();
     state.isTyped = true;
     at("undo").disabled = false;
-    const hasReturns = state.file.some((byte, place, all) => byte === 13 && all[place + 1] === 10);
-    state.file = encode(at("file").value.replaceAll("\n", hasReturns ? "\r\n" : "\n"));
+    state.file = edited(state.file, at("file").value);
     soon(`This is your file: ${counted(at("file").value.split("\n").length, "line")}, ${counted(state.file.length, "byte")}.`);
   }
 

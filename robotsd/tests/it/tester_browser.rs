@@ -166,6 +166,25 @@ fn a_link_restores_the_page_or_is_refused_in_words() {
     browser.wait_until("return document.getElementById('link-note').textContent.includes('longer than 8 kB')");
 }
 
+/// A text area can only show UTF-8 with line feeds, but a file may contain other bytes.
+#[test]
+fn lines_that_nobody_edits_keep_their_bytes() {
+    let Some((browser, url)) = browser_and_page() else { return };
+    browser.open_until(&url, ANSWERED);
+    for (file, text, want) in [
+        (&b"/caf\xE9\n# a\n"[..], "/caf\u{fffd}\n# ab\n", &b"/caf\xE9\n# ab\n"[..]),
+        (b"a\n/caf\xE9", "b\n/caf\u{fffd}", b"b\n/caf\xE9"),
+        (b"a\rb\rc", "a\n\nb\nc", b"a\r\rb\rc"),
+        (b"a\r\nb\n", "a\nx\nb\n", b"a\r\nx\r\nb\n"),
+        (b"\n\r\n\r", "\n\n\n", b"\n\r\n\r"),
+        (b"a\nb", "", b""),
+        (b"", "a\nb", b"a\nb"),
+    ] {
+        let edited = format!("Array.from(edited(Uint8Array.from({}), {}))", json!(file), json!(text));
+        assert_eq!(value(&browser, &edited), json!(want), "{text:?}");
+    }
+}
+
 #[test]
 fn the_keyboard_reaches_everything_and_fixes_findings() {
     let Some((browser, url)) = browser_and_page() else { return };
