@@ -166,8 +166,10 @@ fn a_loss_above_the_permitted_share_fails() {
         let agent = "Mozilla/5.0 (compatible; bingbot/2.0; +http://www.bing.com/bingbot.htm)";
         format!("192.0.2.7 - - [01/Nov/2026:03:00:00 +0000] \"GET {path} HTTP/1.1\" 200 1 \"-\" \"{agent}\"\n")
     };
-    // Requests for robots.txt itself cannot be lost, and must not affect the percentages.
-    let requests = [log("/p/1").repeat(97), log("/news/").repeat(3), log("/robots.txt").repeat(50)].concat();
+    // Requests for robots.txt itself and for pages that the old file disallows cannot be lost, so
+    // they must not affect the percentages.
+    let others = log("/robots.txt").repeat(50) + &log("/cart").repeat(900);
+    let requests = [log("/p/1").repeat(97), log("/news/").repeat(3), others].concat();
     let new = "User-agent: *\nDisallow: /cart\nDisallow: /news/\n\nUser-agent: GPTBot\nDisallow: /\n";
     let folder = folder(&[
         ("old.txt", OLD),

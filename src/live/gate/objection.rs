@@ -177,7 +177,7 @@ pub(super) fn objections(
     let losses = PageLoss::between(accepted, robots, &list.pages, registry);
     let Some(loss) = losses.iter().find(|loss| is_too_much(loss)) else { return Vec::new() };
     let of_kind = |text: String| Objection::new(ObjectionKind::Pages, text);
-    let share = percent(loss.lost.len(), loss.of);
+    let share = percent(loss.lost.len(), loss.allowed.len());
     let mut objections = vec![of_kind(format!("{loss} {} ({share})", list.name))];
     objections.extend(loss.examples(LISTED).map(|lost| of_kind(lost.to_string())));
     let more = loss.lost.len().saturating_sub(LISTED);
@@ -189,7 +189,7 @@ pub(super) fn objections(
 
 fn is_too_much(loss: &PageLoss) -> bool {
     let lost = loss.lost.len();
-    let is_many = lost > MAX_LOST_PAGES || lost * SHARE > loss.of;
+    let is_many = lost > MAX_LOST_PAGES || lost * SHARE > loss.allowed.len();
     is_many && lost >= MIN_LOST_PAGES || loss.lost.iter().any(|lost| lost.page.is_front())
 }
 

@@ -25,8 +25,8 @@ pub struct PageLoss {
     pub crawlers: Vec<Subject>,
     /// Lost pages, in the order of the given list.
     pub lost: Vec<LostPage>,
-    /// Number of pages in the given list that the old file allowed.
-    pub of: usize,
+    /// Pages in the given list that the old file allowed, including the lost pages.
+    pub allowed: Vec<Page>,
 }
 
 /// A page that the old file allowed and the new file disallows.
@@ -41,7 +41,7 @@ pub struct LostPage {
 
 impl Pair {
     fn loss(&self, crawlers: Vec<Subject>, pages: &[Page]) -> PageLoss {
-        let mut loss = PageLoss { lost: Vec::new(), of: 0, crawlers };
+        let mut loss = PageLoss { lost: Vec::new(), allowed: Vec::new(), crawlers };
         let Some([before, after]) = loss.crawlers.first().map(|subject| self.select(subject)) else { return loss };
         for page in pages {
             let request = RequestPath::new(page.target());
@@ -49,7 +49,7 @@ impl Pair {
             if request.is_robots_txt() || before.verdict(&request).access() == Access::Disallow {
                 continue;
             }
-            loss.of += 1;
+            loss.allowed.push(page.clone());
             let verdict = after.verdict(&request);
             if verdict.access() == Access::Disallow {
                 loss.lost.push(LostPage { page: page.clone(), rule: Decider::of(verdict) });
@@ -97,7 +97,7 @@ impl PageLoss {
     /// let pages = ["/", "/news/1", "/news/2", "/cart", "/robots.txt"].map(Page::new);
     /// let losses = PageLoss::between(&old, &new, &pages, Registry::builtin());
     /// // The cart was disallowed before, and robots.txt does not count.
-    /// assert_eq!((losses[0].lost.len(), losses[0].of), (2, 3));
+    /// assert_eq!((losses[0].lost.len(), losses[0].allowed.len()), (2, 3));
     /// assert_eq!(losses[0].lost[0].to_string(), "\"/news/1\" by line 3, \"/news/\"");
     /// ```
     ///
@@ -137,8 +137,8 @@ impl PageLoss {
 impl fmt::Display for PageLoss {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let verb = if self.crawlers.len() == 1 { "loses" } else { "lose" };
-        let noun = if self.of == 1 { "page" } else { "pages" };
-        write!(f, "{} {verb} {} of {} {noun}", first_crawlers(f, &self.crawlers), self.lost.len(), self.of)
+        let noun = if self.allowed.len() == 1 { "page" } else { "pages" };
+        write!(f, "{} {verb} {} of {} {noun}", first_crawlers(f, &self.crawlers), self.lost.len(), self.allowed.len())
     }
 }
 

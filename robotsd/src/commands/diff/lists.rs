@@ -10,10 +10,10 @@ use serde::Serialize;
 use tower_robots::check::{Page, PageLoss};
 
 use crate::commands::arguments::site::SelectedSite;
-use crate::commands::replay::{JsonKey, JsonKeys, LogSelection, ReplayLogFormat, SearchRequests};
+use crate::commands::replay::{JsonKey, JsonKeys, LogSelection, ReplayLogFormat, RequestedTargets, SearchRequests};
 use crate::evaluator::Evaluator;
 use crate::exit::complain;
-use crate::html::counted;
+use crate::html::{counted, grouped};
 use crate::input;
 use crate::pages::{OwnHosts, SitemapSource, SitemapWalk, read_urls};
 use crate::sites::open_sitemap;
@@ -115,7 +115,7 @@ pub(super) struct ListLoss {
     pub(super) permitted: Option<f64>,
 }
 
-/// Requests for lost pages, and for all allowed pages.
+/// Requests for lost pages, and for all pages that the old file allows.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(super) struct LostRequests {
     pub(super) lost: u64,
@@ -229,6 +229,16 @@ impl ListLosses {
         let of = "that it requested in the log";
         let mut pages_read = 0;
         for (crawler, requested) in &requests.crawlers {
+            let left_out = requested.left_out();
+            if left_out > 0 {
+                complain(&format_args!(
+                    "{requests} of {crawler} in the logs are left out: only {pages} are measured for each crawler, and \
+                     only paths of at most {length} bytes",
+                    requests = counted(left_out, "request"),
+                    pages = counted(RequestedTargets::MAX as u64, "page"),
+                    length = grouped(RequestedTargets::MAX_LENGTH as u64)
+                ));
+            }
             let mut pages: Vec<_> = requested.targets.keys().map(Page::new).collect();
             pages.sort_unstable();
             pages_read += pages.len();
@@ -238,7 +248,7 @@ impl ListLosses {
             if let Some(loss) = losses.iter().find(is_its) {
                 let count = |page: &Page| requested.targets.get(page.target()).copied().unwrap_or(0);
                 let lost = loss.lost.iter().map(|lost| count(&lost.page)).sum();
-                let shares = LostRequests { lost, all: requested.requests };
+                let shares = LostRequests { lost, all: loss.allowed.iter().map(count).sum() };
                 self.losses.push(ListLoss::new(of.to_owned(), vec![crawler.clone()], loss, Some(shares)));
             }
         }
@@ -273,7 +283,7 @@ impl ListLoss {
             page: String::from_utf8_lossy(lost.page.target()).into_owned(),
             line: lost.rule.as_ref().map(|decider| decider.line),
         });
-        let (lost, allowed) = (loss.lost.len() as u64, loss.of as u64);
+        let (lost, allowed) = (loss.lost.len() as u64, loss.allowed.len() as u64);
         Self { of, crawlers, lost, allowed, requests, rules, examples: examples.collect(), permitted: None }
     }
 

@@ -315,13 +315,6 @@ fn deciding_rule(compared: bool, first: RequestJudgement, last: RequestJudgement
     Some(DecidingRule { effect, line })
 }
 
-/// Maximum number of request targets that are stored per crawler. Requests for other targets are
-/// only counted.
-const MAX_TARGETS: usize = 100_000;
-
-/// Maximum length of a target that is kept, in bytes.
-const MAX_TARGET_LENGTH: usize = 2048;
-
 /// The requests of search engines that people use, except requests for robots.txt. A log alone does
 /// not show who sent a request, so a client that claims to be a search engine is counted as that
 /// search engine.
@@ -336,8 +329,8 @@ pub(in crate::commands) struct SearchRequests {
 #[derive(Debug, Default)]
 pub(in crate::commands) struct RequestedTargets {
     pub(in crate::commands) targets: HashMap<Box<[u8]>, u64, RandomState>,
-    /// Number of all requests of the crawler, including requests for targets that are not kept.
-    pub(in crate::commands) requests: u64,
+    /// Number of all requests of the crawler, including requests for targets that are not stored.
+    requests: u64,
 }
 
 impl SearchRequests {
@@ -384,19 +377,30 @@ impl SearchRequests {
         self.hosts += other.hosts;
         for (crawler, requested) in other.crawlers {
             let all = self.of(&crawler);
-            let kept: u64 = requested.targets.values().sum();
-            all.requests += requested.requests - kept;
+            all.requests += requested.left_out();
             requested.targets.iter().for_each(|(target, count)| all.add(target, *count));
         }
     }
 }
 
 impl RequestedTargets {
+    /// Maximum number of targets that are stored per crawler. Requests for other targets are only
+    /// counted.
+    pub(in crate::commands) const MAX: usize = 100_000;
+
+    /// Maximum length of a target that is stored, in bytes.
+    pub(in crate::commands) const MAX_LENGTH: usize = 2048;
+
+    /// Returns the number of requests for targets that are not stored.
+    pub(in crate::commands) fn left_out(&self) -> u64 {
+        self.requests - self.targets.values().sum::<u64>()
+    }
+
     fn add(&mut self, target: &[u8], count: u64) {
         self.requests += count;
         if let Some(known) = self.targets.get_mut(target) {
             *known += count;
-        } else if self.targets.len() < MAX_TARGETS && target.len() <= MAX_TARGET_LENGTH {
+        } else if self.targets.len() < Self::MAX && target.len() <= Self::MAX_LENGTH {
             self.targets.insert(target.into(), count);
         }
     }

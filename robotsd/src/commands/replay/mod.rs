@@ -44,8 +44,8 @@ use clap::Args;
 use indicatif::ProgressBar;
 use tower_robots::rules::Reading;
 
-pub(super) use self::counts::SearchRequests;
 use self::counts::{ReplayCounts, ReplayPlan};
+pub(super) use self::counts::{RequestedTargets, SearchRequests};
 use self::format::has_object;
 #[cfg(any(test, fuzzing))]
 pub(crate) use self::format::test_octets;
