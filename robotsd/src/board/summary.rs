@@ -58,9 +58,9 @@ impl Period {
     }
 }
 
-/// Builds the board of a site from the rows of each process that serves it. The rows should begin
-/// before the period, because earlier fetches of robots.txt are needed to judge the requests in the
-/// period.
+/// Builds the board of a site from the rows of each process that serves it. The first row
+/// should be older than the period, because earlier fetches of robots.txt are needed to judge the
+/// requests in the period.
 pub(crate) fn sum_up(
     site: &str,
     processes: &[DayRows],
@@ -279,6 +279,9 @@ fn word(
     }
     if not_newest > 0 {
         return Ok("has not read the newest version");
+    }
+    if unread == 0 && !has_read && board.reads > 0 {
+        return Err("it is not known which version of robots.txt it fetched");
     }
     if unread > 0 || !has_read {
         return Ok("no read seen here");

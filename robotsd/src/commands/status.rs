@@ -67,7 +67,7 @@ pub(crate) struct StatusArgs {
 ///   - the state directory is not writable, or a thread has stalled;
 ///   - sites exist, but the client may not see any of them;
 /// - with `--problems`, also 1 if anything else needs attention;
-/// - 2 if robotsd cannot be reached.
+/// - 2 if robotsd cannot be reached or refuses the request.
 pub(crate) fn run(args: &StatusArgs) -> io::Result<ExitCode> {
     let running = &args.running;
     if args.fleet.fleet {

@@ -258,7 +258,12 @@ impl Validity {
             Err(_) => Some(certificate_fault(&CertificateError::ExpiredContext { time, not_after })),
             Ok(left) if left <= soon => {
                 let hours = left.as_secs() / 3600;
-                let left = if hours < 48 { format!("{hours} hours") } else { format!("{} days", hours / 24) };
+                let left = match hours {
+                    0 => "less than an hour".to_owned(),
+                    1 => "1 hour".to_owned(),
+                    2..48 => format!("{hours} hours"),
+                    _ => format!("{} days", hours / 24),
+                };
                 Some(format!("the certificate expires on {last_day}, in {left}: renew it", last_day = self.last_day()))
             }
             Ok(_) => None,
@@ -306,6 +311,8 @@ mod tests {
             ("2026-03-17T23:59:59Z", None),
             ("2026-03-18T00:00:00Z", Some("expires on 2026-04-01, in 14 days")),
             ("2026-03-30T12:00:00Z", Some("in 36 hours")),
+            ("2026-03-31T22:30:00Z", Some("in 1 hour:")),
+            ("2026-03-31T23:30:00Z", Some("in less than an hour:")),
             (
                 "2026-04-01T00:00:01Z",
                 Some("is not valid after Wed, 01 Apr 2026 00:00:00 GMT: it has expired, so renew it"),
