@@ -72,7 +72,8 @@ pub struct Unmet {
     /// Whether a group of the file applies to the agent: a group that names the agent, or the group
     /// for `*` if the agent obeys `*`.
     pub has_group: bool,
-    /// The deciding rule; `None` if no rule matches.
+    /// The deciding rule; `None` if no rule matches, or if the path is `/robots.txt`, which is
+    /// always allowed.
     pub rule: Option<Decider>,
 }
 
@@ -88,8 +89,19 @@ impl fmt::Display for Unmet {
             Some(Decider { line, .. }) => {
                 write!(f, "{path:?} must be {wanted} for {agent:?} but is {found} by line {line}")
             }
+            None if self.is_about_robots_txt() => {
+                write!(f, "{path:?} must be {wanted} for {agent:?}, but every crawler may always fetch robots.txt")
+            }
             None => write!(f, "{path:?} must be {wanted} for {agent:?}, but no rule applies to this path"),
         }
+    }
+}
+
+impl Unmet {
+    /// Reports whether the path is `/robots.txt`, which is always allowed.
+    #[doc(hidden)]
+    pub fn is_about_robots_txt(&self) -> bool {
+        RequestPath::new(self.path.as_bytes()).is_robots_txt()
     }
 }
 
@@ -143,7 +155,7 @@ impl Expectations {
                             path: path.clone(),
                             access,
                             has_group: verdict.group().is_some(),
-                            rule: Decider::of(verdict),
+                            rule: Decider::of(verdict).filter(|_| verdict.access() == access),
                         });
                     }
                 }
@@ -200,6 +212,7 @@ mod tests {
             expectations.evaluate(&RobotsTxt::parse(file))
         };
         let shut = "User-agent: Googlebot\nDisallow: /\n";
+        assert!(!outcome(shut, "GPTBt").is_met() && !outcome(shut, "CCBott").is_met());
         let slip = outcome(shut, "Goglebot");
         assert!(slip.unmet.is_empty() && !slip.is_met());
         assert_eq!(slip.to_string(), "no crawler and no group is called \"Goglebot\": did you mean \"Googlebot\"?\n");
@@ -222,7 +235,12 @@ mod tests {
 
     #[test]
     fn robots_txt_may_always_be_fetched() {
-        assert_eq!(unmet("User-agent: *\nDisallow: /\n", Access::Allow, &["*"], &["/robots.txt", "/"]), ["* /"]);
+        let shut = "User-agent: *\nDisallow: /\n";
+        assert_eq!(unmet(shut, Access::Allow, &["*"], &["/robots.txt", "/"]), ["* /"]);
+        let expectations = Expectations::new(Registry::builtin().clone());
+        let outcome = expectations.expect(Access::Disallow, ["*"], ["/robots.txt"]).evaluate(&RobotsTxt::parse(shut));
+        let want = "\"/robots.txt\" must be disallowed for \"*\", but every crawler may always fetch robots.txt\n";
+        assert_eq!(outcome.to_string(), want);
     }
 
     #[test]

@@ -64,8 +64,9 @@ keywords!(Severity, "a severity", {
 });
 
 impl Finding {
-    /// Default maximum number of findings of one lint in a [`Report`](super::Report), which
-    /// [`Options::findings_per_lint`](super::Options::findings_per_lint) can change. Findings
+    /// Default maximum number of findings of one lint and severity in a
+    /// [`Report`](super::Report). [`Options::findings_per_lint`](super::Options::findings_per_lint)
+    /// can change it. Findings
     /// beyond the limit are only counted, to bound the cost of files full of garbage.
     pub const MAX_PER_LINT: usize = 100;
 }
@@ -87,13 +88,15 @@ pub(super) struct Sink {
     /// Severity that the options set for all findings of the lint.
     pub(super) forced: Option<Severity>,
     pub(super) file_length: usize,
-    /// Maximum number of findings that are stored.
+    /// Maximum number of findings that are stored for each severity.
     pub(super) most: usize,
     /// Byte ranges of the file that comments exclude from the lint.
     pub(super) allowed: Vec<Range<usize>>,
     /// Ranges of the lines that this lint does not check, because they contain several directives.
     pub(super) left_out: Rc<[Range<usize>]>,
     pub(super) findings: Vec<Finding>,
+    /// Numbers of stored findings by severity.
+    pub(super) stored: [usize; 3],
     pub(super) omitted: [usize; 3],
 }
 
@@ -115,10 +118,12 @@ impl Sink {
             return ReportedFinding(None);
         }
         let severity = self.forced.unwrap_or(severity);
-        if self.findings.len() >= self.most {
+        let stored = &mut self.stored[severity as usize];
+        if *stored >= self.most {
             self.omitted[severity as usize] += 1;
             return ReportedFinding(None);
         }
+        *stored += 1;
         let end = span.end.min(self.file_length);
         let finding = Finding {
             code: self.code,

@@ -79,8 +79,8 @@ impl Options {
         self
     }
 
-    /// Sets the maximum number of findings per lint in the report. Findings beyond the limit are
-    /// only counted. Default: [`Finding::MAX_PER_LINT`](super::Finding::MAX_PER_LINT).
+    /// Sets the maximum number of findings per lint and severity in the report. Findings beyond the
+    /// limit are only counted. Default: [`Finding::MAX_PER_LINT`](super::Finding::MAX_PER_LINT).
     pub const fn findings_per_lint(mut self, most: usize) -> Self {
         self.most = Some(most);
         self

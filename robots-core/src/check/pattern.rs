@@ -94,6 +94,13 @@ pub(super) fn covered<'p>(written: &[u8], by: impl IntoIterator<Item = &'p PathP
     Canonical::of(written).is_some_and(|pattern| by.into_iter().any(|other| pattern.is_within(other)))
 }
 
+/// Reports whether a pattern is meant for `/robots.txt` alone. A rule with such a pattern has no
+/// effect, because `/robots.txt` is always allowed.
+pub(super) fn is_of_robots_txt(pattern: &[u8]) -> bool {
+    let alone = || PathPattern::new(b"/robots.txt$", Reading::Standard);
+    pattern == b"/robots.txt" || pattern.starts_with(b"/robots.txt") && covered(pattern, [&alone()])
+}
+
 /// Reports whether a pattern contains syntax that occurs only in regular expressions: `[0-9]`,
 /// `(a|b)`, `\d`, `/.*`. Returns `false` for `/index.*`, `/a+b`, `/*?$` and `/filter[price]`,
 /// because they may be intended as written.

@@ -3,6 +3,7 @@
 
 use std::fmt;
 
+use super::pattern::is_of_robots_txt;
 use crate::rules::{Access, Group, Reading, Rule, priority};
 
 /// The disallowed part of a site. The variants are in descending order of size.
@@ -26,7 +27,7 @@ impl fmt::Display for Extent {
 pub(super) struct Reach<'r> {
     /// The disallow rule that matches every path, with the rule's priority.
     closes: Option<(usize, Rule<'r>)>,
-    /// Highest priority of an allow rule that matches more than the home page.
+    /// Highest priority of an allow rule that matches more than the home page and `/robots.txt`.
     opens: usize,
     /// Highest priority of an allow rule for the home page alone.
     opens_home: usize,
@@ -41,6 +42,7 @@ impl<'r> Reach<'r> {
                 Access::Disallow if is_every_path(rule.pattern()) => {
                     Self { closes: Some((priority, rule)), ..Self::default() }
                 }
+                Access::Allow if is_of_robots_txt(rule.pattern()) => continue,
                 Access::Allow if rule.pattern() == b"/$" => Self { opens_home: priority, ..Self::default() },
                 Access::Allow if matches!(rule.pattern(), [b'/' | b'*', ..]) => {
                     Self { opens: priority, ..Self::default() }

@@ -20,7 +20,7 @@ const SUMMARISED: usize = 3;
 #[non_exhaustive]
 pub struct Report {
     /// The findings, sorted by their start; at most
-    /// [`Options::findings_per_lint`](super::Options::findings_per_lint) per lint.
+    /// [`Options::findings_per_lint`](super::Options::findings_per_lint) per lint and severity.
     pub findings: Vec<Finding>,
     pub(super) omitted: [usize; 3],
     /// For each lint code, the numbers of omitted findings by severity.
@@ -189,6 +189,7 @@ fn run_lints(
             allowed: allowed.ranges(lint.code),
             left_out: if matches!(lint.pass, Pass::Joined(_)) { Rc::default() } else { left_out.clone() },
             findings: Vec::new(),
+            stored: [0; 3],
             omitted: [0; 3],
         };
         match lint.pass {

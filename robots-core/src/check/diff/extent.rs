@@ -26,7 +26,11 @@ impl SiteExtent {
     }
 
     pub(in crate::check) fn of(selection: Selection<'_>) -> Self {
-        let is_open = |path: &[u8]| selection.verdict(&RequestPath::new(path)).access() == Access::Allow;
+        // `/robots.txt` is always allowed, so a rule that allows it opens nothing.
+        let is_open = |path: &[u8]| {
+            let path = RequestPath::new(path);
+            !path.is_robots_txt() && selection.verdict(&path).access() == Access::Allow
+        };
         if Self::is_open_at_large(selection) {
             Self::Open
         } else if is_open(b"/")

@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use crate::agent::Registry;
 use crate::check::pattern::{spelled, without_runs};
-use crate::rules::{Access, Directive, Group, Name, ProductToken, Reading, RobotsTxt, Rule, crawl_delay};
+use crate::rules::{Access, Directive, Group, Host, Name, ProductToken, Reading, RobotsTxt, Rule, crawl_delay};
 
 /// Maximum number of lines that are converted, to bound the cost. If crawlers combine a group with
 /// other groups in several ways, its lines count once for each combination.
@@ -31,7 +31,7 @@ pub(super) struct EffectiveContent {
     others: ByLines<OtherLine>,
     /// Sitemaps and other lines that apply to the whole site.
     of_site: Vec<OtherLine>,
-    /// Value of the first host line. Later host lines have no effect.
+    /// Value of the first valid host line. Later host lines have no effect.
     host: Option<Vec<u8>>,
     /// Whether the file is small enough that every [`Reading`] uses all of it.
     is_read_whole: bool,
@@ -152,7 +152,7 @@ impl NameKeys {
 }
 
 /// Returns the lines that are not rules: one list for each group, one list for the whole site, and
-/// the value of the first host line.
+/// the value of the first valid host line.
 fn other_lines(robots: &RobotsTxt) -> (Vec<Vec<OtherLine>>, Vec<OtherLine>, Option<Vec<u8>>) {
     let mut of_groups = vec![Vec::new(); robots.groups().len()];
     let (mut of_site, mut host) = (Vec::new(), None);
@@ -171,8 +171,8 @@ fn other_lines(robots: &RobotsTxt) -> (Vec<Vec<OtherLine>>, Vec<OtherLine>, Opti
             _ => field.value.to_vec(),
         };
         match field.directive {
-            Directive::Host => host = host.or(Some(value)),
-            Directive::Sitemap | Directive::CleanParam => of_site.push((name, value)),
+            Directive::Host if Host::parse(field.value).is_some() => host = host.or(Some(value)),
+            Directive::Sitemap | Directive::CleanParam | Directive::Host => of_site.push((name, value)),
             _ => match begun.checked_sub(1) {
                 Some(group) => of_groups[group].push((name, value)),
                 None => of_site.push((name, value)),
@@ -204,6 +204,8 @@ mod tests {
             ("User-agent: a\nUser-agent:\nAllow: /a", "User-agent: a\nAllow: /a", true),
             ("User-agent: a\nCrawl-delay: 1.0\nAllow: /", "User-agent: a\nCrawl-delay: 1\nAllow: /", true),
             ("User-agent: a\nCrawl-delay: 0\nHost: a.b\nHost: c.d", "User-agent: a\nHost: a.b", true),
+            ("Host: a b\nHost: c.d\nHost: e.f", "Host: a b\nHost: c.d", true),
+            ("Host: a b\nHost: c.d", "Host: a b", false),
             ("User-agent: a\nDisallow: /a\nAllow: /bbbb", "User-agent: a\nDisallow: /a**\nAllow: /bbbb", true),
             ("User-agent: a\nDisallow: /a\nAllow: /a*", "User-agent: a\nAllow: /", true),
             ("User-agent: a\nDisallow: /a\nAllow: /bb", "User-agent: a\nDisallow: /a**\nAllow: /bb", false),

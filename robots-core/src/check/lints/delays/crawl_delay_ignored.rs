@@ -19,27 +19,19 @@ pub(crate) const LINT: Lint = Lint {
 };
 
 fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
-    // Whether all crawlers that the current group has named so far ignore Crawl-delay; `None`
-    // before the first name.
-    let mut ignored: Option<bool> = None;
-    let mut in_names = false;
-    for (_, field) in file.fields() {
-        match field.directive {
-            Directive::UserAgent => {
-                let ignores = ignores(file, field.value);
-                ignored = Some(ignores && (!in_names || ignored.unwrap_or(true)));
-                in_names = true;
-            }
-            Directive::Allow | Directive::Disallow => in_names = false,
-            _ if is_named(&field, "crawl-delay") && ignored.is_none() => {
+    let is_ignored: Vec<bool> =
+        file.robots.groups().map(|group| group.names().all(|name| ignores(file, name.value()))).collect();
+    for (_, field, begun) in file.robots.fields().filter(|(_, field, _)| is_named(field, "crawl-delay")) {
+        match begun.checked_sub(1) {
+            None => {
                 sink.report(field.range(), "Crawl-delay precedes every user-agent line: no crawler obeys it")
                     .help("move the line into a group, below its user-agent lines");
             }
-            _ if is_named(&field, "crawl-delay") && ignored == Some(true) => {
+            Some(group) if is_ignored[group] => {
                 sink.report(field.range(), "all crawlers that this group names ignore Crawl-delay")
                     .help("limit the crawl rate in the search engine's console, or answer with status 429");
             }
-            _ => {}
+            Some(_) => {}
         }
     }
 }

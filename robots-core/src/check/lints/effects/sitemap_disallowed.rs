@@ -1,6 +1,7 @@
 //! `sitemap-disallowed`: a sitemap that the file itself disallows.
 
 use crate::check::lint::*;
+use crate::rules::Authority;
 
 pub(crate) const LINT: Lint = Lint {
     code: "sitemap-disallowed",
@@ -8,7 +9,8 @@ pub(crate) const LINT: Lint = Lint {
     summary: "a sitemap that the file itself disallows",
     why: "The rules of the file also apply to sitemaps. If the group for \"*\" disallows a sitemap, only crawlers \
           with a group of their own can fetch it. Sitemaps on other hosts are not checked, because the rules of \
-          those hosts apply to them.",
+          those hosts apply to them. If the host of the site is unknown, sitemaps are checked only if all of them \
+          have the same host.",
     bad: Example::new(b"User-agent: *\nDisallow: /feeds/\nSitemap: https://example.com/feeds/sitemap.xml\n"),
     good: Example::new(
         b"User-agent: *\nDisallow: /feeds/\nAllow: /feeds/sitemap.xml\nSitemap: https://example.com/feeds/sitemap.xml\n",
@@ -18,7 +20,8 @@ pub(crate) const LINT: Lint = Lint {
 };
 
 fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
-    for sitemap in file.robots.sitemaps().filter(|sitemap| is_url(sitemap.value)) {
+    let Some(host) = host_of_site(file) else { return };
+    for sitemap in file.robots.sitemaps().filter(|sitemap| is_url(sitemap.value) && has_host(sitemap.value, host)) {
         let selection = file.rules().select(&[], Fallback::Star);
         let verdict = selection.verdict(&RequestPath::new(sitemap.value));
         if let (Access::Disallow, Some(rule)) = (verdict.access(), verdict.rule()) {
@@ -36,6 +39,19 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
             });
         }
     }
+}
+
+fn host_of_site<'f>(file: &'f CheckedFile<'_>) -> Option<&'f [u8]> {
+    if let Some(host) = &file.site.host {
+        return Some(Authority::of_host_field(host.as_bytes()).host);
+    }
+    let mut sitemaps = file.robots.sitemaps().filter(|sitemap| is_url(sitemap.value));
+    let (_, authority, _) = Authority::of_url(sitemaps.next()?.value)?;
+    sitemaps.all(|sitemap| has_host(sitemap.value, authority.host)).then_some(authority.host)
+}
+
+fn has_host(url: &[u8], host: &[u8]) -> bool {
+    Authority::of_url(url).is_some_and(|(_, authority, _)| authority.host.eq_ignore_ascii_case(host))
 }
 
 fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {

@@ -1,7 +1,7 @@
 //! `rule-on-exempt-path`: a rule about paths that are exempt from enforcement.
 
 use crate::check::lint::*;
-use crate::check::pattern::covered;
+use crate::check::pattern::{covered, is_of_robots_txt};
 
 pub(crate) const LINT: Lint = Lint {
     code: "rule-on-exempt-path",
@@ -21,10 +21,7 @@ fn run(file: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     if !is_rule(field) || field.directive != Directive::Disallow || pattern.is_empty() {
         return;
     }
-    let is_robots_txt = pattern.starts_with(b"/robots.txt")
-        && covered(pattern, [&PathPattern::new(b"/robots.txt$", Reading::Standard)])
-        || pattern == b"/robots.txt";
-    if is_robots_txt || covered(pattern, &file.site.exempt) {
+    if is_of_robots_txt(pattern) || covered(pattern, &file.site.exempt) {
         sink.report(
             field.value_range.clone(),
             format_args!(

@@ -1,6 +1,7 @@
 //! `host-repeated`: a second Host line, which crawlers ignore.
 
 use crate::check::lint::*;
+use crate::rules::Host;
 
 pub(crate) const LINT: Lint = Lint {
     code: "host-repeated",
@@ -14,7 +15,9 @@ pub(crate) const LINT: Lint = Lint {
 };
 
 fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
-    let mut hosts = file.fields().filter(|(_, field)| field.directive == Directive::Host);
+    // `host-value` reports lines with an invalid value.
+    let is_valid = |field: &Field<'_>| field.directive == Directive::Host && Host::parse(field.value).is_some();
+    let mut hosts = file.fields().filter(|(_, field)| is_valid(field));
     let Some((first, _)) = hosts.next() else { return };
     for (_, field) in hosts {
         sink.report(field.range(), format_args!("line {first} already names the host, and only that line counts"))

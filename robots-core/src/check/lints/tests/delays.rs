@@ -12,6 +12,7 @@ fn lints_about_delays() {
         .found("User-agent: Googlebot\nUser-agent: YandexBot\nAllow: /\nCrawl-delay: 1\n", &["4:1"])
         .found("User-agent: Googlebot\nUser-agent: bingbot\nCrawl-delay: 1\n", &[])
         .found("User-agent: bingbot\nAllow: /\nUser-agent: Googlebot\nCrawl-delay: 1\n", &["4:1"])
+        .found("User-agent: Googlebot\nCrawl-delay: 1\nUser-agent: bingbot\nDisallow: /x\n", &[])
         .found("User-agent: *\nCrawl-delay: 1\n", &[])
         .found("Crawl-delay: 1\n", &["1:1"])
         .found("# open\nCrawl-delay: 10\nUser-agent: bingbot\nDisallow: /x\n", &["2:1"]);

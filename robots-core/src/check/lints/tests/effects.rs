@@ -36,7 +36,14 @@ fn lints_about_effects() {
     Case("sitemap-disallowed", "the longest rule for star decides")
         .found_each(sitemap, &["Disallow: /*.xml$", "Disallow: /"], &["3:10"])
         .found_each(sitemap, &["Disallow: /b", "Disallow:", "Allow: /s.xml"], &[])
-        .helps("User-agent: *\nDisallow: /\nSitemap: https://example.com/s.xml\n", &["add \"Allow: /s.xml\""]);
+        .helps("User-agent: *\nDisallow: /\nSitemap: https://example.com/s.xml\n", &["add \"Allow: /s.xml\""])
+        .found("User-agent: *\nDisallow: /\nSitemap: https://a.test/s.xml\nSitemap: https://b.test/s.xml\n", &[]);
+    for (host, lines) in [("shop.test", vec![4]), ("SHOP.test:8443", vec![4]), ("other.test", vec![])] {
+        let file = "User-agent: *\nDisallow: /\nSitemap: https://cdn.test/s.xml\nSitemap: https://shop.test/s.xml\n";
+        let report = check(&RobotsTxt::parse(file), &Options::new().site_host(host));
+        let found = report.findings.iter().filter(|finding| finding.code == "sitemap-disallowed");
+        assert_eq!(found.map(|finding| finding.line).collect::<Vec<_>>(), lines, "{host}");
+    }
     let star = "User-agent: *\nDisallow: /cart/\nDisallow: /login\n\nUser-agent: {}\n";
     let added = [
         "bingbot\nDisallow: /x",
@@ -98,6 +105,11 @@ fn lints_about_effects() {
             RULES,
             &["Disallow: /\nAllow: /", "Disallow: /\nAllow: /$\nAllow: /x", "Disallow: /a\nDisallow:"],
             &[],
+        )
+        .found_each(
+            RULES,
+            &["Disallow: /\nAllow: /robots.txt", "Disallow: /\nAllow: /$\nAllow: /robots.txt$"],
+            &["2:11"],
         );
     let all = "the whole site is disallowed for every crawler without a group of its own";
     let rest = "the whole site except its home page is disallowed for every crawler without a group of its own";

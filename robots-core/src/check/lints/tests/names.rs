@@ -44,6 +44,8 @@ fn lints_about_names() {
         .helps("User-agent: Bing\n", &["did you mean \"bingbot\"?"])
         .helps("User-agent: perplexity\n", &["did you mean \"PerplexityBot\" or \"Perplexity-User\"?"])
         .helps("User-agent: Bing, ChatGPT\n", &[])
+        .helps("User-agent: GPTBt\nUser-agent: CCBott\n", &["did you mean \"GPTBot\"?", "did you mean \"CCBot\"?"])
+        .found("User-agent: psbot\nUser-agent: CCBt\nUser-agent: devil\n", &[])
         .found("User-agent: *\nUser-agent: Googlebot\nUser-agent: ExampleBot\nUser-agent: xbot\nUser-agent:\n", &[])
         .found("User-agent: Googelbot\nUser-agent: googelbot\n", &["1:13"]);
 }

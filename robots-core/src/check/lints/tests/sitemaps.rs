@@ -7,7 +7,8 @@ use crate::rules::RobotsTxt;
 #[test]
 fn lints_about_sitemaps() {
     Case("host-repeated", "every further one is found")
-        .found("Host: a\nAllow: /\nhost: b\nHOST: a\nHosts: c\n", &["3:1", "4:1"]);
+        .found("Host: a\nAllow: /\nhost: b\nHOST: a\nHosts: c\n", &["3:1", "4:1"])
+        .found("Host: a b\nHost: a\nHost: c d\nHost: b\n", &["4:1"]);
     Case("host-value", "a sitemap shows that the scheme is missing")
         .helps("Host: example.com\nSitemap: https://example.com/s.xml\n", &["write \"https://example.com\""])
         .found("Host: example.com\nSitemap: https://example.org/s.xml\n", &[])
