@@ -381,6 +381,8 @@ impl RobotsLayer {
     /// # }
     /// ```
     pub fn signals(self, signals: Signals) -> Self {
+        #[cfg(feature = "tracing")]
+        signals.trace_unknown_crawlers(&self.enforcer.sites);
         self.with(|enforcer| enforcer.signals = signals.shared())
     }
 

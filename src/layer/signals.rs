@@ -23,9 +23,13 @@ use robots_core::keyword_enum;
 use super::fields::{USER_AGENT_NAME, is_of_caches, is_of_connection, is_of_content, plain_name, vary_by_agent};
 use super::original::OriginalRequest;
 use crate::agent::Agent;
+#[cfg(feature = "tracing")]
+use crate::live::Snapshot;
 use crate::live::{Content, LiveRobots};
 use crate::policy::{Crawlers, Policy};
 use crate::rules::{PathPattern, RequestPath, RuleSet, Selection, ValueError};
+#[cfg(feature = "tracing")]
+use crate::source::Sites;
 
 const CONTENT_USAGE: HeaderName = HeaderName::from_static("content-usage");
 const X_ROBOTS_TAG: HeaderName = HeaderName::from_static("x-robots-tag");
@@ -81,6 +85,8 @@ impl FieldRule {
     }
 
     /// Restricts the rule to these crawlers. A second call adds crawlers.
+    /// [`RobotsLayer::signals`](super::RobotsLayer::signals) logs a warning if no site knows a
+    /// crawler or operator.
     pub fn for_crawlers(mut self, crawlers: impl IntoIterator<Item = Crawlers>) -> Self {
         self.crawlers.extend(crawlers);
         self
@@ -123,6 +129,21 @@ impl Signals {
     pub fn field(mut self, rule: FieldRule) -> Self {
         self.fields.push(rule);
         self
+    }
+
+    /// Logs a warning about each crawler of a rule that is unknown on every site.
+    #[cfg(feature = "tracing")]
+    pub(super) fn trace_unknown_crawlers(&self, sites: &Sites) {
+        let snapshots: Vec<_> = sites.load().all().into_iter().map(LiveRobots::snapshot).collect();
+        for rule in &self.fields {
+            for crawlers in &rule.crawlers {
+                let problem = |snapshot: &Arc<Snapshot>| snapshot.content.as_ref()?.problem_with(crawlers);
+                let problems: Option<Vec<_>> = snapshots.iter().map(problem).collect();
+                if let Some(problem) = problems.unwrap_or_default().first() {
+                    tracing::warn!(target: "tower_robots::layer", "the rule for the field {} for {problem}", rule.name);
+                }
+            }
+        }
     }
 
     /// Returns the settings in an `Arc`; `None` if no response gets a field.

@@ -72,14 +72,15 @@ impl RobotsLayer {
 /// ```
 /// use std::time::Duration;
 /// use tower::ServiceBuilder;
-/// use tower_robots::layer::RobotsLayer;
+/// use tower_robots::layer::{RobotsLayer, SenderCheck};
 /// use tower_robots::parts::VerifyLayer;
+/// use tower_robots::source::evidence::Verifier;
 /// # use tower_robots::live::LiveRobots;
-/// # let live = LiveRobots::text("# nothing restricted\n").open()?;
 ///
-/// let robots = RobotsLayer::new(live);
+/// # fn stack(live: LiveRobots, verifier: &Verifier) {
+/// let robots = RobotsLayer::new(live).verifier(SenderCheck::new(verifier));
 /// let stack = ServiceBuilder::new().layer(VerifyLayer::new(&robots, Duration::from_millis(100))).layer(robots);
-/// # Ok::<(), tower_robots::live::Rejection>(())
+/// # }
 /// ```
 #[derive(Clone)]
 pub struct VerifyLayer {
@@ -107,7 +108,7 @@ impl VerifyLayer {
 
     /// Creates a layer that waits for evidence from the [`Verifier`] of `layer`. A request waits
     /// for at most `wait`, and never longer than [`VerifyLayer::MAX_WAIT`]. Requests do not wait if
-    /// `wait` is zero, or if `layer` has no `Verifier`.
+    /// `wait` is zero, or if `layer` has no `Verifier`. In the second case, a warning is logged.
     ///
     /// `VerifyLayer` and `RobotsLayer` each look up the agents of a request in the cache, so
     /// [`RobotsLayer::count_agent_lookups`] counts each request twice. To count each request once,
@@ -115,6 +116,14 @@ impl VerifyLayer {
     /// serve requests with a clone without counters.
     pub fn new(layer: &RobotsLayer, wait: Duration) -> Self {
         let longest = wait.min(Self::MAX_WAIT);
+        #[cfg(feature = "tracing")]
+        if !longest.is_zero() && layer.enforcer.verifier().is_none() {
+            tracing::warn!(
+                target: "tower_robots::layer",
+                "VerifyLayer::new got a layer without a Verifier, so requests do not wait for evidence: call \
+                 RobotsLayer::verifier on the layer first"
+            );
+        }
         let verifier = layer.enforcer.verifier().filter(|_| !longest.is_zero()).cloned();
         let enforcer = layer.enforcer.clone();
         Self { wait: verifier.map(|verifier| EvidenceWait { enforcer, verifier, longest }) }

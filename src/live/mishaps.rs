@@ -74,7 +74,7 @@ impl MishapCounts {
         self.count_mistake(
             &self.without_address,
             "a request came through a proxy on a private address that RobotsLayer::forwarded_for does not list, so the proxy's address \
-             counts as the client's: exempt networks do not match, clients share crawl delays, and crawlers cannot be verified by \
+             counts as the client's: it is compared with exempt networks, clients share crawl delays, and crawlers cannot be verified by \
              address; add the proxy's network to RobotsLayer::forwarded_for",
         );
     }

@@ -15,7 +15,7 @@ use super::switch::{Enforcement, Switches};
 use super::versions::VersionHash;
 use crate::agent::{Agent, Agents, Recognizer, Registry};
 use crate::check::{self, Report};
-use crate::policy::{Decision, Override, Policy, RateMode, Reason, RequestFacts};
+use crate::policy::{Crawlers, Decision, Override, Policy, RateMode, Reason, RequestFacts};
 use crate::rate::{Quota, RateKey, SiteBuckets};
 use crate::rules::{Access, Group, LinePlaces, ProductToken, Reading, RobotsTxt, RuleSet};
 
@@ -103,29 +103,16 @@ pub(super) struct Compiled {
 }
 
 impl Snapshot {
-    /// Returns one line for each override or exemption of the policy whose crawler name is probably
-    /// wrong: neither a crawler in the registry nor a group has this name, or no crawler sends it
-    /// in requests (such as `Google-Extended`). If a crawler has a similar name, the line suggests
-    /// it. The list is always empty for a file of a [`Directory`](crate::source::Directory),
-    /// because the names may be meant for another file.
+    /// Returns one line for each override or exemption of the policy whose crawlers are probably
+    /// wrong: no crawler in the registry has the operator, neither a crawler in the registry nor a
+    /// group has the name, or no crawler sends the name in requests (such as `Google-Extended`). The
+    /// line suggests a similar name if there is one. The list is always empty for a file of a
+    /// [`Directory`](crate::source::Directory), because the names may be meant for another file.
     pub fn misspelled_overrides(&self) -> Vec<String> {
         let Some(content) = self.content.as_ref().filter(|_| !self.is_one_of_many) else { return Vec::new() };
-        let registry = content.compiled.recognizer.registry();
-        let misspelled = self.policy.named_crawlers().filter_map(|(place, token)| {
-            let name = token.to_string();
-            let is_control = registry.crawler(&name).is_some_and(|crawler| crawler.is_control);
-            let effect = match registry.meant(&name, content.robots()) {
-                Some(meant) => {
-                    format!("has no effect, because no crawler and no group has this name: did you mean {meant}?")
-                }
-                None if is_control => "has no effect, because this name never occurs in requests".to_owned(),
-                None if content.known_agents(token).is_some() => return None,
-                None => "only affects requests that contain exactly this name, because no crawler in the registry and \
-                         no group has it: check the spelling, or add a group with this name"
-                    .to_owned(),
-            };
-            Some(format!("the {place} for \"{name}\" {effect}"))
-        });
+        let selected = self.policy.selected_crawlers();
+        let misspelled = selected
+            .filter_map(|(setting, crawlers)| Some(format!("the {setting} for {}", content.problem_with(&crawlers)?)));
         misspelled.collect()
     }
 
@@ -278,6 +265,43 @@ impl Content {
     fn known_agents(&self, name: &ProductToken) -> Option<Agents> {
         let (_, agents) = self.compiled.recognizer.resolve(&name.to_string());
         (agents.first().is_registered() || self.rules().names(name)).then_some(agents)
+    }
+
+    /// Returns what is wrong with a setting for these crawlers, for example `"gptbott" has no
+    /// effect, because …`; `None` if nothing is.
+    pub(crate) fn problem_with(&self, crawlers: &Crawlers) -> Option<String> {
+        let registry = self.compiled.recognizer.registry();
+        match crawlers {
+            Crawlers::Agent(token) => {
+                let name = token.to_string();
+                let effect = self.problem_with_name(token, &name, registry)?;
+                Some(format!("\"{name}\" {effect}"))
+            }
+            Crawlers::Operator(operator) if !registry.has_operator(operator) => {
+                let similar = registry.similar_operator(operator);
+                let help = similar.map(|similar| format!(": did you mean {similar:?}?")).unwrap_or_default();
+                Some(format!(
+                    "operator {operator:?} has no effect, because no crawler in the registry has this operator{help}"
+                ))
+            }
+            _ => None,
+        }
+    }
+
+    fn problem_with_name(&self, token: &ProductToken, name: &str, registry: &Registry) -> Option<String> {
+        if let Some(meant) = registry.meant(name, self.robots()) {
+            let why = "has no effect, because no crawler and no group has this name";
+            return Some(format!("{why}: did you mean {meant}?"));
+        }
+        if registry.crawler(name).is_some_and(|crawler| crawler.is_control) {
+            return Some("has no effect, because this name never occurs in requests".to_owned());
+        }
+        if self.known_agents(token).is_some() {
+            return None;
+        }
+        let effect = "only affects requests that contain exactly this name, because no crawler in the registry and no \
+                      group has it: check the spelling, or add a group with this name";
+        Some(effect.to_owned())
     }
 
     /// Creates the content. `modified` must not be in the future. Otherwise, caches would use the

@@ -74,8 +74,8 @@ struct Ports {
 // Problems with a pattern. An error message consists of the pattern and one of these strings.
 const MALFORMED: &str =
     "is not a host: write a name such as \"example.com\", \"*.example.com\" or \"*\", or an address";
-const OTHER_SCRIPT: &str = "is not ASCII: write the host in its ASCII form, which begins with \"xn--\", or turn on the feature \
-                            \"idn\" of tower-robots";
+pub(super) const OTHER_SCRIPT: &str = "is not ASCII: write the host in its ASCII form, which begins with \"xn--\", or turn \
+                                       on the feature \"idn\" of tower-robots";
 const REPEATED: &str = "is listed twice: a host can belong to only one site";
 
 impl<T> HostMap<T> {

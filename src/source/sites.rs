@@ -84,6 +84,15 @@ impl SitesGuard<'_> {
         };
         host().map_or_else(|| hosts.any(), |(host, scheme)| hosts.find(host, scheme.map(Scheme::port)))
     }
+
+    #[cfg(feature = "tracing")]
+    pub(crate) fn all(&self) -> Vec<&LiveRobots> {
+        match self {
+            Self::One(live) => vec![live],
+            Self::Fixed(hosts) => hosts.values().collect(),
+            Self::Replaced(hosts) => hosts.values().collect(),
+        }
+    }
 }
 
 impl SiteMap {
@@ -93,7 +102,7 @@ impl SiteMap {
     }
 
     /// Returns a clone of the map that also owns `follower`, which updates the map. The follower
-    /// itself owns a clone of the map without a follower, so there is no reference cycle.
+    /// owns a clone whose `_follower` is `None`, so there is no reference cycle.
     pub(super) fn followed_by(&self, follower: Arc<dyn Any + Send + Sync>) -> Self {
         Self { _follower: Some(follower), ..self.clone() }
     }

@@ -1,6 +1,7 @@
 //! Settings that have no effect: each causes a warning and is counted.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::{Body, to_bytes};
@@ -12,9 +13,10 @@ use bytes::Bytes;
 use http::Response;
 use tower::ServiceExt;
 use tower_robots::agent::{Category, Registry};
-use tower_robots::layer::{RobotsLayer, SenderCheck};
+use tower_robots::layer::{FieldRule, RobotsLayer, SenderCheck, Signals};
 use tower_robots::live::{Gate, LiveRobots, Status};
-use tower_robots::policy::{IdentityNeeded, Impostors, Mode, Override, Policy, PolicyBuilder, RateMode};
+use tower_robots::parts::VerifyLayer;
+use tower_robots::policy::{Crawlers, IdentityNeeded, Impostors, Mode, Override, Policy, PolicyBuilder, RateMode};
 use tower_robots::source::evidence::Verifier;
 use tower_robots::source::fetch::Fetcher;
 use tracing::Level;
@@ -456,4 +458,34 @@ fn a_layer_is_optional() {
         let service = tower::ServiceBuilder::new().option_layer(layer()).service(page);
         assert_eq!(block_on(service.oneshot(request("/drafts/x"))).unwrap().status().as_u16(), want);
     }
+}
+
+/// A rule for a field is checked when the layer gets it, because no request reveals the mistake.
+#[test]
+fn a_field_for_an_unknown_crawler_causes_a_warning() {
+    let known = [Crawlers::agent("GPTBot").unwrap(), Crawlers::Operator("openai".into())];
+    let unknown = [Crawlers::agent("GPTBott").unwrap(), Crawlers::Operator("OpenIA".into())];
+    let rule = |crawlers| FieldRule::new("/", "X-Robots-Tag", "noindex").unwrap().for_crawlers(crawlers);
+    let warned = |crawlers: [Crawlers; 2]| {
+        let live = LiveRobots::text(FILE).open().unwrap();
+        events(|| drop(RobotsLayer::new(live).signals(Signals::default().field(rule(crawlers)))))
+    };
+    assert_eq!(warned(known), []);
+    let [(_, _, name), (Level::WARN, "tower_robots::layer", operator)] = &warned(unknown)[..] else { panic!() };
+    let name_help = "the rule for the field x-robots-tag for \"gptbott\" has no effect, because no crawler and no group \
+                     has this name: did you mean \"GPTBot\"?";
+    assert_eq!(name, name_help);
+    assert!(operator.ends_with("operator: did you mean \"OpenAI\"?"), "{operator}");
+}
+
+#[test]
+fn waiting_without_a_verifier_causes_a_warning() {
+    let layer = || RobotsLayer::new(LiveRobots::text(FILE).open().unwrap());
+    let warned = |layer: RobotsLayer, wait| events(|| drop(VerifyLayer::new(&layer, wait)));
+    let fetcher = Fetcher::builder().connect_to(|_, _| Some(("127.0.0.1".into(), 9))).start().unwrap();
+    let verifier = Verifier::builder(Registry::builtin()).fetcher(&fetcher).without_names().start().unwrap();
+    assert_eq!(warned(layer(), Duration::ZERO), []);
+    assert_eq!(warned(layer().verifier(SenderCheck::new(&verifier)), VerifyLayer::MAX_WAIT), []);
+    let [(Level::WARN, "tower_robots::layer", text)] = &warned(layer(), VerifyLayer::MAX_WAIT)[..] else { panic!() };
+    assert!(text.contains("requests do not wait for evidence: call RobotsLayer::verifier"), "{text}");
 }

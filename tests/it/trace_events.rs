@@ -12,7 +12,7 @@ use tower::{Layer, ServiceExt, service_fn};
 use tower_robots::layer::RobotsLayer;
 use tower_robots::live::{Enforcement, Gate, KillSwitch, LiveRobots};
 use tower_robots::parts::OriginalRequest;
-use tower_robots::policy::{Impostors, Mode, Override, Policy, RateMode};
+use tower_robots::policy::{Crawlers, Impostors, Mode, Override, Policy, PolicyBuilder, RateMode};
 use tower_robots::source::{Directory, HostMap};
 use tracing::Level;
 
@@ -70,12 +70,20 @@ fn errors_in_a_file_and_unknown_crawlers_cause_warnings() {
     assert!(name.ends_with("did you mean \"Googlebot\"?"), "{name}");
 
     let limited = Override::agent("bingbott", RateMode::Refuse).unwrap();
+    let of_operator = |name: &str| Override::crawlers(Crawlers::Operator(name.into()), Mode::Off);
     let exempt = ["GPTBott", "Google-Extended", "GPTBot"];
-    let policy = misspelled().with_rate_override(limited).exempt_agents(exempt).unwrap().build();
+    let policy = misspelled().with_rate_override(limited).exempt_agents(exempt).unwrap();
+    let policy = policy.exempt_networks(["10.0.0.0/8", "::/0"]).unwrap();
+    let policy = ["openai", "OpenIA", "Nobody"].into_iter().map(of_operator).fold(policy, PolicyBuilder::with_override);
+    let policy = policy.build();
     let live = LiveRobots::text("User-agent: *\nDisallow: /a\n").open().unwrap();
     let events = crate::events::events(|| live.set_policy(policy));
-    assert_eq!(events.len(), 4, "{events:?}");
+    assert_eq!(events.len(), 7, "{events:?}");
     for want in [
+        "the network ::/0 is exempt, so no request from it is judged",
+        "the override for operator \"OpenIA\" has no effect, because no crawler in the registry has this operator: did \
+         you mean \"OpenAI\"?",
+        "the override for operator \"Nobody\" has no effect, because no crawler in the registry has this operator",
         "override for \"googelbot\"",
         "rate override for \"bingbott\"",
         "exemption for \"gptbott\"",
@@ -97,7 +105,7 @@ fn an_override_that_has_ended_is_a_warning() {
     let policy = policy.with_override(later).with_rate_override(rate).build();
     let open = || LiveRobots::text("User-agent: *\nDisallow: /a\n").policy(policy.clone()).open().unwrap();
     let warned = |work: &dyn Fn()| {
-        let is_warned = |(level, _, text): &Emitted| *level == Level::WARN && text.contains("has no effect");
+        let is_warned = |(level, _, text): &Emitted| *level == Level::WARN && text.contains("any effect");
         events(work).into_iter().filter(is_warned).map(|(_, _, text)| text).collect::<Vec<_>>()
     };
     let of =

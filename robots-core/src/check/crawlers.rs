@@ -3,13 +3,14 @@
 use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
 
-use strsim::generic_damerau_levenshtein;
+use strsim::{damerau_levenshtein, generic_damerau_levenshtein};
 
 use crate::agent::{Category, Crawler, Registry};
 use crate::rules::{Name, ProductToken, RobotsTxt};
 
 /// Minimum length, in bytes, of a name that is treated as a misspelling. Shorter names are similar
-/// to too many crawlers' names.
+/// to too many crawlers' names. If the mistake is in the ending `bot`, as in `GPTBt` and `CCBott`,
+/// the name may be one byte shorter.
 const MIN_GUESS_LENGTH: usize = 6;
 
 /// Minimum length, in bytes, of an unknown name that is treated as the name of a service or an
@@ -107,12 +108,9 @@ impl<'r> CrawlersByToken<'r> {
 
     pub(super) fn nearest(&self, token: &ProductToken) -> Option<&'r str> {
         let token = token.as_bytes();
-        if token.len() < MIN_GUESS_LENGTH {
-            return None;
-        }
         let known = self.by_token().iter();
         let near = known
-            .filter(|(known, _)| known.len() >= MIN_GUESS_LENGTH && known.len().abs_diff(token.len()) <= 2)
+            .filter(|(known, _)| known.len().abs_diff(token.len()) <= 2 && is_long_enough(token, known))
             .map(|(known, crawler)| (generic_damerau_levenshtein(token, known), known.len(), *crawler))
             .filter(|(distance, length, _)| *distance <= allowance((*length).min(token.len())))
             .min_by_key(|(distance, _, crawler)| (*distance, &crawler.name));
@@ -150,10 +148,33 @@ impl Registry {
         }
         crawlers.likely(&token).map(|likely| any_of(&likely))
     }
+
+    /// Reports whether a crawler has this operator. Ignores case.
+    #[doc(hidden)]
+    pub fn has_operator(&self, operator: &str) -> bool {
+        self.crawlers().any(|crawler| crawler.operator.eq_ignore_ascii_case(operator))
+    }
+
+    /// Returns the operator whose name is most similar to an unknown operator; `None` if no name is
+    /// similar.
+    #[doc(hidden)]
+    pub fn similar_operator(&self, operator: &str) -> Option<&str> {
+        let operator = operator.to_lowercase();
+        let distance = |known: &str| damerau_levenshtein(&operator, &known.to_lowercase());
+        let known = self.crawlers().map(|crawler| &*crawler.operator).map(|known| (distance(known), known));
+        let is_near = |(distance, known): &(usize, &str)| *distance <= allowance(known.len().min(operator.len()));
+        known.filter(is_near).min().map(|(_, known)| known)
+    }
 }
 
 pub(super) fn any_of(names: &[&str]) -> String {
     names.iter().map(|name| format!("{name:?}")).collect::<Vec<_>>().join(" or ")
+}
+
+/// Reports whether a token and a similar token of a crawler are long enough to be compared.
+fn is_long_enough(token: &[u8], known: &[u8]) -> bool {
+    let has_wrong_ending = known.ends_with(b"bot") && !token.ends_with(b"bot");
+    token.len().min(known.len()) + usize::from(has_wrong_ending) >= MIN_GUESS_LENGTH
 }
 
 /// Returns the maximum number of wrong letters in a misspelled name of this length.

@@ -1,6 +1,7 @@
 //! The policy and its decision on a request. The decision depends on groups, exemptions, the
 //! verdict and the mode.
 
+use std::borrow::Cow;
 use std::num::NonZeroU32;
 use std::time::SystemTime;
 
@@ -8,7 +9,7 @@ use super::decision::{Action, Decision, IdentityNeeded, IdentityRules, Impostors
 use super::facts::RequestFacts;
 use super::grace::Grace;
 use super::human_evidence::{Cookies, HumanEvidence, SuspectHuman};
-use super::overrides::{Mode, Override, is_called};
+use super::overrides::{Crawlers, Mode, Override, is_called};
 use super::rate::{RateLimit, RateMode, RateRules};
 use super::scope::Star;
 use crate::agent::{Agent, Category, Identity, Network};
@@ -201,13 +202,15 @@ impl Policy {
         reading.path_with(target, self.forms)
     }
 
-    /// Returns the crawlers that overrides and exemptions name, each with the kind of the setting,
-    /// for example `rate override`.
+    /// Returns the crawlers that overrides and exemptions select, each with the kind of the
+    /// setting, for example `rate override`.
     #[doc(hidden)]
-    pub fn named_crawlers(&self) -> impl Iterator<Item = (&'static str, &ProductToken)> {
-        let modes = self.overrides.iter().filter_map(Override::agent_name).map(|name| ("override", name));
-        let rates = self.rate.overrides.iter().filter_map(Override::agent_name).map(|name| ("rate override", name));
-        modes.chain(rates).chain(self.exempt.agents.iter().map(|name| ("exemption", name)))
+    pub fn selected_crawlers(&self) -> impl Iterator<Item = (&'static str, Cow<'_, Crawlers>)> {
+        let modes = self.overrides.iter().filter_map(Override::selection).map(|crawlers| ("override", crawlers));
+        let rates = self.rate.overrides.iter().filter_map(Override::selection);
+        let rates = rates.map(|crawlers| ("rate override", crawlers));
+        let exempt = self.exempt.agents.iter().map(|name| ("exemption", Cow::Owned(Crawlers::Agent(name.clone()))));
+        modes.chain(rates).map(|(setting, crawlers)| (setting, Cow::Borrowed(crawlers))).chain(exempt)
     }
 
     /// Returns the rate overrides that record or refuse requests and have not ended by the time
@@ -253,6 +256,12 @@ impl Policy {
     #[doc(hidden)]
     pub const fn exempts_networks(&self) -> bool {
         !self.exempt.networks.is_empty()
+    }
+
+    /// Returns the exempt networks that contain all IPv4 or all IPv6 addresses.
+    #[doc(hidden)]
+    pub fn exempt_networks_of_all(&self) -> impl Iterator<Item = &Network> {
+        self.exempt.networks.iter().filter(|network| network.length() == 0)
     }
 
     /// Returns a clause for each setting of this policy that does not work if client addresses are

@@ -110,12 +110,20 @@ impl<M: Copy> Override<M> {
         Self { covers: OverrideFor::Crawlers(crawlers), mode, until: None }
     }
 
+    /// Returns the crawlers that the override is for; `None` if the override is for a pattern.
+    pub(super) const fn selection(&self) -> Option<&Crawlers> {
+        match &self.covers {
+            OverrideFor::Crawlers(crawlers) => Some(crawlers),
+            OverrideFor::Pattern(..) => None,
+        }
+    }
+
     /// Returns the crawler that the override is for; `None` if the override is for several crawlers
     /// or for a pattern.
     #[doc(hidden)]
     pub const fn agent_name(&self) -> Option<&ProductToken> {
-        match &self.covers {
-            OverrideFor::Crawlers(Crawlers::Agent(name)) => Some(name),
+        match self.selection() {
+            Some(Crawlers::Agent(name)) => Some(name),
             _ => None,
         }
     }

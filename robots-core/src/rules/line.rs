@@ -9,7 +9,7 @@ use std::ops::Range;
 pub(crate) const MAX_LINE: usize = 2083 * 8 - 1;
 
 /// A line as written in the file.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 #[non_exhaustive]
 pub struct Line<'a> {
     /// Line number, from 1. CR, LF and CRLF each end a line.
@@ -154,6 +154,8 @@ impl Directive {
         Self::SPELLINGS.iter().find(|(_, directive)| *directive == self).map(|(spelling, _)| *spelling)
     }
 }
+
+crate::debug_as!(|it| Line::<'_> { number: it.number, range: it.range, text: String::from_utf8_lossy(it.bytes()) });
 
 impl<'a> Line<'a> {
     /// Maximum number of bytes of a line that are parsed; all later bytes are ignored.

@@ -9,7 +9,7 @@ use robots_core::rules::{AgentRules, Authority, RequestPath, RobotsTxt, ValueErr
 
 use super::freshness::{self, Freshness, later};
 use super::outcome::{FetchOutcome, Validators};
-use crate::source::hosts::Origin;
+use crate::source::hosts::{OTHER_SCRIPT, Origin};
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
@@ -126,7 +126,12 @@ impl CrawlerCache {
     pub fn new(site: impl AsRef<str>) -> Result<Self, ValueError> {
         let site = site.as_ref();
         let origin = Origin::of(site).ok_or_else(|| {
-            ValueError::new(site, "is not the URL of a site: write one such as \"https://example.com\"")
+            let fault = if site.is_ascii() || cfg!(feature = "idn") {
+                "is not the URL of a site: write one such as \"https://example.com\""
+            } else {
+                OTHER_SCRIPT
+            };
+            ValueError::new(site, fault)
         })?;
         let (known, fresh_until, failing, rules) = Default::default();
         Ok(Self { site: origin, known, fresh_until, failing, rules, goes_by_last_copy: false })

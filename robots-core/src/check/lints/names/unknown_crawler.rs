@@ -10,7 +10,8 @@ pub(crate) const LINT: Lint = Lint {
           and the crawler that the author means obeys \"*\" instead. The same happens with the name of a search \
           engine, an assistant (Bing for bingbot) or an operator (Anthropic). Names that are not similar to a known \
           name are not reported, because the registry does not contain every crawler. In a name of six to nine \
-          letters, one letter may be wrong; in a longer name, two. Shorter names are not searched for misspellings.",
+          letters, one letter may be wrong; in a longer name, two. A name of five letters is only reported if the \
+          ending \"bot\" is misspelled.",
     bad: Example::new(b"User-agent: Googelbot\nDisallow: /private/\n"),
     good: Example::new(b"User-agent: Googlebot\nDisallow: /private/\n"),
     pass: Pass::File(run),
