@@ -216,11 +216,11 @@ keyword_enum! {
     /// Whether an agent obeys robots.txt, or a part of robots.txt such as the groups for `*`.
     #[derive(Default)]
     Obeys, "a value for whether an agent obeys a kind of rule", {
-        /// The operator documents that the agent obeys.
+        /// The operator documents that the agent obeys the rules.
         Yes = "yes",
-        /// The operator documents that the agent does not obey.
+        /// The operator documents that the agent ignores the rules.
         No = "no",
-        /// The agent obeys in part, or only for some of its requests.
+        /// The agent obeys some of the rules, or obeys them only for some of its requests.
         Partial = "partial",
         /// The operator does not document this, or the documentation was not checked.
         #[default]

@@ -240,8 +240,8 @@ impl Kinds {
     pub(super) const APPLIANCE: Self = Self(1 << 10);
     /// A runtime or library of applications on people's devices.
     pub(super) const RUNTIME: Self = Self(1 << 11);
-    /// A program that a person starts, such as a player, a reader or a downloader. If an address
-    /// follows the name of such a program, it is the address of the program's maker.
+    /// A program that a person starts, such as a player, a reader or a downloader. A URL after the
+    /// name of such a program belongs to the program's maker.
     pub(super) const PROGRAM: Self = Self(1 << 12);
     /// An operating system for people's computers.
     pub(super) const PERSONAL: Self = Self(1 << 13);

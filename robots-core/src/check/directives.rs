@@ -65,9 +65,9 @@ fn second_directive(line: &Line<'_>, read: Range<usize>) -> Option<Range<usize>>
 }
 
 /// Returns the range of a directive's name that ends right before a colon. A name that is also an
-/// ordinary word, such as `host`, is not a directive within a longer word. Within a path, such a
-/// name is a directive only if white space follows the colon. So `/wiki/Host:Setup` and `/*host:`
-/// contain no directive.
+/// ordinary word, such as `host`, is a directive only if it is a whole word, and within a path only
+/// if white space follows the colon. So `ghost:`, `/wiki/Host:Setup` and `/*host:` contain no
+/// directive.
 fn name_before(text: &[u8], colon: usize) -> Option<Range<usize>> {
     let head = text[..colon].trim_ascii_end();
     let is_last = |name: &str| {

@@ -36,7 +36,7 @@ impl Quota {
         Duration::from_nanos(self.interval)
     }
 
-    /// Returns the number of requests that pass without a delay after a pause.
+    /// Returns the burst: the number of requests that pass at once after a time without requests.
     pub fn burst(self) -> NonZeroU32 {
         let burst = u32::try_from(self.depth / self.interval).unwrap_or(u32::MAX);
         NonZeroU32::new(burst).unwrap_or(NonZeroU32::MIN)

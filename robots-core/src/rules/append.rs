@@ -1,8 +1,8 @@
 //! Appends the groups of other files to a robots.txt.
 //!
 //! 1. The site's own file comes first and is not changed, so its line numbers stay valid.
-//! 2. A crawler that the site's own file names obeys only that file. So a person who reads the file
-//!    sees all rules for this crawler in one place.
+//! 2. A crawler with a group in the site's own file obeys only that file. So a person who reads the
+//!    file sees all rules for this crawler in one place.
 //! 3. A crawler that is named only in fragments obeys the groups of the first fragment that names
 //!    it, including the delays, usage preferences and licences in these groups.
 //! 4. Everything else in a fragment is left out: lines about the whole site, such as sitemaps, and

@@ -131,8 +131,8 @@ fn bases(path: &[u8], forms: PathForms) -> Vec<(PathForm, Cow<'_, [u8]>)> {
     // A proxy, or `new URL` in JavaScript, may resolve dot segments first. The server behind it
     // then applies the other steps and resolves dot segments again.
     grow(PathForm::Resolved, &|path| before_others(path, |path| path.resolve(forms)));
-    // A merged path has no `//` and thus no authority. So this step is useful only if the path
-    // still contains a `%` or `;` for a later step.
+    // Merging removes `//`, so later steps find no authority in the path. They can change the path
+    // only if it still contains a `%` or `;`.
     grow(PathForm::Merged, &|path| {
         memchr2(b'%', b';', path).and_then(|_| before_others(path, |path| path.merge(forms).resolve(forms)))
     });

@@ -243,8 +243,8 @@ fn write_literal(out: &mut Vec<u8>, literal: &[u8], reading: Reading, in_query: 
     *in_query |= !query.is_empty();
 }
 
-/// Appends a literal as the reference parser compares it, with the hex digits of escapes in upper
-/// case and bytes ≥ 0x80 escaped.
+/// Appends a literal in the form that the reference parser compares: the hex digits of escapes are
+/// in upper case, and bytes ≥ 0x80 are escaped.
 fn write_reference(out: &mut Vec<u8>, literal: &[u8]) {
     let mut at = 0;
     while at < literal.len() {

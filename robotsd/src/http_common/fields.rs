@@ -203,7 +203,7 @@ const VOUCHING: &[&str] = &[
 /// CGI variable could deceive applications.
 const FRAMING: &[&str] = &["content-length", "host"];
 
-/// Fields for an upstream that describe the client and the client's path to robotsd. These fields
+/// Fields that tell an upstream who the client is and how the client reached robotsd. These fields
 /// are added to a request only when it is forwarded, because robotsd itself does not read them.
 #[derive(Clone, Debug)]
 pub(crate) struct ForwardedValues {

@@ -66,8 +66,8 @@ impl InterimResponses {
 
 #[derive(Debug, Default)]
 pub(crate) struct InterimQueue {
-    /// Whether responses are queued or being written. This flag is nearly always false, and then
-    /// the queue need not be locked.
+    /// Whether responses are queued or being written. While this flag is false, which is nearly
+    /// always the case, the queue need not be locked.
     is_waiting: AtomicBool,
     waiting: Mutex<WaitingHeads>,
 }

@@ -47,7 +47,7 @@ use crate::source::watch::Watcher;
 /// opened again, or immediately if it never had a good version.
 ///
 /// An override of the policy may be meant for some of the files only. With the feature `tracing`,
-/// an override without effect on any file is logged as a warning when the folder is opened.
+/// an override that affects no file is logged as a warning when the folder is opened.
 ///
 /// ```
 /// use tower_robots::source::Directory;
@@ -91,13 +91,13 @@ impl Directory {
         &self.sites
     }
 
-    /// Returns every host with its site, sorted by name. Does not wait for any file system.
+    /// Returns every host with its site, sorted by name. Does not read the folder.
     pub fn hosts(&self) -> Vec<(String, LiveRobots)> {
         self.shared.open.lock().iter().map(|(host, site)| (host.clone(), site.live.clone())).collect()
     }
 
     /// Returns a line for each ignored name in the folder, in the format of
-    /// [`DirectoryEvent::Ignored`]. Does not wait for any file system.
+    /// [`DirectoryEvent::Ignored`]. Does not read the folder.
     pub fn ignored(&self) -> Vec<String> {
         let ignored = self.shared.ignored.lock();
         let line =

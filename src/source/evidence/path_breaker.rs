@@ -53,7 +53,8 @@ pub(super) struct PathBreaker {
 struct MethodBreaker {
     verified: RecentAddresses,
     refuted: RecentAddresses,
-    /// Number of refuted requests in each slot of the last hour. The current slot is first.
+    /// Number of requests with a refuted claim in each slot of the last hour. The current slot is
+    /// first.
     refuted_requests: [u32; SLOTS_OF_AN_HOUR as usize],
     last_verified: Option<SystemTime>,
     open_since: Option<SystemTime>,

@@ -112,8 +112,8 @@ impl FollowBuilder<VerifierSettings> {
     }
 
     /// Sets the networks of the proxies that are trusted to forward the client's address. If the
-    /// address of a request is in one of these networks, the proxy did not forward the client's
-    /// address, so no address is used to check the claim
+    /// client's address seems to be in one of these networks, a proxy did not forward the real
+    /// address, so the claim is not checked by address
     /// ([`public_address`](Verifier::public_address)). Default: none. A second call adds networks.
     pub fn trusted_proxies(mut self, networks: impl IntoIterator<Item = Network>) -> Self {
         self.followed.trusted_proxies.extend(networks);

@@ -31,7 +31,7 @@ pub(super) fn fingerprint(read: &ReadResult) -> Fingerprint {
     read.as_ref().map(Version::hash).map_err(|rejection| rejection.kind)
 }
 
-/// The robots.txt of a site. Nothing happens if the site was dropped.
+/// The robots.txt of a site. Its methods do nothing if the site was dropped.
 pub(super) struct SiteTarget(pub(super) Weak<Site>);
 
 impl Target for SiteTarget {

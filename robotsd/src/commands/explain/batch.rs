@@ -282,7 +282,8 @@ impl EvaluatorCache<'_> {
         self.evaluators.get(&key).ok_or_else(|| "the robots.txt is not in the cache".to_owned())
     }
 
-    /// Reads the robots.txt of a question. The name in the result is for error messages.
+    /// Reads the robots.txt that a question names or contains. The name in the result is for error
+    /// messages.
     fn read(&self, question: &BatchQuestion) -> Result<RobotsFile, String> {
         let (name, bytes) = match (&question.robots, &question.robots_base64) {
             // Standard input contains the questions, so the path `-` is the name of a file.

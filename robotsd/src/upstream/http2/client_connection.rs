@@ -155,7 +155,7 @@ impl Http2ClientConnection {
         }
         if self.streams.fetch_add(1, Ordering::Relaxed) == 0 {
             // Several clients share the connection, so it is not counted for any client, and it is
-            // never closed for requests of other clients.
+            // never closed to make room for another client.
             self.usage.begin(ClientKey::default());
         }
         Admission::Stream(sender)
