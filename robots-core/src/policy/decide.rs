@@ -189,16 +189,23 @@ impl Policy {
         handling.over.filter(|_| handling.reason == reason)
     }
 
-    /// Returns the path of a request in the forms that this policy compares with the rules.
+    /// Returns the path of a request in the forms that this policy compares with the rules. If the
+    /// target contains a `#`, these are the forms of the part before it and of the whole target,
+    /// because some servers treat a `#` as an ordinary byte.
     pub fn path<'t>(&self, target: &'t [u8]) -> RequestPath<'t> {
-        RequestPath::with_forms(target, self.forms)
+        RequestPath::of_request(target, self.forms)
     }
 
     /// Returns the path of a request in the forms that a [`Reading`] compares with the rules.
-    /// [`Reading::Reference`] uses only one form.
+    /// [`Reading::Reference`] uses only one form. The fragment of a URL is ignored, because clients
+    /// do not send it.
     #[doc(hidden)]
     pub fn path_read_as<'t>(&self, reading: Reading, target: &'t [u8]) -> RequestPath<'t> {
-        reading.path_with(target, self.forms)
+        if target.starts_with(b"/") {
+            reading.path_of_request(target, self.forms)
+        } else {
+            reading.path_with(target, self.forms)
+        }
     }
 
     /// Returns the crawlers that overrides and exemptions name, each with the kind of the setting,

@@ -55,7 +55,7 @@ impl<'a> RequestFacts<'a> {
     pub(super) fn path(&self, forms: PathForms) -> &RequestPath<'a> {
         match &self.path {
             FactsPath::Read(path) => path,
-            FactsPath::Unread { target, read } => read.get_or_init(|| RequestPath::with_forms(target, forms)),
+            FactsPath::Unread { target, read } => read.get_or_init(|| RequestPath::of_request(target, forms)),
         }
     }
 

@@ -8,9 +8,10 @@ fn a_path_is_exempt_only_if_every_form_is() {
     let policy = refusing().build();
     for (targets, want) in [
         ("/robots.txt /robots.txt?x=/private/ /.well-known/acme-challenge/token /.well-known/x;a", EXEMPT),
-        ("/%2ewell-known/@x", EXEMPT),
+        ("/%2ewell-known/@x /.well-known/x#y", EXEMPT),
         ("/robots.txt/x /robots.txtx /.well-known/..%2fprivate/x /.well-known/../private/x", REFUSED),
         ("//.well-known/x /.well-known /.well-known/..;/private/x /.well-known%2Fx", REFUSED),
+        ("/robots.txt#x /robots.txt#/../private/x /.well-known/#/../../private/x", REFUSED),
     ] {
         for target in targets.split(' ') {
             assert_eq!(site.decide(&policy, &[GPTBOT], "GET", target), want, "{target}");

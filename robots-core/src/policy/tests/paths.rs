@@ -85,12 +85,13 @@ fn every_spelling_of_a_path_meets_the_rule_and_no_other_path_does() {
     let site = Site::new("User-agent: GPTBot\nDisallow: /*/private/\nDisallow: /private/\nAllow: /private/open/\n");
     let policy = refusing().build();
     let targets = "/private/x /%70rivate/x //private/x /./private/x /x/../private/x /x/%2e%2e/private/x \
-        /private/open/../x /private/open/..%2fx /private%2fx /private%5Cx http://example.com/private/x";
+        /private/open/../x /private/open/..%2fx /private%2fx /private%5Cx http://example.com/private/x \
+        /x#/../private/x /robots.txt#/../private/x /.well-known/#/../../private/x /private/open/#/../../x";
     for target in targets.split(' ') {
         assert_eq!(site.decide(&policy, &[GPTBOT], "GET", target), REFUSED, "{target}");
     }
     let targets = "/private /private/open/x /%2570rivate/x /Private/x /go?u=https%3a%2f%2fx%2fprivate%2f \
-        /sale-50%-off /x?../private";
+        /sale-50%-off /x?../private /x#private/x /private/open/x#y";
     for target in targets.split(' ') {
         assert_eq!(site.decide(&policy, &[GPTBOT], "GET", target), (Action::Pass, Reason::Allowed), "{target}");
     }
