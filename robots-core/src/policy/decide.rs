@@ -353,10 +353,10 @@ impl Policy {
         if is_exempt_agent() || self.exempt.cover_address(request.address()) {
             return Decision::unjudged(Reason::Exempt);
         }
-        let path = request.path(self.forms);
-        if self.exempt.cover_path(path) {
+        if request.with_all_forms(rules.reading(), self.forms, |path| self.exempt.cover_path(path)) {
             return Decision::unjudged(Reason::Exempt);
         }
+        let path = request.path(rules.reading(), self.forms);
         let bound = || self.handling(mode, agent, identity, None, |over| over.holds(request)).mode;
         let impostor = impostor.map(|impostor| impostor.min(bound()));
         if !selection.applies() {
@@ -420,7 +420,7 @@ impl Policy {
         if handling.mode == Mode::Refuse || !self.overrides.iter().any(|over| over.rule_pattern().is_some()) {
             return (handling, verdict);
         }
-        let each = selection.disallowing(request.path(self.forms).forms(), work);
+        let each = selection.disallowing(request.path(selection.rules.reading(), self.forms).forms(), work);
         let rank = |handling: Handling<'_>| (handling.action(), handling.reason);
         let handled = each.map(|verdict| (of(&verdict), verdict));
         handled.fold(

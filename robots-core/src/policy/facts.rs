@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use std::time::SystemTime;
 
 use crate::agent::Identity;
-use crate::rules::{PathForms, RequestPath};
+use crate::rules::{PathForms, Reading, RequestPath};
 
 /// The facts about a request other than its agents: method, path, address, clock and identity.
 ///
@@ -51,11 +51,28 @@ impl<'a> RequestFacts<'a> {
         self.address.and_then(|address| address())
     }
 
+    /// Returns the path in the forms that are compared with rules of this reading.
     #[inline]
-    pub(super) fn path(&self, forms: PathForms) -> &RequestPath<'a> {
+    pub(super) fn path(&self, reading: Reading, forms: PathForms) -> &RequestPath<'a> {
         match &self.path {
             FactsPath::Read(path) => path,
-            FactsPath::Unread { target, read } => read.get_or_init(|| RequestPath::of_request(target, forms)),
+            FactsPath::Unread { target, read } => read.get_or_init(|| reading.path_of_request(target, forms)),
+        }
+    }
+
+    /// Calls `find` with the path in all forms, also if the rules are compared with only one form.
+    /// The patterns of a policy are always in the standard reading.
+    pub(super) fn with_all_forms<T>(
+        &self,
+        reading: Reading,
+        forms: PathForms,
+        find: impl FnOnce(&RequestPath<'_>) -> T,
+    ) -> T {
+        match &self.path {
+            FactsPath::Unread { target, .. } if reading == Reading::Reference => {
+                find(&RequestPath::of_request(target, forms))
+            }
+            _ => find(self.path(reading, forms)),
         }
     }
 

@@ -132,3 +132,20 @@ fn a_target_is_read_in_the_forms_of_the_policy() {
         assert_eq!(policy.decide(&site.rules, &agents, facts).action, action);
     }
 }
+
+#[test]
+fn a_target_is_read_as_the_rules_are() {
+    let robots = RobotsTxt::parse(&b"User-agent: GPTBot\nDisallow: /%7Ejoe/\nDisallow: /.well-known/../\n"[..]);
+    let agents = [Site::new("").recognizer.identify(GPTBOT.as_bytes())];
+    let policy = refusing().build();
+    for reading in [Reading::Standard, Reading::Reference, Reading::Legacy] {
+        let rules = robots.compile(reading);
+        let action =
+            |target: &str| policy.decide(&rules, &agents, RequestFacts::of_target("GET", target.as_bytes())).action;
+        assert_eq!(action("/%7Ejoe/x"), Action::Refuse, "{reading}");
+        assert_eq!(action("/%7Ejane/x"), Action::Pass, "{reading}");
+        // A path is exempt only if every form is, also if the rules are compared with one form.
+        assert_eq!(action("/.well-known/../x"), Action::Refuse, "{reading}");
+        assert_eq!(action("/.well-known/x"), Action::Pass, "{reading}");
+    }
+}
