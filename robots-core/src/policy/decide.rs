@@ -353,7 +353,9 @@ impl Policy {
         if is_exempt_agent() || self.exempt.cover_address(request.address()) {
             return Decision::unjudged(Reason::Exempt);
         }
-        if request.with_all_forms(rules.reading(), self.forms, |path| self.exempt.cover_path(path)) {
+        let is_exempt =
+            || request.with_all_forms(rules.reading(), self.forms, |path| self.exempt.cover_path(path, work));
+        if *request.is_exempt.get_or_init(is_exempt) {
             return Decision::unjudged(Reason::Exempt);
         }
         let path = request.path(rules.reading(), self.forms);
@@ -498,9 +500,11 @@ pub(super) struct Exemptions {
 
 impl Exemptions {
     /// Reports whether the path is exempt. Every form must be exempt, because some servers
-    /// interpret `/.well-known/..%2fprivate/x` as `/private/x`.
-    pub(super) fn cover_path(&self, path: &RequestPath<'_>) -> bool {
-        path.is_robots_txt() || path.forms().all(|(_, form)| self.patterns.iter().any(|pattern| pattern.matches(form)))
+    /// interpret `/.well-known/..%2fprivate/x` as `/private/x`. If the work budget is used up, the
+    /// path is not exempt.
+    fn cover_path(&self, path: &RequestPath<'_>, work: &mut MatchBudget) -> bool {
+        let mut covers = |form: &[u8]| self.patterns.iter().any(|pattern| pattern.matches_within(form, work));
+        path.is_robots_txt() || path.forms().all(|(_, form)| covers(form))
     }
 
     pub(super) fn cover_address(&self, address: Option<std::net::IpAddr>) -> bool {

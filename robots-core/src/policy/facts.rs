@@ -19,6 +19,8 @@ use crate::rules::{PathForms, Reading, RequestPath};
 pub struct RequestFacts<'a> {
     pub(super) method: &'a str,
     pub(super) path: FactsPath<'a>,
+    /// Whether the path is exempt. Computed at most once, for all agents of the request.
+    pub(super) is_exempt: OnceCell<bool>,
     /// Function that returns the client's address, for comparison with the exempt networks.
     pub address: Option<&'a (dyn Fn() -> Option<IpAddr> + 'a)>,
     /// Function that returns the current time. Needed for grace periods and for overrides that end.
@@ -37,14 +39,17 @@ impl<'a> RequestFacts<'a> {
     /// Creates the facts from a method and a parsed path. [`Policy::path`](super::Policy::path)
     /// parses the path of a target.
     pub const fn new(method: &'a str, path: &'a RequestPath<'a>) -> Self {
-        Self { method, path: FactsPath::Read(path), address: None, clock: None, identity: Identity::Unclaimed }
+        Self::with_path(method, FactsPath::Read(path))
     }
 
     /// Creates the facts from a method and a request target. The policy parses the path only if it
     /// needs the path.
     pub const fn of_target(method: &'a str, target: &'a [u8]) -> Self {
-        let path = FactsPath::Unread { target, read: OnceCell::new() };
-        Self { method, path, address: None, clock: None, identity: Identity::Unclaimed }
+        Self::with_path(method, FactsPath::Unread { target, read: OnceCell::new() })
+    }
+
+    const fn with_path(method: &'a str, path: FactsPath<'a>) -> Self {
+        Self { method, path, is_exempt: OnceCell::new(), address: None, clock: None, identity: Identity::Unclaimed }
     }
 
     pub(super) fn address(&self) -> Option<IpAddr> {

@@ -48,7 +48,6 @@ pub(super) struct SectionUsage {
 
 pub(super) struct UsageLine {
     pattern: PathPattern,
-    has_wildcard: bool,
     preferences: UsagePreferences,
 }
 
@@ -69,9 +68,6 @@ const MAX_LICENSE: usize = 2048;
 
 /// Maximum number of licences for one crawler. If there are more, the last ones are ignored.
 const MAX_LICENSES: usize = 8;
-
-/// Cost of comparing a path with a pattern that has no wildcards, in units of [`MatchBudget`].
-const LOOK: usize = 4;
 
 impl UsagePreferences {
     /// Parses the usage preferences in a line or a response field. They are a dictionary (RFC
@@ -192,16 +188,11 @@ impl UsageLines {
 impl UsageLine {
     fn new(value: &[u8], reading: Reading) -> Self {
         let (path, preferences) = path_and_preferences(value);
-        Self {
-            pattern: PathPattern::new(path, reading),
-            has_wildcard: path.contains(&b'*'),
-            preferences: UsagePreferences::parse(preferences),
-        }
+        Self { pattern: PathPattern::new(path, reading), preferences: UsagePreferences::parse(preferences) }
     }
 
     fn matches(&self, path: &[u8], work: &mut MatchBudget) -> bool {
-        let cost = if self.has_wildcard { path.len() + self.pattern.priority() } else { LOOK };
-        work.take(cost) && self.pattern.matches(path)
+        self.pattern.matches_within(path, work)
     }
 }
 

@@ -24,6 +24,23 @@ fn a_path_is_exempt_only_if_every_form_is() {
 }
 
 #[test]
+fn exempt_patterns_are_compared_once_per_request_and_within_its_budget() {
+    let site = Site::new("User-agent: GPTBot\nDisallow: /\n");
+    let costly = (0..1000).map(|at| format!("/*{at:04}")).chain(["/*aaaa".to_owned()]);
+    let policy = refusing().exempt_paths(costly).expect("patterns").build();
+    let long = "a".repeat(8000);
+    // A comparison of one form with all patterns takes two thirds of the budget.
+    for (fields, target, want) in [
+        (&[GPTBOT][..], format!("/{long}"), EXEMPT),
+        (&[GPTBOT, GPTBOT, GPTBOT], format!("/{long}"), EXEMPT),
+        (&[GPTBOT], "/x/../aaaa".to_owned(), EXEMPT),
+        (&[GPTBOT], format!("/x/../{long}"), REFUSED),
+    ] {
+        assert_eq!(site.decide(&policy, fields, "GET", &target), want, "{} {fields:?}", &target[..10]);
+    }
+}
+
+#[test]
 fn exempt_agents_and_networks_pass_unjudged() {
     let site = Site::new("User-agent: *\nDisallow: /\n");
     let policy = refusing_every_crawler().exempt_agents(["gptbot"]).expect("a name").build();
