@@ -173,9 +173,9 @@ impl Registry {
         header: &Header<'_>,
         searched: &mut Vec<(u32, bool)>,
     ) -> Option<(&Arc<Crawler>, usize)> {
-        let stem = word.stem(header.bytes).map(WordHash::of);
+        let stems = word.stems(header.bytes).map(WordHash::of);
         let mut best: Option<(&Named, usize)> = None;
-        for name in iter::once(word.hash).chain(stem).flat_map(|hash| self.index.with_first_word(hash)) {
+        for name in iter::once(word.hash).chain(stems).flat_map(|hash| self.index.with_first_word(hash)) {
             if best.is_some_and(|(best, _)| best.len() >= name.len()) {
                 continue;
             }
