@@ -40,7 +40,7 @@ impl Policy {
     /// Methods that the groups for `*` apply to by default.
     pub const DEFAULT_WILDCARD_METHODS: [&str; 2] = ["GET", "HEAD"];
 
-    /// Categories of registered crawlers that the groups for `*` do not apply to by default.
+    /// Categories of crawlers that the groups for `*` do not apply to by default.
     pub const DEFAULT_WILDCARD_EXEMPT: [Category; 5] =
         [Category::Infrastructure, Category::Monitoring, Category::Preview, Category::Feed, Category::UserFetch];
 
