@@ -1,10 +1,15 @@
 //! The forms of a path: the standard form is stable, the number of forms is bounded, and all forms
 //! are different.
 
+use tower_robots::policy::Policy;
 use tower_robots::rules::{PathForm, RequestPath};
 
 pub(crate) fn holds(target: &[u8]) {
-    let path = RequestPath::new(target);
+    holds_for(target, &RequestPath::new(target));
+    holds_for(target, &Policy::default().path(target));
+}
+
+fn holds_for(target: &[u8], path: &RequestPath<'_>) {
     let forms: Vec<_> = path.forms().collect();
     assert!((1..=RequestPath::MAX_FORMS).contains(&forms.len()) && forms[0] == (PathForm::Standard, path.as_bytes()));
     assert!(forms.iter().all(|(_, form)| form.starts_with(b"/") && form.is_ascii()));

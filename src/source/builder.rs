@@ -59,7 +59,9 @@ impl<S> LiveBuilder<S> {
         self.with_settings(|settings| settings.policy = policy.into())
     }
 
-    /// Sets how the file is parsed. Default: [`Reading::Standard`]. A second call replaces the first.
+    /// Sets how the file is parsed. Default: [`Reading::Standard`]. With [`Reading::Reference`], the
+    /// rules are compared only with the path as sent, so a client can bypass a rule with another
+    /// spelling of a path, such as `/x/../private/`. A second call replaces the first.
     pub fn reading(self, reading: Reading) -> Self {
         self.with_settings(|settings| settings.reading = reading)
     }

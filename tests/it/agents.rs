@@ -173,8 +173,8 @@ fn a_line_with_hundreds_of_names_is_judged_for_each_in_time() {
 #[test]
 fn cost_stays_linear() {
     let recognizer = recognizer(&file(&["ExampleBot", "foo", "a-a", "Sogou web spider", "Daum"]));
-    let time = |bytes: usize, unit: &str| {
-        let header = unit.repeat(bytes / unit.len());
+    let time = |bytes: usize, [start, unit, end]: [&str; 3]| {
+        let header = [start, &unit.repeat(bytes / unit.len()), end].concat();
         (0..3)
             .map(|_| {
                 let start = super::clock::spent();
@@ -186,14 +186,24 @@ fn cost_stays_linear() {
     };
     let units = "x~a-~a.~(~[~[]~@~x+x@~x@x.y~http://~Daum ~Pinterest ~GPTBot CCBot ~foo....~sogou ~like ~\
         compatible with ~bot ~bot;~(bot;http://x;~x/~x/1 ~;~-~Mozilla/5.0 ~(x;Android;";
-    for unit in units.split('~') {
+    // Words whose meaning depends on the rest of the header.
+    let dependent = [
+        ["Mozilla/5.0 Gecko ", "(bot", ""],
+        ["Mozilla/5.0 Gecko ", "fetch ", ""],
+        ["Mozilla/5.0 (MSIE 6.0) Gecko ", "(MSIE bot", ""],
+        ["CFNetwork/1 ", "bot http://a;", ""],
+        ["CFNetwork/1 (", "bot http://a;", ""],
+        ["Foo/1.0 ", "(+http://foo.example)", ""],
+        ["", "Stripe ", "stripe.com"],
+    ];
+    for header in units.split('~').map(|unit| ["", unit, ""]).chain(dependent) {
         let mut measured = Vec::new();
         let is_linear = super::clock::is_measured(|| {
-            let (small, large) = (time(4 << 10, unit), time(64 << 10, unit));
+            let (small, large) = (time(4 << 10, header), time(64 << 10, header));
             measured.push((small, large));
             large < small * 16 * 8 + std::time::Duration::from_millis(20)
         });
-        assert!(is_linear, "{unit:?}: {measured:?}");
+        assert!(is_linear, "{header:?}: {measured:?}");
     }
 }
 

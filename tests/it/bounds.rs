@@ -64,6 +64,21 @@ fn tokens_that_share_a_large_group_do_not_copy_it() {
 }
 
 #[test]
+fn tokens_that_share_a_large_group_do_not_compile_its_usage_lines_again() {
+    for (line, count) in [
+        ("License: x\n".to_owned(), 12_000),
+        ("License: https://example.com/license\n".to_owned(), 4000),
+        ("Content-Usage: train-ai=n\n".to_owned(), 6000),
+        ("Content-Usage: train-ai=n\n".to_owned(), 900),
+        (format!("Content-Usage: /{} train-ai=n\n", "a".repeat(200_000)), 1),
+    ] {
+        let mut file: String = (0..7000).map(|token| format!("User-agent: b{token}\n")).collect();
+        file.push_str(&line.repeat(count));
+        compile(&filled(file, |token| format!("User-agent: b{token}\nAllow: /{token}\n")));
+    }
+}
+
+#[test]
 fn many_sets_of_many_groups_do_not_multiply() {
     // Each token is missing from another group, so no two tokens have the same set of groups.
     let mut file = String::new();
@@ -95,6 +110,7 @@ fn a_file_with_one_kind_of_line_compiles_in_limited_time_and_space() {
     compile(&filled(String::new(), |at| format!("User-agent:{:x}\nAllow:/\n", at)));
     compile(&filled(String::new(), |at| format!("User-agent:{:x}\n", at)));
     compile(&filled(String::new(), |at| format!("User-agent:a\nAllow:/{:x}\n", at)));
+    compile(&filled(String::new(), |at| format!("User-agent:{:x}\nLicense:x\n", at)));
     compile(&"*".repeat(SIZE));
     compile(&format!("User-agent: *\nDisallow: /{}", "*a".repeat(SIZE / 2 - 20)));
 }

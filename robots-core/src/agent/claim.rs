@@ -1,14 +1,15 @@
 //! Determines the class, the category and the product that an unregistered agent claims, from the
 //! words of its header.
 
+use std::cell::OnceCell;
 use std::ops::Range;
 
 use super::crawler::{Category, Class};
 use super::header::{Header, Marks, Part, Word, WordRole};
 use super::name_index::{Kinds, is_host};
 use super::program::{
-    declares_on_device, has_address_of_source, has_contact, has_home_page_of_product, has_host_of_media, is_in_view,
-    is_of_maker, is_on_desk, is_on_device, is_program,
+    declares_on_device, has_address_of_source, has_contact, has_crawlers_contact, has_home_page_of_product,
+    has_host_of_media, is_in_view, is_of_maker, is_on_desk, is_on_device, is_program,
 };
 use super::purpose::{Purpose, crawls, goes_on_as_other, is_address_of_service, is_host_of_media, purposes};
 
@@ -16,8 +17,12 @@ use super::purpose::{Purpose, crawls, goes_on_as_other, is_address_of_service, i
 pub(super) struct ClaimReader<'a, 'h> {
     header: &'a Header<'h>,
     /// The purposes that words of the header suggest, each with the index of the part that contains
-    /// the word.
+    /// the word, in the order of the parts. Each purpose of a part is stored once, because a part of
+    /// a crafted header may contain thousands of such words.
     purposes: Vec<(usize, Purpose)>,
+    is_in_view: OnceCell<bool>,
+    is_on_desk: OnceCell<bool>,
+    has_crawlers_contact: OnceCell<bool>,
 }
 
 #[derive(Debug)]
@@ -29,10 +34,11 @@ pub(super) struct Claim {
 
 impl<'a, 'h> ClaimReader<'a, 'h> {
     pub(super) fn of(header: &'a Header<'h>) -> Self {
-        let mut reader = Self { header, purposes: Vec::new() };
+        let (is_in_view, is_on_desk, has_crawlers_contact) = Default::default();
+        let mut reader = Self { header, purposes: Vec::new(), is_in_view, is_on_desk, has_crawlers_contact };
         for (at, part) in header.parts.iter().enumerate() {
             if is_address_of_service(header.address(part)) {
-                reader.purposes.push((at, Purpose::Serves));
+                reader.add(at, Purpose::Serves);
             }
             // Device models, and words that all browsers send, suggest no purpose.
             if part.marks.has(Marks::OWN_WORD) && !part.marks.has(Marks::MODEL) {
@@ -54,9 +60,22 @@ impl<'a, 'h> ClaimReader<'a, 'h> {
             // `fetch` do not suggest a purpose.
             let is_known = word.kinds.has(Kinds::LIBRARY.with(Kinds::PROGRAM)) && !word.kinds.has(Kinds::GENERIC);
             if !is_known || !matches!(purpose, Purpose::Collects(_)) {
-                self.purposes.push((at, purpose));
+                self.add(at, purpose);
             }
         }
+    }
+
+    fn add(&mut self, at: usize, purpose: Purpose) {
+        if !self.suggests(at, |known| known == purpose) {
+            self.purposes.push((at, purpose));
+        }
+    }
+
+    /// Reports whether a word of the part at this index suggests such a purpose.
+    fn suggests(&self, at: usize, is_sought: impl Fn(Purpose) -> bool) -> bool {
+        let first = self.purposes.partition_point(|(part, _)| *part < at);
+        let mut own = self.purposes[first..].iter().take_while(|(part, _)| *part == at);
+        own.any(|(_, purpose)| is_sought(*purpose))
     }
 
     /// Returns the parts that may name the agent. In a browser's header, these are only the parts
@@ -111,13 +130,7 @@ impl<'a, 'h> ClaimReader<'a, 'h> {
     }
 
     fn crawls(&self, at: usize) -> bool {
-        let first = self.purposes.partition_point(|(part, _)| *part < at);
-        let mut own = self.purposes[first..].iter().take_while(|(part, _)| *part == at);
-        own.any(|(_, purpose)| matches!(purpose, Purpose::Crawls | Purpose::IsBot))
-    }
-
-    fn presents(&self, at: usize) -> bool {
-        self.purposes.contains(&(at, Purpose::Presents))
+        self.suggests(at, |purpose| matches!(purpose, Purpose::Crawls | Purpose::IsBot))
     }
 
     fn evidence(&self) -> DeclaredEvidence<'a> {
@@ -135,7 +148,7 @@ impl<'a, 'h> ClaimReader<'a, 'h> {
                 Purpose::Presents => evidence.presents = true,
                 // `Archive Viewer/2.0 (Mac OS X)` is a program on a person's computer. So `Archive`
                 // only suggests a category, and does not declare a crawler.
-                Purpose::Collects(category) if is_on_desk(header) && !has_contact(part) => {
+                Purpose::Collects(category) if self.is_on_desk() && !has_contact(part) => {
                     evidence.category = evidence.category.or(*category);
                 }
                 Purpose::Collects(category) if self.speaks(at) => {
@@ -157,15 +170,21 @@ impl<'a, 'h> ClaimReader<'a, 'h> {
         let header = self.header;
         let part = &header.parts[at];
         // Phones send headers such as `SpiderSolitaire/3 CFNetwork/1399` and `CUBOT_X9 MAUI/11A`.
-        if (on_device || is_in_view(header)) && !declares_on_device(header, part) {
+        let is_in_view = || *self.is_in_view.get_or_init(|| is_in_view(header));
+        let has_crawlers_contact = || *self.has_crawlers_contact.get_or_init(|| has_crawlers_contact(header));
+        if (on_device || is_in_view()) && !declares_on_device(part, has_crawlers_contact) {
             return true;
         }
         // Desktop programs send headers such as `SpiderOak/7.2 (Windows)`.
-        if is_on_desk(header) && !has_contact(part) && goes_on_as_other(header.product(part).as_bytes()) {
+        if self.is_on_desk() && !has_contact(part) && goes_on_as_other(header.product(part).as_bytes()) {
             return true;
         }
         // The comment of an old browser may name a toolbar, such as `Bot Toolbar 2`.
-        part.marks.has(Marks::OLD_BROWSER) && self.presents(at)
+        part.marks.has(Marks::OLD_BROWSER) && self.suggests(at, |purpose| purpose == Purpose::Presents)
+    }
+
+    fn is_on_desk(&self) -> bool {
+        *self.is_on_desk.get_or_init(|| is_on_desk(self.header))
     }
 
     /// Returns the first part with a product and a contact. If there is no such part, returns the

@@ -15,8 +15,8 @@ pub(super) struct FileNames {
 impl FileNames {
     pub(super) fn new(registry: &Registry, file: &RobotsTxt) -> Self {
         let mut tokens = Vec::new();
-        // If a registered crawler requires no other string in the header, the registry always finds
-        // its name. So this index need not contain the name.
+        // If a registered crawler requires no other string in the header, the registry finds its
+        // name, also before a version. So this index need not contain the name.
         let is_found = |token: &ProductToken| {
             registry.with_header_name(token.as_bytes()).is_some_and(|crawler| crawler.requires.is_empty())
         };

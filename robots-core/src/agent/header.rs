@@ -100,24 +100,28 @@ impl Word {
         &bytes[self.start..self.end]
     }
 
-    /// Returns the word without a version at its end, as in `Pingdom.com_bot_version_1.4`,
-    /// `Experibot-v3` and `ExampleBot2`. `None` if the word does not end with a version.
-    pub(super) fn stem<'h>(&self, bytes: &'h [u8]) -> Option<&'h [u8]> {
-        let text = self.text(bytes);
-        if !text.last()?.is_ascii_digit() || self.kinds.is_costume() {
-            return None;
-        }
-        let trim = |text: &'h [u8], version: fn(&u8) -> bool| {
-            let end = text.iter().rposition(|byte| !version(byte)).map_or(0, |at| at + 1);
-            &text[..end]
+    /// Returns the names that a version may follow in the word: the word without a version at its
+    /// end, as in `ExampleBot2` and `Pingdom.com_bot_version_1.4`, and the part before the first
+    /// `-`, `_` or `.` with a version after it, as in `Experibot-v3` and `Nutch-1.0-dev`.
+    pub(super) fn stems<'h>(&self, bytes: &'h [u8]) -> impl Iterator<Item = &'h [u8]> {
+        let text = if self.kinds.is_costume() { &b""[..] } else { self.text(bytes) };
+        let end_of = |text: &[u8], ends: fn(&u8) -> bool| text.iter().rposition(ends).map_or(0, |at| at + 1);
+        let is_version = |text: &[u8]| match text {
+            [b'v' | b'V', digit, ..] | [digit, ..] => digit.is_ascii_digit(),
+            [] => false,
         };
-        let stem = trim(text, |byte| byte.is_ascii_digit() || *byte == b'.');
-        let stem = match stem {
-            [name @ .., joint, b'v' | b'V'] if is_joint(*joint) => name,
-            _ => stem,
-        };
-        let stem = trim(stem, |byte| is_joint(*byte));
-        (!stem.is_empty()).then_some(stem)
+        let first = memchr::memchr3_iter(b'-', b'_', b'.', text).find(|at| is_version(&text[at + 1..]));
+        let last = text.last().filter(|byte| byte.is_ascii_digit()).map(|_| {
+            let end = end_of(text, |byte| !byte.is_ascii_digit() && *byte != b'.');
+            match &text[..end] {
+                [name @ .., joint, b'v' | b'V'] if is_joint(*joint) => name.len(),
+                name => name.len(),
+            }
+        });
+        let stem = |end: usize| &text[..end_of(&text[..end], |byte| !is_joint(*byte))];
+        let (first, last) = (first.map(stem), last.map(stem));
+        let stems = last.into_iter().chain(first.filter(|first| last.is_none_or(|last| last != *first)));
+        stems.filter(|stem| stem.iter().any(u8::is_ascii_alphabetic))
     }
 }
 

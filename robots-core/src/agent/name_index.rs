@@ -6,6 +6,7 @@
 //! matches inside words. For ten names, an automaton takes kilobytes per file, and this index takes
 //! a few hundred bytes.
 
+use std::cmp::Reverse;
 use std::sync::LazyLock;
 
 pub(super) const fn is_word_byte(byte: u8) -> bool {
@@ -100,13 +101,24 @@ pub(super) enum End {
     Whole,
 }
 
+/// Maximum number of names with the same first word. All of them are compared with the text at each
+/// occurrence of this word, and a header may contain the word thousands of times.
+const MAX_PER_WORD: usize = 256;
+
 impl NameIndex {
     /// Creates an index of names and their values. Leaves out names without any word, because they
-    /// cannot be found.
+    /// cannot be found. If more than [`MAX_PER_WORD`] names have the same first word, keeps the
+    /// longest ones.
     pub(super) fn new<'n>(names: impl IntoIterator<Item = (&'n [u8], u32)>) -> Self {
         let mut names: Vec<Named> = names.into_iter().filter_map(|(name, value)| Named::new(name, value)).collect();
         names.sort_by(|a, b| (a.hash.0, &a.text, a.value).cmp(&(b.hash.0, &b.text, b.value)));
         names.dedup_by(|later, first| later.text == first.text);
+        names.sort_by_key(|name| (name.hash.0, Reverse(name.len())));
+        let (mut last, mut count) = (None, 0);
+        names.retain(|name| {
+            count = if last.replace(name.hash) == Some(name.hash) { count + 1 } else { 1 };
+            count <= MAX_PER_WORD
+        });
         let mut slots = vec![0; (names.len() * 2).next_power_of_two()].into_boxed_slice();
         for (at, name) in names.iter().enumerate() {
             if at > 0 && names[at - 1].hash == name.hash {
@@ -361,12 +373,21 @@ mod tests {
     }
 
     #[test]
+    fn of_many_names_with_the_same_first_word_the_longest_are_kept() {
+        let names: Vec<_> = (0..1000).map(|number| format!("Foo {number}")).chain(["Bar 1".to_owned()]).collect();
+        let index = NameIndex::new(names.iter().zip(0..).map(|(name, value)| (name.as_bytes(), value)));
+        let found = |word: &str| index.with_first_word(WordHash::of(word.as_bytes()));
+        assert_eq!((found("foo").count(), found("bar").count()), (MAX_PER_WORD, 1));
+        assert!(found("foo").all(|name| name.len() == "Foo 999".len()));
+    }
+
+    #[test]
     fn names_are_found_by_first_word() {
         let names = ["archive.org_bot", "Sogou", "Sogou web spider", "Y!J-BRW", "_foo_", "***"];
         let index = NameIndex::new(names.iter().zip(0..).map(|(name, value)| (name.as_bytes(), value)));
         let found = |word: &str| index.with_first_word(WordHash::of(word.as_bytes())).map(|name| name.value);
         assert_eq!(found("Archive.ORG_bot").collect::<Vec<_>>(), [0]);
-        assert_eq!(found("sogou").collect::<Vec<_>>(), [1, 2]);
+        assert_eq!(found("sogou").collect::<Vec<_>>(), [2, 1]);
         assert_eq!(found("y").collect::<Vec<_>>(), [3]);
         assert_eq!(found("foo").collect::<Vec<_>>(), [4]);
         assert_eq!(found("nobody").count(), 0);

@@ -50,9 +50,9 @@ pub(super) fn is_on_desk(header: &Header<'_>) -> bool {
 
 /// Reports whether a part of a device's header declares a crawler. The contact in the header must
 /// have a form that crawlers use, because headers of applications also contain the address of their
-/// maker.
-pub(super) fn declares_on_device(header: &Header<'_>, part: &Part) -> bool {
-    has_contact(part) && (part.marks.has(Marks::COMPATIBLE) || has_crawlers_contact(header))
+/// maker. `has_crawlers_contact` returns the result of the function with this name.
+pub(super) fn declares_on_device(part: &Part, has_crawlers_contact: impl FnOnce() -> bool) -> bool {
+    has_contact(part) && (part.marks.has(Marks::COMPATIBLE) || has_crawlers_contact())
 }
 
 /// Reports whether the address in a part belongs to the maker of a program. This is assumed if the
@@ -111,12 +111,16 @@ fn is_of_source(address: &[u8]) -> bool {
 /// of a page about the crawler, or of a site whose name is not the crawler's name. Search engines
 /// are excluded, because their crawlers may have the same name as their home pages.
 pub(super) fn has_home_page_of_product(header: &Header<'_>) -> bool {
-    let mut contacts = header.parts.iter().filter(|part| part.marks.has(Marks::CONTACT)).peekable();
-    contacts.peek().is_some()
+    let contacts = || header.parts.iter().filter(|part| part.marks.has(Marks::CONTACT));
+    (1..=MAX_HOME_PAGES).contains(&contacts().take(MAX_HOME_PAGES + 1).count())
         && is_plain(header)
         && !header.contains(b"search")
-        && contacts.all(|part| is_home_page(header, part))
+        && contacts().all(|part| is_home_page(header, part))
 }
+
+/// Maximum number of home pages in the header of a program. Each of them is compared with all
+/// products of the header, so a crafted header with thousands of addresses would take too long.
+const MAX_HOME_PAGES: usize = 8;
 
 /// Reports whether a part is a comment that contains only `+` and a host that is named like a
 /// product in the header. Hosts of audio services are excluded, because the clients of these
@@ -154,7 +158,7 @@ pub(super) fn has_host_of_media(header: &Header<'_>) -> bool {
 
 /// Reports whether the header has a contact in a form that crawlers use: an e-mail address,
 /// `+http://…`, or the address of a crawler's page.
-fn has_crawlers_contact(header: &Header<'_>) -> bool {
+pub(super) fn has_crawlers_contact(header: &Header<'_>) -> bool {
     let marked = |part: &Part| {
         part.address.start.checked_sub(1).is_some_and(|before| header.bytes[before] == b'+')
             || header.address(part).is_empty()
@@ -269,7 +273,7 @@ mod tests {
     fn a_crawler_that_dresses_as_a_device_declares_itself() {
         let declares = |text: &str| {
             let header = header(text);
-            header.parts.iter().any(|part| declares_on_device(&header, part))
+            header.parts.iter().any(|part| declares_on_device(part, || has_crawlers_contact(&header)))
         };
         assert!(declares("DoCoMo/2.0 N902iS(c100;TB;W24H12)(compatible; foo-crawler; http://foo.example/)"));
         assert!(declares("ChatBot/5 (+https://x.test) CFNetwork/1399 Darwin/22"));

@@ -253,13 +253,13 @@ impl Registry {
         if !speaks && !header.has_named_version {
             return None;
         }
-        let mut refused = Vec::new();
+        let mut searched = Vec::new();
         let may_name = |word: &&Word| {
             let is_place = word.role == WordRole::Version || speaks && word.may_name_a_crawler();
             is_place && word.text(header.bytes).first().is_some_and(u8::is_ascii_alphabetic)
         };
         header.words().filter(may_name).find_map(|word| {
-            let (crawler, _) = self.named_at(word, header, &mut refused)?;
+            let (crawler, _) = self.named_at(word, header, &mut searched)?;
             crawler.is_framework.then_some((crawler, word.start))
         })
     }

@@ -149,15 +149,13 @@ impl Registry {
     /// Finds the crawlers in a header, in the order of the header, each with the range of its name.
     /// Names do not overlap: no name can begin at a word inside another name.
     pub(super) fn find<'r>(&'r self, header: &Header<'_>) -> impl Iterator<Item = (&'r Arc<Crawler>, Range<usize>)> {
-        // Crawlers whose required strings are missing in the header. With this list, the header is
-        // not searched again for the strings of these crawlers.
-        let mut refused = Vec::new();
+        let mut searched = Vec::new();
         let mut end_of_name = 0;
         header.words().filter(|word| word.may_name_a_crawler()).filter_map(move |word| {
             if word.start < end_of_name {
                 return None;
             }
-            let (crawler, end) = self.named_at(word, header, &mut refused)?;
+            let (crawler, end) = self.named_at(word, header, &mut searched)?;
             end_of_name = end;
             Some((crawler, word.start..end))
         })
@@ -165,20 +163,24 @@ impl Registry {
 
     /// Returns the crawler whose name begins at a word, and the end of the name. If several names
     /// begin at the word, the longest name counts.
+    ///
+    /// `searched` contains the results of earlier calls for the same header: for each crawler that
+    /// requires other strings, whether the header contains one of them. So the header is searched
+    /// only once for each crawler.
     pub(super) fn named_at(
         &self,
         word: &Word,
         header: &Header<'_>,
-        refused: &mut Vec<u32>,
+        searched: &mut Vec<(u32, bool)>,
     ) -> Option<(&Arc<Crawler>, usize)> {
-        let stem = word.stem(header.bytes).map(WordHash::of);
+        let stems = word.stems(header.bytes).map(WordHash::of);
         let mut best: Option<(&Named, usize)> = None;
-        for name in iter::once(word.hash).chain(stem).flat_map(|hash| self.index.with_first_word(hash)) {
+        for name in iter::once(word.hash).chain(stems).flat_map(|hash| self.index.with_first_word(hash)) {
             if best.is_some_and(|(best, _)| best.len() >= name.len()) {
                 continue;
             }
             if let Some((_, end)) = name.end(header.bytes, word.start)
-                && self.accepts(name.value, header, refused)
+                && self.accepts(name.value, header, searched)
             {
                 best = Some((name, end));
             }
@@ -189,18 +191,16 @@ impl Registry {
 
     /// Reports whether the header contains one of the strings that the crawler requires in addition
     /// to its name.
-    fn accepts(&self, crawler: u32, header: &Header<'_>, refused: &mut Vec<u32>) -> bool {
+    fn accepts(&self, crawler: u32, header: &Header<'_>, searched: &mut Vec<(u32, bool)>) -> bool {
         let mut required = self.crawlers[crawler as usize].requires.iter().peekable();
         if required.peek().is_none() {
             return true;
         }
-        if refused.contains(&crawler) {
-            return false;
+        if let Some((_, accepted)) = searched.iter().find(|(known, _)| *known == crawler) {
+            return *accepted;
         }
         let accepted = required.any(|text| header.contains(text.as_bytes()));
-        if !accepted {
-            refused.push(crawler);
-        }
+        searched.push((crawler, accepted));
         accepted
     }
 

@@ -96,8 +96,10 @@ impl PolicyBuilder {
         Ok(self)
     }
 
-    /// Sets the categories of registered crawlers that the groups for `*` do not apply to. Default:
-    /// infrastructure, monitoring, preview, feed and user-fetch. A second call replaces the first.
+    /// Sets the categories of crawlers that the groups for `*` do not apply to. They also include
+    /// unregistered agents whose header suggests such a category, such as a name with `monitor`.
+    /// Default: infrastructure, monitoring, preview, feed and user-fetch. A second call replaces the
+    /// first.
     pub fn wildcard_exempt(self, categories: impl AsRef<[Category]>) -> Self {
         self.with(|policy| policy.star.exempt = categories.as_ref().into())
     }

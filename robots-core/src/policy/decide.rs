@@ -41,7 +41,7 @@ impl Policy {
     /// Methods that the groups for `*` apply to by default.
     pub const DEFAULT_WILDCARD_METHODS: [&str; 2] = ["GET", "HEAD"];
 
-    /// Categories of registered crawlers that the groups for `*` do not apply to by default.
+    /// Categories of crawlers that the groups for `*` do not apply to by default.
     pub const DEFAULT_WILDCARD_EXEMPT: [Category; 5] =
         [Category::Infrastructure, Category::Monitoring, Category::Preview, Category::Feed, Category::UserFetch];
 
@@ -190,16 +190,23 @@ impl Policy {
         handling.over.filter(|_| handling.reason == reason)
     }
 
-    /// Returns the path of a request in the forms that this policy compares with the rules.
+    /// Returns the path of a request in the forms that this policy compares with the rules. If the
+    /// target contains a `#`, these are the forms of the part before it and of the whole target,
+    /// because some servers treat a `#` as an ordinary byte.
     pub fn path<'t>(&self, target: &'t [u8]) -> RequestPath<'t> {
-        RequestPath::with_forms(target, self.forms)
+        RequestPath::of_request(target, self.forms)
     }
 
     /// Returns the path of a request in the forms that a [`Reading`] compares with the rules.
-    /// [`Reading::Reference`] uses only one form.
+    /// [`Reading::Reference`] uses only one form. The fragment of a URL is ignored, because clients
+    /// do not send it.
     #[doc(hidden)]
     pub fn path_read_as<'t>(&self, reading: Reading, target: &'t [u8]) -> RequestPath<'t> {
-        reading.path_with(target, self.forms)
+        if target.starts_with(b"/") {
+            reading.path_of_request(target, self.forms)
+        } else {
+            reading.path_with(target, self.forms)
+        }
     }
 
     /// Returns the crawlers that overrides and exemptions select, each with the kind of the
@@ -355,10 +362,12 @@ impl Policy {
         if is_exempt_agent() || self.exempt.cover_address(request.address()) {
             return Decision::unjudged(Reason::Exempt);
         }
-        let path = request.path(self.forms);
-        if self.exempt.cover_path(path) {
+        let is_exempt =
+            || request.with_all_forms(rules.reading(), self.forms, |path| self.exempt.cover_path(path, work));
+        if *request.is_exempt.get_or_init(is_exempt) {
             return Decision::unjudged(Reason::Exempt);
         }
+        let path = request.path(rules.reading(), self.forms);
         let bound = || self.handling(mode, agent, identity, None, |over| over.holds(request)).mode;
         let impostor = impostor.map(|impostor| impostor.min(bound()));
         if !selection.applies() {
@@ -422,7 +431,7 @@ impl Policy {
         if handling.mode == Mode::Refuse || !self.overrides.iter().any(|over| over.rule_pattern().is_some()) {
             return (handling, verdict);
         }
-        let each = selection.disallowing(request.path(self.forms).forms(), work);
+        let each = selection.disallowing(request.path(selection.rules.reading(), self.forms).forms(), work);
         let rank = |handling: Handling<'_>| (handling.action(), handling.reason);
         let handled = each.map(|verdict| (of(&verdict), verdict));
         handled.fold(
@@ -500,9 +509,11 @@ pub(super) struct Exemptions {
 
 impl Exemptions {
     /// Reports whether the path is exempt. Every form must be exempt, because some servers
-    /// interpret `/.well-known/..%2fprivate/x` as `/private/x`.
-    pub(super) fn cover_path(&self, path: &RequestPath<'_>) -> bool {
-        path.is_robots_txt() || path.forms().all(|(_, form)| self.patterns.iter().any(|pattern| pattern.matches(form)))
+    /// interpret `/.well-known/..%2fprivate/x` as `/private/x`. If the work budget is used up, the
+    /// path is not exempt.
+    fn cover_path(&self, path: &RequestPath<'_>, work: &mut MatchBudget) -> bool {
+        let mut covers = |form: &[u8]| self.patterns.iter().any(|pattern| pattern.matches_within(form, work));
+        path.is_robots_txt() || path.forms().all(|(_, form)| covers(form))
     }
 
     pub(super) fn cover_address(&self, address: Option<std::net::IpAddr>) -> bool {

@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use std::time::SystemTime;
 
 use crate::agent::Identity;
-use crate::rules::{PathForms, RequestPath};
+use crate::rules::{PathForms, Reading, RequestPath};
 
 /// The facts about a request other than its agents: method, path, address, clock and identity.
 ///
@@ -19,6 +19,8 @@ use crate::rules::{PathForms, RequestPath};
 pub struct RequestFacts<'a> {
     pub(super) method: &'a str,
     pub(super) path: FactsPath<'a>,
+    /// Whether the path is exempt. Computed at most once, for all agents of the request.
+    pub(super) is_exempt: OnceCell<bool>,
     /// Function that returns the client's address, for comparison with the exempt networks.
     pub address: Option<&'a (dyn Fn() -> Option<IpAddr> + 'a)>,
     /// Function that returns the current time. Needed for grace periods and for overrides that end.
@@ -37,25 +39,45 @@ impl<'a> RequestFacts<'a> {
     /// Creates the facts from a method and a parsed path. [`Policy::path`](super::Policy::path)
     /// parses the path of a target.
     pub const fn new(method: &'a str, path: &'a RequestPath<'a>) -> Self {
-        Self { method, path: FactsPath::Read(path), address: None, clock: None, identity: Identity::Unclaimed }
+        Self::with_path(method, FactsPath::Read(path))
     }
 
     /// Creates the facts from a method and a request target. The policy parses the path only if it
     /// needs the path.
     pub const fn of_target(method: &'a str, target: &'a [u8]) -> Self {
-        let path = FactsPath::Unread { target, read: OnceCell::new() };
-        Self { method, path, address: None, clock: None, identity: Identity::Unclaimed }
+        Self::with_path(method, FactsPath::Unread { target, read: OnceCell::new() })
+    }
+
+    const fn with_path(method: &'a str, path: FactsPath<'a>) -> Self {
+        Self { method, path, is_exempt: OnceCell::new(), address: None, clock: None, identity: Identity::Unclaimed }
     }
 
     pub(super) fn address(&self) -> Option<IpAddr> {
         self.address.and_then(|address| address())
     }
 
+    /// Returns the path in the forms that are compared with rules of this reading.
     #[inline]
-    pub(super) fn path(&self, forms: PathForms) -> &RequestPath<'a> {
+    pub(super) fn path(&self, reading: Reading, forms: PathForms) -> &RequestPath<'a> {
         match &self.path {
             FactsPath::Read(path) => path,
-            FactsPath::Unread { target, read } => read.get_or_init(|| RequestPath::with_forms(target, forms)),
+            FactsPath::Unread { target, read } => read.get_or_init(|| reading.path_of_request(target, forms)),
+        }
+    }
+
+    /// Calls `find` with the path in all forms, also if the rules are compared with only one form.
+    /// The patterns of a policy are always in the standard reading.
+    pub(super) fn with_all_forms<T>(
+        &self,
+        reading: Reading,
+        forms: PathForms,
+        find: impl FnOnce(&RequestPath<'_>) -> T,
+    ) -> T {
+        match &self.path {
+            FactsPath::Unread { target, .. } if reading == Reading::Reference => {
+                find(&RequestPath::of_request(target, forms))
+            }
+            _ => find(self.path(reading, forms)),
         }
     }
 

@@ -40,7 +40,8 @@ enum OverrideFor {
 pub enum Crawlers {
     /// One crawler. [`Crawlers::agent`] creates this value.
     Agent(ProductToken),
-    /// The registered crawlers of a category.
+    /// The registered crawlers of a category. Other agents may suggest a category in their header
+    /// ([`Agent::category`]), but do not count.
     Category(Category),
     /// The registered crawlers of an operator.
     Operator(Box<str>),
@@ -66,7 +67,7 @@ impl Crawlers {
     pub fn contains(&self, agent: &Agent) -> bool {
         match self {
             Self::Agent(name) => is_called(agent, name),
-            Self::Category(category) => agent.category() == Some(*category),
+            Self::Category(category) => agent.registered().is_some_and(|crawler| crawler.category == *category),
             Self::Operator(operator) => {
                 agent.registered().is_some_and(|crawler| crawler.operator.eq_ignore_ascii_case(operator))
             }

@@ -129,15 +129,15 @@ impl RateLimit<'_> {
     /// requests are not limited, because crawlers that render a page fetch all of its parts at
     /// once.
     ///
-    /// The file extension of the path decides, and the query is ignored. Paths with `%`, `;` or `\`
-    /// are not treated as assets, because servers interpret them differently.
+    /// The file extension of the path decides, and the query is ignored. Paths with `%`, `;`, `\` or
+    /// `#` are not treated as assets, because servers interpret them differently.
     pub fn is_for_asset(target: &[u8]) -> bool {
         if memchr::memchr(b'.', target).is_none() {
             return false;
         }
-        let path = &target[..memchr::memchr2(b'?', b'#', target).unwrap_or(target.len())];
+        let path = &target[..memchr::memchr(b'?', target).unwrap_or(target.len())];
         let Some((name, ending)) = memchr::memrchr(b'.', path).map(|at| path.split_at(at)) else { return false };
-        let is_plain = |path: &[u8]| !path.contains(&b'%') && !path.contains(&b';') && !path.contains(&b'\\');
+        let is_plain = |path: &[u8]| !path.iter().any(|octet| matches!(octet, b'%' | b';' | b'\\' | b'#'));
         let is_called = |asset: &&str| ending[1..].eq_ignore_ascii_case(asset.as_bytes());
         !name.ends_with(b"/") && ASSETS.iter().copied().flatten().any(is_called) && is_plain(path)
     }
@@ -173,10 +173,12 @@ mod tests {
 
     #[test]
     fn an_asset_is_recognised_by_the_end_of_its_path() {
-        for target in ["/a.css", "/a/B.PNG?v=1", "/a.js#x", "/a.tar.woff2"] {
+        for target in ["/a.css", "/a/B.PNG?v=1", "/a.tar.woff2"] {
             assert!(RateLimit::is_for_asset(target.as_bytes()), "{target}");
         }
-        for target in "/a.html /a.css/b /a?b=.css /a;b.css /a%2f.css /.css /a. /".split(' ').chain([""]) {
+        for target in
+            "/a.html /a.css/b /a?b=.css /a;b.css /a%2f.css /.css /a. / /a.css#/b /a#.css".split(' ').chain([""])
+        {
             assert!(!RateLimit::is_for_asset(target.as_bytes()), "{target}");
         }
     }

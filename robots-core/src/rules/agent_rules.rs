@@ -105,7 +105,7 @@ impl AgentRules {
     /// links before the call: `private/x` is treated as `/private/x`.
     pub fn allows(&self, path: impl AsRef<[u8]>) -> bool {
         let path = path.as_ref();
-        RequestPath::is_robots_txt_target(path) || self.verdict(path).access() == Access::Allow
+        RequestPath::is_robots_txt_url(path) || self.verdict(path).access() == Access::Allow
     }
 
     /// Returns the verdict of the rules, with the deciding rule, its line and its group. If only

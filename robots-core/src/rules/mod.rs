@@ -157,4 +157,13 @@ impl Reading {
             Self::Standard | Self::Legacy => RequestPath::with_forms(target, forms),
         }
     }
+
+    /// Like [`Reading::path_with`], but for the target of a request that a server has received
+    /// ([`RequestPath::of_request`]).
+    pub(crate) fn path_of_request(self, target: &[u8], forms: PathForms) -> RequestPath<'_> {
+        match self {
+            Self::Reference => RequestPath::verbatim(target),
+            Self::Standard | Self::Legacy => RequestPath::of_request(target, forms),
+        }
+    }
 }

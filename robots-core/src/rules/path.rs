@@ -31,8 +31,9 @@ pub struct RequestPath<'t> {
 #[derive(Clone, Debug)]
 struct Readings<'t> {
     target: Cow<'t, [u8]>,
-    /// Other paths that some servers find in the target; empty if the target begins with a slash.
-    further: Vec<Vec<u8>>,
+    /// Other paths that some servers find in the target, with their forms; empty if the target
+    /// begins with a slash and contains no `#`.
+    further: Vec<(PathForm, Vec<u8>)>,
     kinds: PathForms,
     found: OnceLock<Vec<(PathForm, Vec<u8>)>>,
 }
@@ -44,10 +45,12 @@ impl<'t> RequestPath<'t> {
     /// Creates a path from the target of a request, as sent: origin-form (`/path?query`) or a whole
     /// URL of any scheme.
     ///
-    /// A fragment is dropped. A target that starts with `//` is a path with an empty segment, not
-    /// an authority. Some targets, such as `http://host:?/path`, `http:\\host\path` or `path`
-    /// without a slash, are split differently by different servers. Their
-    /// [forms](RequestPath::forms) include every path that servers may find.
+    /// A fragment is dropped, as in a URL. For the target of a request that a server has received,
+    /// use [`Policy::path`](crate::policy::Policy::path), which also compares the part after a `#`.
+    /// A target that starts with `//` is a path with an empty segment, not an authority. Some
+    /// targets, such as `http://host:?/path`, `http:\\host\path` or `path` without a slash, are
+    /// split differently by different servers. Their [forms](RequestPath::forms) include every path
+    /// that servers may find.
     pub fn new(target: &'t (impl AsRef<[u8]> + ?Sized)) -> Self {
         Self::with_forms(target.as_ref(), PathForms::ALL)
     }
@@ -56,16 +59,40 @@ impl<'t> RequestPath<'t> {
     /// kind is in `kinds`.
     pub(crate) fn with_forms(target: &'t [u8], kinds: PathForms) -> Self {
         if target.starts_with(b"/") && is_plain(target) {
-            return Self { form: PathForm::Standard, sent: Cow::Borrowed(target), readings: None };
+            return Self::plain(target);
         }
-        let (target, further) = match target {
-            [b'/', ..] => (Cow::Borrowed(before_fragment(target)), Vec::new()),
-            _ => {
-                let (path, mut further) = paths_of(target);
-                further.retain(|other| kinds.contains(PathForm::Authority) && **other != *path);
-                (path, further)
-            }
-        };
+        Self::read(target, None, kinds)
+    }
+
+    /// Creates the path of a request that a server has received, in the forms whose kind is in
+    /// `kinds`.
+    ///
+    /// A request target has no fragment (RFC 9112, section 3.2), but some proxies forward targets
+    /// that contain a `#`. The next server may drop the part from the `#` on, or treat the `#` as
+    /// an ordinary byte. So the path of the whole target, with `%23` for `#`, is also a form.
+    pub(crate) fn of_request(target: &'t [u8], kinds: PathForms) -> Self {
+        if target.starts_with(b"/") && is_plain(target) {
+            return Self::plain(target);
+        }
+        let whole = || target.split(|octet| *octet == b'#').collect::<Vec<_>>().join(&b"%23"[..]);
+        Self::read(target, memchr::memchr(b'#', target).map(|_| whole()), kinds)
+    }
+
+    const fn plain(target: &'t [u8]) -> Self {
+        Self { form: PathForm::Standard, sent: Cow::Borrowed(target), readings: None }
+    }
+
+    fn read(target: &'t [u8], whole: Option<Vec<u8>>, kinds: PathForms) -> Self {
+        let (target, others) = paths_of(target);
+        let of_authority = |other| (PathForm::Authority, other);
+        let mut further: Vec<_> = others.into_iter().map(of_authority).collect();
+        if let Some(whole) = &whole {
+            let (path, others) = paths_of(whole);
+            further.push((PathForm::Standard, path.into_owned()));
+            further.extend(others.into_iter().map(of_authority));
+        }
+        let is_compared = |form: PathForm| form == PathForm::Standard || kinds.contains(form);
+        further.retain(|(form, other)| is_compared(*form) && **other != *target);
         let sent = match &target {
             Cow::Borrowed(target) => standard_target(target),
             Cow::Owned(target) => Cow::Owned(standard_target(target).into_owned()),
@@ -100,12 +127,20 @@ impl<'t> RequestPath<'t> {
         std::iter::once((self.form, self.as_bytes())).chain(others)
     }
 
-    /// Reports whether a target, as sent, is the site's own `/robots.txt`. This is cheaper than
-    /// [`RequestPath::is_robots_txt`], because most targets are not parsed.
+    /// Reports whether a request's target, as sent, is the site's own `/robots.txt`. This is cheaper
+    /// than [`RequestPath::is_robots_txt`], because most targets are not parsed. If a target
+    /// contains a `#`, the result is `false`, because some servers find another path in it.
     ///
     /// Use this function both to serve `/robots.txt` and to count requests for it, so that every
     /// served request is counted.
     pub fn is_robots_txt_target(target: &[u8]) -> bool {
+        Self::is_robots_txt_url(target) && memchr::memchr(b'#', target).is_none()
+    }
+
+    /// Reports whether the URL that a crawler wants to fetch is the site's own `/robots.txt`. A
+    /// fragment is ignored, because crawlers do not send it.
+    #[doc(hidden)]
+    pub fn is_robots_txt_url(target: &[u8]) -> bool {
         // Almost every client uses this spelling.
         if target == b"/robots.txt" {
             return true;
@@ -116,9 +151,12 @@ impl<'t> RequestPath<'t> {
         may_be && RequestPath::with_forms(target, PathForms::NONE).is_robots_txt()
     }
 
-    /// Reports whether this is the site's own `/robots.txt`, with or without a query.
+    /// Reports whether this is the site's own `/robots.txt`, with or without a query. The target of
+    /// a request is not if it contains a `#`, because some servers find another path in it.
     pub fn is_robots_txt(&self) -> bool {
-        self.as_bytes().strip_prefix(b"/robots.txt").is_some_and(|rest| matches!(rest, [] | [b'?', ..]))
+        let is_whole = |(form, _): &(PathForm, Vec<u8>)| *form == PathForm::Standard;
+        let has_whole = || self.readings.as_ref().is_some_and(|readings| readings.further.iter().any(is_whole));
+        self.as_bytes().strip_prefix(b"/robots.txt").is_some_and(|rest| matches!(rest, [] | [b'?', ..])) && !has_whole()
     }
 
     /// Reports whether the target has only one form.
@@ -131,13 +169,13 @@ impl<'t> RequestPath<'t> {
         let Some(readings) = &self.readings else { return &[] };
         readings.found.get_or_init(|| {
             let mut found = path_form::of(&readings.target, &self.sent, readings.kinds);
-            for target in &readings.further {
+            for (least, target) in &readings.further {
                 let standard = standard_target(target);
                 let of_target = path_form::of(target, &standard, readings.kinds);
-                let of_target = std::iter::once((PathForm::Authority, standard.into_owned())).chain(of_target);
+                let of_target = std::iter::once((*least, standard.into_owned())).chain(of_target);
                 for (form, path) in of_target {
                     if path != *self.sent && found.iter().all(|(_, known)| *known != path) {
-                        found.push((form.max(PathForm::Authority), path));
+                        found.push((form.max(*least), path));
                     }
                 }
             }
@@ -194,21 +232,25 @@ const fn roles() -> [u8; 256] {
     roles
 }
 
-/// Maximum number of other paths that some servers find in a target without a leading slash.
-const MAX_FURTHER_FORMS: usize = 2;
+/// Maximum number of other paths that some servers find in a target: two in a target without a
+/// leading slash, and three in the whole target if it contains a `#`.
+const MAX_FURTHER_FORMS: usize = 5;
 
 fn before_fragment(target: &[u8]) -> &[u8] {
     &target[..memchr::memchr(b'#', target).unwrap_or(target.len())]
 }
 
-/// Returns the path of a target that does not begin with `/`, and the other paths that some servers
-/// find in it. Some of the paths may be equal.
+/// Returns the path of a target without its fragment, and the other paths that some servers find in
+/// a target that does not begin with `/`. Some of the paths may be equal.
 ///
 /// Servers may disagree on the end of the authority in a URL. For example, a proxy may have built
 /// the URL from a `Host` field with a `?` or `#`, and browsers treat `\` as `/` and accept any
 /// number of slashes before the authority. If the target is not a URL, some servers add a leading
 /// slash to it, and others find the same path as the reference parser.
 fn paths_of(target: &[u8]) -> (Cow<'_, [u8]>, Vec<Vec<u8>>) {
+    if target.starts_with(b"/") {
+        return (Cow::Borrowed(before_fragment(target)), Vec::new());
+    }
     let is_slash = |octet: &u8| matches!(octet, b'/' | b'\\');
     let scheme = target.iter().position(|octet| is_slash(octet) || matches!(octet, b':' | b'?' | b'#' | b';'));
     let scheme = scheme.filter(|at| target[*at] == b':');
@@ -316,15 +358,45 @@ mod tests {
 
     #[test]
     fn a_target_is_that_of_robots_txt_where_its_path_is() {
-        let of_robots_txt = "/robots.txt /robots.txt?x /robots.txt#x /%72obots.txt \
+        let of_robots_txt = "/robots.txt /robots.txt?x /%72obots.txt \
             /%72%6f%62%6F%74%73%2e%74%78%74? http://a.test/robots.txt http://a.test/%72obots.txt robots.txt";
         let others = "/robots.txt/ /x/robots.txt /./robots.txt //robots.txt /Robots.txt x/robots.txt \
             http://a.test:?/robots.txt /%2frobots.txt http://a.test/x?/robots.txt /";
         let others = others.split(' ').chain([""]).map(|target| (target, false));
         for (target, want) in of_robots_txt.split(' ').map(|target| (target, true)).chain(others) {
             assert_eq!(RequestPath::is_robots_txt_target(target.as_bytes()), want, "{target}");
+            assert_eq!(RequestPath::is_robots_txt_url(target.as_bytes()), want, "{target}");
             assert_eq!(RequestPath::new(target.as_bytes()).is_robots_txt(), want, "{target}");
+            assert_eq!(RequestPath::of_request(target.as_bytes(), PathForms::ALL).is_robots_txt(), want, "{target}");
         }
+        // A crawler does not send the fragment of a URL. If a request contains a `#`, some servers
+        // find another path.
+        for target in ["/robots.txt#x", "/robots.txt#/../x", "http://a.test/robots.txt#x"] {
+            assert!(RequestPath::is_robots_txt_url(target.as_bytes()), "{target}");
+            assert!(RequestPath::new(target.as_bytes()).is_robots_txt(), "{target}");
+            assert!(!RequestPath::is_robots_txt_target(target.as_bytes()), "{target}");
+            assert!(!RequestPath::of_request(target.as_bytes(), PathForms::NONE).is_robots_txt(), "{target}");
+        }
+    }
+
+    #[test]
+    fn ours_the_whole_target_of_a_request_is_a_form_if_it_contains_a_number_sign() {
+        let forms = |target: &str, kinds: PathForms| {
+            let path = RequestPath::of_request(target.as_bytes(), kinds);
+            path.forms().map(|(_, path)| String::from_utf8(path.to_vec()).unwrap()).collect::<Vec<_>>()
+        };
+        assert_eq!(forms("/x#/../private/x", PathForms::NONE), ["/x", "/x%23/../private/x"]);
+        assert_eq!(forms("/x#/../private/x", PathForms::ALL), ["/x", "/x%23/../private/x", "/private/x"]);
+        for target in "/#/../private/x /#/../private/x?y#z /x#;/..;/private/x /x#/..%2fprivate/x /x#/..//h/private/x \
+            http://h.test/x#/../private/x http://h.test?x/a#/../private/x http://h.test#/../private/x x#/../private/x"
+            .split_whitespace()
+        {
+            let found = forms(target, PathForms::ALL);
+            assert!(found.iter().any(|form| form.split('?').next() == Some("/private/x")), "{target}: {found:?}");
+            assert_eq!(forms(target, PathForms::NONE).len(), 2, "{target}");
+        }
+        // A crawler does not send the fragment of a URL.
+        assert_eq!(RequestPath::new("/x#/../private/x").forms().count(), 1);
     }
 
     #[test]

@@ -11,8 +11,9 @@ use std::fmt;
 
 use super::Reading;
 use super::document::RobotsTxt;
+use super::index::MatchBudget;
 use super::keyword::ValueError;
-use super::text::{self, Query};
+use super::text::{self, Missing, Query, Tail};
 
 /// The path pattern of a rule, encoded for comparison (RFC 9309, sections 2.2.2 and 2.2.3).
 ///
@@ -23,6 +24,9 @@ pub struct PathPattern {
     texts: Box<[Box<[u8]>]>,
     priority: usize,
 }
+
+/// Cost of comparing a path with the literal prefix of a pattern, in units of [`MatchBudget`].
+const LOOK: usize = 4;
 
 impl PathPattern {
     /// Returns the patterns of paths that are exempt by default: only `/.well-known/` (RFC 8615).
@@ -85,6 +89,20 @@ impl PathPattern {
     /// for [`Reading::Reference`]. An empty pattern matches every path.
     pub fn matches(&self, path: &[u8]) -> bool {
         self.texts.iter().any(|text| text::matches(text, path))
+    }
+
+    /// Reports whether the pattern matches a path, as [`PathPattern::matches`] does. Subtracts the
+    /// cost from the work budget of the request. If the budget is used up, the result is `false`.
+    pub(crate) fn matches_within(&self, path: &[u8], work: &mut MatchBudget) -> bool {
+        self.texts.iter().any(|text| {
+            let (prefix, rest) = text::split_prefix(text);
+            let has_wildcard = text::tail(rest) == Tail::Wild;
+            work.take(LOOK)
+                && path.strip_prefix(prefix).is_some_and(|left| {
+                    (!has_wildcard || work.take(left.len() + rest.len()))
+                        && text::fits(rest, left, &mut Missing::default())
+                })
+        })
     }
 
     /// Reports whether two patterns are spellings of the same pattern, and so match the same paths.

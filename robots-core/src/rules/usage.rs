@@ -12,7 +12,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::dictionary;
-use super::document::{RobotsTxt, UsageRecord};
+use super::document::RobotsTxt;
 use super::index::MatchBudget;
 use super::line::Directive;
 use super::pattern::PathPattern;
@@ -48,7 +48,6 @@ pub(super) struct SectionUsage {
 
 pub(super) struct UsageLine {
     pattern: PathPattern,
-    has_wildcard: bool,
     preferences: UsagePreferences,
 }
 
@@ -69,9 +68,6 @@ const MAX_LICENSE: usize = 2048;
 
 /// Maximum number of licences for one crawler. If there are more, the last ones are ignored.
 const MAX_LICENSES: usize = 8;
-
-/// Cost of comparing a path with a pattern that has no wildcards, in units of [`MatchBudget`].
-const LOOK: usize = 4;
 
 impl UsagePreferences {
     /// Parses the usage preferences in a line or a response field. They are a dictionary (RFC
@@ -122,33 +118,22 @@ impl UsageLines {
         sets: &[Vec<usize>],
         star: Option<usize>,
     ) -> Option<Box<Self>> {
-        let mut of_groups: HashMap<Option<usize>, Vec<&UsageRecord>> = HashMap::new();
-        let is_compiled =
-            |record: &&UsageRecord| record.directive != Directive::ContentSignal && record.value.end <= reading.limit();
-        for record in document.usage().iter().filter(is_compiled) {
-            of_groups.entry(record.group).or_default().push(record);
-        }
+        let mut lines = Vec::new();
+        let of_groups = by_group(document, reading, &mut lines);
         if of_groups.is_empty() {
             return None;
         }
-        let (mut lines, mut known, mut left) = (Vec::<UsageLine>::new(), HashMap::new(), MAX_OF_SECTIONS);
+        let mut left = MAX_OF_SECTIONS;
         let mut section = |set: &Vec<usize>| {
-            let records = || set.iter().filter_map(|group| of_groups.get(&Some(*group))).flatten();
-            let usage = || records().filter(|record| record.directive == Directive::ContentUsage);
+            let groups = || set.iter().filter_map(|group| of_groups.get(&Some(*group)));
+            let usage = || groups().flat_map(|group| &group.lines);
             let count = usage().take(MAX_LINES + 1).count();
             left = left.saturating_sub(count);
             let is_few = count <= MAX_LINES && left > 0;
-            let mut own: Vec<(u32, usize)> = Vec::new();
-            for record in usage().take(if is_few { count } else { 0 }) {
-                let value = &document.bytes()[record.value.clone()];
-                let index = *known.entry(value).or_insert_with(|| {
-                    lines.push(UsageLine::new(value, reading));
-                    lines.len() as u32 - 1
-                });
-                own.push((index, record.line));
-            }
+            let mut own: Vec<(u32, usize)> = usage().copied().take(if is_few { count } else { 0 }).collect();
             own.sort_by_key(|(index, _)| Reverse(lines[*index as usize].pattern.priority()));
-            SectionUsage { lines: own, licenses: Some(licenses(document, records())).filter(|own| !own.is_empty()) }
+            let licenses: Vec<_> = groups().flat_map(|group| &group.licenses).take(MAX_LICENSES).cloned().collect();
+            SectionUsage { lines: own, licenses: Some(licenses).filter(|own| !own.is_empty()) }
         };
         let sections: Vec<_> = sets.iter().map(&mut section).collect();
         let mut class_of: HashMap<Vec<u32>, usize> = HashMap::new();
@@ -161,7 +146,7 @@ impl UsageLines {
                 None => classes.push(vec![number]),
             }
         }
-        let site = licenses(document, of_groups.get(&None).into_iter().flatten());
+        let site = of_groups.get(&None).map_or(Vec::new(), |site| site.licenses.clone());
         let licenses_of = |number: usize| sections[number].licenses.as_deref().unwrap_or(&site);
         let of_unnamed = star.map_or(&*site, licenses_of);
         let licenses_differ = (0..sections.len()).any(|number| licenses_of(number) != of_unnamed);
@@ -192,22 +177,52 @@ impl UsageLines {
 impl UsageLine {
     fn new(value: &[u8], reading: Reading) -> Self {
         let (path, preferences) = path_and_preferences(value);
-        Self {
-            pattern: PathPattern::new(path, reading),
-            has_wildcard: path.contains(&b'*'),
-            preferences: UsagePreferences::parse(preferences),
-        }
+        Self { pattern: PathPattern::new(path, reading), preferences: UsagePreferences::parse(preferences) }
     }
 
     fn matches(&self, path: &[u8], work: &mut MatchBudget) -> bool {
-        let cost = if self.has_wildcard { path.len() + self.pattern.priority() } else { LOOK };
-        work.take(cost) && self.pattern.matches(path)
+        self.pattern.matches_within(path, work)
     }
 }
 
-fn licenses<'r>(document: &RobotsTxt, records: impl Iterator<Item = &'r &'r UsageRecord>) -> Vec<Box<str>> {
-    let licenses = records.filter(|record| record.directive == Directive::License);
-    licenses.filter_map(|record| license(&document.bytes()[record.value.clone()])).take(MAX_LICENSES).collect()
+/// The content-usage and license lines of a group, or of the part of the file outside groups.
+#[derive(Default)]
+struct GroupUsage {
+    /// For each content-usage line, its index in `UsageLines::lines` and its line number. At most
+    /// one line more than [`MAX_LINES`].
+    lines: Vec<(u32, usize)>,
+    /// The valid licences, at most [`MAX_LICENSES`].
+    licenses: Vec<Box<str>>,
+}
+
+/// Compiles the lines of each group once, because thousands of sections may share a large group.
+/// `None` is the key of the part of the file outside groups.
+fn by_group(document: &RobotsTxt, reading: Reading, lines: &mut Vec<UsageLine>) -> HashMap<Option<usize>, GroupUsage> {
+    let mut of_groups: HashMap<Option<usize>, GroupUsage> = HashMap::new();
+    let mut known = HashMap::new();
+    for record in document.usage().iter().filter(|record| record.value.end <= reading.limit()) {
+        let value = &document.bytes()[record.value.clone()];
+        match record.directive {
+            Directive::ContentUsage => {
+                let group = of_groups.entry(record.group).or_default();
+                if group.lines.len() <= MAX_LINES {
+                    let index = *known.entry(value).or_insert_with(|| {
+                        lines.push(UsageLine::new(value, reading));
+                        lines.len() as u32 - 1
+                    });
+                    group.lines.push((index, record.line));
+                }
+            }
+            Directive::License => {
+                let group = of_groups.entry(record.group).or_default();
+                if group.licenses.len() < MAX_LICENSES {
+                    group.licenses.extend(license(value));
+                }
+            }
+            _ => {}
+        }
+    }
+    of_groups
 }
 
 /// Splits the value of a content-usage line into path and preferences. The default path is `/`.

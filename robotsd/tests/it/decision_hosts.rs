@@ -167,6 +167,25 @@ fn no_url_from_a_client_bypasses_a_rule() {
 }
 
 #[test]
+fn no_target_with_a_number_sign_bypasses_a_rule() {
+    let (_folder, running) = start("pass", "[\"h.test\"]");
+    // The http crate drops everything from the `#` on in the target of Envoy's decision request.
+    for preset in PRESETS.iter().filter(|preset| **preset != "envoy") {
+        let status = |target: &str, agent: &str| {
+            ask(running.address, &[question("/-/auth/", preset, target, "h.test", agent)])[0]
+        };
+        for target in "/x#/../private/x /#/../private/x /private/#/../x /robots.txt#/../private/x \
+            /.well-known/#/../../private/x /x#;a/..;/private/x /x#/..%2Fprivate/x /x#//h/../../../private/x"
+            .split_whitespace()
+        {
+            assert_eq!(status(target, GPTBOT), 403, "{preset} {target}");
+            assert_eq!(status(target, FIREFOX), 200, "{preset} {target}");
+        }
+        assert_eq!(status("/x#/private/x", GPTBOT), 200, "{preset}");
+    }
+}
+
+#[test]
 fn an_unknown_host_passes_or_is_judged_by_the_strictest_site() {
     for (key, want) in [("", 200), ("unknown_host = \"pass\"", 200), ("unknown_host = \"strictest\"", 403)] {
         let site = |config: Config, (name, keys, robots): (&str, &str, &str)| {

@@ -196,11 +196,11 @@ impl CrawlerCache {
             return false;
         }
         if self.is_forgotten(now) {
-            return RequestPath::is_robots_txt_target(url);
+            return RequestPath::is_robots_txt_url(url);
         }
         match self.permission(now) {
             CrawlerReading::AllowAll => true,
-            CrawlerReading::Unknown | CrawlerReading::DisallowAll => RequestPath::is_robots_txt_target(url),
+            CrawlerReading::Unknown | CrawlerReading::DisallowAll => RequestPath::is_robots_txt_url(url),
             CrawlerReading::Rules(bytes) => {
                 let compile = || RobotsTxt::from(Arc::clone(bytes)).for_agent(agent);
                 let (first, rules) = &**self.rules.get_or_init(|| Arc::new((agent.into(), compile())));

@@ -8,9 +8,10 @@ fn a_path_is_exempt_only_if_every_form_is() {
     let policy = refusing().build();
     for (targets, want) in [
         ("/robots.txt /robots.txt?x=/private/ /.well-known/acme-challenge/token /.well-known/x;a", EXEMPT),
-        ("/%2ewell-known/@x", EXEMPT),
+        ("/%2ewell-known/@x /.well-known/x#y", EXEMPT),
         ("/robots.txt/x /robots.txtx /.well-known/..%2fprivate/x /.well-known/../private/x", REFUSED),
         ("//.well-known/x /.well-known /.well-known/..;/private/x /.well-known%2Fx", REFUSED),
+        ("/robots.txt#x /robots.txt#/../private/x /.well-known/#/../../private/x", REFUSED),
     ] {
         for target in targets.split(' ') {
             assert_eq!(site.decide(&policy, &[GPTBOT], "GET", target), want, "{target}");
@@ -20,6 +21,23 @@ fn a_path_is_exempt_only_if_every_form_is() {
     assert_eq!(site.decide(&policy, &[GPTBOT], "GET", "/healthz"), EXEMPT);
     assert_eq!(site.decide(&policy, &[GPTBOT], "GET", "/healthzz"), REFUSED);
     assert_eq!(site.decide(&policy, &[GPTBOT], "GET", "/.well-known/x"), EXEMPT);
+}
+
+#[test]
+fn exempt_patterns_are_compared_once_per_request_and_within_its_budget() {
+    let site = Site::new("User-agent: GPTBot\nDisallow: /\n");
+    let costly = (0..1000).map(|at| format!("/*{at:04}")).chain(["/*aaaa".to_owned()]);
+    let policy = refusing().exempt_paths(costly).expect("patterns").build();
+    let long = "a".repeat(8000);
+    // A comparison of one form with all patterns takes two thirds of the budget.
+    for (fields, target, want) in [
+        (&[GPTBOT][..], format!("/{long}"), EXEMPT),
+        (&[GPTBOT, GPTBOT, GPTBOT], format!("/{long}"), EXEMPT),
+        (&[GPTBOT], "/x/../aaaa".to_owned(), EXEMPT),
+        (&[GPTBOT], format!("/x/../{long}"), REFUSED),
+    ] {
+        assert_eq!(site.decide(&policy, fields, "GET", &target), want, "{} {fields:?}", &target[..10]);
+    }
 }
 
 #[test]

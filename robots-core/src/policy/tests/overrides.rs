@@ -50,6 +50,16 @@ fn the_last_override_that_fits_wins() {
 }
 
 #[test]
+fn an_override_for_a_category_is_for_registered_crawlers_only() {
+    let scraper = "PriceMonitor/1.0 (+https://example.net/bot)";
+    let site = Site::new("User-agent: PriceMonitor\nUser-agent: UptimeRobot\nDisallow: /\n");
+    assert_eq!(site.recognizer.identify(scraper.as_bytes()).category(), Some(Category::Monitoring));
+    let policy = refusing().with_override(Override::category(Category::Monitoring, Mode::Off)).build();
+    assert_eq!(site.decide(&policy, &["UptimeRobot/2.0"], "GET", "/"), (Action::Pass, Reason::Off));
+    assert_eq!(site.decide(&policy, &[scraper], "GET", "/"), REFUSED);
+}
+
+#[test]
 fn an_override_for_an_agent_is_not_for_its_family() {
     let site = Site::new("User-agent: Googlebot\nDisallow: /\n");
     let policy =

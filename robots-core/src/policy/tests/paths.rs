@@ -85,12 +85,13 @@ fn every_spelling_of_a_path_meets_the_rule_and_no_other_path_does() {
     let site = Site::new("User-agent: GPTBot\nDisallow: /*/private/\nDisallow: /private/\nAllow: /private/open/\n");
     let policy = refusing().build();
     let targets = "/private/x /%70rivate/x //private/x /./private/x /x/../private/x /x/%2e%2e/private/x \
-        /private/open/../x /private/open/..%2fx /private%2fx /private%5Cx http://example.com/private/x";
+        /private/open/../x /private/open/..%2fx /private%2fx /private%5Cx http://example.com/private/x \
+        /x#/../private/x /robots.txt#/../private/x /.well-known/#/../../private/x /private/open/#/../../x";
     for target in targets.split(' ') {
         assert_eq!(site.decide(&policy, &[GPTBOT], "GET", target), REFUSED, "{target}");
     }
     let targets = "/private /private/open/x /%2570rivate/x /Private/x /go?u=https%3a%2f%2fx%2fprivate%2f \
-        /sale-50%-off /x?../private";
+        /sale-50%-off /x?../private /x#private/x /private/open/x#y";
     for target in targets.split(' ') {
         assert_eq!(site.decide(&policy, &[GPTBOT], "GET", target), (Action::Pass, Reason::Allowed), "{target}");
     }
@@ -129,5 +130,22 @@ fn a_target_is_read_in_the_forms_of_the_policy() {
     for (policy, action) in [(&all, Action::Refuse), (&none, Action::Pass)] {
         let facts = RequestFacts::of_target("GET", b"/x/../private/");
         assert_eq!(policy.decide(&site.rules, &agents, facts).action, action);
+    }
+}
+
+#[test]
+fn a_target_is_read_as_the_rules_are() {
+    let robots = RobotsTxt::parse(&b"User-agent: GPTBot\nDisallow: /%7Ejoe/\nDisallow: /.well-known/../\n"[..]);
+    let agents = [Site::new("").recognizer.identify(GPTBOT.as_bytes())];
+    let policy = refusing().build();
+    for reading in [Reading::Standard, Reading::Reference, Reading::Legacy] {
+        let rules = robots.compile(reading);
+        let action =
+            |target: &str| policy.decide(&rules, &agents, RequestFacts::of_target("GET", target.as_bytes())).action;
+        assert_eq!(action("/%7Ejoe/x"), Action::Refuse, "{reading}");
+        assert_eq!(action("/%7Ejane/x"), Action::Pass, "{reading}");
+        // A path is exempt only if every form is, also if the rules are compared with one form.
+        assert_eq!(action("/.well-known/../x"), Action::Refuse, "{reading}");
+        assert_eq!(action("/.well-known/x"), Action::Pass, "{reading}");
     }
 }

@@ -27,6 +27,10 @@ fn no_host_or_url_bypasses_a_rule_through_real_servers() {
             format!("GET {scheme}://{host}/drafts/x HTTP/1.1\r\nHost: h.test\r\n")
         }))
         .chain(["GET drafts/x HTTP/1.1\r\nHost: h.test\r\n".to_owned(), "GET /drafts/x HTTP/1.0\r\n".to_owned()])
+        .chain(["/x#", "/robots.txt#", "/.well-known/#/.."].map(|start| {
+            // nginx and Varnish forward the `#`, and the site may remove the dot segments.
+            format!("GET {start}/../drafts/x HTTP/1.1\r\nHost: h.test\r\n")
+        }))
         .collect();
     let faults = with_each(|server, program| {
         let named = |text: String| text.replace("hosts       = []", "hosts = [\"h.test\"]");

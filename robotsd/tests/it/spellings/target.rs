@@ -247,7 +247,8 @@ fn segments(raw: &str, add: &mut dyn FnMut(Vec<u8>)) {
         /private/.. /private/pub/../.. /x\.. /x/..\ /%3Bx/.. /x%00/.. /x%0a/.. /<x>/.. /`/.. /%FF/.. /... /x/...
         /x/%252e%252e /x%3F/.. /x/.%00/.. /x/..%00 /.%00 /x/%c0%ae%c0%ae /x#/.. /x?/.. /x%2Fy/..
         /x%2Fy/../z%2F.. /x%2Fy/../z%5C.. /x%5Cy/../z%2F.. /x;%2Fy/..;/z%2F.. /x%2F/../y%2F.. /x%2F../..
-        /x/..%2F../y /x%23/.."
+        /x/..%2F../y /x%23/.. /#/.. /x#y/.. /x#/..%2F /x/..#/.. /robots.txt#/.. /.well-known/#/../.. /pub#/..
+        /private/pub/#/../../.."
             .split_whitespace()
             .chain(["/x/. ."]);
     for at in places(raw) {
