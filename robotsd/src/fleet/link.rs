@@ -60,10 +60,10 @@ impl StoreLink {
         answer.map_err(|error| self.failed(&error, "write", key).text())
     }
 
-    /// Sends a command. If the store has closed the connection, for example because it was idle,
-    /// connects again and repeats the command. This is safe, because a repeated write has no
-    /// effect.
-    async fn ask<T>(
+    /// Sends one or more commands. If the store has closed the connection, for example because it
+    /// was idle, connects again and repeats the commands. This is safe, because a repeated write
+    /// has no effect.
+    pub(super) async fn ask<T>(
         &mut self,
         question: impl AsyncFn(&mut StoreConnection) -> RedisResult<T>,
     ) -> Result<RedisResult<T>, String> {
@@ -76,7 +76,7 @@ impl StoreLink {
         Ok(question(self.connected().await?).await)
     }
 
-    /// Returns the open connection, or opens one. Several commands may use it at the same time.
+    /// Returns the open connection, or opens one.
     pub(super) async fn connected(&mut self) -> Result<&mut StoreConnection, String> {
         if self.connection.is_none() {
             let key = self.key("doc");

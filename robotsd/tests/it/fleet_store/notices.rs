@@ -159,6 +159,20 @@ fn each_replica_notifies_with_the_same_id_while_the_store_is_down() {
 }
 
 #[test]
+fn one_replica_notifies_after_the_store_has_closed_all_connections() {
+    a_store(async |_, store| {
+        let receiver = Origin::showing(204, "");
+        let fleet = telling(&store, &receiver);
+        // The first notice opens the connections that the store then closes.
+        all_know(&fleet.replicas, || drop(fleet.switch("off")));
+        only(&receiver, "enforcement", 1);
+        assert!(store.send("CLIENT KILL TYPE normal").starts_with(':'));
+        all_know(&fleet.replicas, || shut_out(&fleet.replicas));
+        only(&receiver, "waits", 1);
+    });
+}
+
+#[test]
 fn another_replica_notifies_if_the_elected_one_dies_first() {
     a_store(async |_, store| {
         let receiver = Origin::showing(503, "");
