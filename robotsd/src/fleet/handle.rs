@@ -419,6 +419,11 @@ impl Fleet {
         self.file.is_some() && self.store.lock().file_problem.is_none()
     }
 
+    /// Reports whether the store could be read and written in the last attempts.
+    pub(crate) fn is_store_up(&self) -> bool {
+        self.store.lock().problem().is_none()
+    }
+
     /// Executes writes in the store, and waits until the document has been read again.
     ///
     /// # Errors
