@@ -215,7 +215,7 @@ impl Fleet {
         let text = serde_json::to_vec(&*self.member.lock()).unwrap_or_default();
         // If a new file cannot be created, for example because the disk is full, the old file is
         // overwritten.
-        let written = files::replace(file, &files::with_room(&text, ROOM));
+        let written = files::replace_durably(file, &files::with_room(&text, ROOM));
         let written = written.or_else(|error| files::overwrite(file, &text).map_err(|_| error));
         let problem = written.err().map(|error| format!("{}: {error}", file.display()));
         let before = std::mem::replace(&mut self.store.lock().file_problem, problem.clone());
