@@ -109,8 +109,8 @@ impl StoreLink {
         if ["NOPERM", "NoPerm", "ACL failure"].iter().any(|mark| text.contains(mark)) {
             return LinkError::Failed(format!(
                 "{store}: the user of the store may not {what} {key}: allow this user EVAL, EVALSHA, TIME, HGET, \
-                 HMGET, HGETALL, HEXISTS, HSET, HSETNX, HDEL, SET, GET and DEL for keys that begin with {prefix} \
-                 ({text})",
+                 HMGET, HGETALL, HEXISTS, HSET, HSETNX, HDEL, SET, GET and DEL for keys that begin with {prefix}, and \
+                 in a cluster also CLUSTER SLOTS and PING ({text})",
                 store = store.place(),
                 prefix = store.prefix
             ));

@@ -363,7 +363,7 @@ const MEANINGS: &[(&[&str], &str)] = &[
     (
         &["NOPERM", "NoPerm"],
         "the user of the server lacks permissions: allow EVAL, EVALSHA, TIME, GET and SET for keys that begin with \
-         the prefix",
+         the prefix, and in a cluster also CLUSTER SLOTS and PING",
     ),
     (
         &["READONLY", "ReadOnly"],
