@@ -533,6 +533,7 @@ mod tests {
             ("WRONGPASS", "invalid username-password pair or user is disabled.", "password_file"),
             ("NOAUTH", "Authentication required.", "password_file"),
             ("NOPERM", "this user has no permissions to run the 'eval' command", "EVALSHA"),
+            ("NOPERM", "this user has no permissions to run the 'cluster|slots' command", "CLUSTER SLOTS and PING"),
             ("READONLY", "You can't write against a read only replica.", "write the address of the primary"),
             ("ERR", "This instance has cluster support disabled", "leave out cluster = true"),
             ("CLUSTERDOWN", "Hash slot not served", "one of its nodes is down"),
