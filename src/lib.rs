@@ -99,7 +99,7 @@ pub mod internals {
     pub use crate::live::state::ProblemEvent;
     pub use crate::live::state::disk::is_cut;
     pub use crate::live::state::folder_name::folder_name;
-    pub use crate::live::state::replacement::replace;
+    pub use crate::live::state::replacement::{replace, sync_folder};
     pub use crate::source::builder::SiteSource;
     pub use crate::source::directory::DirectoryEvent;
     #[cfg(feature = "verify")]

@@ -88,6 +88,17 @@ pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     replace_by(path, |file| file.write_all(bytes))
 }
 
+/// Replaces a file like [`replace`]. When this function returns, the new file survives a crash of
+/// the machine.
+pub(crate) fn replace_durably(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    replace_by(path, |file| {
+        file.write_all(bytes)?;
+        file.flush()?;
+        file.get_ref().sync_all()
+    })?;
+    internals::sync_folder(folder_of(path))
+}
+
 pub(crate) fn replace_by(
     path: &Path,
     write: impl FnOnce(&mut BufWriter<&mut File>) -> io::Result<()>,

@@ -20,7 +20,7 @@ use http::{HeaderValue, StatusCode};
 use super::access_rule::{AccessRule, AddressTerms, SocketPeer, TcpPeer};
 use super::reply::AdminReply;
 use super::routes::Need;
-use crate::config::{AdminAccess, AdminProxy, AdminRights, AdminRole, AdminUser, Grant, LocalToken};
+use crate::config::{AdminAccess, AdminProxy, AdminRights, AdminRole, AdminUser, Grant, LocalToken, UNKNOWN_ID};
 
 #[derive(Clone, Debug)]
 pub(super) struct AdminClient {
@@ -109,6 +109,13 @@ impl SocketPeer {
         let who = format!("uid {}", self.uid);
         let unknown = || {
             let Self { uid, group, .. } = self;
+            if uid == UNKNOWN_ID {
+                return refused(&format!(
+                    "the kernel reports this user as uid {uid}, which stands for every unknown user: if the systemd \
+                     unit of robotsd has PrivateUsers=yes, set PrivateUsers=no, or run the command as the owner of \
+                     the socket or as root"
+                ));
+            }
             refused(&format!(
                 "the user with uid {uid} and group {group} may not use this socket: add an [[admin.user]] with this \
                  uid or group, or run the command as the owner of the socket or as root"
@@ -226,6 +233,13 @@ fn refused(message: &str) -> AdminReply {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_user_entry_is_suggested_for_an_id_that_all_unknown_users_share() {
+        let peer = SocketPeer { uid: UNKNOWN_ID, group: UNKNOWN_ID, is_owner: false, is_of_supervisor: false };
+        let message = peer.client(&AdminRights::default()).unwrap_err().error.unwrap();
+        assert!(message.contains("PrivateUsers=no") && !message.contains("[[admin.user]]"), "{message}");
+    }
 
     /// A client connects while the config lists users, and sends a request after a reload has
     /// removed all users from the config.

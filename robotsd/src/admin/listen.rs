@@ -11,7 +11,7 @@ use std::sync::Arc;
 use super::access_rule::AddressTerms;
 use super::connection_slots::ConnectionSlots;
 use crate::config::{
-    AdminAccess, AdminListenerConfig, AdminPlace, AdminRights, AdminSettings, connect_now, staging_socket,
+    AdminAccess, AdminListenerConfig, AdminPlace, AdminRights, AdminSettings, UNKNOWN_ID, connect_now, staging_socket,
 };
 
 /// Maximum number of connections that wait to be accepted. The kernel's limit may be lower.
@@ -198,6 +198,8 @@ impl CommandSocket {
         let listener = self.listener.try_clone().map_err(cannot)?;
         listener.set_nonblocking(true).map_err(cannot)?;
         let owner = fs::metadata(&self.path).ok().map(|found| std::os::unix::fs::MetadataExt::uid(&found));
+        // An unknown owner has the same ID as every other unknown user.
+        let owner = owner.filter(|owner| *owner != UNKNOWN_ID);
         let listener = tokio::net::UnixListener::from_std(listener).map_err(cannot)?;
         Ok(OpenListener {
             listener: AdminListener::Socket(listener, SocketOrigin { owner, is_of_supervisor: self.is_of_supervisor }),
@@ -323,6 +325,22 @@ mod tests {
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
         socket.remove_file();
         assert!(!path.exists());
+    }
+
+    #[tokio::test]
+    async fn a_socket_of_an_unknown_user_has_no_owner() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("admin.sock");
+        let socket = made(&path).unwrap();
+        let owner = || match socket.listen().unwrap().listener {
+            AdminListener::Socket(_, origin) => origin.owner,
+            AdminListener::Address(..) => panic!("an address"),
+        };
+        assert_eq!(owner(), Some(rustix::process::geteuid().as_raw()));
+        // Only root can change the owner.
+        if std::os::unix::fs::chown(&path, Some(UNKNOWN_ID), None).is_ok() {
+            assert_eq!(owner(), None);
+        }
     }
 
     #[test]

@@ -56,7 +56,7 @@ fn write_fleet(exposition: &mut Exposition, fleet: &Fleet) {
     let own = ReplicaState::ALL.into_iter().filter(|state| state.is_own());
     let own: Vec<_> = own.map(ReplicaState::as_str).collect();
     exposition.state(&family::FLEET_STATE, &[of], &own, report.state.as_str());
-    exposition.holds(&family::FLEET_WRITABLE, &[of], report.problems.is_empty());
+    exposition.holds(&family::FLEET_WRITABLE, &[of], fleet.is_store_up());
     fleet.read().into_iter().for_each(|read| exposition.moment(&family::FLEET_READ, &[of], read));
     let count = |state: ReplicaState| report.replicas.iter().filter(|replica| replica.state == state).count();
     let heard = ReplicaState::ALL.into_iter().filter(|state| *state != ReplicaState::Current);
@@ -112,6 +112,23 @@ fn numbers_of<const N: usize>(stat: &str, places: [usize; N]) -> Option<[u64; N]
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::FleetSettings;
+    use crate::log::Log;
+    use crate::store::{StoreSettings, StoreUrl};
+
+    #[test]
+    fn the_store_of_a_fleet_is_up_although_its_local_file_cannot_be_read() {
+        let state = tempfile::tempdir().unwrap();
+        std::fs::create_dir(state.path().join("fleet.json")).unwrap();
+        let store = StoreSettings::new(StoreUrl::new("redis://cache").unwrap());
+        let settings = FleetSettings { name: "shop".to_owned(), replica: "web-1".to_owned(), store };
+        let fleet = Fleet::open(&settings, Some(state.path()), &Log::nowhere());
+        assert_eq!(fleet.report().problems.len(), 1);
+        let mut exposition = Exposition::new(ExpositionFormat::OpenMetrics);
+        write_fleet(&mut exposition, &fleet);
+        let text = exposition.finish();
+        assert!(text.contains("robotsd_fleet_store_up{fleet=\"shop\"} 1\n"), "{text}");
+    }
 
     #[test]
     fn processor_time_is_read_past_any_name() {

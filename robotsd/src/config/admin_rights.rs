@@ -54,6 +54,11 @@ words! {
     }
 }
 
+/// User or group ID that the kernel reports instead of IDs that are not in this process's user
+/// namespace. The number is the default of `/proc/sys/kernel/overflowuid`, which the shipped unit
+/// hides from robotsd.
+pub(crate) const UNKNOWN_ID: u32 = 65_534;
+
 impl AdminRole {
     pub(crate) const fn includes(self, other: Self) -> bool {
         self as u8 >= other as u8
@@ -234,6 +239,13 @@ pub(super) fn resolve(tokens: &[RawAdminToken], users: &[RawAdminUser]) -> Resul
             Unix socket (such as uid = 1000), or \"name\" for a user that a proxy names (such as name = \"alice\")";
         let at = of.last().map_or(0..0, |(_, span)| span.clone());
         let Some((user, span)) = of.pop().filter(|_| of.is_empty()) else { return Err(Fault::new(at, message)) };
+        if let AdminUser::Uid(UNKNOWN_ID) | AdminUser::Group(UNKNOWN_ID) = user {
+            let message = format!(
+                "{UNKNOWN_ID} stands for every user or group that robotsd cannot identify: write the own ID of the \
+                 user or group; under systemd, this needs PrivateUsers=no"
+            );
+            return Err(Fault::new(span, message));
+        }
         rights.users.push((user, grant(span, *role, sites, until.as_ref())?));
     }
     Ok(rights)

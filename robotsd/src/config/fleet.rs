@@ -8,7 +8,7 @@ use toml::Spanned;
 
 use super::rate_store::NamedStore;
 use super::values::StoreText;
-use super::{AdminPlace, ConfigError, Fault, Faults, Placed, parsed, partial_parse, reader, tables};
+use super::{AdminPlace, ConfigError, Fault, Faults, Placed, parsed, partial_parse, reader, tables, unplaced};
 use crate::audit::machine;
 use crate::store::StoreSettings;
 
@@ -20,7 +20,7 @@ tables! {
         /// Name of this replica.
         replica: Option<Spanned<String>>,
         store: Option<Spanned<StoreText>>,
-        cluster: bool,
+        cluster: Spanned<bool> = unplaced(false),
         password_file: Option<Spanned<PathBuf>>,
         ca: Option<Spanned<PathBuf>>,
         /// Addresses of the replicas' admin listeners. A host name stands for all of its addresses.
@@ -46,7 +46,7 @@ impl FleetSettings {
     /// `store`, the store of `[rate]` is used.
     pub(super) fn resolve(file: &RawFleet, rate: Option<&StoreSettings>, folder: &Path) -> Result<Option<Self>, Fault> {
         let RawFleet { name, replica, store, cluster, password_file, ca, .. } = file;
-        let named = NamedStore { store, is_cluster: *cluster, password_file, ca }.resolve(folder)?;
+        let named = NamedStore { store, cluster, password_file, ca }.resolve(folder)?;
         let Some(name) = name else {
             let of_name = [store.as_ref().map(Spanned::span), replica.as_ref().map(Spanned::span)];
             let message = "this key requires the name of a fleet: write name = \"shop-prod\" in [fleet]";

@@ -208,7 +208,7 @@ pub(super) fn find(config: &Path, text: &str, served: Option<&GoodCopies>) -> Ve
         for file in names {
             let (name, path) = (pattern.name_of(&file), pattern.folder.join(&file));
             // A pattern may match the config itself. The config is then skipped.
-            if path != *config && !found.contains_key(&name) {
+            if !is_same_file(&path, config) && !found.contains_key(&name) {
                 let now = error.clone().map_or_else(|| read(&pattern.folder, &path, config), Err);
                 found.insert(name, (path, now));
             }
@@ -217,6 +217,12 @@ pub(super) fn find(config: &Path, text: &str, served: Option<&GoodCopies>) -> Ve
     let file =
         |(name, (path, now))| IncludedFile { kept: kept.remove(&name), name, path, roots: Arc::clone(&roots), now };
     found.into_iter().map(file).collect()
+}
+
+/// Reports whether two paths have the same file name and lead to the same folder.
+fn is_same_file(one: &Path, other: &Path) -> bool {
+    let folder = |path: &Path| fs::canonicalize(files::folder_of(path)).ok();
+    one.file_name() == other.file_name() && folder(one).is_some_and(|of_one| folder(other) == Some(of_one))
 }
 
 /// The settings that the kill switch needs. No other settings are read, because the kill switch
@@ -568,4 +574,25 @@ fn claims(site: &RawSite, part: usize) -> impl Iterator<Item = Claim<'_>> {
     let hosts = site.hosts.iter().map(move |at| Claim { kind: "host", text: at.get_ref(), at, part });
     let every = site.hosts.is_empty().then_some(Claim { kind: "host", text: "*", ..name });
     iter::once(name).chain(hosts).chain(every)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_spellings_of_the_path_of_a_config_are_the_same_file() {
+        let parent = tempfile::tempdir().unwrap();
+        let folder = parent.path().join("conf");
+        fs::create_dir(&folder).unwrap();
+        std::os::unix::fs::symlink("conf", parent.path().join("link")).unwrap();
+        let config = folder.join("robotsd.toml");
+        for spelling in ["conf/./robotsd.toml", "conf/../conf/robotsd.toml", "link/robotsd.toml"] {
+            assert!(is_same_file(&parent.path().join(spelling), &config), "{spelling}");
+        }
+        for other in ["conf/sites.toml", "robotsd.toml", "gone/robotsd.toml"] {
+            assert!(!is_same_file(&parent.path().join(other), &config), "{other}");
+        }
+        assert!(is_same_file(Path::new("./robotsd.toml"), Path::new("robotsd.toml")));
+    }
 }

@@ -40,7 +40,7 @@ pub(crate) use self::admin::{
     local_token_files, runtime_folders, staging_socket,
 };
 pub(crate) use self::admin_place::{AdminPlace, TokenFile};
-pub(crate) use self::admin_rights::{AdminRights, AdminRole, AdminUser, Grant, LocalToken};
+pub(crate) use self::admin_rights::{AdminRights, AdminRole, AdminUser, Grant, LocalToken, UNKNOWN_ID};
 pub(crate) use self::board::BoardConfig;
 pub(crate) use self::error::{
     CONFIG_VARIABLE, ConfigArgument, ConfigError, Fault, Faults, Placed, USUAL_CONFIG, config_if_any,

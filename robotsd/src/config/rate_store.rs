@@ -1,6 +1,7 @@
 //! The settings of `[rate]`, the rate store. Several processes use it to count the requests of
 //! crawlers together and to enforce crawl delays.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -15,7 +16,7 @@ use crate::store::{StoreNodes, StoreSettings, StoreUrl};
 tables! {
     RawRateStore {
         store: Option<Spanned<StoreText>>,
-        cluster: bool,
+        cluster: Spanned<bool> = unplaced(false),
         password_file: Option<Spanned<PathBuf>>,
         ca: Option<Spanned<PathBuf>>,
         prefix: Spanned<String> = unplaced(StoreSettings::PREFIX.to_owned()),
@@ -31,7 +32,7 @@ const MAX_PREFIX_LENGTH: usize = 64;
 
 pub(super) struct NamedStore<'a> {
     pub(super) store: &'a Option<Spanned<StoreText>>,
-    pub(super) is_cluster: bool,
+    pub(super) cluster: &'a Spanned<bool>,
     pub(super) password_file: &'a Option<Spanned<PathBuf>>,
     pub(super) ca: &'a Option<Spanned<PathBuf>>,
 }
@@ -39,13 +40,13 @@ pub(super) struct NamedStore<'a> {
 impl NamedStore<'_> {
     pub(super) fn resolve(&self, folder: &Path) -> Result<Option<StoreSettings>, Fault> {
         let Some(written) = self.store else {
-            let of_store = [("password_file", self.password_file), ("ca", self.ca)];
-            return match of_store.into_iter().find_map(|(key, path)| Some((key, path.as_ref()?))) {
-                None => Ok(None),
-                Some((key, path)) => {
-                    Err(path.fault(format!("{key:?} requires a store: write store = \"redis://127.0.0.1:6379\"")))
-                }
-            };
+            let path_of = |path: &Option<Spanned<PathBuf>>| path.as_ref().map(Spanned::span);
+            let cluster = self.cluster.get_ref().then(|| self.cluster.span());
+            return without_store([
+                ("password_file", path_of(self.password_file)),
+                ("ca", path_of(self.ca)),
+                ("cluster", cluster),
+            ]);
         };
         let url = StoreUrl::new(&written.get_ref().0).map_err(|message| written.fault(message))?;
         if let Some(path) = self.password_file.as_ref().filter(|_| url.has_password()) {
@@ -56,20 +57,30 @@ impl NamedStore<'_> {
         if let Some(path) = self.ca.as_ref().filter(|_| !url.is_encrypted()) {
             return Err(path.fault("\"ca\" has an effect only with TLS: write the URL of the store with \"rediss://\""));
         }
-        let nodes = if self.is_cluster { StoreNodes::Cluster } else { StoreNodes::One };
+        let nodes = if *self.cluster.get_ref() { StoreNodes::Cluster } else { StoreNodes::One };
         let password = self.password_file.as_ref().map(|path| password(path, folder)).transpose()?;
         let ca = self.ca.as_ref().map(|ca| authorities(ca, folder)).transpose()?.map(|ca| ca.pem.to_vec());
         Ok(Some(StoreSettings { password, ca, nodes, ..StoreSettings::new(url) }))
     }
 }
 
+/// Returns an error for the first key that is set, because these keys have no effect without a
+/// store. Each key has the position of its value if it is set.
+fn without_store<const N: usize>(keys: [(&str, Option<Range<usize>>); N]) -> Result<Option<StoreSettings>, Fault> {
+    let Some((key, span)) = keys.into_iter().find_map(|(key, span)| Some((key, span?))) else { return Ok(None) };
+    Err(Fault::new(span, format!("{key:?} requires a store: write store = \"redis://127.0.0.1:6379\"")))
+}
+
 /// Resolves `[rate]`. `None` if there is no store; each process then counts separately.
 pub(super) fn resolve(file: &RawRateStore, folder: &Path) -> Result<Option<StoreSettings>, Fault> {
-    let RawRateStore { store, cluster, password_file, ca, prefix: placed, .. } = file;
-    let Some(store) = NamedStore { store, is_cluster: *cluster, password_file, ca }.resolve(folder)? else {
-        return Ok(None);
+    let RawRateStore { store, cluster, password_file, ca, prefix: placed, wait } = file;
+    let (prefix, deadline) = (placed.get_ref(), wait.get_ref().0);
+    let Some(store) = NamedStore { store, cluster, password_file, ca }.resolve(folder)? else {
+        // Defaults are allowed, because the shipped config contains them.
+        let prefix = (prefix != StoreSettings::PREFIX).then(|| placed.span());
+        let wait = (deadline != StoreSettings::DEADLINE).then(|| wait.span());
+        return without_store([("prefix", prefix), ("wait", wait)]);
     };
-    let prefix = placed.get_ref();
     if prefix.is_empty() || prefix.len() > MAX_PREFIX_LENGTH || !prefix.bytes().all(|octet| octet.is_ascii_graphic()) {
         let message = format!(
             "this is not a valid prefix: write 1 to {MAX_PREFIX_LENGTH} ASCII characters without spaces, such as {:?}",
@@ -77,7 +88,7 @@ pub(super) fn resolve(file: &RawRateStore, folder: &Path) -> Result<Option<Store
         );
         return Err(placed.fault(message));
     }
-    Ok(Some(StoreSettings { prefix: prefix.clone(), deadline: file.wait.get_ref().0, ..store }))
+    Ok(Some(StoreSettings { prefix: prefix.clone(), deadline, ..store }))
 }
 
 fn password(path: &Spanned<PathBuf>, folder: &Path) -> Result<String, Fault> {

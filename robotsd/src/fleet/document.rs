@@ -319,8 +319,8 @@ pub(crate) enum WriteAnswer {
     /// The script wrote nothing, because the document already contains the entry, or because the
     /// off switch was lifted before.
     Kept,
-    /// The script wrote nothing, because the current entry has this rev instead of the expected
-    /// one.
+    /// The script wrote nothing, because the current entry is another one, with this rev instead of
+    /// the expected one.
     Conflict(u64),
     /// The script wrote nothing, because the document has this epoch instead of the expected one.
     Foreign(String),

@@ -215,7 +215,7 @@ impl Fleet {
         let text = serde_json::to_vec(&*self.member.lock()).unwrap_or_default();
         // If a new file cannot be created, for example because the disk is full, the old file is
         // overwritten.
-        let written = files::replace(file, &files::with_room(&text, ROOM));
+        let written = files::replace_durably(file, &files::with_room(&text, ROOM));
         let written = written.or_else(|error| files::overwrite(file, &text).map_err(|_| error));
         let problem = written.err().map(|error| format!("{}: {error}", file.display()));
         let before = std::mem::replace(&mut self.store.lock().file_problem, problem.clone());
@@ -417,6 +417,11 @@ impl Fleet {
     /// Reports whether what this replica knows about the fleet will survive a restart.
     pub(crate) fn is_kept(&self) -> bool {
         self.file.is_some() && self.store.lock().file_problem.is_none()
+    }
+
+    /// Reports whether the store could be read and written in the last attempts.
+    pub(crate) fn is_store_up(&self) -> bool {
+        self.store.lock().problem().is_none()
     }
 
     /// Executes writes in the store, and waits until the document has been read again.

@@ -60,10 +60,10 @@ impl StoreLink {
         answer.map_err(|error| self.failed(&error, "write", key).text())
     }
 
-    /// Sends a command. If the store has closed the connection, for example because it was idle,
-    /// connects again and repeats the command. This is safe, because a repeated write has no
-    /// effect.
-    async fn ask<T>(
+    /// Sends one or more commands. If the store has closed the connection, for example because it
+    /// was idle, connects again and repeats the commands. This is safe, because a repeated write
+    /// has no effect.
+    pub(super) async fn ask<T>(
         &mut self,
         question: impl AsyncFn(&mut StoreConnection) -> RedisResult<T>,
     ) -> Result<RedisResult<T>, String> {
@@ -76,7 +76,7 @@ impl StoreLink {
         Ok(question(self.connected().await?).await)
     }
 
-    /// Returns the open connection, or opens one. Several commands may use it at the same time.
+    /// Returns the open connection, or opens one.
     pub(super) async fn connected(&mut self) -> Result<&mut StoreConnection, String> {
         if self.connection.is_none() {
             let key = self.key("doc");
@@ -109,8 +109,8 @@ impl StoreLink {
         if ["NOPERM", "NoPerm", "ACL failure"].iter().any(|mark| text.contains(mark)) {
             return LinkError::Failed(format!(
                 "{store}: the user of the store may not {what} {key}: allow this user EVAL, EVALSHA, TIME, HGET, \
-                 HMGET, HGETALL, HEXISTS, HSET, HSETNX, HDEL, SET, GET and DEL for keys that begin with {prefix} \
-                 ({text})",
+                 HMGET, HGETALL, HEXISTS, HSET, HSETNX, HDEL, SET, GET and DEL for keys that begin with {prefix}, and \
+                 in a cluster also CLUSTER SLOTS and PING ({text})",
                 store = store.place(),
                 prefix = store.prefix
             ));

@@ -43,9 +43,11 @@ impl PlayedStore {
             }
             Write::Accept(site, accept, expected) => {
                 let damage = document.damaged.remove(format!("accept:{site}").as_bytes());
-                let rev = document.accepts.get(site).map_or(0, |accept| accept.stamp.rev);
+                let held = document.accepts.get(site);
+                let rev = held.map_or(0, |held| held.stamp.rev);
                 if rev != *expected && damage.is_none() {
-                    return WriteAnswer::Conflict(rev);
+                    let is_own = held.is_some_and(|held| held.id == accept.id);
+                    return if is_own { WriteAnswer::Written(rev) } else { WriteAnswer::Conflict(rev) };
                 }
                 let accept = Accept { stamp: at(&accept.stamp), ..accept.clone() };
                 document.accepts.insert(site.clone(), accept);

@@ -62,10 +62,21 @@ pub(super) async fn choose(fleet: Arc<Fleet>, mut requests: UnboundedReceiver<Tu
         if asked.is_empty() {
             continue;
         }
-        let why = match link.connected().await.cloned() {
-            Ok(connection) => {
-                let turns = asked.iter().map(|(id, of, _)| turn_of(&fleet, connection.clone(), id, *of));
-                let turns = join_all(turns).await;
+        // If the connection is lost, `ask` repeats all of these requests. A repeated wish finds its
+        // own name in the store.
+        let turns = link.ask(async |connection| {
+            let turns = asked.iter().map(|(id, of, _)| turn_of(&fleet, connection.clone(), id, *of));
+            let mut answered = Vec::new();
+            for turn in join_all(turns).await {
+                match turn {
+                    Err(error) if error.is_connection_dropped() => return Err(error),
+                    turn => answered.push(turn),
+                }
+            }
+            Ok(answered)
+        });
+        let why = match turns.await {
+            Ok(Ok(turns)) => {
                 let mut why = None;
                 for ((id, _, answer), turn) in asked.into_iter().zip(turns) {
                     match turn {
@@ -75,6 +86,7 @@ pub(super) async fn choose(fleet: Arc<Fleet>, mut requests: UnboundedReceiver<Tu
                 }
                 why
             }
+            Ok(Err(error)) => Some(link.failed(&error, "write", &said(&fleet, "*")).text()),
             Err(why) => Some(why),
         };
         if let Some(why) = why.filter(|_| fleet.store.lock().problem().is_none()) {

@@ -61,6 +61,10 @@ else
     local rev = held and rev_of(held) or not held and 0
     rev = rev and string.format('%.0f', rev)
     if rev and rev ~= expected then
+      -- A write is repeated if the reply to it was lost. The store then already contains the entry.
+      if held and cjson.decode(held).id == cjson.decode(value).id then
+        return {'written', rev}
+      end
       return {'conflict', rev}
     end
   elseif held or (unless ~= '' and redis.call('HEXISTS', doc, unless) == 1) then

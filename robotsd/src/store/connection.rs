@@ -363,7 +363,7 @@ const MEANINGS: &[(&[&str], &str)] = &[
     (
         &["NOPERM", "NoPerm"],
         "the user of the server lacks permissions: allow EVAL, EVALSHA, TIME, GET and SET for keys that begin with \
-         the prefix",
+         the prefix, and in a cluster also CLUSTER SLOTS and PING",
     ),
     (
         &["READONLY", "ReadOnly"],
@@ -533,6 +533,7 @@ mod tests {
             ("WRONGPASS", "invalid username-password pair or user is disabled.", "password_file"),
             ("NOAUTH", "Authentication required.", "password_file"),
             ("NOPERM", "this user has no permissions to run the 'eval' command", "EVALSHA"),
+            ("NOPERM", "this user has no permissions to run the 'cluster|slots' command", "CLUSTER SLOTS and PING"),
             ("READONLY", "You can't write against a read only replica.", "write the address of the primary"),
             ("ERR", "This instance has cluster support disabled", "leave out cluster = true"),
             ("CLUSTERDOWN", "Hash slot not served", "one of its nodes is down"),

@@ -15,7 +15,7 @@ mod states;
 use std::os::unix::net::UnixStream;
 
 use self::failing::{Failing, can_attach};
-use self::file_system::{Files, make_files};
+use self::file_system::{Fate, FileSystem, Files, make_files};
 use self::recording::{folder_inside, record};
 use self::states::{Tried, Values, begin, end, most};
 use super::upstreams::secure_origin;
@@ -195,6 +195,28 @@ fn robotsd_has_the_old_or_the_new_of_everything_after_every_crash() {
         start(files, last, is_long() || number % 3 == 0)
     };
     Tried::all(&operations, most(USUAL), every, start).expect_none("robotsd");
+}
+
+#[test]
+fn an_off_switch_of_a_fleet_survives_a_power_cut_without_the_store() {
+    if let Some(folder) = folder_inside() {
+        let fleet = "[admin]\naddress = \"127.0.0.1:0\"\n[fleet]\nname = \"shop\"\nstore = \"redis://127.0.0.1:1\"";
+        let config = Config::refusing().keys(format!("state_dir = {:?}", folder.join("state"))).tables(fleet);
+        let (_folder, running) = config.files_of("shop").robots(robots("a")).start();
+        assert_eq!(running.ask_admin("POST /enforce?to=off&mark=m1").status, 200);
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().join("root");
+    fs::create_dir(&root).unwrap();
+    let name = "crash::an_off_switch_of_a_fleet_survives_a_power_cut_without_the_store";
+    let Some(operations) = record(name, &root) else { return };
+    let mut disk = FileSystem::new();
+    operations.iter().for_each(|operation| disk.apply(operation));
+    let lost = vec![Fate::Lost; disk.fates().len()];
+    let files = disk.after(&lost);
+    let kept = files.get(Path::new("state/fleet.json")).and_then(Option::as_ref).expect("the file of the fleet");
+    assert_has(String::from_utf8_lossy(kept), &["\"*:m1\""]);
 }
 
 /// System calls, each with the errors that it may return. `write` fails only for files of the board

@@ -69,6 +69,13 @@ fn files_are_added_changed_and_removed_without_a_restart() {
 }
 
 #[test]
+fn a_pattern_that_also_matches_the_config_does_not_include_it() {
+    let config = HEAD.replace("sites.d/*.toml", "*.toml");
+    let folder = folder(&[("robotsd.toml", &config), ("a.toml", &file("a"))]);
+    assert_has(folder.run(["config", "check", "robotsd.toml"]).succeeded(), &["sites: 1"]);
+}
+
+#[test]
 fn a_file_is_refused_with_file_and_line_and_its_copy_outlives_the_process() {
     let (folder, mut running) =
         serving(&[("robotsd.toml", HEAD), ("sites.d/a.toml", &file("a")), ("sites.d/b.toml", &file("b"))]);

@@ -74,7 +74,7 @@ fn make_folder(folder: &Path) -> io::Result<()> {
 
 /// Syncs a folder, so that a rename in it survives a crash of the machine. Also syncs the parent
 /// folders, because they may be new, too.
-fn sync_folder(folder: &Path) -> io::Result<()> {
+pub fn sync_folder(folder: &Path) -> io::Result<()> {
     // On systems other than Unix, a folder cannot be opened as a file, and renames are durable
     // without a sync.
     if cfg!(not(unix)) {

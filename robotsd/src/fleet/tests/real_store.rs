@@ -131,6 +131,19 @@ fn damage(dice: &mut Dice, real: &mut RealStore, played: &mut PlayedStore) {
 }
 
 #[test]
+fn a_repeated_accept_is_no_conflict_with_itself() {
+    let Some(mut real) = RealStore::start() else { return };
+    let accept = |id: &str| {
+        let accept = Accept { id: id.to_owned(), hash: format!("sha256:{id}"), stamp: Stamp::default() };
+        let write = Write::Accept("shop".to_owned(), accept, 0);
+        WriteCall { epoch: "e".to_owned(), floor: 0, tag: "t".to_owned(), write }
+    };
+    assert_eq!(real.write(&accept("1")), WriteAnswer::Written(1));
+    assert_eq!(real.write(&accept("1")), WriteAnswer::Written(1));
+    assert_eq!(real.write(&accept("2")), WriteAnswer::Conflict(1));
+}
+
+#[test]
 fn the_script_makes_of_every_write_what_the_played_store_makes() {
     let Some(mut real) = RealStore::start() else { return };
     let mut seen = [0; 4];

@@ -679,6 +679,22 @@ fn a_cluster_whose_node_comes_back_without_the_document_gets_its_marks_from_the_
 }
 
 #[test]
+fn in_a_cluster_the_rights_on_the_page_suffice() {
+    a_store(async |_, store| {
+        let cluster = Cluster::start(&store.program);
+        let rights = format!("{} {}", notices::rights(), notices::further_rights_in_a_cluster());
+        cluster.0.iter().for_each(|node| assert_eq!(node.send(&format!("ACL SETUSER {rights}")), "+OK"));
+        let login = format!("redis://robotsd:PASSWORD@{}", cluster.0[0].address());
+        let keys = format!("store = \"{login}\"\ncluster = true");
+        let replica = Replica::start_at("web-1", Forwarder::start(cluster.0[0].address()), &keys, ROBOTS, "");
+        let fleet = Fleet { replicas: vec![replica], operator: folder(&[]) };
+        fleet.reach(&[0]);
+        fleet.init();
+        fleet.synced();
+    });
+}
+
+#[test]
 fn a_user_without_rights_is_told_which_and_goes_on_reading() {
     each_store(async |_, store| {
         let rights = "on >secret %R~robotsd:fleet:{shop}:doc +@all";
@@ -690,7 +706,9 @@ fn a_user_without_rights_is_told_which_and_goes_on_reading() {
         fleet.all(true);
         wait_until("a problem", || {
             let problems = fleet.replicas[2].fleet()["problems"].to_string();
-            ["may not write robotsd:fleet:{shop}:replicas", "EVALSHA"].iter().all(|part| problems.contains(part))
+            ["may not write robotsd:fleet:{shop}:replicas", "EVALSHA", "CLUSTER SLOTS"]
+                .iter()
+                .all(|part| problems.contains(part))
         });
         // Enforcement is also switched off directly on this replica. The replica must report that
         // no other replica knows of this switch.

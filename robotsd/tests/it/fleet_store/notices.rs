@@ -11,6 +11,17 @@ const EVERYONE_OUT: &str = "User-agent: *\nDisallow: /\n";
 /// Slightly more than the time after which a silent replica is missing.
 const SILENT: Duration = Duration::from_secs(17);
 
+/// Returns the arguments of `ACL SETUSER` in the handbook, for the fleet `shop`.
+pub(super) fn rights() -> String {
+    PAGE.lines().find_map(|line| line.strip_prefix("ACL SETUSER ")).unwrap().replace("shop-prod", "shop")
+}
+
+/// Returns the rights that the handbook adds for a cluster.
+pub(super) fn further_rights_in_a_cluster() -> &'static str {
+    let (_, rights) = PAGE.split_once("(`cluster = true`), add `").unwrap();
+    rights.split('`').next().unwrap()
+}
+
 /// Starts three replicas with hooks for all events. They log in to the store as the user in the
 /// handbook.
 fn telling(store: &StoreServer, receiver: &Origin) -> Fleet {
@@ -18,8 +29,7 @@ fn telling(store: &StoreServer, receiver: &Origin) -> Fleet {
         "[[notify]]\non = [\"waits\", \"enforcement\", \"replica-missing\"]\nurl = \"http://{}/\"\ntimeout = \"30s\"\n",
         receiver.address
     );
-    let rights = PAGE.lines().find_map(|line| line.strip_prefix("ACL SETUSER ")).unwrap().replace("shop-prod", "shop");
-    assert_eq!(store.send(&format!("ACL SETUSER {rights}")), "+OK");
+    assert_eq!(store.send(&format!("ACL SETUSER {}", rights())), "+OK");
     let start = |name: &str| Replica::start_with(name, store, "robotsd:PASSWORD@", ROBOTS, &notify);
     Fleet::of(["web-1", "web-2", "web-3"].map(start).into())
 }
@@ -155,6 +165,20 @@ fn each_replica_notifies_with_the_same_id_while_the_store_is_down() {
         all_know(&fleet.replicas, || drop(fleet.switch("off")));
         only(&receiver, "waits", 3);
         only(&receiver, "replica-missing", 0);
+    });
+}
+
+#[test]
+fn one_replica_notifies_after_the_store_has_closed_all_connections() {
+    a_store(async |_, store| {
+        let receiver = Origin::showing(204, "");
+        let fleet = telling(&store, &receiver);
+        // The first notice opens the connections that the store then closes.
+        all_know(&fleet.replicas, || drop(fleet.switch("off")));
+        only(&receiver, "enforcement", 1);
+        assert!(store.send("CLIENT KILL TYPE normal").starts_with(':'));
+        all_know(&fleet.replicas, || shut_out(&fleet.replicas));
+        only(&receiver, "waits", 1);
     });
 }
 

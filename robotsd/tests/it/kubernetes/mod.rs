@@ -104,6 +104,26 @@ fn a_pod_that_has_no_robots_txt_halts_the_roll_out() {
     }
 }
 
+#[test]
+fn prometheus_reads_the_metrics_of_each_pod_by_its_name() {
+    for name in PODS {
+        let manifest = manifest(name);
+        let replicas: usize = manifest.split_once("\n  replicas: ").unwrap().1.lines().next().unwrap().parse().unwrap();
+        let config = local(&block(&manifest, "robotsd.toml"));
+        let (_folder, running) = serving(&[("robotsd.toml", &config), ("robots.txt", &block(&manifest, "robots.txt"))]);
+        let listening = running.wait_for_message("admin-listening", " (read-only)");
+        let place = message(&listening).trim_start_matches("http://").split(' ').next().unwrap().parse().unwrap();
+        let status = |host: &str| {
+            let fields = format!("Host: {host}:9146\r\nConnection: close\r\n");
+            super::admin::ask(place, "GET /metrics", &fields).status
+        };
+        for pod in 0..replicas {
+            assert_eq!(status(&format!("robotsd-{pod}.robotsd-pods")), 200, "{name}");
+        }
+        assert_eq!(status("robotsd.example"), 403, "{name}");
+    }
+}
+
 /// Starts robotsd with the config of the pods that answer decision requests.
 fn deciding(pods: &str) -> (Folder, Running) {
     let shipped = block(pods, "robotsd.toml");
