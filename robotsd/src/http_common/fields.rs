@@ -45,6 +45,20 @@ pub(crate) fn content_length(fields: &HeaderMap) -> Option<u64> {
     fields.get(CONTENT_LENGTH).and_then(|said| length(said.as_bytes()))
 }
 
+/// Joins repeated `Content-Length` fields into one. Returns an error if a value is not valid, or if
+/// the values differ.
+pub(crate) fn unify_length(fields: &mut HeaderMap) -> Result<(), &'static str> {
+    // A repeated length is valid if all values are identical (RFC 9112, section 6.3). hyper has
+    // joined the values of a response with a body, and keeps them separate otherwise.
+    let length = {
+        let mut said = listed(fields, CONTENT_LENGTH);
+        let Some(first) = said.next() else { return Ok(()) };
+        length(first).filter(|_| said.all(|other| other == first))
+    };
+    fields.insert(CONTENT_LENGTH, length.ok_or("invalid Content-Length")?.into());
+    Ok(())
+}
+
 /// Reports whether a body is chunked. Returns an error for any transfer coding other than a single
 /// `chunked`, because robotsd decodes no other. A request with another coding would be forwarded
 /// with the wrong framing, which makes request smuggling possible. In a response, the client would

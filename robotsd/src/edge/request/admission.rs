@@ -33,11 +33,14 @@ pub(crate) fn admit(head: &mut Parts, limits: &EdgeLimits) -> Result<bool, Reque
         return Ok(false);
     }
     let is_chunked = fields::is_chunked(&head.headers).map_err(RequestRefusal::bad_request)?;
-    // hyper would ignore `Content-Length` here, and close the connection after the response. The
-    // request is rejected, so that safety does not depend on hyper.
+    // If a request has both fields, hyper removes `Content-Length`, and closes the connection after
+    // the response. So this check rejects nothing, unless hyper changes.
     if is_chunked && head.headers.contains_key(CONTENT_LENGTH) {
         return Err(RequestRefusal::bad_request("the request has both Content-Length and Transfer-Encoding"));
     }
+    // hyper and `h2` have rejected different lengths, but `h2` accepts repeated fields and empty
+    // values.
+    fields::unify_length(&mut head.headers).map_err(RequestRefusal::bad_request)?;
     check_expectation(head)?;
     Ok(asks_for_websocket(head))
 }
@@ -175,6 +178,21 @@ mod tests {
         }
         let both = Request::builder().uri("/").header(CONTENT_LENGTH, "1").header(TRANSFER_ENCODING, "chunked");
         assert_eq!(admitted(both), Err(StatusCode::BAD_REQUEST));
+    }
+
+    #[test]
+    fn rfc_9110_8_6_a_request_has_one_valid_length() {
+        let with = |values: &[&'static str]| -> Result<Vec<String>, StatusCode> {
+            let (mut head, ()) = Request::builder().uri("/").body(()).unwrap().into_parts();
+            head.headers.extend(values.iter().map(|value| (CONTENT_LENGTH, HeaderValue::from_static(value))));
+            admit(&mut head, &EdgeLimits::default()).map_err(|refusal| refusal.status)?;
+            Ok(head.headers.get_all(CONTENT_LENGTH).iter().map(|length| length.to_str().unwrap().to_owned()).collect())
+        };
+        assert_eq!(with(&["2"]), Ok(vec!["2".to_owned()]));
+        assert_eq!(with(&["2", "2"]), Ok(vec!["2".to_owned()]));
+        for values in [&[""][..], &["", "0"], &["2", ""], &["2", "3"], &["2,"], &["+2"], &["99999999999999999999"]] {
+            assert_eq!(with(values), Err(StatusCode::BAD_REQUEST), "{values:?}");
+        }
     }
 
     #[test]
