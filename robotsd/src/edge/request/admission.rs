@@ -2,7 +2,7 @@
 //!
 //! hyper and `h2` do not check everything in a request head. This module and [`host`](super::host)
 //! check the rest. Path and query are not changed here: bytes that `http::Uri` rejects have already
-//! been [escaped](crate::edge::http1_fast).
+//! been [escaped](crate::edge::http1_fast::request), or the request was rejected.
 
 use http::header::{ALLOW, CONNECTION, CONTENT_LENGTH, EXPECT, TRANSFER_ENCODING, UPGRADE};
 use http::request::Parts;
