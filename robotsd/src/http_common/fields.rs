@@ -45,6 +45,20 @@ pub(crate) fn content_length(fields: &HeaderMap) -> Option<u64> {
     fields.get(CONTENT_LENGTH).and_then(|said| length(said.as_bytes()))
 }
 
+/// Joins repeated `Content-Length` fields into one. Returns an error if a value is not valid, or if
+/// the values differ.
+pub(crate) fn unify_length(fields: &mut HeaderMap) -> Result<(), &'static str> {
+    // A repeated length is valid if all values are identical (RFC 9112, section 6.3). hyper has
+    // joined the values of a response with a body, and keeps them separate otherwise.
+    let length = {
+        let mut said = listed(fields, CONTENT_LENGTH);
+        let Some(first) = said.next() else { return Ok(()) };
+        length(first).filter(|_| said.all(|other| other == first))
+    };
+    fields.insert(CONTENT_LENGTH, length.ok_or("invalid Content-Length")?.into());
+    Ok(())
+}
+
 /// Reports whether a body is chunked. Returns an error for any transfer coding other than a single
 /// `chunked`, because robotsd decodes no other. A request with another coding would be forwarded
 /// with the wrong framing, which makes request smuggling possible. In a response, the client would
@@ -59,10 +73,10 @@ pub(crate) fn is_chunked(fields: &HeaderMap) -> Result<bool, &'static str> {
 }
 
 pub(crate) fn clean_request(fields: &mut HeaderMap, sender: Sender) {
-    let named = named_in_connection(fields);
+    remove_named_in_connection(fields);
     remove(fields, |name| {
-        let name_text = name.as_str();
-        is_hop_by_hop(name_text) || is_forged(name_text) || is_of_proxies(name_text, sender) || named.contains(name)
+        let name = name.as_str();
+        is_hop_by_hop(name) || is_forged(name) || is_of_proxies(name, sender)
     });
 }
 
@@ -82,8 +96,8 @@ pub(crate) fn remove_hop_by_hop(fields: &mut HeaderMap) {
     // Most responses have no hop-by-hop fields. Without a `Connection` field, there is also no list
     // of other fields to remove.
     if fields.keys().any(|name| is_hop_by_hop(name.as_str())) {
-        let named = named_in_connection(fields);
-        remove(fields, |name| is_hop_by_hop(name.as_str()) || named.contains(name));
+        remove_named_in_connection(fields);
+        remove(fields, |name| is_hop_by_hop(name.as_str()));
     }
 }
 
@@ -92,14 +106,19 @@ pub(crate) fn remove_spellings(fields: &mut HeaderMap, known: &HeaderName) {
     remove(fields, |name| is_spelling_of(name.as_str(), known.as_str()));
 }
 
-fn named_in_connection(fields: &HeaderMap) -> Vec<HeaderName> {
+/// Removes the fields that `Connection` lists. Looks up each item once: a client can list tens of
+/// thousands of names, and comparing each of them with each field would take milliseconds.
+fn remove_named_in_connection(fields: &mut HeaderMap) {
     if fields.keys().all(|name| name != CONNECTION) {
-        return Vec::new();
+        return;
     }
-    listed(fields, CONNECTION)
-        .filter_map(|option| HeaderName::from_bytes(option).ok())
-        .filter(|name| !is_end_to_end(name))
-        .collect()
+    let lines: Vec<HeaderValue> = fields.get_all(CONNECTION).iter().cloned().collect();
+    for option in lines.iter().flat_map(|line| line.as_bytes().split(|octet| *octet == b',')) {
+        match std::str::from_utf8(option.trim_ascii()) {
+            Ok(name) if !is_end_to_end(name) => drop(fields.remove(name)),
+            _ => {}
+        }
+    }
 }
 
 /// Removes the fields that `is_removed` selects. The names are collected first, because `fields`
@@ -131,9 +150,8 @@ pub(crate) fn is_hop_by_hop(name: &str) -> bool {
 /// Reports whether a field is kept even if `Connection` lists it. `Host` and `Content-Length` are
 /// kept because they have already been checked. `User-Agent` is kept because a client must not be
 /// able to hide it from the rules.
-fn is_end_to_end(name: &HeaderName) -> bool {
-    use http::header::{HOST, USER_AGENT};
-    [HOST, CONTENT_LENGTH, USER_AGENT].contains(name)
+fn is_end_to_end(name: &str) -> bool {
+    ["host", "content-length", "user-agent"].iter().any(|kept| name.eq_ignore_ascii_case(kept))
 }
 
 /// Reports whether only a proxy may send this field.
@@ -274,8 +292,8 @@ mod tests {
     #[test]
     fn rfc_9110_7_6_1_hop_by_hop_fields_and_those_named_end_here() {
         let kept = cleaned(&[
-            ("Connection", "X-Secret, keep-alive"),
-            ("connection", "Robots-Verdict ,, close"),
+            ("Connection", "X-Secret, keep-alive, x-secret, connection"),
+            ("connection", "Robots-Verdict ,, close, X-Absent, "),
             ("X-Secret", "1"),
             ("Keep-Alive", "timeout=9"),
             ("Proxy-Connection", "x"),

@@ -7,6 +7,7 @@
 use std::fmt::Debug;
 use std::future::poll_fn;
 use std::io;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Poll;
@@ -51,8 +52,8 @@ pub(crate) struct PendingTunnel {
 }
 
 impl PendingTunnel {
-    /// Passes bytes in both directions. Completes when one side has closed its end and the other
-    /// side has received everything. Fails if no bytes have passed for `idle`, or if other requests
+    /// Passes bytes in both directions. Completes when the upstream has closed its end and the
+    /// client has received everything. A client that has closed its end still receives. Fails if no bytes have passed for `idle`, or if other requests
     /// need the upstream connection.
     pub(crate) async fn run(self, idle: Duration) -> io::Result<()> {
         let Some(TunnelEnd { io: upstream, early, transfer }) = self.upstream.0.lock().take() else { return Ok(()) };
@@ -87,8 +88,15 @@ async fn pass(
     // Often only one side sends, so bytes in one direction restart the time limit of both
     // directions.
     let moved = AtomicUsize::new(0);
-    tokio::try_join!(pump(client_read, upstream_write, idle, &moved), pump(upstream_read, client_write, idle, &moved))
-        .map(|_| ())
+    let mut to_client = pin!(pump(upstream_read, client_write, idle, &moved));
+    tokio::select! {
+        biased;
+        passed = pump(client_read, upstream_write, idle, &moved) => passed?,
+        // The upstream has closed its end. If the tunnel waited for the client to do the same, a
+        // client that has vanished would keep its connection open.
+        passed = &mut to_client => return passed,
+    }
+    to_client.await
 }
 
 async fn pump(
@@ -103,7 +111,8 @@ async fn pump(
         match timeout(idle, from.read(&mut buffer)).await {
             Err(_) if moved.load(Ordering::Relaxed) != before => continue,
             Err(expired) => return Err(expired.into()),
-            Ok(Ok(0)) => return to.shutdown().await,
+            // A client that reads nothing delays the last bytes of TLS.
+            Ok(Ok(0)) => return timeout(idle, to.shutdown()).await?,
             Ok(length) => timeout(idle, write(&mut to, &buffer[..length?])).await??,
         }
         moved.fetch_add(1, Ordering::Relaxed);
@@ -124,6 +133,8 @@ mod tests {
     use super::*;
     use crate::http_common::test_peer::soon;
 
+    const HOUR: Duration = Duration::from_secs(3600);
+
     #[tokio::test]
     async fn octets_of_one_side_are_not_held_back_until_more_follow() {
         let (mut one, from) = duplex(1024);
@@ -141,5 +152,25 @@ mod tests {
         };
         let (pumped, ()) = tokio::join!(pumping, talking);
         pumped.unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_end_of_the_upstream_ends_the_tunnel() {
+        let (client, _silent) = duplex(1024);
+        let (upstream, far) = duplex(1024);
+        drop(far);
+        soon(pass(client, upstream, b"", HOUR)).await.unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_end_that_cannot_be_sent_has_a_deadline() {
+        let (one, from) = duplex(1024);
+        drop(one);
+        let (to, _silent) = duplex(1);
+        let mut to = BufWriter::new(to);
+        // The bytes stay in the buffer until the end, and the other side reads none of them.
+        to.write_all(b"ab").await.unwrap();
+        let pumped = soon(pump(from, to, Duration::from_secs(1), &AtomicUsize::new(0))).await;
+        assert_eq!(pumped.unwrap_err().kind(), io::ErrorKind::TimedOut);
     }
 }

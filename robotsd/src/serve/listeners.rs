@@ -174,7 +174,8 @@ impl Listeners {
     }
 
     /// Opens the new listeners, and then closes the removed listeners. Requests in progress may
-    /// finish. Returns the newly opened addresses.
+    /// finish. Returns the newly opened addresses. If a listener cannot be opened, returns the
+    /// error, and closes only listeners that another listener has replaced.
     pub(super) fn apply(
         &mut self,
         plan: ListenerPlan,
@@ -197,8 +198,15 @@ impl Listeners {
                 },
             }
         }
-        drop(before);
-        failure.map_or(Ok(news), Err)
+        let Some(failure) = failure else { return Ok(news) };
+        // If the removed listeners were closed, no listener could be left, and the process would
+        // end.
+        for opened in before.into_iter().flatten() {
+            if self.open.iter().all(|other| other.local != opened.local) {
+                self.open.push(opened);
+            }
+        }
+        Err(failure)
     }
 
     pub(super) fn sockets(&self) -> io::Result<HandedSockets> {
@@ -383,8 +391,11 @@ fn listen(address: SocketAddr, sharing: Sharing) -> io::Result<TcpListener> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::fd::OwnedFd;
+
     use super::*;
-    use crate::http_common::test_peer::refusing;
+    use crate::http_common::test_peer::{Raw, refusing};
+    use crate::sites::Sites;
 
     const TWO: NonZeroUsize = NonZeroUsize::new(2).unwrap();
 
@@ -420,6 +431,38 @@ mod tests {
             let client = std::net::TcpStream::connect(sockets[0].local_addr().unwrap()).unwrap();
             let (_, peer) = socket.accept().unwrap();
             assert_eq!(peer, client.local_addr().unwrap());
+        }
+    }
+
+    fn config(listener: &str) -> Config {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("robotsd.toml");
+        let site = "[[site]]\nname = \"a\"\nroot = \".\"\nrobots.text = \"# a\"\n";
+        std::fs::write(&path, format!("[[listener]]\n{listener}\n{site}")).unwrap();
+        Config::load(&path).unwrap()
+    }
+
+    #[tokio::test]
+    async fn the_old_listener_stays_open_if_the_new_one_cannot_be_opened() {
+        let before = config("address = \"127.0.0.1:0\"");
+        let log = Log::start(before.log.format);
+        let mut workers = Workers::start(TWO, &Sites::open(&before, false, &log).unwrap()).unwrap();
+        let edge = Edge::new(EdgeLimits::default(), |_| {}, None);
+        let mut listeners = Listeners::default();
+        let plan = listeners.plan(&before, TWO).unwrap();
+        listeners.apply(plan, &mut workers, &edge, &log).unwrap();
+        let address = listeners.open[0].local;
+        for after in ["address = \"127.0.0.1:0\"\ntrusted_proxies = [\"127.0.0.1\"]", "address = \"0.0.0.0:0\""] {
+            let mut plan = listeners.plan(&config(after), TWO).unwrap();
+            let Some(ListenerStep::Open(new)) = plan.steps.first_mut() else { panic!("{after}") };
+            // An event loop cannot wait for a regular file.
+            let file = || TcpListener::from(OwnedFd::from(tempfile::tempfile().unwrap()));
+            new.sockets = vec![vec![file(), file()]];
+            listeners.apply(plan, &mut workers, &edge, &log).unwrap_err();
+            let open: Vec<_> = listeners.open.iter().map(|opened| opened.local).collect();
+            assert_eq!(open, [address], "{after}");
+            let mut client = Raw::connect(address).await;
+            assert_eq!(client.ask("GET /robots.txt HTTP/1.1\r\nHost: h\r\n\r\n").await.body, "# a", "{after}");
         }
     }
 }

@@ -35,7 +35,8 @@ use crate::log::{Log, LogEntry, LogEvent};
 use crate::report::ReloadOutcome;
 use crate::sites::{Renewal, Sites, UnusableSource};
 
-/// Delay before a rejected config, or an unusable source, is tried again.
+/// Delay before a rejected config, an unusable source, or a listener that cannot be opened is tried
+/// again.
 const AGAIN: Duration = Duration::from_secs(10);
 
 pub(super) struct ActiveConfig {
@@ -61,7 +62,7 @@ pub(super) struct ActiveConfig {
 pub(super) struct PendingChange {
     preparing: Option<Preparation>,
     waiters: ConfigWaiters,
-    /// Time of the next attempt to use a rejected config or unusable sources.
+    /// Time of the next attempt to use a rejected config or unusable sources, or to open a listener.
     again: Option<Instant>,
     logged: Vec<UnusableSource>,
     /// Time and description of the last reload that changed something.
@@ -72,7 +73,7 @@ pub(super) enum ChangeStep {
     Swap(Result<Box<PreparedConfig>, RejectedConfig>),
     /// The preparation hangs, and a newer request is waiting.
     Abandon,
-    /// Try a rejected config, or unusable sources, again.
+    /// Try a rejected config, unusable sources, or the opening of a listener again.
     TryAgain,
 }
 
@@ -227,7 +228,9 @@ impl ActiveConfig {
         changes.extend(come_and_gone);
         changes.extend(plan.changes.iter().cloned());
         self.replace_sites(sites, &settings);
-        changes.extend(self.replace_listeners(plan, &config));
+        let unopened = self.replace_listeners(plan, &config);
+        let is_unopened = unopened.is_some();
+        changes.extend(unopened);
         changes.extend(self.limit(&config));
         self.admin.follow(config.admin.as_ref());
         let serving = serving(&self.sites, &self.listeners.lock(), &self.admin, &self.workers, &self.edge);
@@ -238,7 +241,7 @@ impl ActiveConfig {
         self.watches.follow(&config, watched);
         self.state.is_serving(serving);
         self.replace_config(config);
-        let is_again = is_watched_late || !unusable.is_empty();
+        let is_again = is_watched_late || is_unopened || !unusable.is_empty();
         self.change.again = is_again.then(|| Instant::now() + AGAIN);
         self.outcome(changes, &settings, unusable)
     }
@@ -268,7 +271,7 @@ impl ActiveConfig {
             Ok(addresses) => addresses.iter().for_each(|address| self.log.say(LogEvent::Listening, address)),
             // The socket is already bound, so opening the listener fails only if the process has no
             // free file descriptors.
-            Err(error) => return Some(error),
+            Err(error) => return Some(format!("{error}; until it can be opened, the previous listeners stay open")),
         }
         None
     }

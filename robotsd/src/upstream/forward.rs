@@ -96,6 +96,9 @@ impl UpstreamState {
             let state = lease.connection.exchange_state();
             self.note_failure(&lease, state, &failed);
             request = FailedExchange { failed, copy, state, is_second, is_replayable }.request_to_repeat(&lease)?;
+            // The first attempt may have inserted the forwarded fields. They are inserted in any
+            // case, so that the second attempt need not add them, and cannot repeat them.
+            forwarded.take().iter().for_each(|forwarded| forwarded.insert(request.headers_mut()));
             // The second attempt must not use a connection that was open when the first attempt
             // began. There is no third attempt.
             is_second = true;

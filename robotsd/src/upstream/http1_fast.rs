@@ -187,15 +187,7 @@ pub(super) fn unify_framing(headers: &mut HeaderMap) -> Result<(), &'static str>
         headers.remove(CONTENT_LENGTH);
         return Ok(());
     }
-    // A repeated length is valid if all values are identical (RFC 9112, section 6.3). hyper has
-    // joined the values if there is a body, and has kept them separate otherwise.
-    let length = {
-        let mut said = fields::listed(headers, CONTENT_LENGTH);
-        let Some(first) = said.next() else { return Ok(()) };
-        fields::length(first).filter(|_| said.all(|other| other == first))
-    };
-    headers.insert(CONTENT_LENGTH, length.ok_or("invalid Content-Length")?.into());
-    Ok(())
+    fields::unify_length(headers)
 }
 
 #[derive(Debug)]

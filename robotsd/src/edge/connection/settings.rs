@@ -5,9 +5,9 @@
 //! default of httparse: single spaces in the request line, no folded lines, no space before a
 //! colon, and no invalid field lines. hyper uses httparse with the same default. The size of a head
 //! is limited by [`EdgeLimits::head_bytes`] and [`EdgeLimits::fields`]. Bytes in a target that
-//! `http::Uri` rejects are [escaped](crate::edge::http1_fast) before the fast path or hyper reads
-//! the target. The fast path hands over some requests to hyper, but never interprets a request
-//! differently from hyper.
+//! `http::Uri` rejects are [escaped](crate::edge::http1_fast::request) in the heads that the fast
+//! path reads, even in the head that it hands over. The fast path hands over some requests to
+//! hyper, but never interprets a request differently from hyper.
 //!
 //! A property test sends the same bytes through the edge and through hyper alone, and compares the
 //! responses, their framing and the state of the connection.

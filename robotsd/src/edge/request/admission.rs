@@ -2,9 +2,9 @@
 //!
 //! hyper and `h2` do not check everything in a request head. This module and [`host`](super::host)
 //! check the rest. Path and query are not changed here: bytes that `http::Uri` rejects have already
-//! been [escaped](crate::edge::http1_fast).
+//! been [escaped](crate::edge::http1_fast::request), or the request was rejected.
 
-use http::header::{ALLOW, CONNECTION, CONTENT_LENGTH, EXPECT, TRANSFER_ENCODING, UPGRADE};
+use http::header::{ALLOW, CONNECTION, CONTENT_LENGTH, EXPECT, MAX_FORWARDS, TRANSFER_ENCODING, UPGRADE};
 use http::request::Parts;
 use http::{HeaderName, HeaderValue, Method, Response, StatusCode, Version};
 
@@ -12,7 +12,7 @@ use super::response_body::ResponseBody;
 use crate::edge::connection::settings::{Callers, EdgeLimits};
 use crate::http_common::{fields, plain_answer};
 
-/// Checks a request head, and removes the `Expect` field. Returns whether the request asks for a
+/// Checks a request head, removes the `Expect` field, and decrements `Max-Forwards`. Returns whether the request asks for a
 /// WebSocket.
 pub(crate) fn admit(head: &mut Parts, limits: &EdgeLimits) -> Result<bool, RequestRefusal> {
     let is_question = limits.callers == Callers::AskingProxies;
@@ -26,6 +26,9 @@ pub(crate) fn admit(head: &mut Parts, limits: &EdgeLimits) -> Result<bool, Reque
         ));
     }
     check_target(head, limits)?;
+    if head.method == Method::OPTIONS && !is_question {
+        decrement_forwards(head)?;
+    }
     // Most requests have none of the four fields that are checked below, so one pass over the field
     // names is usually enough.
     let is_simple = |name: &HeaderName| !matches!(*name, TRANSFER_ENCODING | CONTENT_LENGTH | EXPECT | UPGRADE);
@@ -33,11 +36,14 @@ pub(crate) fn admit(head: &mut Parts, limits: &EdgeLimits) -> Result<bool, Reque
         return Ok(false);
     }
     let is_chunked = fields::is_chunked(&head.headers).map_err(RequestRefusal::bad_request)?;
-    // hyper would ignore `Content-Length` here, and close the connection after the response. The
-    // request is rejected, so that safety does not depend on hyper.
+    // If a request has both fields, hyper removes `Content-Length`, and closes the connection after
+    // the response. So this check rejects nothing, unless hyper changes.
     if is_chunked && head.headers.contains_key(CONTENT_LENGTH) {
         return Err(RequestRefusal::bad_request("the request has both Content-Length and Transfer-Encoding"));
     }
+    // hyper and `h2` have rejected different lengths, but `h2` accepts repeated fields and empty
+    // values.
+    fields::unify_length(&mut head.headers).map_err(RequestRefusal::bad_request)?;
     check_expectation(head)?;
     Ok(asks_for_websocket(head))
 }
@@ -60,6 +66,17 @@ fn check_target(head: &Parts, limits: &EdgeLimits) -> Result<(), RequestRefusal>
     if limits.callers == Callers::Clients && path.bytes().any(is_bad) {
         return Err(RequestRefusal::bad_request("the path contains a byte that is not allowed"));
     }
+    Ok(())
+}
+
+/// Decrements `Max-Forwards`. If it is 0, the request is answered here instead of being forwarded
+/// (RFC 9110, section 7.6.2).
+fn decrement_forwards(head: &mut Parts) -> Result<(), RequestRefusal> {
+    let Some(left) = head.headers.get(MAX_FORWARDS).and_then(|left| fields::length(left.as_bytes())) else {
+        return Ok(());
+    };
+    let left = left.checked_sub(1).ok_or(RequestRefusal::new(StatusCode::OK, "Max-Forwards is 0"))?;
+    head.headers.insert(MAX_FORWARDS, left.into());
     Ok(())
 }
 
@@ -175,6 +192,40 @@ mod tests {
         }
         let both = Request::builder().uri("/").header(CONTENT_LENGTH, "1").header(TRANSFER_ENCODING, "chunked");
         assert_eq!(admitted(both), Err(StatusCode::BAD_REQUEST));
+    }
+
+    #[test]
+    fn rfc_9110_7_6_2_options_requests_are_forwarded_a_limited_number_of_times() {
+        let left = |method: &str, value: &str| {
+            let request = Request::builder().method(method).uri("/").header(MAX_FORWARDS, value);
+            let (mut head, ()) = request.body(()).unwrap().into_parts();
+            let admitted = admit(&mut head, &EdgeLimits::default());
+            admitted.map(|_| head.headers[MAX_FORWARDS].to_str().unwrap().to_owned()).map_err(|answer| answer.status)
+        };
+        for (method, value, want) in [
+            ("OPTIONS", "0", Err(StatusCode::OK)),
+            ("OPTIONS", "1", Ok("0")),
+            ("OPTIONS", "10", Ok("9")),
+            ("OPTIONS", "x", Ok("x")),
+            ("GET", "0", Ok("0")),
+        ] {
+            assert_eq!(left(method, value), want.map(str::to_owned), "{method} {value}");
+        }
+    }
+
+    #[test]
+    fn rfc_9110_8_6_a_request_has_one_valid_length() {
+        let with = |values: &[&'static str]| -> Result<Vec<String>, StatusCode> {
+            let (mut head, ()) = Request::builder().uri("/").body(()).unwrap().into_parts();
+            head.headers.extend(values.iter().map(|value| (CONTENT_LENGTH, HeaderValue::from_static(value))));
+            admit(&mut head, &EdgeLimits::default()).map_err(|refusal| refusal.status)?;
+            Ok(head.headers.get_all(CONTENT_LENGTH).iter().map(|length| length.to_str().unwrap().to_owned()).collect())
+        };
+        assert_eq!(with(&["2"]), Ok(vec!["2".to_owned()]));
+        assert_eq!(with(&["2", "2"]), Ok(vec!["2".to_owned()]));
+        for values in [&[""][..], &["", "0"], &["2", ""], &["2", "3"], &["2,"], &["+2"], &["99999999999999999999"]] {
+            assert_eq!(with(values), Err(StatusCode::BAD_REQUEST), "{values:?}");
+        }
     }
 
     #[test]

@@ -113,6 +113,11 @@ impl<S> RequestService<S> {
         let limits = &self.settings.limits;
         let (mut head, body) = request.into_parts();
 
+        // The cookies are joined before the fields are counted, because clients may send each
+        // cookie in a field of its own.
+        if head.version == Version::HTTP_2 {
+            fields::join_cookies(&mut head.headers);
+        }
         known.wants_websocket = admission::admit(&mut head, limits)?;
 
         match limits.callers {
@@ -127,9 +132,6 @@ impl<S> RequestService<S> {
                 host::to_origin_form(&mut head)?;
                 fields::clean_question(&mut head.headers);
             }
-        }
-        if head.version == Version::HTTP_2 {
-            fields::join_cookies(&mut head.headers);
         }
         let is_shared = forwarded.is_some();
         let mut client = self.info.forwarded.client(forwarded.as_ref());

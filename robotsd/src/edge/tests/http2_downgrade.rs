@@ -156,6 +156,7 @@ async fn a_length_that_lies_is_no_complete_request() {
         ("shorter than the body", [headers(0, &length("1")), frame(0, END_STREAM, 1, b"ok")].concat()),
         ("no body", headers(END_STREAM, &length("5"))),
         ("no number", [headers(0, &length("2, 2")), frame(0, END_STREAM, 1, b"ok")].concat()),
+        ("an empty number", headers(END_STREAM, &length(""))),
         ("a sign", [headers(0, &length("+2")), frame(0, END_STREAM, 1, b"ok")].concat()),
         (
             "two numbers",

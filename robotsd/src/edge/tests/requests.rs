@@ -153,6 +153,17 @@ async fn http_2_requests_arrive_like_others() {
 }
 
 #[tokio::test]
+async fn rfc_9113_8_2_3_the_cookies_of_a_request_count_as_one_field() {
+    let edge = ServedEdge::start(EdgeLimits::default(), service_fn(mirror));
+    let mut client = edge.http2().await;
+    let with = |name: fn(usize) -> String| (0..150).fold(get("http://h.test/"), |r, n| r.header(name(n), "a=b"));
+    let answer = client.ask(with(|_| "cookie".to_owned())).await.unwrap();
+    assert_eq!(answer.status(), 200);
+    assert!(String::from_utf8(answer.into_body()).unwrap().contains("cookie: a=b; a=b; a=b"));
+    assert_eq!(client.ask(with(|number| format!("x-{number}"))).await.unwrap().status(), 431);
+}
+
+#[tokio::test]
 async fn an_interim_response_that_was_not_requested_is_a_bad_gateway() {
     let service = service_fn(|_| async { Ok(Response::builder().status(101).body(Full::from("x")).unwrap()) });
     let edge = ServedEdge::start(EdgeLimits::default(), service);

@@ -46,6 +46,31 @@ async fn an_idempotent_request_is_sent_again_when_an_idle_connection_dies() {
     }
 }
 
+/// After the chunked response, hyper drives the first connection. The second attempt uses the fast
+/// path.
+#[tokio::test]
+async fn a_request_that_is_sent_again_has_each_forwarded_field_once() {
+    let (sender, mut heads) = reporting();
+    let origin = Origin::start(move |number, mut peer| async move {
+        if number == 0 {
+            peer.until(b"\r\n\r\n").await;
+            peer.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n").await;
+            peer.until(b"\r\n\r\n").await;
+        } else {
+            sender.send(peer.until(b"\r\n\r\n").await).unwrap();
+            peer.send(OK).await;
+        }
+    });
+    let mut client = Raw::connect(proxy(origin.upstream())).await;
+    for _ in 0..2 {
+        assert_eq!(client.ask("GET / HTTP/1.1\r\nHost: h\r\n\r\n").await.status(), 200);
+    }
+    let head = soon(heads.recv()).await.unwrap();
+    for name in ["x-forwarded-for", "x-forwarded-proto", "x-forwarded-host"] {
+        assert_eq!(head.matches(&format!("{name}: ")).count(), 1, "{head}");
+    }
+}
+
 #[tokio::test]
 async fn nothing_else_is_sent_again() {
     // POST and PATCH are not repeated. A request whose response has begun is not repeated, either.
