@@ -209,10 +209,10 @@ impl Verifier {
         self.inner.signers.load_full()
     }
 
-    /// Reports whether the result is undecided only because a lookup of the sender's address is
-    /// still pending. Does not count the claim.
+    /// Reports whether a lookup of the sender's address is still pending and may change the result.
+    /// Does not count the claim.
     pub(crate) fn is_awaited(&self, request: &IdentityRequest<'_>, now: SystemTime) -> bool {
-        request.identify(self, now).identity == Identity::Undecided(UndecidedReason::Pending)
+        request.identify(self, now).is_rdns_pending
     }
 
     /// Returns the current time of the verifier's clock.
