@@ -44,8 +44,8 @@ impl SenderEvidence {
         for directory in &settings.directories {
             builder = builder.directory(directory).map_err(|error| failed(&error))?;
         }
-        for (url, path) in &settings.lists {
-            builder = builder.list_file(url, path).map_err(|error| failed(&error))?;
+        for list in &settings.lists {
+            builder = builder.list_file(&list.url, &list.path).map_err(|error| failed(&error))?;
         }
         let verifier = builder.start().map_err(|error| failed(&error))?;
         Ok(Some(Self { verifier, settings: settings.clone() }))
@@ -67,6 +67,13 @@ impl SenderEvidence {
             }
             _ => Self::start(config, registry, log),
         }
+    }
+
+    /// Returns a description of each own list that differs from the lists in use.
+    pub(super) fn changed_lists(&self, config: &Config) -> Vec<String> {
+        let lists = config.identity.iter().flat_map(|settings| &settings.lists);
+        let changed = lists.filter(|list| !self.settings.lists.contains(list));
+        changed.map(|list| format!("the address list {} has changed", list.path.display())).collect()
     }
 
     pub(super) fn apply(&self, registry: &Registry) {

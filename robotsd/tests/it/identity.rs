@@ -336,6 +336,24 @@ fn another_config_keeps_known_evidence() {
 }
 
 #[test]
+fn a_reload_uses_the_new_content_of_an_own_list() {
+    let names = PlayedDns::start();
+    let url = "https://127.0.0.1:1/list.json";
+    let folder = site(&names, &format!("[[identity.list]]\nurl = \"{url}\"\npath = \"list.json\""), TRUSTING);
+    folder.write("crawlers.toml", crawlers() + &format!("ranges = [\"{url}\"]\n"));
+    folder.write("list.json", r#"{"prefixes": [{"ipv4Prefix": "8.8.8.0/24"}]}"#);
+    let running = folder.start();
+    let is_verified = |client: &str| {
+        from(&running, client, "/page.html", BOT);
+        running.has_event("request", |line| line["address"] == client && line["identity"] == "verified")
+    };
+    wait_until("a request verified by the list", || is_verified("8.8.8.1"));
+    folder.write("list.json", r#"{"prefixes": [{"ipv4Prefix": "8.8.4.0/24"}]}"#);
+    assert_has(running.command(&["reload"]).succeeded(), &["list.json has changed"]);
+    wait_until("a request verified by the new list", || is_verified(REAL));
+}
+
+#[test]
 fn a_claim_can_be_checked_manually_step_by_step() {
     let names = PlayedDns::start();
     names.confirmed(REAL, "crawl-1.bot.example").names(IMPOSTOR, ptr(&["host.other.example"]));
