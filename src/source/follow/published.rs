@@ -448,7 +448,7 @@ impl<D: Document> Followed<D> {
     fn read(&self, octets: &[u8], now: SystemTime, interval: Duration) -> Result<(), String> {
         let document = D::read(&self.reading, octets)?;
         let held = self.held.load_full();
-        let fetched = held.as_deref().filter(|held| held.origin != EMBEDDED);
+        let fetched = held.as_deref().filter(|held| matches!(held.origin, FETCHED | SAVED));
         let before = fetched.map(|held| &*held.document);
         before.map_or(Ok(()), |before| document.check_after(before))?;
         let (hash, objection) = (VersionHash::of(octets), document.objection(before));

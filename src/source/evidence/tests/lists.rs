@@ -186,6 +186,22 @@ fn whatever_is_no_list_leaves_the_one_before() {
 }
 
 #[test]
+fn a_fetched_list_replaces_an_own_file_with_other_addresses() {
+    let copy = tempfile::NamedTempFile::new().expect("a file");
+    std::fs::write(copy.path(), list(&["9.9.9.0/24"])).expect("written");
+    let server = PlayedHttp::start(good());
+    let clock = TestClock::new();
+    let registry = registry(|row| Crawler { ranges: vec![server.url.clone()], ..row });
+    let builder = Verifier::builder(&registry).clock(clock.read()).without_names();
+    let verifier = builder.list_file(&server.url, copy.path()).expect("a list").start().expect("a verifier");
+    let followed = Followed { server, clock, registry, verifier };
+    followed.fetched(1);
+    let status = followed.status();
+    assert_eq!((status.origin, status.problem), (Some("fetched"), None));
+    assert_eq!((followed.range(INSIDE), followed.range(OUTSIDE)), (MethodOutcome::Verified, MISS));
+}
+
+#[test]
 fn a_redirect_is_followed() {
     let target = PlayedHttp::start(good());
     let followed = Followed::start(answer("302 Found", &format!("Location: {}\r\n", target.url), ""));
