@@ -135,6 +135,8 @@ pub struct DocumentStatus {
     pub waiting: Option<(VersionHash, String)>,
     /// Why the last fetch failed.
     pub problem: Option<Arc<str>>,
+    /// Why the current version could not be saved for the next start.
+    pub save_problem: Option<Arc<str>>,
 }
 
 #[derive(Debug)]
@@ -145,6 +147,7 @@ struct Progress {
     next: SystemTime,
     failures: u32,
     problem: Option<Arc<str>>,
+    save_problem: Option<Arc<str>>,
     accepted: Vec<VersionHashPrefix>,
     waiting: Option<(VersionHash, String)>,
     /// What was last reported: the hash of the version in use, and the problem, if any.
@@ -193,6 +196,7 @@ impl<D: Document> FollowedDocument<D> {
             next: clock.now(),
             failures: 0,
             problem: None,
+            save_problem: None,
             accepted,
             waiting: None,
             // The version that is available at the start is not reported as a change.
@@ -271,6 +275,7 @@ impl<D: Document> FollowedDocument<D> {
             confirmed: held.and_then(|held| held.confirmed),
             waiting: progress.waiting.clone(),
             problem: progress.problem.clone().filter(|_| progress.waiting.is_none()),
+            save_problem: progress.save_problem.clone(),
         }
     }
 
@@ -382,9 +387,9 @@ impl<D: Document> Followed<D> {
                 Taken::Confirmed => saved.read(&url).ok().flatten().map(|saved| saved.octets.into()),
                 Taken::Kept => None,
             };
-            let is_saved = octets.map_or(Ok(()), |octets| saved.save(&url, &octets, now, &self.validators()));
-            if let Err(error) = is_saved {
-                self.progress.lock().problem = Some(format!("the document could not be saved: {error}").into());
+            if let Some(octets) = octets {
+                let is_saved = saved.save(&url, &octets, now, &self.validators());
+                self.progress.lock().save_problem = is_saved.err().map(|error| error.to_string().into());
             }
         }
         if let Some(event) = self.news() {

@@ -272,6 +272,27 @@ fn what_was_fetched_is_there_after_a_restart_without_a_network() {
 }
 
 #[test]
+fn a_list_that_cannot_be_saved_is_not_reported_as_unavailable() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let place = folder.path().join("evidence");
+    // A file takes the place of the folder, so nothing can be saved there.
+    std::fs::write(&place, "").expect("a file");
+    let followed = Followed::start_with(good(), |builder| builder.saved_in(&place));
+    until("a failed save", || followed.status().save_problem);
+    let status = followed.verifier.status();
+    assert_eq!((&status.lists[0].problem, status.lists[0].origin), (&None, Some("fetched")));
+    let [problem] = &status.problems()[..] else { panic!("{:?}", status.problems()) };
+    let start = "1 of 1 published list could not be saved for the next start; for example http://127.0.0.1:";
+    assert!(problem.starts_with(start), "{problem}");
+    // The next fetch saves the list.
+    std::fs::remove_file(&place).expect("removed");
+    std::fs::create_dir(&place).expect("a folder");
+    followed.fetch_again(2);
+    until("a saved list", || followed.status().save_problem.is_none().then_some(()));
+    assert_eq!(followed.verifier.status().problems(), Vec::<String>::new());
+}
+
+#[test]
 fn a_clock_that_is_wrong_by_a_day_refutes_no_request() {
     let followed = Followed::start(good());
     followed.fetched(1);
