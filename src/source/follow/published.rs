@@ -384,7 +384,13 @@ impl<D: Document> Followed<D> {
             let url = self.url.to_string();
             let octets = match taken {
                 Taken::New(octets) => Some(octets),
-                Taken::Confirmed => saved.read(&url).ok().flatten().map(|saved| saved.octets.into()),
+                // If the last version could not be saved, the folder has an older one, which this
+                // response does not confirm.
+                Taken::Confirmed => {
+                    let hash = self.held.load().as_ref().and_then(|held| held.hash);
+                    let saved = saved.read(&url).ok().flatten();
+                    saved.filter(|saved| hash == Some(VersionHash::of(&saved.octets))).map(|saved| saved.octets.into())
+                }
                 Taken::Kept => None,
             };
             if let Some(octets) = octets {
