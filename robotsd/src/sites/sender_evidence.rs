@@ -3,6 +3,8 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use http::Extensions;
+use http::uri::Scheme;
 use parking_lot::Mutex;
 use tower_robots::agent::Registry;
 use tower_robots::layer::{RobotsLayer, SenderCheck};
@@ -94,7 +96,8 @@ impl SenderEvidence {
 
     pub(super) fn checked(&self, layer: RobotsLayer, site: &SiteName) -> RobotsLayer {
         let names = ListenerNames::default();
-        let check = SenderCheck::new(&self.verifier).site(site.clone());
+        let plain_http = |extensions: &Extensions| ClientRequest::of(extensions)?.is_plain_http.then_some(Scheme::HTTP);
+        let check = SenderCheck::new(&self.verifier).site(site.clone()).scheme_from(plain_http);
         layer.verifier(check.listener_from(move |extensions| names.of(ClientRequest::peer_of(extensions)?.listener?)))
     }
 
