@@ -7,6 +7,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use http::uri::Scheme;
 use http::{Extensions, HeaderMap, HeaderName};
 
 use super::event::{ListenerFrom, Sender};
@@ -14,7 +15,6 @@ use super::original::OriginalRequest;
 use super::record::is_crawler;
 use crate::agent::{Agent, Identity};
 use crate::identity::{FieldLines, IdentityRequest, MessageHead};
-use crate::source::Scheme;
 use crate::source::evidence::{ClaimPath, Verifier};
 
 /// The field that describes the signatures of a request.
@@ -28,12 +28,15 @@ pub struct SenderCheck {
     /// The site's name in reports; `None` to use the origin of its robots.txt.
     site: Option<Arc<str>>,
     listener_from: Option<ListenerFrom>,
+    scheme_from: Option<SchemeFrom>,
 }
+
+type SchemeFrom = Arc<dyn Fn(&Extensions) -> Option<Scheme> + Send + Sync>;
 
 impl SenderCheck {
     /// Creates a check that uses the evidence of this `Verifier`.
     pub fn new(verifier: &Verifier) -> Self {
-        Self { verifier: verifier.clone(), site: None, listener_from: None }
+        Self { verifier: verifier.clone(), site: None, listener_from: None, scheme_from: None }
     }
 
     /// Sets the site's name in [`VerifierStatus`](crate::source::evidence::VerifierStatus).
@@ -48,6 +51,14 @@ impl SenderCheck {
     /// function.
     pub fn listener_from(self, listener: impl Fn(&Extensions) -> Option<Arc<str>> + Send + Sync + 'static) -> Self {
         Self { listener_from: Some(Arc::new(listener)), ..self }
+    }
+
+    /// Sets a function that finds the scheme that the client used. A signature may cover the scheme,
+    /// and most requests do not contain it. Default: the scheme in the target or, if there is none,
+    /// `https`. The default also applies if the function returns `None`. A second call replaces the
+    /// function.
+    pub fn scheme_from(self, scheme: impl Fn(&Extensions) -> Option<Scheme> + Send + Sync + 'static) -> Self {
+        Self { scheme_from: Some(Arc::new(scheme)), ..self }
     }
 
     /// Returns the sender of a request whose `User-Agent` names these agents. If evidence is
@@ -99,11 +110,12 @@ impl SenderCheck {
         read: impl FnOnce(&IdentityRequest<'_>) -> T,
     ) -> T {
         let request = IdentityRequest::new(agents, self.verifier.public_address(address));
-        let scheme = original.scheme().unwrap_or(Scheme::Https);
+        let found = self.scheme_from.as_ref().and_then(|scheme| scheme(original.extensions));
+        let scheme = found.as_ref().map(Scheme::as_str).or_else(|| Some(original.scheme()?.as_str()));
         let target = String::from_utf8_lossy(original.target());
         let fields = Fields(original.headers);
         let method = original.method.as_str();
-        let message = MessageHead::new(method, scheme.as_str(), original.host(), &target, &fields);
+        let message = MessageHead::new(method, scheme.unwrap_or("https"), original.host(), &target, &fields);
         let signers = self.verifier.signers();
         read(&request.signed(&message, &signers))
     }

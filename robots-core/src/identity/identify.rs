@@ -39,6 +39,9 @@ pub struct Identified<'a> {
     /// Name of the registered crawler in the `User-Agent`.
     #[doc(hidden)]
     pub registered: Option<&'a str>,
+    /// Whether a pending reverse DNS lookup may change the identity.
+    #[doc(hidden)]
+    pub is_rdns_pending: bool,
 }
 
 impl<'a> IdentityRequest<'a> {
@@ -128,7 +131,14 @@ impl<'a> IdentityRequest<'a> {
         let signer = signed_by.filter(|_| registered.is_none() && matches!(identity, Identity::Verified(_)));
         let registered = registered.map(|crawler| crawler.name.as_str());
         let claimed = registered.or_else(|| declared?.crawler());
-        Identified { identity, crawler: signer.and_then(Agent::crawler).or(claimed), signer, registered }
+        let is_rdns_pending = examination.rdns == Some(MethodOutcome::Undecided(UndecidedReason::Pending));
+        Identified {
+            identity,
+            crawler: signer.and_then(Agent::crawler).or(claimed),
+            signer,
+            registered,
+            is_rdns_pending,
+        }
     }
 
     fn examine_address(
@@ -163,8 +173,11 @@ fn strictest<'a>(mut found: Vec<(Option<&str>, Identified<'a>)>) -> Identified<'
     if let Some(operator) = found.iter().find_map(|(operator, found)| operator.filter(|_| is_verified(found))) {
         found.retain(|(other, found)| *other != Some(operator) || is_verified(found));
     }
-    let unclaimed = Identified { identity: Identity::Unclaimed, crawler: None, signer: None, registered: None };
-    found.into_iter().map(|(_, found)| found).min_by_key(|found| rank(found.identity)).unwrap_or(unclaimed)
+    let is_rdns_pending = found.iter().any(|(_, found)| found.is_rdns_pending);
+    let unclaimed =
+        Identified { identity: Identity::Unclaimed, crawler: None, signer: None, registered: None, is_rdns_pending };
+    let strictest = found.into_iter().map(|(_, found)| found).min_by_key(|found| rank(found.identity));
+    Identified { is_rdns_pending, ..strictest.unwrap_or(unclaimed) }
 }
 
 /// Returns the rank of an identity. If a request makes several claims, the identity with the lowest
@@ -191,7 +204,8 @@ mod tests {
     use crate::rules::RobotsTxt;
 
     /// Test evidence about Googlebot. A list verifies the first address, and a reverse DNS name
-    /// verifies the second. For the third address, both checks fail.
+    /// verifies the second. For the third address, both checks fail. For the fifth address, the
+    /// lists are stale, and the reverse DNS lookup is pending.
     struct Played;
 
     impl ClaimEvidence for Played {
@@ -201,6 +215,7 @@ mod tests {
                 address if address == IpAddr::from([8, 8, 8, 4]) && crawler.name == "AdsBot-Google" => {
                     MethodOutcome::Verified
                 }
+                address if address == IpAddr::from([8, 8, 8, 5]) => MethodOutcome::Undecided(UndecidedReason::Stale),
                 _ => MethodOutcome::Failed(Refutation::NotListed),
             })
         }
@@ -209,19 +224,26 @@ mod tests {
             assert_ne!(address.get(), IpAddr::from([8, 8, 8, 1]), "names are not asked for where the list decides");
             (!crawler.reverse_dns.is_empty()).then(|| match address.get() {
                 address if address == IpAddr::from([8, 8, 8, 2]) => MethodOutcome::Verified,
+                address if address == IpAddr::from([8, 8, 8, 5]) => MethodOutcome::Undecided(UndecidedReason::Pending),
                 _ => MethodOutcome::Failed(Refutation::OtherName),
             })
         }
     }
 
     fn identify(headers: &[&str], last: Option<u8>) -> (Identity, Option<String>) {
+        let (identity, crawler, _) = identify_now(headers, last);
+        (identity, crawler)
+    }
+
+    /// Returns the identity, the crawler, and whether a lookup is pending.
+    fn identify_now(headers: &[&str], last: Option<u8>) -> (Identity, Option<String>, bool) {
         let recognizer = Recognizer::new(Registry::builtin().clone(), &RobotsTxt::parse(&b""[..]));
         let agents: Vec<Agent> = headers.iter().map(|header| recognizer.identify(header.as_bytes())).collect();
         let address = last
             .map(|last| PublicAddress::of(Some(IpAddr::from([8, 8, 8, last])), |_| false).expect("a public address"));
         let request = IdentityRequest::new(&agents, address);
         let found = request.identify(&Played, SystemTime::UNIX_EPOCH);
-        (found.identity, found.crawler.map(str::to_owned))
+        (found.identity, found.crawler.map(str::to_owned), found.is_rdns_pending)
     }
 
     const GOOGLEBOT: &str = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)";
@@ -259,6 +281,20 @@ mod tests {
             assert_eq!(identify(&headers, Some(3)).0, Identity::Refuted(Refutation::NotListed), "{headers:?}");
         }
         assert_eq!(identify(&[BROWSER, GOOGLEBOT], Some(1)).0, Identity::Verified(IdentityMethod::Range));
+    }
+
+    #[test]
+    fn a_pending_lookup_is_known_even_if_another_reason_is_reported() {
+        let stale = Identity::Undecided(UndecidedReason::Stale);
+        let pending = |headers: &[&str], last| {
+            let (identity, _, is_rdns_pending) = identify_now(headers, last);
+            (identity, is_rdns_pending)
+        };
+        assert_eq!(pending(&[GOOGLEBOT], Some(5)), (stale, true));
+        assert_eq!(pending(&["GPTBot/1.0", GOOGLEBOT], Some(5)), (stale, true));
+        assert_eq!(pending(&[GOOGLEBOT], Some(3)), (Identity::Refuted(Refutation::NotListed), false));
+        assert_eq!(pending(&[GOOGLEBOT], Some(1)), (Identity::Verified(IdentityMethod::Range), false));
+        assert_eq!(pending(&[BROWSER], Some(5)), (Identity::Unclaimed, false));
     }
 
     /// Address 4 is in AdsBot's list, but not in Googlebot's.

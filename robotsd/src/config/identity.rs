@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use toml::Spanned;
 use tower_robots::identity::{DirectoryUrl, RangeList, RequiredComponent};
+use tower_robots::live::VersionHash;
 use tower_robots::parts::VerifyLayer;
 use tower_robots::policy::{IdentityNeeded, Impostors, Network};
 use tower_robots::rules::ValueError;
@@ -47,10 +48,18 @@ pub(crate) struct IdentityConfig {
     /// URLs of key directories, in addition to the key directories in the registry.
     pub(crate) directories: Vec<String>,
     pub(crate) require_components: Vec<RequiredComponent>,
-    /// URLs of published lists, each with the path of the operator's copy of the list.
-    pub(crate) lists: Vec<(String, PathBuf)>,
+    pub(crate) lists: Vec<OwnList>,
     /// The trusted proxies of all listeners. Their addresses do not identify clients.
     pub(crate) trusted_proxies: Vec<Network>,
+}
+
+/// The operator's own copy of a published address list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct OwnList {
+    pub(crate) url: String,
+    pub(crate) path: PathBuf,
+    /// Hash of the file's content, so that a reload notices a changed file.
+    hash: VersionHash,
 }
 
 const DNS_PORT: u16 = 53;
@@ -103,7 +112,7 @@ fn directory(url: &Spanned<String>) -> Result<String, Fault> {
 
 /// Reads a local copy of a list, because errors in the copy must be reported as errors of the
 /// config. The server reads the file again when it starts to verify crawlers.
-fn list_copy(list: &RawListCopy, folder: &Path) -> Result<(String, PathBuf), Fault> {
+fn list_copy(list: &RawListCopy, folder: &Path) -> Result<OwnList, Fault> {
     let url = list.url.get_ref();
     if !url.starts_with("https://") {
         let message = format!(
@@ -116,7 +125,7 @@ fn list_copy(list: &RawListCopy, folder: &Path) -> Result<(String, PathBuf), Fau
     let shown = path.display();
     let octets = files::read(&path).map_err(|error| list.path.fault(format!("{shown}: {error}")))?;
     match RangeList::parse(&octets) {
-        Ok(_) => Ok((url.clone(), path)),
+        Ok(_) => Ok(OwnList { url: url.clone(), path, hash: VersionHash::of(&octets) }),
         Err(error) => {
             let colon = if error.position.is_some() { ":" } else { ": " };
             Err(list.path.fault(format!("{shown}{colon}{error}")))

@@ -51,6 +51,7 @@ impl Config {
         // read, the findings may be wrong, so they are left out.
         note(Severity::Warning, &["agents", "site"], unknown_crawlers(file, self));
         note(Severity::Warning, &["agents", "identity"], evidence(file, self));
+        note(Severity::Warning, &["identity", "listener"], idle_names(file));
         note(Severity::Warning, &["agents", "identity", "listener", "site"], idle_cases(file, self));
         note(Severity::Note, &["listener", "site"], unrelayed_case(file).into_iter().collect());
         note(Severity::Warning, &["listener", "site"], open_hosts(file).collect());
@@ -112,6 +113,25 @@ fn evidence(file: &RawConfig, config: &Config) -> Vec<Fault> {
         let message = "impostors cannot be recognised: no crawler in the registry has a list of addresses, and host \
             names are not looked up";
         faults.push(identity.impostors.fault(message));
+    }
+    faults
+}
+
+/// Finds settings for the look-up of host names that have no effect.
+fn idle_names(file: &RawConfig) -> Vec<Fault> {
+    let Some(identity) = &file.identity else { return Vec::new() };
+    let is_forwarding = file.listener.iter().any(|listener| listener.kind == ListenerKind::Proxy);
+    let idle_wait = match (identity.rdns, is_forwarding) {
+        (false, _) => Some("\"wait\" has no effect, because rdns = false disables the look-up of host names"),
+        (_, false) => Some("\"wait\" has no effect, because a proxy's request for a decision never waits"),
+        _ => None,
+    };
+    let idle_wait = idle_wait.filter(|_| !identity.wait.get_ref().0.is_zero());
+    let mut faults: Vec<_> = idle_wait.map(|message| identity.wait.fault(message)).into_iter().collect();
+    if let (false, Some(resolver)) = (identity.rdns, identity.resolvers.first()) {
+        let message = "only commands use \"resolvers\", because rdns = false disables the look-up of host names for \
+            requests";
+        faults.push(resolver.fault(message));
     }
     faults
 }

@@ -418,7 +418,11 @@ impl NewConnection {
         let client = self.client(announced);
         let forwarded = |scheme| {
             let fields = ForwardedFields::new(Peer::at(client, *local), scheme, Arc::clone(&listener.trusted));
-            if announced == Some(AnnouncedClient::Unknown) { fields.of_unnamed_client() } else { fields }
+            match announced {
+                None => fields,
+                Some(AnnouncedClient::Unknown) => fields.announced().of_unnamed_client(),
+                Some(_) => fields.announced(),
+            }
         };
         let Some(tls) = &listener.tls else {
             let info = ConnectionInfo { forwarded: forwarded("http"), secured: None };

@@ -67,6 +67,8 @@ pub(crate) struct ClientRequest {
     /// Whether the client requests a WebSocket. The hop-by-hop fields of this request have been
     /// removed. To accept, the service responds with 101 and a [`Tunnel`].
     pub(crate) wants_websocket: bool,
+    /// Whether the client is known to have sent the request without TLS.
+    pub(crate) is_plain_http: bool,
     /// Whether an HTTP/2 client accepts trailers (RFC 9110, section 10.1.4).
     pub(crate) accepts_trailers: bool,
     /// Forwarded fields for an upstream. `None` for decision requests, which are not forwarded.

@@ -173,8 +173,11 @@ impl AppendedParts {
     }
 
     pub(super) fn problems(&self) -> Vec<String> {
-        let said = |part: AppendReport| Some(format!("{}: {}", part.source, part.problem?));
-        self.report().into_iter().filter_map(said).collect()
+        let problems = self.parts.iter().flat_map(|part| {
+            let unsaved = part.followed.as_ref().and_then(|followed| unsaved(followed.status().save_problem));
+            [part.reader.report().problem, unsaved].map(|problem| (&part.reader.settings.source, problem))
+        });
+        problems.filter_map(|(source, problem)| Some(format!("{source}: {}", problem?))).collect()
     }
 
     pub(super) fn left_out(&self) -> Vec<String> {
@@ -379,6 +382,11 @@ impl FollowedRegistry {
         waiting.map(|waiting| waiting.why).or(problem)
     }
 
+    /// Returns a message if the current version could not be saved.
+    pub(super) fn unsaved(&self) -> Option<String> {
+        unsaved(self.0.status().save_problem)
+    }
+
     /// Sets the versions that are accepted even if they differ a lot from the current version.
     pub(super) fn accept(&self, hashes: &[VersionHashPrefix]) {
         self.0.accept(hashes.iter().cloned());
@@ -402,6 +410,10 @@ impl FollowedRegistry {
             problem: status.problem.map(|problem| problem.as_ref().to_owned()),
         }
     }
+}
+
+fn unsaved(problem: Option<Arc<str>>) -> Option<String> {
+    Some(format!("could not be saved for the next start: {}", problem?))
 }
 
 fn how_to_accept(hash: &VersionHash) -> String {

@@ -104,7 +104,8 @@ impl Sites {
         let inheritance = inherited();
         let mut renewed = Vec::with_capacity(config.sites.len());
         let mut applied = Vec::new();
-        let (mut come_and_gone, mut altered, mut unusable) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut come_and_gone, mut unusable) = (Vec::new(), Vec::new());
+        let mut altered = self.evidence.as_ref().map(|before| before.changed_lists(config)).unwrap_or_default();
         for (PlannedSite { site, before, settings, gate_settings, backends }, source) in
             planned.into_iter().zip(sources)
         {

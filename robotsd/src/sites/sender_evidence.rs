@@ -3,6 +3,8 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use http::Extensions;
+use http::uri::Scheme;
 use parking_lot::Mutex;
 use tower_robots::agent::Registry;
 use tower_robots::layer::{RobotsLayer, SenderCheck};
@@ -44,8 +46,8 @@ impl SenderEvidence {
         for directory in &settings.directories {
             builder = builder.directory(directory).map_err(|error| failed(&error))?;
         }
-        for (url, path) in &settings.lists {
-            builder = builder.list_file(url, path).map_err(|error| failed(&error))?;
+        for list in &settings.lists {
+            builder = builder.list_file(&list.url, &list.path).map_err(|error| failed(&error))?;
         }
         let verifier = builder.start().map_err(|error| failed(&error))?;
         Ok(Some(Self { verifier, settings: settings.clone() }))
@@ -69,6 +71,13 @@ impl SenderEvidence {
         }
     }
 
+    /// Returns a description of each own list that differs from the lists in use.
+    pub(super) fn changed_lists(&self, config: &Config) -> Vec<String> {
+        let lists = config.identity.iter().flat_map(|settings| &settings.lists);
+        let changed = lists.filter(|list| !self.settings.lists.contains(list));
+        changed.map(|list| format!("the address list {} has changed", list.path.display())).collect()
+    }
+
     pub(super) fn apply(&self, registry: &Registry) {
         // The result is ignored, because the registry was already checked.
         let _ = self.verifier.follow(registry);
@@ -87,7 +96,8 @@ impl SenderEvidence {
 
     pub(super) fn checked(&self, layer: RobotsLayer, site: &SiteName) -> RobotsLayer {
         let names = ListenerNames::default();
-        let check = SenderCheck::new(&self.verifier).site(site.clone());
+        let plain_http = |extensions: &Extensions| ClientRequest::of(extensions)?.is_plain_http.then_some(Scheme::HTTP);
+        let check = SenderCheck::new(&self.verifier).site(site.clone()).scheme_from(plain_http);
         layer.verifier(check.listener_from(move |extensions| names.of(ClientRequest::peer_of(extensions)?.listener?)))
     }
 

@@ -262,7 +262,9 @@ impl Sites {
         let evidence = self.evidence.as_ref().filter(|_| is_strict).and_then(SenderEvidence::problem);
         let rates = self.rate_store.as_ref().map(SharedRate::report).filter(|report| report.usage != StoreUsage::Used);
         let of_rates = rates.as_ref().and_then(store_message);
-        directory.chain(self.registry_problems()).chain(evidence).chain(of_rates).collect()
+        let followed = self.opener().followed;
+        let unsaved = followed.and_then(|followed| Some(format!("{}: {}", followed.report().url, followed.unsaved()?)));
+        directory.chain(self.registry_problems()).chain(unsaved).chain(evidence).chain(of_rates).collect()
     }
 
     pub(crate) fn ignored_files(&self) -> impl Iterator<Item = String> {

@@ -186,6 +186,28 @@ fn a_signature_over_the_authority_alone_verifies_for_any_path_unless_components_
     }
 }
 
+/// The signature is made for `http`, and covers the scheme as a part of the URL.
+#[test]
+fn a_signature_is_checked_for_the_scheme_that_the_client_used() {
+    let names = PlayedDns::start();
+    let crawlers = crawlers().replace("rdns = [\".bot.example\"]", &format!("signature = \"{SIGNER}\""));
+    let folder = site(&names, "", TRUSTING);
+    folder.write("crawlers.toml", crawlers);
+    save_key(&folder);
+    let running = folder.start();
+    for (path, proto, identity) in [
+        ("/reported-http", "X-Forwarded-Proto: http\r\n", "verified"),
+        ("/reported-https", "X-Forwarded-Proto: https\r\n", "refuted"),
+        ("/unknown", "", "refuted"),
+    ] {
+        let signature = signature(path, "\"@target-uri\"");
+        let head = format!("GET {path} HTTP/1.1\r\nHost: shop.example\r\nUser-Agent: {BOT}\r\nConnection: close\r\n");
+        running.send(format!("{head}{proto}{signature}\r\n").as_bytes());
+        let line = running.wait_for_event("request", |line| line["path"] == path);
+        assert_eq!(line["identity"], identity, "{path}");
+    }
+}
+
 #[test]
 fn a_list_whose_server_does_not_confirm_it_is_counted() {
     let names = PlayedDns::start();
@@ -333,6 +355,24 @@ fn another_config_keeps_known_evidence() {
         running.has_event("refused", |line| line["identity"] == "claimed")
     });
     assert_eq!(status(&folder)["identity"], Value::Null);
+}
+
+#[test]
+fn a_reload_uses_the_new_content_of_an_own_list() {
+    let names = PlayedDns::start();
+    let url = "https://127.0.0.1:1/list.json";
+    let folder = site(&names, &format!("[[identity.list]]\nurl = \"{url}\"\npath = \"list.json\""), TRUSTING);
+    folder.write("crawlers.toml", crawlers() + &format!("ranges = [\"{url}\"]\n"));
+    folder.write("list.json", r#"{"prefixes": [{"ipv4Prefix": "8.8.8.0/24"}]}"#);
+    let running = folder.start();
+    let is_verified = |client: &str| {
+        from(&running, client, "/page.html", BOT);
+        running.has_event("request", |line| line["address"] == client && line["identity"] == "verified")
+    };
+    wait_until("a request verified by the list", || is_verified("8.8.8.1"));
+    folder.write("list.json", r#"{"prefixes": [{"ipv4Prefix": "8.8.4.0/24"}]}"#);
+    assert_has(running.command(&["reload"]).succeeded(), &["list.json has changed"]);
+    wait_until("a request verified by the new list", || is_verified(REAL));
 }
 
 #[test]

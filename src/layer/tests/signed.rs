@@ -2,6 +2,8 @@
 
 use std::time::Instant;
 
+use http::uri::Scheme;
+
 use super::*;
 use crate::agent::{Category, Crawler, IdentityMethod, Registry};
 use crate::live::TestClock;
@@ -16,6 +18,15 @@ const PLAYED: &str = "User-agent: Playbot\nCrawl-delay: 10\nDisallow: /drafts/\n
 
 /// Creates a layer with a single known crawler, whose signing key the server publishes.
 fn layer(server: &PlayedHttp, pem: &str, clock: &TestClock) -> RobotsLayer {
+    layer_with(server, pem, clock, |check| check)
+}
+
+fn layer_with(
+    server: &PlayedHttp,
+    pem: &str,
+    clock: &TestClock,
+    change: impl FnOnce(SenderCheck) -> SenderCheck,
+) -> RobotsLayer {
     let row = Crawler {
         operator: "Play".into(),
         signature: Some(server.url.clone()),
@@ -26,7 +37,21 @@ fn layer(server: &PlayedHttp, pem: &str, clock: &TestClock) -> RobotsLayer {
     let builder = Verifier::builder(&registry).clock(clock.read()).without_names().fetcher(&fetcher);
     let policy = Policy::builder().mode(Mode::Refuse).impostors(Impostors::Refuse).rate(RateMode::Refuse).build();
     let live = LiveRobots::text(PLAYED).registry(registry).policy(policy).open().expect("rules");
-    RobotsLayer::new(live).verifier(SenderCheck::new(&builder.start().expect("a verifier")))
+    RobotsLayer::new(live).verifier(change(SenderCheck::new(&builder.start().expect("a verifier"))))
+}
+
+/// Sends a signed request until it is refused. The first requests pass while the keys are being
+/// fetched.
+async fn refused(layer: &RobotsLayer, fields: &[(&'static str, String)]) -> Response<ResponseBody<Body>> {
+    let start = Instant::now();
+    loop {
+        let response = ask(layer.clone(), request("example.com", "/drafts/x", fields)).await;
+        if response.status() != StatusCode::OK {
+            return response;
+        }
+        assert!(start.elapsed() < Duration::from_secs(60), "the keys did not come");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
 }
 
 fn request(host: &str, target: &str, fields: &[(&'static str, String)]) -> Request<Body> {
@@ -41,16 +66,7 @@ async fn a_request_named_only_by_its_signature_is_judged_as_the_crawlers() {
     let clock = TestClock::new();
     let layer = layer(&server, &pem, &clock);
     let fields = signed(&server.url, clock.now());
-    let start = Instant::now();
-    // The first requests pass while the keys are being fetched.
-    let response = loop {
-        let response = ask(layer.clone(), request("example.com", "/drafts/x", &fields)).await;
-        if response.status() != StatusCode::OK {
-            break response;
-        }
-        assert!(start.elapsed() < Duration::from_secs(60), "the keys did not come");
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    };
+    let response = refused(&layer, &fields).await;
     let record = response.extensions().get::<Record>().expect("a record");
     let want = ("Playbot", Some("/drafts/"), Reason::Disallowed);
     assert_eq!((record.name(), record.rule.as_deref(), record.reason), want);
@@ -86,4 +102,21 @@ async fn a_request_named_only_by_its_signature_is_judged_as_the_crawlers() {
     let response = sent_to("other.example", "Playbot/1.0").await;
     let identity = response.extensions().get::<Record>().and_then(|record| record.identity);
     assert_eq!(identity, Some(Identity::Refuted(Refutation::BadSignature)));
+}
+
+/// A signature over `@authority` does not cover the default port of the scheme.
+#[tokio::test]
+async fn a_signature_is_checked_for_the_scheme_that_the_client_used() {
+    let (server, pem) = PlayedHttp::start_tls(keys(&[KEY]));
+    let clock = TestClock::new();
+    let fields = signed(&server.url, clock.now());
+    for (scheme, port) in [(None, 443), (Some(Scheme::HTTP), 80)] {
+        let layer = layer_with(&server, &pem, &clock, |check| check.scheme_from(move |_| scheme.clone()));
+        refused(&layer, &fields).await;
+        for other in [80, 443] {
+            let sent = request(&format!("example.com:{other}"), "/drafts/x", &fields);
+            let is_refused = ask(layer.clone(), sent).await.status() == StatusCode::FORBIDDEN;
+            assert_eq!(is_refused, other == port, "{other} instead of {port}");
+        }
+    }
 }

@@ -6,6 +6,7 @@ use super::*;
 use crate::agent::{Category, Crawler, IdentityMethod, Registry, UndecidedReason};
 use crate::source::evidence::Verifier;
 use crate::source::evidence::tests::played_dns::PlayedDns;
+use crate::source::evidence::tests::played_http::{PlayedHttp, answer};
 use crate::source::evidence::tests::{LONG, PACE, only};
 
 const PLAYBOT: &str = "Mozilla/5.0 (compatible; Playbot/1.0; +https://play.example/bot)";
@@ -17,9 +18,20 @@ async fn first_identities(
     addresses: impl Iterator<Item = IpAddr>,
     fields: &[(&'static str, &'static str)],
 ) -> Vec<Option<Identity>> {
+    first_identities_with(Vec::new(), wait, addresses, fields).await
+}
+
+/// As [`first_identities`], for a crawler with these lists of addresses.
+async fn first_identities_with(
+    ranges: Vec<String>,
+    wait: Duration,
+    addresses: impl Iterator<Item = IpAddr>,
+    fields: &[(&'static str, &'static str)],
+) -> Vec<Option<Identity>> {
     let dns = PlayedDns::start();
     let row = Crawler {
         operator: "Play".into(),
+        ranges,
         reverse_dns: vec![".play.example".into()],
         ..Crawler::new("Playbot", Category::AiTraining)
     };
@@ -65,6 +77,13 @@ async fn a_request_with_an_irrelevant_signature_waits_for_names_too() {
     let signed =
         [("signature-input", "sig=(\"@authority\");keyid=\"unknown\";tag=\"other\""), ("signature", "sig=:AAAA:")];
     let identities = first_identities(LONG, addresses(), &signed).await;
+    assert_eq!(identities, [Some(Identity::Verified(IdentityMethod::Rdns)); 4]);
+}
+
+#[tokio::test]
+async fn a_request_waits_for_names_if_the_list_cannot_be_fetched() {
+    let lists = PlayedHttp::start(answer("503 Oh", "", ""));
+    let identities = first_identities_with(vec![lists.url.clone()], LONG, addresses(), &[]).await;
     assert_eq!(identities, [Some(Identity::Verified(IdentityMethod::Rdns)); 4]);
 }
 

@@ -111,12 +111,17 @@ impl Lookups {
     pub(super) fn outcome(&self, address: PublicAddress, names: &Arc<OperatorNames>, now: SystemTime) -> MethodOutcome {
         let key = (address, names.number);
         let known = self.known.get(&key).filter(|known| holds(known.until, now));
-        let outcome = match known {
-            Some(Known { outcome: Some(outcome), .. }) => outcome,
+        let (outcome, was_proven) = match known {
+            Some(Known { outcome: Some(outcome), was_proven, .. }) => (outcome, was_proven),
             Some(Known { outcome: None, .. }) => return MethodOutcome::Undecided(UndecidedReason::Pending),
             None => return self.look_up(address, names, now),
         };
         let meant = RdnsCheck::through(outcome, names.last_verified(), now);
+        if meant == outcome && !was_proven {
+            // The resolver works now, but it may have been broken when it answered. During an
+            // outage, it may answer every query with NXDOMAIN.
+            return self.look_up(address, names, now);
+        }
         if meant != outcome {
             // No address of this operator was verified within the last hour. So it is unknown
             // whether the resolver still answers queries about the operator's names. To find out,
@@ -133,7 +138,7 @@ impl Lookups {
         let was_verified = self.known.get(&key).is_some_and(|known| known.was_verified);
         // The entry is stored before the address is added to the queue, so that another request for
         // the same address does not add the address again.
-        self.known.insert(key, Known { outcome: None, until: now + PENDING_MOST, was_verified });
+        self.known.insert(key, Known::pending(now + PENDING_MOST, was_verified));
         let has_room = self.enqueue(address, names);
         MethodOutcome::Undecided(if has_room { UndecidedReason::Pending } else { UndecidedReason::Busy })
     }
@@ -147,7 +152,7 @@ impl Lookups {
             // The dropped address is not looked up now. Its entry stays, because `was_verified` is
             // needed when the address is looked up later.
             Some(Known { outcome: None, was_verified: true, .. }) => {
-                self.known.insert(key, Known { outcome: None, until: SystemTime::UNIX_EPOCH, was_verified: true });
+                self.known.insert(key, Known::pending(SystemTime::UNIX_EPOCH, true));
             }
             Some(Known { outcome: None, .. }) => self.known.remove(&key),
             _ => {}
@@ -198,7 +203,9 @@ impl Lookups {
         let key = (lookup.address, lookup.names.number);
         let was_verified = self.known.get(&key).is_some_and(|known| known.was_verified);
         let is_verified = outcome == MethodOutcome::Verified;
-        self.known.insert(key, Known { outcome: Some(outcome), until: now + kept, was_verified: is_verified });
+        let was_proven = RdnsCheck::through(outcome, lookup.names.last_verified(), now) == outcome;
+        let known = Known { outcome: Some(outcome), until: now + kept, was_verified: is_verified, was_proven };
+        self.known.insert(key, known);
         if was_verified && !is_verified {
             self.version.change();
         }
@@ -238,6 +245,14 @@ struct Known {
     /// Whether the last finished lookup verified the address. The value is kept while the address
     /// is looked up again.
     was_verified: bool,
+    /// `false` if the check failed, but the resolver was not known to work at that time.
+    was_proven: bool,
+}
+
+impl Known {
+    const fn pending(until: SystemTime, was_verified: bool) -> Self {
+        Self { outcome: None, until, was_verified, was_proven: false }
+    }
 }
 
 impl Default for KnownNames {
@@ -323,6 +338,32 @@ mod tests {
         assert_eq!(version.current(), 1);
     }
 
+    /// During an outage, a resolver may answer every query with NXDOMAIN. Its answers from that
+    /// time must not refute claims after it works again.
+    #[test]
+    fn a_failed_lookup_from_an_outage_is_repeated_when_the_resolver_works_again() {
+        let clock = Clock::default();
+        let lookups = Lookups::new(clock.clone(), EvidenceVersion::default());
+        let [client, proof] = ["8.8.8.8", "8.8.4.4"]
+            .map(|address| PublicAddress::of(address.parse().ok(), |_| false).expect("a public address"));
+        let names = Arc::new(OperatorNames::new(0, Arc::default(), Some(proof)));
+        let failed = MethodOutcome::Failed(Refutation::NoName);
+        let undecided = MethodOutcome::Undecided;
+        let outcome = || lookups.outcome(client, &names, clock.now());
+
+        assert_eq!(outcome(), undecided(UndecidedReason::Pending));
+        lookups.conclude(&next(&lookups).expect("a lookup"), failed, Duration::ZERO);
+        assert_eq!(outcome(), undecided(UndecidedReason::UnprovenResolver));
+        let proving = next(&lookups).expect("a lookup of the verified address");
+        assert_eq!(proving.address, proof);
+        lookups.conclude(&proving, MethodOutcome::Verified, Duration::ZERO);
+
+        assert_eq!(outcome(), undecided(UndecidedReason::Pending));
+        lookups.conclude(&next(&lookups).expect("a second lookup"), failed, Duration::ZERO);
+        assert_eq!([outcome(), outcome()], [failed; 2]);
+        assert!(next(&lookups).is_none());
+    }
+
     /// Returns the next waiting lookup if it may start immediately. Also ends this lookup
     /// immediately.
     fn next(lookups: &Lookups) -> Option<Lookup> {
@@ -342,7 +383,12 @@ mod tests {
     fn a_network_full_of_addresses_displaces_no_name_that_verified_and_few_others() {
         let names = KnownNames::default();
         let failed = MethodOutcome::Failed(Refutation::NoName);
-        let outcome = |outcome, was_verified| Known { outcome: Some(outcome), until: SystemTime::now(), was_verified };
+        let outcome = |outcome, was_verified| Known {
+            outcome: Some(outcome),
+            until: SystemTime::now(),
+            was_verified,
+            was_proven: true,
+        };
         let address = |class: u8, number: u32| key(IpAddr::from([class, (number >> 8) as u8, number as u8, 1]));
         for number in 0..1_000 {
             names.insert(address(8, number), outcome(MethodOutcome::Verified, true));

@@ -209,10 +209,10 @@ impl Verifier {
         self.inner.signers.load_full()
     }
 
-    /// Reports whether the result is undecided only because a lookup of the sender's address is
-    /// still pending. Does not count the claim.
+    /// Reports whether a lookup of the sender's address is still pending and may change the result.
+    /// Does not count the claim.
     pub(crate) fn is_awaited(&self, request: &IdentityRequest<'_>, now: SystemTime) -> bool {
-        request.identify(self, now).identity == Identity::Undecided(UndecidedReason::Pending)
+        request.identify(self, now).is_rdns_pending
     }
 
     /// Returns the current time of the verifier's clock.
@@ -410,30 +410,32 @@ impl VerifierStatus {
         problems.remove(NOTHING).or_else(|| problems.remove(NO_LIST))
     }
 
-    /// Returns the problems by cause. The cause is the beginning of a message, up to the first
-    /// colon. So if the network is down, there is only one problem for all lists.
+    /// Returns the problems by effect and cause. The cause is the beginning of a message, up to the
+    /// first colon. So if the network is down, there is only one problem for all lists.
     pub(super) fn by_cause(&self) -> BTreeMap<String, String> {
-        let lists = self.lists.iter().filter_map(|list| Some((&list.url, list.problem.as_deref()?, true)));
-        let directories = self.directories.iter().filter_map(|one| Some((&one.url, one.problem.as_deref()?, false)));
-        let mut causes: BTreeMap<&str, ([usize; 2], &str, &str)> = BTreeMap::new();
-        for (url, problem, is_list) in lists.chain(directories) {
+        const NOT_FETCHED: &str = "cannot be fetched, so they cannot be used to recognise impostors";
+        const NOT_SAVED: &str = "could not be saved for the next start";
+        let documents = self.lists.iter().map(|list| (0, list)).chain(self.directories.iter().map(|one| (1, one)));
+        let problems = documents.flat_map(|(kind, document)| {
+            let problems = [(NOT_FETCHED, &document.problem), (NOT_SAVED, &document.save_problem)];
+            problems.map(|(effect, problem)| Some((kind, &document.url, effect, problem.as_deref()?)))
+        });
+        let mut causes: BTreeMap<(&str, &str), ([usize; 2], &str, &str)> = BTreeMap::new();
+        for (kind, url, effect, problem) in problems.flatten() {
             let cause = problem.split_once(": ").map_or(problem, |(cause, _)| cause);
-            let (counts, ..) = causes.entry(cause).or_insert(([0; 2], url, problem));
-            counts[usize::from(!is_list)] += 1;
+            let (counts, ..) = causes.entry((effect, cause)).or_insert(([0; 2], url, problem));
+            counts[kind] += 1;
         }
-        let line = |(cause, ([lists, directories], url, problem)): (&str, ([usize; 2], &str, &str))| {
-            let lists = counted(lists, self.lists.len(), "published list", "published lists");
-            let directories = counted(directories, self.directories.len(), "key directory", "key directories");
-            let of: Vec<_> = [lists, directories].into_iter().flatten().collect();
-            (
-                cause.to_owned(),
-                format!(
-                    "{lists} cannot be fetched, so they cannot be used to recognise impostors; for example {url}: \
-                     {problem}",
-                    lists = of.join(" and ")
-                ),
-            )
-        };
+        let line =
+            |((effect, cause), ([lists, directories], url, problem)): ((&str, &str), ([usize; 2], &str, &str))| {
+                let lists = counted(lists, self.lists.len(), "published list", "published lists");
+                let directories = counted(directories, self.directories.len(), "key directory", "key directories");
+                let of: Vec<_> = [lists, directories].into_iter().flatten().collect();
+                (
+                    format!("{effect}: {cause}"),
+                    format!("{lists} {effect}; for example {url}: {problem}", lists = of.join(" and ")),
+                )
+            };
         let mut causes: BTreeMap<_, _> = causes.into_iter().map(line).collect();
         for url in &self.unnamed_lists {
             causes.insert(url.to_string(), url.to_string());

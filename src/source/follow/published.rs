@@ -135,6 +135,8 @@ pub struct DocumentStatus {
     pub waiting: Option<(VersionHash, String)>,
     /// Why the last fetch failed.
     pub problem: Option<Arc<str>>,
+    /// Why the current version could not be saved for the next start.
+    pub save_problem: Option<Arc<str>>,
 }
 
 #[derive(Debug)]
@@ -145,6 +147,7 @@ struct Progress {
     next: SystemTime,
     failures: u32,
     problem: Option<Arc<str>>,
+    save_problem: Option<Arc<str>>,
     accepted: Vec<VersionHashPrefix>,
     waiting: Option<(VersionHash, String)>,
     /// What was last reported: the hash of the version in use, and the problem, if any.
@@ -193,6 +196,7 @@ impl<D: Document> FollowedDocument<D> {
             next: clock.now(),
             failures: 0,
             problem: None,
+            save_problem: None,
             accepted,
             waiting: None,
             // The version that is available at the start is not reported as a change.
@@ -271,6 +275,7 @@ impl<D: Document> FollowedDocument<D> {
             confirmed: held.and_then(|held| held.confirmed),
             waiting: progress.waiting.clone(),
             problem: progress.problem.clone().filter(|_| progress.waiting.is_none()),
+            save_problem: progress.save_problem.clone(),
         }
     }
 
@@ -379,12 +384,18 @@ impl<D: Document> Followed<D> {
             let url = self.url.to_string();
             let octets = match taken {
                 Taken::New(octets) => Some(octets),
-                Taken::Confirmed => saved.read(&url).ok().flatten().map(|saved| saved.octets.into()),
+                // If the last version could not be saved, the folder has an older one, which this
+                // response does not confirm.
+                Taken::Confirmed => {
+                    let hash = self.held.load().as_ref().and_then(|held| held.hash);
+                    let saved = saved.read(&url).ok().flatten();
+                    saved.filter(|saved| hash == Some(VersionHash::of(&saved.octets))).map(|saved| saved.octets.into())
+                }
                 Taken::Kept => None,
             };
-            let is_saved = octets.map_or(Ok(()), |octets| saved.save(&url, &octets, now, &self.validators()));
-            if let Err(error) = is_saved {
-                self.progress.lock().problem = Some(format!("the document could not be saved: {error}").into());
+            if let Some(octets) = octets {
+                let is_saved = saved.save(&url, &octets, now, &self.validators());
+                self.progress.lock().save_problem = is_saved.err().map(|error| error.to_string().into());
             }
         }
         if let Some(event) = self.news() {
@@ -448,7 +459,7 @@ impl<D: Document> Followed<D> {
     fn read(&self, octets: &[u8], now: SystemTime, interval: Duration) -> Result<(), String> {
         let document = D::read(&self.reading, octets)?;
         let held = self.held.load_full();
-        let fetched = held.as_deref().filter(|held| held.origin != EMBEDDED);
+        let fetched = held.as_deref().filter(|held| matches!(held.origin, FETCHED | SAVED));
         let before = fetched.map(|held| &*held.document);
         before.map_or(Ok(()), |before| document.check_after(before))?;
         let (hash, objection) = (VersionHash::of(octets), document.objection(before));

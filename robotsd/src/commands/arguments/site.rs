@@ -187,7 +187,10 @@ impl EvidencePlaces {
     fn of(config: &Config) -> Self {
         let trusted = config.listeners.iter().flat_map(|listener| listener.trusted.networks.iter().copied());
         let (files, resolvers) = match &config.identity {
-            Some(identity) => (identity.lists.iter().cloned().collect(), identity.resolvers.clone()),
+            Some(identity) => {
+                let files = identity.lists.iter().map(|list| (list.url.clone(), list.path.clone()));
+                (files.collect(), identity.resolvers.clone())
+            }
             None => Default::default(),
         };
         Self {

@@ -136,6 +136,7 @@ impl<S> RequestService<S> {
         let is_shared = forwarded.is_some();
         let mut client = self.info.forwarded.client(forwarded.as_ref());
         if limits.callers == Callers::Clients {
+            known.is_plain_http = self.info.forwarded.is_plain_http(forwarded.as_ref());
             known.forwarded = Some(self.info.forwarded.values(&mut head.headers, forwarded, &client));
         }
         head.headers.insert(X_REQUEST_ID, id.to_value());

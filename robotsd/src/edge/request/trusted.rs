@@ -94,6 +94,8 @@ pub(crate) struct ForwardedFields {
     scheme: &'static str,
     trusted: Arc<Trusted>,
     is_trusted: bool,
+    /// Whether a proxy has announced the client in a PROXY header.
+    is_announced: bool,
 }
 
 impl ForwardedFields {
@@ -103,7 +105,12 @@ impl ForwardedFields {
         let address = peer.address.ip().to_canonical().to_string();
         let address = HeaderValue::from_str(&address).unwrap_or_else(|_| HeaderValue::from_static("unknown"));
         let is_trusted = trusted.trusts(peer.address.ip());
-        Self { peer, address, scheme, trusted, is_trusted }
+        Self { peer, address, scheme, trusted, is_trusted, is_announced: false }
+    }
+
+    /// Returns the fields for a connection with a PROXY header.
+    pub(crate) fn announced(self) -> Self {
+        Self { is_announced: true, ..self }
     }
 
     /// Returns the fields for a connection whose PROXY header does not identify the client.
@@ -133,6 +140,16 @@ impl ForwardedFields {
                 ClientInfo { peer: Peer::at(forwarded.client, self.peer.listener), agent: forwarded.agent.clone() }
             }
         }
+    }
+
+    /// Reports whether the client is known to have sent a request without TLS. A proxy that does not
+    /// report the client's scheme may have terminated TLS.
+    pub(crate) fn is_plain_http(&self, forwarded: Option<&ForwardedInfo>) -> bool {
+        let scheme = match forwarded {
+            Some(forwarded) => forwarded.scheme,
+            None => Some(self.scheme).filter(|_| !self.is_announced),
+        };
+        scheme == Some("http")
     }
 
     /// Returns the values of the forwarded fields for a request. The forwarded fields that came
@@ -236,6 +253,22 @@ mod tests {
             assert_eq!(read(&[("x-forwarded-host", said)]).host, None, "{said}");
         }
         assert_eq!(read(&[("x-forwarded-host", "evil.test, a.test:8080")]).host.unwrap(), "a.test:8080");
+    }
+
+    #[test]
+    fn plain_http_is_known_from_the_connection_or_from_a_proxy_that_reports_it() {
+        let peer = Peer::at(PEER.parse().unwrap(), None);
+        let direct = |scheme| ForwardedFields::new(peer, scheme, Arc::default());
+        assert!(direct("http").is_plain_http(None));
+        assert!(!direct("https").is_plain_http(None));
+        assert!(!direct("http").announced().is_plain_http(None));
+        for (said, is_plain) in
+            [(&[][..], false), (&[("x-forwarded-proto", "https")], false), (&[("x-forwarded-proto", "http")], true)]
+        {
+            for scheme in ["http", "https"] {
+                assert_eq!(direct(scheme).is_plain_http(Some(&read(said))), is_plain, "{said:?} {scheme}");
+            }
+        }
     }
 
     #[test]

@@ -186,6 +186,22 @@ fn whatever_is_no_list_leaves_the_one_before() {
 }
 
 #[test]
+fn a_fetched_list_replaces_an_own_file_with_other_addresses() {
+    let copy = tempfile::NamedTempFile::new().expect("a file");
+    std::fs::write(copy.path(), list(&["9.9.9.0/24"])).expect("written");
+    let server = PlayedHttp::start(good());
+    let clock = TestClock::new();
+    let registry = registry(|row| Crawler { ranges: vec![server.url.clone()], ..row });
+    let builder = Verifier::builder(&registry).clock(clock.read()).without_names();
+    let verifier = builder.list_file(&server.url, copy.path()).expect("a list").start().expect("a verifier");
+    let followed = Followed { server, clock, registry, verifier };
+    followed.fetched(1);
+    let status = followed.status();
+    assert_eq!((status.origin, status.problem), (Some("fetched"), None));
+    assert_eq!((followed.range(INSIDE), followed.range(OUTSIDE)), (MethodOutcome::Verified, MISS));
+}
+
+#[test]
 fn a_redirect_is_followed() {
     let target = PlayedHttp::start(good());
     let followed = Followed::start(answer("302 Found", &format!("Location: {}\r\n", target.url), ""));
@@ -253,6 +269,54 @@ fn what_was_fetched_is_there_after_a_restart_without_a_network() {
     });
     clock.pass(24 * HOUR);
     assert_eq!(range(&start(), OUTSIDE), Some(STALE));
+}
+
+#[test]
+fn a_list_that_cannot_be_saved_is_not_reported_as_unavailable() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let place = folder.path().join("evidence");
+    // A file takes the place of the folder, so nothing can be saved there.
+    std::fs::write(&place, "").expect("a file");
+    let followed = Followed::start_with(good(), |builder| builder.saved_in(&place));
+    until("a failed save", || followed.status().save_problem);
+    let status = followed.verifier.status();
+    assert_eq!((&status.lists[0].problem, status.lists[0].origin), (&None, Some("fetched")));
+    let [problem] = &status.problems()[..] else { panic!("{:?}", status.problems()) };
+    let start = "1 of 1 published list could not be saved for the next start; for example http://127.0.0.1:";
+    assert!(problem.starts_with(start), "{problem}");
+    // The next fetch saves the list.
+    std::fs::remove_file(&place).expect("removed");
+    std::fs::create_dir(&place).expect("a folder");
+    followed.fetch_again(2);
+    until("a saved list", || followed.status().save_problem.is_none().then_some(()));
+    assert_eq!(followed.verifier.status().problems(), Vec::<String>::new());
+}
+
+#[test]
+fn an_older_saved_list_is_not_confirmed_by_a_response_about_a_newer_list() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let followed = Followed::start_with(good(), |builder| builder.saved_in(folder.path()));
+    let is_saved = |path: &std::path::PathBuf| {
+        path.extension().is_some_and(|extension| extension == "json") && !path.ends_with("claim-paths.json")
+    };
+    let files = || std::fs::read_dir(folder.path()).ok()?.flatten().map(|entry| entry.path()).find(is_saved);
+    let saved = until("the saved list", files);
+    let before = std::fs::read(&saved).expect("a file");
+    // A folder takes the place of the temporary file, so nothing can be saved.
+    let aside = saved.with_extension("tmp");
+    std::fs::create_dir(&aside).expect("a folder");
+    let newer = list(&["8.8.8.0/24", "8.8.9.0/24", "8.8.10.0/24", "8.8.11.0/24"]);
+    followed.server.answers(answer("200 OK", "ETag: \"two\"\r\n", &newer));
+    followed.fetch_again(2);
+    until("a failed save", || followed.status().save_problem);
+    std::fs::remove_dir(&aside).expect("removed");
+    followed.server.answers("HTTP/1.1 304 Not Modified\r\n\r\n");
+    // The second fetch begins after everything from the first one has been saved.
+    followed.fetch_again(3);
+    followed.fetch_again(4);
+    assert_eq!(followed.status().entries, Some(4));
+    assert!(followed.status().save_problem.is_some(), "the newer list is not saved yet");
+    assert_eq!(std::fs::read(&saved).expect("a file"), before);
 }
 
 #[test]
