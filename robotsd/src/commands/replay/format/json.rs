@@ -24,7 +24,11 @@ pub(super) fn read<'a>(line: &'a [u8], keys: &JsonKeys) -> Option<LoggedRequest<
         }
         None => (text(JsonField::Method).map(octets)?, text(JsonField::Path).map(octets)?),
     };
-    let agent = text(JsonField::Agent);
+    // In robotsd's own log, `agent` is the name of the crawler or class, not a header.
+    let agent = match is_of_robotsd && !keys.is_named(JsonField::Agent) {
+        true => object.get("user_agent").and_then(text_of),
+        false => text(JsonField::Agent),
+    };
     if agent.is_none() && !keys.is_named(JsonField::Agent) && has_agent(&object) {
         return None;
     }

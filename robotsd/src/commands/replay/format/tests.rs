@@ -231,6 +231,21 @@ fn log_lines_in_the_values_of_a_request_are_not_read() {
     assert_eq!(read.each_ref().map(String::as_str), ["", "203.0.113.9", "A_B", "/x", "", GPTBOT]);
 }
 
+/// robotsd's own log has the header under `user_agent`, and the result of identifying it under
+/// `agent`.
+#[test]
+fn the_class_in_robotsds_own_log_is_no_user_agent() {
+    let agent = |event: &str, header: &str| {
+        let line = format!(
+            r#"{{"ts":"2026-11-22T10:00:00.000Z","event":"{event}","agent":"empty","method":"GET","path":"/a"{header}}}"#
+        );
+        shown(ReplayLogFormat::Json, &line).expect("a request")[5].clone()
+    };
+    assert_eq!(agent("request", ""), "");
+    assert_eq!(agent("request", r#","user_agent":"GPTBot/1.2""#), "GPTBot/1.2");
+    assert_eq!(agent("another", ""), "empty");
+}
+
 #[test]
 fn every_token_can_be_a_method() {
     for method in ["GET", "A_B", "M-SEARCH", "X1", "!#$%&'*+-.^_`|~"] {
