@@ -252,6 +252,9 @@ impl PublishHooks {
 
     fn send(self: &Arc<Self>, hook: Arc<HookSettings>, notice: &Notice) {
         let key = (notice.subject(), hook.fingerprint());
+        if notice.event.is_none() {
+            self.forget_other(&key, &hook.announcement(notice));
+        }
         let is_nameless = hook.needs_host() && notice.hosts.is_empty();
         let is_idle = {
             let mut jobs = self.jobs.lock();
@@ -283,6 +286,15 @@ impl PublishHooks {
                 });
                 self.report(&hook, notice, HookEventKind::GivenUp, None, &format!("{why}: {}", notice.lost()));
             }
+        }
+    }
+
+    /// Removes the record of another version. Otherwise, if the requests about this version fail and
+    /// the other version goes live again, a restart would not repeat the request about it.
+    fn forget_other(&self, key: &JobKey, announcement: &str) {
+        let Some(record) = &self.record else { return };
+        if record.read(key).is_some_and(|recorded| recorded != announcement) {
+            record.forget(key);
         }
     }
 

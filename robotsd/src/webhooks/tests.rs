@@ -274,6 +274,28 @@ fn a_restart_with_the_same_version_sends_nothing() {
 }
 
 #[test]
+fn a_failed_request_is_repeated_after_a_restart_with_the_version_before() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let server = Server::new(&[Answer::Status(200), Answer::Status(500), Answer::Status(500), Answer::Status(200)]);
+    let hook = hook(server.port, Vec::new());
+    let start = || {
+        let (hooks, said) = hooks(Some(folder.path()), 1);
+        serve(&hooks, &hook);
+        hooks.serves(&version("sha256:1"));
+        until("delivered", || said.lock().len() == 1);
+        (hooks, said)
+    };
+    let (first, said) = start();
+    for (number, hash) in [(2, "sha256:2"), (3, "sha256:1")] {
+        first.published(&version(hash));
+        until("given up", || said.lock().len() == number);
+    }
+    assert_eq!(state(&first), "failed");
+    let (again, _) = start();
+    assert_eq!((server.requests().len(), state(&again)), (4, "delivered".to_owned()));
+}
+
+#[test]
 fn hooks_that_differ_in_a_header_alone_are_two() {
     let server = Server::new(&[Answer::Status(200)]);
     let folder = tempfile::tempdir().expect("a folder");
