@@ -312,8 +312,20 @@ impl PublishHooks {
         self.jobs.lock().get(key).and_then(|job| job.turn_id.clone())
     }
 
+    /// Records a delivered notice, unless its event has ended or another version has gone live since
+    /// the request was sent. Such a record would suppress a later notice.
     pub(super) fn record(&self, Delivery { key, hook, notice, .. }: &Delivery) -> io::Result<()> {
-        self.record.as_ref().map_or(Ok(()), |record| record.write(key, &hook.announcement(notice)))
+        let (Some(record), announcement) = (&self.record, hook.announcement(notice)) else { return Ok(()) };
+        record.write(key, &announcement)?;
+        let is_past = |job: &Job| match &job.asked {
+            None => true,
+            Some(asked) => notice.event.is_none() && *asked != announcement,
+        };
+        // This is checked after writing, because `notify` and `send` remove the record only once.
+        if self.jobs.lock().get(key).is_none_or(is_past) {
+            record.forget(key);
+        }
+        Ok(())
     }
 
     /// Reports whether a notice need not be sent any more, because a newer notice waits, the event
