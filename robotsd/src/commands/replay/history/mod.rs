@@ -142,6 +142,14 @@ impl VersionHistory {
         self.versions.partition_point(|version| version.since <= time).checked_sub(1)
     }
 
+    /// Returns the versions before the one at the index `place` that may still be served at the time
+    /// `time`, because the next version may not be deployed yet.
+    fn maybe_served(&self, place: usize, time: Second) -> impl Iterator<Item = &PastVersion> {
+        let successors = self.versions[..=place].windows(2).rev();
+        let recent = successors.take_while(move |pair| time.saturating_sub(pair[1].since) < self.deploy);
+        recent.map(|pair| &pair[0])
+    }
+
     /// Returns the versions that a crawler may rely on at the time `time` if the version at the
     /// index `place` is in force.
     fn gone_by(&self, place: usize, time: Second) -> impl Iterator<Item = GoneBy<'_>> + Clone {
@@ -232,6 +240,10 @@ impl BoardNotes {
         let request = Disallowed { agent, method, target: &entry.target, by: version.hash, form: verdict.form() };
         self.counted.disallow(&seen, done, |RowScratch { case, hits, .. }| {
             case.judge_by(history.gone_by(place, at), Some(policy), &request);
+            if history.maybe_served(place, at).any(|version| !case.disallowed_by.contains(&version.name)) {
+                // Without a version that disallows the request, it is not judged.
+                case.disallowed_by.clear();
+            }
             origin(&mut case.origin);
             hits.version.clone_from(&version.name);
             let pattern = verdict.rule().map(|rule| String::from_utf8_lossy(rule.pattern())).unwrap_or_default();
@@ -278,6 +290,7 @@ mod tests {
 
     const START: Second = 1_000_000;
     const HOUR: Second = 3600;
+    const OLD: &str = "User-agent: GPTBot\nDisallow: /old/\n";
     const NEW: &str = "User-agent: GPTBot\nDisallow: /old/\nDisallow: /new/\n";
 
     fn history(deploy: Second, versions: &[(Second, &str)]) -> VersionHistory {
@@ -330,6 +343,19 @@ mod tests {
         // A redirect leads to the read that follows it in the same second.
         let redirected = [(later, "/robots.txt", 301), (later, "/robots.txt", 200), request];
         assert_eq!(judged(&history, &redirected), [1, 0, 0, 0]);
+    }
+
+    #[test]
+    fn a_request_that_a_version_allows_while_it_may_be_served_is_not_judged() {
+        let history = history(15 * 60, &[(START, OLD), (START + 30 * HOUR, NEW)]);
+        let read = (START + HOUR, "/robots.txt", 200);
+        let at = |minutes: Second, path| (START + 30 * HOUR + minutes * 60, path, 200);
+        // All hours must be in the log, because a gap may contain another read.
+        let logged = (2..=30).map(|hour| (START + hour * HOUR, "/", 200));
+        let log = |request| [read].into_iter().chain(logged.clone()).chain([request]).collect::<Vec<_>>();
+        assert_eq!(judged(&history, &log(at(14, "/new/1"))), [0, 0, 0, 1]);
+        assert_eq!(judged(&history, &log(at(15, "/new/1"))), [1, 0, 0, 0]);
+        assert_eq!(judged(&history, &log(at(14, "/old/1"))), [1, 0, 0, 0]);
     }
 
     #[test]
