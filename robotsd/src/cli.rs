@@ -209,4 +209,16 @@ mod tests {
             assert!(error.contains("\\u{") || error.contains("\\n"), "{error}");
         }
     }
+
+    #[test]
+    fn only_the_status_of_a_fleet_can_be_waited_for() {
+        for (words, is_right) in [
+            (&["status", "--wait", "30s"][..], false),
+            (&["status", "--fleet", "--wait", "30s"], true),
+            (&["fleet", "status", "--wait", "30s"], true),
+        ] {
+            let read = parsed(["robotsd"].iter().chain(words).map(OsString::from));
+            assert_eq!(read.is_ok(), is_right, "{words:?}");
+        }
+    }
 }

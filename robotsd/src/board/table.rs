@@ -128,8 +128,8 @@ impl SiteTable {
     }
 
     /// Adds the visitors since the last call. If a total is lower than at the last call, another
-    /// site now has this name, so the whole total is added. While enforcement is off, visitors are
-    /// not counted, because they cannot be distinguished from crawlers.
+    /// site now has this name, so the whole total is added. While crawlers are not recognised,
+    /// visitors are not counted, because they cannot be distinguished from crawlers.
     fn add_visitors(&mut self, now: Second, sight: Sight, totals: VisitorTotals) {
         for (service, total) in &totals {
             let before = self.visitors_before.get(service).copied().filter(|before| before <= total).unwrap_or(0);
@@ -190,8 +190,8 @@ pub(crate) struct SiteMoment {
     pub(crate) pages: PageTotals,
     /// Registry of the site. If it is missing, visitors are not counted.
     pub(crate) registry: Option<Arc<Registry>>,
-    /// Whether fetches of robots.txt are recorded. They are not recorded while enforcement is off,
-    /// because crawlers are then not recognised.
+    /// Whether fetches of robots.txt are recorded. They are not recorded while enforcement is off
+    /// or no version is live, because crawlers are then not recognised.
     pub(crate) sight: Sight,
     /// Whether the hosts of the site have changed since the previous call.
     pub(crate) has_new_hosts: bool,

@@ -52,7 +52,8 @@ pub(crate) struct Lost {
 pub(crate) enum Sight {
     #[default]
     Clear,
-    /// Fetches are not recorded, because enforcement is off or counts were lost.
+    /// Fetches are not recorded, because enforcement is off, no version is live, or counts were
+    /// lost.
     Blind,
 }
 

@@ -142,8 +142,8 @@ pub(crate) fn run(args: &AgentsArgs) -> io::Result<ExitCode> {
         return verify(&mut out, args, address, name);
     }
     if args.identify.is_empty() {
-        let registry =
-            args.site.registry()?.map_or_else(|| extended_registry(Registry::builtin(), args.registry.as_deref()), Ok);
+        let configured = if args.registry.is_none() { args.site.registry()? } else { None };
+        let registry = configured.map_or_else(|| extended_registry(Registry::builtin(), args.registry.as_deref()), Ok);
         let registry = registry.map_err(io::Error::other)?;
         if list(&mut out, &registry, &args.words, args.format)? == 0 {
             out.flush()?;

@@ -71,7 +71,8 @@ pub(crate) fn run(args: &AuditArgs) -> io::Result<ExitCode> {
     }
     // The audit file may contain entries about a site that is no longer in the config.
     let mut known = sites.iter().chain(records.iter().filter_map(|record| record.site.as_ref()));
-    if let Some(name) = args.site.as_ref().filter(|name| !sites.is_empty() && !known.any(|known| is_of(known, name))) {
+    if let Some(name) = args.site.as_ref().filter(|name| !sites.is_empty() && !known.any(|known| overlap(known, name)))
+    {
         return Err(refusal(unknown(name, &sites)));
     }
     let mut out = String::new();
@@ -97,12 +98,17 @@ fn place(args: &AuditArgs) -> Result<(PathBuf, Vec<String>), String> {
 
 impl AuditArgs {
     fn wants(&self, record: &AuditRecord) -> bool {
-        let of_site = |wanted: &String| record.site.as_ref().is_some_and(|site| site == "*" || site == wanted);
+        let of_site = |wanted: &String| record.site.as_ref().is_some_and(|site| site == "*" || overlap(site, wanted));
         let is_later = |since: &SystemTime| humantime::parse_rfc3339(&record.ts).is_ok_and(|then| then >= *since);
         self.site.as_ref().is_none_or(of_site)
             && self.who.as_ref().is_none_or(|who| record.who.as_ref() == Some(who))
             && self.since.as_ref().is_none_or(is_later)
     }
+}
+
+/// Reports whether the names mean the same site, or a site and one of its robots.txt files.
+fn overlap(site: &str, other: &str) -> bool {
+    is_of(site, other) || is_of(other, site)
 }
 
 #[derive(Template)]
@@ -113,4 +119,28 @@ struct RecordText<'a> {
 
 fn short(text: Option<&str>) -> &str {
     short_hash(text.unwrap_or("-"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_about_the_files_of_a_site_are_entries_about_the_site() {
+        let args = |site: &str| {
+            let site = Some(site.to_owned());
+            AuditArgs { config: None, file: None, site, who: None, since: None, json: false }
+        };
+        for (wanted, site, is_shown) in [
+            ("docs", "docs/a.test", true),
+            ("docs/a.test", "docs/a.test", true),
+            ("docs/a.test", "docs", true),
+            ("docs/a.test", "*", true),
+            ("docs/a.test", "docs/b.test", false),
+            ("docs", "docs-2", false),
+        ] {
+            let record = AuditRecord { site: Some(site.to_owned()), ..AuditRecord::default() };
+            assert_eq!(args(wanted).wants(&record), is_shown, "{wanted} {site}");
+        }
+    }
 }

@@ -31,6 +31,7 @@ const HELD_BACK: usize = 8;
 const DESCRIBED: usize = 12;
 
 #[derive(Debug, clap::Args)]
+#[command(mut_arg("wait", |wait| wait.requires("fleet")))]
 pub(crate) struct StatusArgs {
     #[command(flatten)]
     running: Running,

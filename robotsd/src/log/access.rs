@@ -23,6 +23,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
+use tower_robots::internals::is_cut;
 
 use super::{Log, LogEvent, LogPrivacy, LostLines};
 use crate::config::{AccessFormat, AccessSettings};
@@ -55,12 +56,12 @@ impl AccessLog {
     /// Opens the log and starts the thread. Later errors are reported to `log`.
     pub(crate) fn start(settings: &AccessSettings, privacy: LogPrivacy, log: Log) -> Result<Self, String> {
         let path = settings.path.clone();
-        let sink = open_sink(path.as_deref())?;
         let (queue, messages) = sync_channel(QUEUE);
         let lost = Arc::<LostLines>::default();
         // The event log also writes to standard output. The two logs therefore share `is_cut`,
         // which records whether the last line there is incomplete.
         let is_cut = if path.is_some() { Arc::default() } else { log.queue.0.is_cut.clone() };
+        let sink = open_sink(path.as_deref(), &is_cut)?;
         let writer = Writer {
             format: settings.format,
             privacy,
@@ -141,7 +142,7 @@ impl Writer {
                 }
                 Ok(WriterMessage::Reopen) => {
                     self.write();
-                    match open_sink(self.path.as_deref()) {
+                    match open_sink(self.path.as_deref(), &self.is_cut) {
                         Ok(sink) => self.sink = sink,
                         Err(message) => {
                             let message =
@@ -177,9 +178,14 @@ impl Writer {
     }
 }
 
-fn open_sink(path: Option<&Path>) -> Result<Box<dyn Write + Send>, String> {
+/// Opens the log. If it is a file, sets `last_is_cut` to whether its last line is incomplete, for
+/// example because the disk was full before a restart.
+fn open_sink(path: Option<&Path>, last_is_cut: &Mutex<bool>) -> Result<Box<dyn Write + Send>, String> {
     let Some(path) = path else { return Ok(Box::new(io::stdout())) };
     let file = open(path).map_err(|error| format!("{}: the access log cannot be opened: {error}", path.display()))?;
+    if file.metadata().is_ok_and(|opened| opened.is_file()) {
+        *last_is_cut.lock() = File::open(path).and_then(|mut file| is_cut(&mut file)).unwrap_or(false);
+    }
     Ok(Box::new(file))
 }
 

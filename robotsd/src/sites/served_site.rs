@@ -132,7 +132,10 @@ impl ServedSite {
         // Enforcement may have been off since the last call, even if it is on now.
         let was_off = recorders.has_missed.swap(false, Ordering::AcqRel);
         let is_off = robots.is_some_and(|robots| robots.with(Snapshot::enforcement) == Enforcement::Off);
-        let sight = if is_off || was_off { Sight::Blind } else { Sight::Clear };
+        // Without a live version, crawlers are not recognised. A crawler that gets a 404 may
+        // request everything (RFC 9309, section 2.3.1.3).
+        let is_missing = robots.is_some() && content.is_none();
+        let sight = if is_off || was_off || is_missing { Sight::Blind } else { Sight::Clear };
         let has_new_hosts = recorders.has_new_hosts.swap(false, Ordering::AcqRel);
         let ((visitors, pages), registry) = (self.outcomes.given_and_taken(), Some(Arc::clone(registry)));
         let moment = SiteMoment::new(&self.name, recorders.take(), content, sight);

@@ -252,6 +252,9 @@ impl PublishHooks {
 
     fn send(self: &Arc<Self>, hook: Arc<HookSettings>, notice: &Notice) {
         let key = (notice.subject(), hook.fingerprint());
+        if notice.event.is_none() {
+            self.forget_other(&key, &hook.announcement(notice));
+        }
         let is_nameless = hook.needs_host() && notice.hosts.is_empty();
         let is_idle = {
             let mut jobs = self.jobs.lock();
@@ -286,6 +289,15 @@ impl PublishHooks {
         }
     }
 
+    /// Removes the record of another version. Otherwise, if the requests about this version fail and
+    /// the other version goes live again, a restart would not repeat the request about it.
+    fn forget_other(&self, key: &JobKey, announcement: &str) {
+        let Some(record) = &self.record else { return };
+        if record.read(key).is_some_and(|recorded| recorded != announcement) {
+            record.forget(key);
+        }
+    }
+
     const fn lane(&self, notice: &Notice) -> &Lane {
         if notice.is_urgent() { &self.urgent } else { &self.lane }
     }
@@ -300,8 +312,20 @@ impl PublishHooks {
         self.jobs.lock().get(key).and_then(|job| job.turn_id.clone())
     }
 
+    /// Records a delivered notice, unless its event has ended or another version has gone live since
+    /// the request was sent. Such a record would suppress a later notice.
     pub(super) fn record(&self, Delivery { key, hook, notice, .. }: &Delivery) -> io::Result<()> {
-        self.record.as_ref().map_or(Ok(()), |record| record.write(key, &hook.announcement(notice)))
+        let (Some(record), announcement) = (&self.record, hook.announcement(notice)) else { return Ok(()) };
+        record.write(key, &announcement)?;
+        let is_past = |job: &Job| match &job.asked {
+            None => true,
+            Some(asked) => notice.event.is_none() && *asked != announcement,
+        };
+        // This is checked after writing, because `notify` and `send` remove the record only once.
+        if self.jobs.lock().get(key).is_none_or(is_past) {
+            record.forget(key);
+        }
+        Ok(())
     }
 
     /// Reports whether a notice need not be sent any more, because a newer notice waits, the event

@@ -274,6 +274,53 @@ fn a_restart_with_the_same_version_sends_nothing() {
 }
 
 #[test]
+fn a_failed_request_is_repeated_after_a_restart_with_the_version_before() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let server = Server::new(&[Answer::Status(200), Answer::Status(500), Answer::Status(500), Answer::Status(200)]);
+    let hook = hook(server.port, Vec::new());
+    let start = || {
+        let (hooks, said) = hooks(Some(folder.path()), 1);
+        serve(&hooks, &hook);
+        hooks.serves(&version("sha256:1"));
+        until("delivered", || said.lock().len() == 1);
+        (hooks, said)
+    };
+    let (first, said) = start();
+    for (number, hash) in [(2, "sha256:2"), (3, "sha256:1")] {
+        first.published(&version(hash));
+        until("given up", || said.lock().len() == number);
+    }
+    assert_eq!(state(&first), "failed");
+    let (again, _) = start();
+    assert_eq!((server.requests().len(), state(&again)), (4, "delivered".to_owned()));
+}
+
+#[test]
+fn an_event_that_ends_during_its_request_is_reported_when_it_occurs_again() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    listener.set_nonblocking(true).expect("a listener");
+    let (hooks, said) = hooks(Some(folder.path()), 1);
+    let url = format!("http://{}/", listener.local_addr().expect("an address"));
+    let hook = Arc::new(HookSettings { on: vec![NotifyEvent::Waits], ..test_hook(&url) });
+    hooks.set([(String::new(), SiteHooks { hosts: Vec::new(), hooks: vec![hook] })]);
+    let notice = Notice::new(Some(NotifyEvent::Waits), "shop", "sha256:1");
+    for number in 1..=2 {
+        hooks.notify(std::slice::from_ref(&notice));
+        let socket = Mutex::new(None);
+        until("a request", || {
+            *socket.lock() = listener.accept().ok();
+            socket.lock().is_some()
+        });
+        let (mut socket, _) = socket.into_inner().expect("a connection");
+        request_of(&mut socket);
+        hooks.notify(&[]);
+        socket.write_all(b"HTTP/1.1 204 x\r\ncontent-length: 0\r\n\r\n").expect("sent");
+        until("delivered", || said.lock().len() == number);
+    }
+}
+
+#[test]
 fn hooks_that_differ_in_a_header_alone_are_two() {
     let server = Server::new(&[Answer::Status(200)]);
     let folder = tempfile::tempdir().expect("a folder");

@@ -96,6 +96,17 @@ fn a_custom_registry_cannot_control_the_terminal() {
 }
 
 #[test]
+fn a_registry_on_the_command_line_is_used_with_a_config_too() {
+    let config = Config::new().files_of("a");
+    let folder = config.file("crawlers.toml", "[[crawler]]\nname = \"HouseBot\"\ncategory = \"seo\"\n").folder();
+    for arguments in [&["HouseBot"][..], &["--site", "a", "HouseBot"], &["--identify", "HouseBot/1.0"]] {
+        let mut command = folder.robotsd();
+        command.args(["agents", "--registry", "crawlers.toml"]).args(arguments);
+        assert_has(run(command.env("ROBOTSD_CONFIG", "robotsd.toml")).succeeded(), &["HouseBot", "seo"]);
+    }
+}
+
+#[test]
 fn a_custom_registry_is_read_at_start_and_on_sighup() {
     let row = "[[crawler]]\nname = \"HouseBot\"\ncategory = \"monitoring\"\n";
     let config = Config::refusing().files_of("a").tables("[agents]\nregistry_extra = \"crawlers.toml\"");

@@ -126,6 +126,31 @@ fn a_kill_switch_that_is_off_for_a_moment_is_a_gap() {
     assert!(watches[0]["to"].as_u64() < watches[1]["from"].as_u64(), "{watches:?}");
 }
 
+/// Without a robots.txt, crawlers are not recognised. A crawler whose read gets a 404 may request
+/// everything, so the board must record this time as a gap.
+#[test]
+fn a_time_without_a_robots_txt_is_a_gap() {
+    let origin = Origin::publishing(404, "none");
+    let site = format!("upstreams = [\"http://{origin}\"]\nrobots = {{ source = \"upstream\", host = \"a.test\" }}");
+    let config = Config::new().keys("state_dir = \"state\"").admin_socket().site("Shop 1", site);
+    let (folder, running) = config.tables("[board]\nsees_all = true").start();
+    running.event("absent");
+    let watch = |is_wanted: fn(&Value) -> bool| {
+        lines(folder.path())
+            .iter()
+            .filter_map(|line| line.get("watch"))
+            .rfind(|watch| is_wanted(&watch["version"]))
+            .cloned()
+    };
+    // The board writes its counts immediately when the live version changes.
+    wait_for("a watch without a version", || watch(Value::is_null));
+    origin.show(200, ROBOTS);
+    folder.with_config(&["reload"]).succeeded();
+    let with = wait_for("a watch of the version", || watch(Value::is_string));
+    let without = watch(Value::is_null).unwrap();
+    assert!(without["to"].as_u64() < with["from"].as_u64(), "{without} {with}");
+}
+
 /// Returns a line of a day's file about one hour of a verified crawler.
 fn hour(crawler: &str, hour: u64, counts: Value) -> String {
     let mut line = json!({

@@ -24,7 +24,9 @@ const NODES_LATER: usize = 64;
 #[derive(Debug, Default)]
 pub(super) struct Rows {
     rows: Vec<ReplayRow>,
-    by_name: HashMap<String, usize, RandomState>,
+    /// Places of the rows by name: those of classes, and those of crawlers. A crawler may have the
+    /// name of a class, such as `empty`.
+    by_name: [HashMap<String, usize, RandomState>; 2],
 }
 
 /// The counts of one crawler, or of one class of agents that are not crawlers.
@@ -56,18 +58,20 @@ pub(super) struct RowPart<'r> {
 
 impl Rows {
     pub(super) fn of(&mut self, agent: &AgentKind) -> &mut ReplayRow {
-        let at = self.by_name.get(&agent.name).copied().unwrap_or_else(|| self.insert(agent));
+        let by_name = &self.by_name[usize::from(agent.is_crawler)];
+        let at = by_name.get(&agent.name).copied().unwrap_or_else(|| self.insert(agent));
         &mut self.rows[at]
     }
 
     fn insert(&mut self, agent: &AgentKind) -> usize {
         let agent =
             if agent.is_crawler && self.rows.len() >= ROWS { AgentKind::other_crawlers() } else { agent.clone() };
-        if let Some(known) = self.by_name.get(&agent.name) {
+        let by_name = &mut self.by_name[usize::from(agent.is_crawler)];
+        if let Some(known) = by_name.get(&agent.name) {
             return *known;
         }
         let nodes = if self.rows.len() < FULL_ROWS { NODES } else { NODES_LATER };
-        self.by_name.insert(agent.name.clone(), self.rows.len());
+        by_name.insert(agent.name.clone(), self.rows.len());
         self.rows.push(ReplayRow::new(agent, nodes));
         self.rows.len() - 1
     }
@@ -278,6 +282,20 @@ mod tests {
         assert_eq!(all.iter().count(), ROWS + 1);
         assert_eq!(all.iter().map(|row| row.claimed.requests).sum::<u64>(), 9000);
         assert_eq!(all.of(&AgentKind::other_crawlers()).claimed.requests, 9000 - ROWS as u64);
+    }
+
+    #[test]
+    fn a_crawler_with_the_name_of_a_class_has_its_own_row() {
+        let class = AgentKind { name: "empty".to_owned(), is_crawler: false, ..AgentKind::other_crawlers() };
+        let crawler = AgentKind { is_crawler: true, ..class.clone() };
+        let mut all = Rows::default();
+        for agent in [&class, &crawler, &crawler] {
+            let mut rows = Rows::default();
+            rows.of(agent).claimed.requests += 1;
+            all.merge(rows);
+        }
+        let rows: Vec<_> = all.iter().map(|row| (row.agent.is_crawler, row.claimed.requests)).collect();
+        assert_eq!(rows, [(false, 1), (true, 2)]);
     }
 
     #[test]

@@ -98,6 +98,23 @@ fn a_log_that_was_moved_away_is_opened_anew() {
 }
 
 #[test]
+fn a_record_after_a_restart_does_not_continue_a_cut_line() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("access.log");
+    for (before, is_ended) in [("", true), ("whole\n", true), ("cut", false)] {
+        std::fs::write(&path, before).expect("a log");
+        let settings = AccessSettings { format: AccessFormat::Combined, path: Some(path.clone()) };
+        let log = AccessLog::start(&settings, LogPrivacy::default(), Log::start(crate::config::LogFormat::Json))
+            .expect("a log");
+        log.observer()(record().into());
+        log.flush();
+        let end = if is_ended { "" } else { "\n" };
+        let want = format!("{before}{end}{}", combined(&record(), LogPrivacy::default()));
+        assert_eq!(std::fs::read_to_string(&path).expect("a log"), want);
+    }
+}
+
+#[test]
 fn a_log_that_cannot_be_opened_says_so() {
     let settings = AccessSettings { format: AccessFormat::Json, path: Some("/no/such/folder/log".into()) };
     let error = AccessLog::start(&settings, LogPrivacy::default(), Log::start(crate::config::LogFormat::Json));

@@ -178,8 +178,9 @@ pub(super) fn is_request(method: &[u8], target: &[u8]) -> bool {
     is_method(method) && (target.starts_with(b"/") || target == b"*" || has_scheme(target) || method == b"CONNECT")
 }
 
+/// Reports whether a word can be a method: a token (RFC 9110, sections 5.6.2 and 9.1).
 fn is_method(method: &[u8]) -> bool {
-    !method.is_empty() && method.iter().all(|octet| octet.is_ascii_alphabetic() || *octet == b'-')
+    http::Method::from_bytes(method).is_ok()
 }
 
 fn has_scheme(text: &[u8]) -> bool {

@@ -24,7 +24,11 @@ pub(super) fn read<'a>(line: &'a [u8], keys: &JsonKeys) -> Option<LoggedRequest<
         }
         None => (text(JsonField::Method).map(octets)?, text(JsonField::Path).map(octets)?),
     };
-    let agent = text(JsonField::Agent);
+    // In robotsd's own log, `agent` is the name of the crawler or class, not a header.
+    let agent = match is_of_robotsd && !keys.is_named(JsonField::Agent) {
+        true => object.get("user_agent").and_then(text_of),
+        false => text(JsonField::Agent),
+    };
     if agent.is_none() && !keys.is_named(JsonField::Agent) && has_agent(&object) {
         return None;
     }
@@ -72,10 +76,10 @@ pub(super) fn is_event(line: &[u8]) -> bool {
 
 /// Returns the strings in an object and its nested objects that may be log lines. Collectors such
 /// as Docker put each line of a program's output into an object.
-pub(super) fn texts(line: &[u8]) -> Vec<Vec<u8>> {
+pub(super) fn texts(line: &[u8], keys: &JsonKeys) -> Vec<Vec<u8>> {
     let mut texts = Vec::new();
     if let Ok(object) = serde_json::from_slice(line) {
-        add_texts(&object, &mut texts);
+        add_texts(&object, keys, &mut texts);
     }
     // A log line with a request contains quotes, so strings without quotes are skipped. A string of
     // several lines is skipped, because it is not clear which line is the log line.
@@ -84,7 +88,7 @@ pub(super) fn texts(line: &[u8]) -> Vec<Vec<u8>> {
     texts
 }
 
-fn add_texts(value: &Value<'_>, texts: &mut Vec<Vec<u8>>) {
+fn add_texts(value: &Value<'_>, keys: &JsonKeys, texts: &mut Vec<Vec<u8>>) {
     match value {
         Value::Str(text) => texts.push(text.trim().as_bytes().to_vec()),
         // The systemd journal writes a string with special characters as an array of its bytes.
@@ -92,9 +96,19 @@ fn add_texts(value: &Value<'_>, texts: &mut Vec<Vec<u8>>) {
             let octet = |item: &Value<'_>| u8::try_from(item.as_u64()?).ok();
             texts.extend(items.iter().map(octet).collect::<Option<Vec<u8>>>());
         }
-        Value::Object(object) => object.iter().for_each(|(_, value)| add_texts(value, texts)),
+        Value::Object(object) if !is_about_request(object, keys) => {
+            object.iter().for_each(|(_, value)| add_texts(value, keys, texts));
+        }
         _ => {}
     }
+}
+
+/// Reports whether an object describes a request. If so, the client chose some of its strings, and
+/// could forge a log line in one of them. A path does not show this, because Fluentd and Logstash
+/// write the path of the log file under the key `path`.
+fn is_about_request(object: &ObjectAsVec<'_>, keys: &JsonKeys) -> bool {
+    let fields = [JsonField::Request, JsonField::Method, JsonField::Agent, JsonField::Referer];
+    has_agent(object) || fields.into_iter().any(|field| keys.values(object, field, text_of).next().is_some())
 }
 
 fn text_of<'a>(value: &Value<'a>) -> Option<Cow<'a, str>> {

@@ -103,7 +103,7 @@ impl<'k> ChunkReader<'k> {
 
     /// Reads a line that log collectors have wrapped in up to `most` objects or prefixes.
     fn read_wrapped(&self, line: &[u8], most: usize) -> LogLine<'static> {
-        for inner in wrapped(line) {
+        for inner in wrapped(line, self.json_keys) {
             let read = match self.read_bare(&inner) {
                 LogLine::Request(request) => LogLine::Request(LoggedRequest {
                     time: request.time.or_else(|| clf::rfc3339(line)),
@@ -122,12 +122,12 @@ impl<'k> ChunkReader<'k> {
 }
 
 /// Returns the strings in a wrapped line that may be the original line: each string of a JSON
-/// object, an object after a prefix, or the text after an unmatched quote. LiteSpeed writes such a
-/// quote before lines.
-fn wrapped(line: &[u8]) -> Vec<Vec<u8>> {
+/// object that does not describe a request, an object after a prefix, or the text after an
+/// unmatched quote. LiteSpeed writes such a quote before lines.
+fn wrapped(line: &[u8], keys: &JsonKeys) -> Vec<Vec<u8>> {
     let line = line.trim_ascii();
     match memchr::memchr(b'{', line) {
-        Some(0) => json::texts(line),
+        Some(0) => json::texts(line, keys),
         Some(at) if line.ends_with(b"}") => vec![line[at..].to_vec()],
         _ => line.strip_prefix(b"\"").map(<[u8]>::to_vec).into_iter().collect(),
     }

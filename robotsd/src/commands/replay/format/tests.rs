@@ -182,6 +182,7 @@ fn lines_that_a_collector_put_into_an_object_are_read() {
             format!(r#"{{"MESSAGE":{line},"_SYSTEMD_UNIT":"web.service","__REALTIME_TIMESTAMP":"1795748118480000"}}"#),
             format!(r#"{{"event":{{"original":{line}}},"agent":{{"type":"filebeat"}},"tags":["x"]}}"#),
             format!("{{\"textPayload\": {line}, \"severity\": \"INFO\", \"log\": null}}"),
+            format!(r#"{{"message":{line},"path":"/var/log/nginx/access.log","host":"web1"}}"#),
         ]
     };
     let of_server = [GPTBOT, GPTBOT_JSON].into_iter().flat_map(objects);
@@ -204,6 +205,55 @@ fn lines_that_a_collector_put_into_an_object_are_read() {
     if let Some(known) = crate::log::LogEvent::ALL.iter().find(|event| **event != crate::log::LogEvent::Request) {
         let line = format!(r#"{{"log":{}}}"#, event.replace("config-loaded", known.as_str()));
         assert_eq!(ChunkReader::new(ReplayLogFormat::Auto, &keys, b"").read(line.as_bytes()), LogLine::Event, "{line}");
+    }
+}
+
+/// The client chooses these values, and could forge requests in them.
+#[test]
+fn log_lines_in_the_values_of_a_request_are_not_read() {
+    let keys = JsonKeys::default();
+    let forged = serde_json::to_string(GPTBOT).expect("a text");
+    let requests = [
+        format!(r#"{{"method":"A B","path":"/x","user_agent":{forged}}}"#),
+        format!(r#"{{"verb":"A","url":"/x","userAgent":{forged}}}"#),
+        format!(r#"{{"request":"A_B","http_referer":{forged}}}"#),
+        format!(r#"{{"jsonPayload":{{"method":"A B","other":{forged}}}}}"#),
+    ];
+    let wrapped = requests.each_ref().map(|line| format!(r#"{{"log":{}}}"#, serde_json::Value::from(line.as_str())));
+    for line in requests.iter().chain(&wrapped) {
+        for format in ReplayLogFormat::value_variants() {
+            let read = ChunkReader::new(*format, &keys, line.as_bytes()).read(line.as_bytes());
+            assert_eq!(read, LogLine::Unread, "{format:?} {line}");
+        }
+    }
+    let line = format!(r#"{{"remote_addr":"203.0.113.9","method":"A_B","path":"/x","user_agent":{forged}}}"#);
+    let read = shown(ReplayLogFormat::Json, &line).expect("a request");
+    assert_eq!(read.each_ref().map(String::as_str), ["", "203.0.113.9", "A_B", "/x", "", GPTBOT]);
+}
+
+/// robotsd's own log has the header under `user_agent`, and the result of identifying it under
+/// `agent`.
+#[test]
+fn the_class_in_robotsds_own_log_is_no_user_agent() {
+    let agent = |event: &str, header: &str| {
+        let line = format!(
+            r#"{{"ts":"2026-11-22T10:00:00.000Z","event":"{event}","agent":"empty","method":"GET","path":"/a"{header}}}"#
+        );
+        shown(ReplayLogFormat::Json, &line).expect("a request")[5].clone()
+    };
+    assert_eq!(agent("request", ""), "");
+    assert_eq!(agent("request", r#","user_agent":"GPTBot/1.2""#), "GPTBot/1.2");
+    assert_eq!(agent("another", ""), "empty");
+}
+
+#[test]
+fn every_token_can_be_a_method() {
+    for method in ["GET", "A_B", "M-SEARCH", "X1", "!#$%&'*+-.^_`|~"] {
+        let line = GPTBOT.replace("GET", method);
+        assert_eq!(shown(ReplayLogFormat::Combined, &line).map(|read| read[2].clone()).as_deref(), Some(method));
+    }
+    for method in ["GE/T", "(GET)", "\\x16"] {
+        assert_eq!(shown(ReplayLogFormat::Combined, &GPTBOT.replace("GET", method)), None, "{method}");
     }
 }
 

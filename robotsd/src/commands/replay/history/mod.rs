@@ -142,6 +142,14 @@ impl VersionHistory {
         self.versions.partition_point(|version| version.since <= time).checked_sub(1)
     }
 
+    /// Returns the versions before the one at the index `place` that may still be served at the time
+    /// `time`, because the next version may not be deployed yet.
+    fn maybe_served(&self, place: usize, time: Second) -> impl Iterator<Item = &PastVersion> {
+        let successors = self.versions[..=place].windows(2).rev();
+        let recent = successors.take_while(move |pair| time.saturating_sub(pair[1].since) < self.deploy);
+        recent.map(|pair| &pair[0])
+    }
+
     /// Returns the versions that a crawler may rely on at the time `time` if the version at the
     /// index `place` is in force.
     fn gone_by(&self, place: usize, time: Second) -> impl Iterator<Item = GoneBy<'_>> + Clone {
@@ -205,12 +213,14 @@ impl BoardNotes {
         let host = entry.host.as_deref().and_then(|host| std::str::from_utf8(host).ok()).unwrap_or_default();
         let origin = |out: &mut String| write_origin("", host, out);
         if RequestPath::is_robots_txt_target(&entry.target) {
-            // Crawlers get rules only from responses with these statuses.
-            if method == "GET" && matches!(entry.status, None | Some(200 | 304)) {
-                let is_served = in_force.is_some() && at - version.since >= history.deploy;
-                self.counted.read(&seen, |read| {
-                    origin(&mut read.origin);
-                    read.version = is_served.then(|| version.name.clone());
+            if let Some(read) = RobotsRead::of(method, entry.status) {
+                // The target of a redirect is read later, but often in the same second.
+                let at = if read == RobotsRead::Redirected { at.saturating_sub(1) } else { at };
+                let is_served = in_force.is_some() && at.saturating_sub(version.since) >= history.deploy;
+                self.counted.read(&CrawlerRequest { at, ..seen }, |span| {
+                    origin(&mut span.origin);
+                    let is_known = read == RobotsRead::Rules && is_served;
+                    span.version = is_known.then(|| version.name.clone());
                 });
             }
             return;
@@ -230,6 +240,10 @@ impl BoardNotes {
         let request = Disallowed { agent, method, target: &entry.target, by: version.hash, form: verdict.form() };
         self.counted.disallow(&seen, done, |RowScratch { case, hits, .. }| {
             case.judge_by(history.gone_by(place, at), Some(policy), &request);
+            if history.maybe_served(place, at).any(|version| !case.disallowed_by.contains(&version.name)) {
+                // Without a version that disallows the request, it is not judged.
+                case.disallowed_by.clear();
+            }
             origin(&mut case.origin);
             hits.version.clone_from(&version.name);
             let pattern = verdict.rule().map(|rule| String::from_utf8_lossy(rule.pattern())).unwrap_or_default();
@@ -239,13 +253,110 @@ impl BoardNotes {
     }
 }
 
+/// Result of a request for `/robots.txt`. Without rules, the version of the read is unknown, so the
+/// read can only excuse the crawler.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum RobotsRead {
+    Rules,
+    Redirected,
+    /// The crawler may request everything (RFC 9309, section 2.3.1.3).
+    Unavailable,
+}
+
+impl RobotsRead {
+    /// Returns `None` if the response does not affect what the crawler may request. After a 5xx, it
+    /// may request nothing, or follow the version that it has (RFC 9309, section 2.3.1.4).
+    fn of(method: &str, status: Option<u16>) -> Option<Self> {
+        match status {
+            _ if method != "GET" => None,
+            None | Some(200 | 304) => Some(Self::Rules),
+            Some(300..=399) => Some(Self::Redirected),
+            Some(400..=499) => Some(Self::Unavailable),
+            Some(_) => None,
+        }
+    }
+}
+
 fn must_exist(path: &Path) -> io::Result<std::fs::Metadata> {
     std::fs::metadata(path).map_err(|error| crate::input::named(path, &error))
 }
 
 #[cfg(test)]
 mod tests {
+    use tower_robots::agent::{Identity, IdentityMethod};
+
     use super::*;
+    use crate::board::Evidence;
+
+    const START: Second = 1_000_000;
+    const HOUR: Second = 3600;
+    const OLD: &str = "User-agent: GPTBot\nDisallow: /old/\n";
+    const NEW: &str = "User-agent: GPTBot\nDisallow: /old/\nDisallow: /new/\n";
+
+    fn history(deploy: Second, versions: &[(Second, &str)]) -> VersionHistory {
+        let version = |(since, text): &(Second, &str)| {
+            let (hash, settings) = (VersionHash::of(text.as_bytes()), EvaluatorSettings::default());
+            let evaluator = Evaluator::new(text.as_bytes().to_vec(), Reading::Standard, &settings);
+            PastVersion { since: *since, name: board::version_name(hash), source: String::new(), hash, evaluator }
+        };
+        let versions = versions.iter().map(version).collect();
+        VersionHistory { versions, file: String::new(), left_out: Vec::new(), deploy }
+    }
+
+    /// Returns the counts of judged requests of a verified crawler: ignored, not newest, unread,
+    /// undecided. `log` contains the time, the path and the status of each request.
+    fn judged(history: &VersionHistory, log: &[(Second, &str, u16)]) -> [u64; 4] {
+        let (mut notes, mut headers, mut board) =
+            (BoardNotes::default(), VersionHeaders::default(), LogBoard::default());
+        let identity = Identity::Verified(IdentityMethod::Range);
+        for (at, path, status) in log {
+            let entry = LoggedRequest {
+                host: Some(Cow::Borrowed(b"shop.test")),
+                method: Cow::Borrowed(b"GET"),
+                target: Cow::Borrowed(path.as_bytes()),
+                status: Some(*status),
+                agent: Cow::Borrowed(b"GPTBot/1.2"),
+                ..LoggedRequest::default()
+            };
+            notes.note(history, &mut headers, &entry, KnownSender { identity, address: None }, *at);
+        }
+        notes.join_to(&mut board);
+        board.conclude(&history.dates(), &[]);
+        let board = board.board(Evidence::Complete);
+        let [crawler] = &*board.crawlers else { panic!("{board:?}") };
+        let judged = &crawler.judged;
+        [judged.ignored, judged.not_newest, judged.unread, judged.undecided]
+    }
+
+    #[test]
+    fn a_read_without_rules_excuses_and_accuses_no_crawler() {
+        let history = history(0, &[(START, NEW)]);
+        let (first, later) = ((START + HOUR, "/robots.txt", 200), START + HOUR + 60);
+        let request = (START + HOUR + 120, "/new/1", 200);
+        assert_eq!(judged(&history, &[first, request]), [1, 0, 0, 0]);
+        for status in [301, 307, 401, 403, 404, 410] {
+            assert_eq!(judged(&history, &[first, (later, "/robots.txt", status), request]), [0, 0, 0, 1], "{status}");
+            assert_eq!(judged(&history, &[(later, "/robots.txt", status), request]), [0, 0, 1, 0], "{status}");
+        }
+        // A server error does not change the rules that the crawler knows.
+        assert_eq!(judged(&history, &[first, (later, "/robots.txt", 503), request]), [1, 0, 0, 0]);
+        // A redirect leads to the read that follows it in the same second.
+        let redirected = [(later, "/robots.txt", 301), (later, "/robots.txt", 200), request];
+        assert_eq!(judged(&history, &redirected), [1, 0, 0, 0]);
+    }
+
+    #[test]
+    fn a_request_that_a_version_allows_while_it_may_be_served_is_not_judged() {
+        let history = history(15 * 60, &[(START, OLD), (START + 30 * HOUR, NEW)]);
+        let read = (START + HOUR, "/robots.txt", 200);
+        let at = |minutes: Second, path| (START + 30 * HOUR + minutes * 60, path, 200);
+        // All hours must be in the log, because a gap may contain another read.
+        let logged = (2..=30).map(|hour| (START + hour * HOUR, "/", 200));
+        let log = |request| [read].into_iter().chain(logged.clone()).chain([request]).collect::<Vec<_>>();
+        assert_eq!(judged(&history, &log(at(14, "/new/1"))), [0, 0, 0, 1]);
+        assert_eq!(judged(&history, &log(at(15, "/new/1"))), [1, 0, 0, 0]);
+        assert_eq!(judged(&history, &log(at(14, "/old/1"))), [1, 0, 0, 0]);
+    }
 
     #[test]
     fn versions_have_room_until_their_number_or_their_octets_are_too_many() {
