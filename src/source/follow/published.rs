@@ -376,13 +376,12 @@ impl<D: Document> Followed<D> {
     fn conclude(&self, outcome: FetchOutcome, now: SystemTime, roll: u32) {
         let taken = self.take(outcome, now, roll);
         if let Some(saved) = &self.saved {
-            let url = self.url.to_string();
             let octets = match taken {
                 Taken::New(octets) => Some(octets),
-                Taken::Confirmed => saved.read(&url).ok().flatten().map(|saved| saved.octets.into()),
+                Taken::Confirmed => saved.read(&self.url).ok().flatten().map(|saved| saved.octets.into()),
                 Taken::Kept => None,
             };
-            let is_saved = octets.map_or(Ok(()), |octets| saved.save(&url, &octets, now, &self.validators()));
+            let is_saved = octets.map_or(Ok(()), |octets| saved.save(&self.url, &octets, now, &self.validators()));
             if let Err(error) = is_saved {
                 self.progress.lock().problem = Some(format!("the document could not be saved: {error}").into());
             }
@@ -501,7 +500,7 @@ fn restore<D: Document>(
     url: &FetchUrl,
     reading: &D::Reading,
 ) -> Result<Option<(Held<D>, Validators)>, FollowError> {
-    let Some(saved) = saved.read(&url.to_string())? else { return Ok(None) };
+    let Some(saved) = saved.read(url)? else { return Ok(None) };
     let document = D::read(reading, &saved.octets).map_err(FollowError::new)?;
     let held = Held::new(document, SAVED, Some(saved.confirmed));
     let hash = Some(VersionHash::of(&saved.octets));

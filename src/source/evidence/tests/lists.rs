@@ -278,6 +278,25 @@ fn a_registry_that_changes_keeps_what_it_still_names() {
     assert_eq!(followed.verifier.status().lists.len(), 2);
 }
 
+#[test]
+fn lists_whose_urls_differ_only_in_the_query_are_separate_and_the_query_is_not_displayed() {
+    let server = PlayedHttp::start(good());
+    let url = |query: &str| format!("{}?token={query}", server.url);
+    let both = registry(|row| Crawler { ranges: vec![url("a"), url("b")], ..row });
+    let copy = tempfile::NamedTempFile::new().expect("a file");
+    std::fs::write(copy.path(), list(&["8.8.8.0/24"])).expect("written");
+    let builder = Verifier::builder(&both).without_names();
+    let verifier = builder.list_file(&url("c"), copy.path()).expect("a copy").start().expect("a verifier");
+    let requested = |query: &str| server.heads().iter().any(|head| head.contains(&format!("?token={query} ")));
+    until("both lists", || (requested("a") && requested("b")).then_some(()));
+    let status = verifier.status();
+    assert_eq!((status.lists.len(), status.unnamed_lists.len()), (2, 1));
+    assert!(!format!("{status:?}").contains("token"), "{status:?}");
+    // A new token is used without a restart.
+    verifier.follow(&registry(|row| Crawler { ranges: vec![url("d")], ..row })).expect("the registry");
+    until("the list with the new token", || requested("d").then_some(()));
+}
+
 /// If the network is down, one event reports all lists. Another one reports an unknown list.
 #[test]
 fn what_cannot_be_fetched_is_said_once_by_its_cause() {
