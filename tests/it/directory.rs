@@ -118,6 +118,13 @@ fn new_files_make_sites_and_removed_files_leave_the_last_good_version() {
     assert_eq!(again.sites().load().len(), 1);
 }
 
+#[test]
+fn a_fallback_with_another_ending_makes_a_site_when_it_is_created_later() {
+    let folder = Folder::built(&[], |builder| builder.fallback("fallback.conf").poll_every(PATIENCE * 10));
+    replace(&folder.path("fallback.conf"), "# a\n");
+    folder.wait_for_body("other.test", "# a\n");
+}
+
 /// Nothing except the layer has to be kept alive. Otherwise, a router that a function builds would
 /// not follow the folder.
 #[test]

@@ -35,8 +35,8 @@ use crate::source::watch::Watcher;
 /// A file `robots.txt` in the folder applies only to a host called `robots`. Use `default.txt` for
 /// all hosts that have no other file.
 ///
-/// A file is ignored without an event if its name begins with a dot or does not end in `.txt`. Any
-/// other file is reported once and ignored if its name does not contain a valid host. If the names
+/// A file is ignored without an event if its name begins with a dot or does not end in `.txt`,
+/// unless it is the [`fallback`](DirectoryBuilder::fallback). Any other file is reported once and ignored if its name does not contain a valid host. If the names
 /// of several files contain the same host, the first name in byte order is used, and the other
 /// files are ignored.
 ///

@@ -159,7 +159,9 @@ impl DirectoryState {
             directory.upgrade().and_then(|directory| directory.scan(Age::Settled).ok()).flatten()
         };
         let (path, poll) = (self.settings.path.clone(), self.settings.poll);
-        let watched = self.settings.watcher.folder(path, poll, is_site_file, look);
+        let fallback = self.settings.fallback.clone();
+        let is_ours = move |name: &str| is_site_file(name, &fallback);
+        let watched = self.settings.watcher.folder(path, poll, is_ours, look);
         // Setting cannot fail, because `watched` is set only here.
         let _ = self.watched.set(watched);
     }
@@ -319,8 +321,8 @@ pub(super) struct FolderListing {
     pub(super) ignored: BTreeMap<String, String>,
 }
 
-fn is_site_file(name: &str) -> bool {
-    name.ends_with(ENDING) && !name.starts_with('.')
+fn is_site_file(name: &str, fallback: &str) -> bool {
+    name == fallback || name.ends_with(ENDING) && !name.starts_with('.')
 }
 
 /// Lists the files in the folder. Blocks until the file system responds.
@@ -330,7 +332,7 @@ pub(super) fn list(path: &Path, fallback: &str) -> io::Result<FolderListing> {
     for entry in fs::read_dir(reach(path))? {
         let name = entry?.file_name();
         match name.to_str() {
-            Some(name) if name == fallback || is_site_file(name) => {
+            Some(name) if is_site_file(name, fallback) => {
                 names.insert(name.to_owned());
             }
             Some(_) => {}
