@@ -44,7 +44,7 @@ use crate::source::watch::Watcher;
 /// there never was a good version, the site has no rules. Other sites are not affected. If a file
 /// is removed, its site also keeps the last good version. Otherwise, the accidental removal of a
 /// file would allow everything on the site. The site of a removed file is closed when the folder is
-/// opened again, or immediately if it never had a good version.
+/// opened again, or immediately if it never had a good version or if another file has the same host.
 ///
 /// An override of the policy may be meant for some of the files only. With the feature `tracing`,
 /// an override without effect on any file is logged as a warning when the folder is opened.
