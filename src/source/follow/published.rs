@@ -429,8 +429,8 @@ impl<D: Document> Followed<D> {
             }
             FetchOutcome::NotModified(freshness) => {
                 let interval = self.schedule.interval(freshness);
-                let held =
-                    self.held.load_full().ok_or("the server answered with 304, but no copy was fetched before")?;
+                let held = self.held.load_full().filter(|_| !self.validators().is_empty());
+                let held = held.ok_or("the server answered with 304, but the request was not conditional")?;
                 self.hold(held.document.clone(), held.hash, now, interval);
                 Ok((Taken::Confirmed, interval))
             }

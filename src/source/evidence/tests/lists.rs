@@ -149,6 +149,23 @@ fn what_is_not_modified_is_confirmed() {
 }
 
 #[test]
+fn a_304_to_an_unconditional_request_confirms_nothing() {
+    let copy = tempfile::NamedTempFile::new().expect("a file");
+    std::fs::write(copy.path(), list(&["8.8.8.0/24"])).expect("written");
+    let server = PlayedHttp::start("HTTP/1.1 304 Not Modified\r\n\r\n");
+    let clock = TestClock::new();
+    let registry = registry(|row| Crawler { ranges: vec![server.url.clone()], ..row });
+    let builder = Verifier::builder(&registry).clock(clock.read()).without_names();
+    let verifier = builder.list_file(&server.url, copy.path()).expect("a list").start().expect("a verifier");
+    let followed = Followed { server, clock, registry, verifier };
+    followed.fetched(1);
+    let status = followed.status();
+    assert_eq!((status.origin, status.confirmed), (Some("file"), None));
+    assert_eq!(status.problem.as_deref(), Some("the server answered with 304, but the request was not conditional"));
+    assert_eq!((followed.range(INSIDE), followed.range(OUTSIDE)), (MethodOutcome::Verified, STALE));
+}
+
+#[test]
 fn whatever_is_no_list_leaves_the_one_before() {
     let shrunken = answer("200 OK", "", &list(&["8.8.8.0/24", "8.8.9.0/24"]));
     let cut_off = good().replace("]}", "").into_bytes();
