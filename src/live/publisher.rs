@@ -26,8 +26,8 @@ use super::snapshot::Compiled;
 use super::source::Durability;
 use super::versions::{AcceptedState, AcceptedVersion, AcceptedVersions};
 use super::{
-    Candidate, CompileCache, Content, Enforcement, Gate, Objection, Pending, Rejection, ReloadOutcome, Version,
-    VersionHash, VersionHashPrefix,
+    Candidate, CompileCache, Content, Enforcement, Gate, Objection, Pending, Rejection, RejectionKind, ReloadOutcome,
+    Version, VersionHash, VersionHashPrefix,
 };
 use crate::agent::Registry;
 use crate::check;
@@ -94,13 +94,18 @@ impl Publisher {
     }
 
     /// Publishes the first candidate. If the candidate cannot go live, publishes and returns a
-    /// replacement: the last accepted version or, if there is none, the baseline of the gate.
+    /// replacement: the last accepted version or, if there is none, the baseline of the gate. There
+    /// is no replacement if nothing was fetched yet and the server had removed the robots.txt.
     pub(super) fn start(&mut self, candidate: Candidate, now: SystemTime) -> (ReloadOutcome, Option<AcceptedVersion>) {
+        let is_unfetched = matches!(&candidate, Candidate::Rejected(why) if why.kind == RejectionKind::NotFetched);
         let last = self.versions.current().cloned();
         let mut outcome = self.consider(candidate, now);
         let (ReloadOutcome::Kept { live, .. } | ReloadOutcome::Gated { live, .. }) = &mut outcome else {
             return (outcome, None);
         };
+        if is_unfetched && self.versions.is_absent {
+            return (outcome, None);
+        }
         let last = last.or_else(|| self.accept_baseline(now));
         if let Some(last) = &last {
             *live = Some(last.hash());
@@ -128,6 +133,9 @@ impl Publisher {
             Candidate::Rejected(rejection) => return ReloadOutcome::Kept { rejection, live },
             Candidate::Absent { status } => {
                 (self.content, self.grace.running) = (None, None);
+                if self.versions.current().is_some() {
+                    self.set_absent(true);
+                }
                 return ReloadOutcome::Absent { status };
             }
         };
@@ -306,6 +314,7 @@ impl Publisher {
     }
 
     fn show(&mut self, content: Content, now: SystemTime) {
+        self.set_absent(false);
         self.date_until(now);
         let mut grace = std::mem::take(&mut self.grace);
         let CompileSettings { reading, registry, .. } = &self.settings;
@@ -318,6 +327,12 @@ impl Publisher {
         self.grace = grace;
         self.content = Some(Arc::new(content));
         self.parsed = None;
+    }
+
+    fn set_absent(&mut self, is_absent: bool) {
+        if std::mem::replace(&mut self.versions.is_absent, is_absent) != is_absent {
+            self.unsaved.get_or_insert(Durability::Process);
+        }
     }
 
     /// Sets the date of a version to `now` if it is in the future. Otherwise, the grace period of
@@ -421,7 +436,7 @@ pub struct Remembered {
 impl Remembered {
     /// Returns the version that is live, or that was live when the last process ended.
     pub fn live(&self) -> Option<VersionHash> {
-        self.versions.current().map(AcceptedVersion::hash)
+        self.versions.current().filter(|_| !self.versions.is_absent).map(AcceptedVersion::hash)
     }
 
     /// Returns the pending version, if any.

@@ -168,6 +168,9 @@ impl Site {
         };
         let refusal = reload.refusal();
         if refusal.as_ref().is_some_and(|refusal| refusal.kind == RejectionKind::NotFetched) {
+            // If the server had removed the robots.txt before the restart, requests for it are
+            // forwarded, as before the restart.
+            self.store(&publisher, publisher.versions.is_absent);
             // Listeners are not notified, because nothing has been fetched yet.
             self.record.lock().update(&publisher, &reload, now);
             drop(publisher);

@@ -115,10 +115,27 @@ fn what_cannot_be_used_keeps_what_is_live() {
 #[test]
 fn a_source_that_says_it_has_none_leaves_nothing_live_and_the_accepted_versions_as_they_are() {
     let mut publisher = with_open();
+    let _ = publisher.take_unsaved();
     let outcome = publisher.consider(Candidate::Absent { status: 404 }, day(2));
     assert!(matches!(outcome, ReloadOutcome::Absent { status: 404 }), "{outcome:?}");
     assert!(publisher.content.as_ref().is_none() && publisher.grace.running.as_ref().is_none());
     assert_eq!(publisher.versions.current().map(AcceptedVersion::hash), Some(hash(OPEN)));
+    assert_eq!(publisher.take_unsaved(), Some(Durability::Process));
+    let _ = publisher.consider(Candidate::Absent { status: 404 }, day(3));
+    assert_eq!(publisher.take_unsaved(), None);
+    assert_published(&publisher.consider(holds(OPEN), day(4)), OPEN);
+    assert_eq!(publisher.take_unsaved(), Some(Durability::Process));
+}
+
+#[test]
+fn what_was_removed_before_a_restart_is_not_restored_before_the_first_fetch() {
+    for (kind, restored) in [(RejectionKind::NotFetched, None), (RejectionKind::Missing, Some(hash(OPEN)))] {
+        let versions = AcceptedVersions { is_absent: true, ..accepted(&[OPEN]) };
+        let mut publisher = publisher_with(Gate::new(), Duration::ZERO, versions, WasLive::Current);
+        let (_, last) = publisher.start(broken(kind), day(9));
+        assert_eq!((last.map(|last| last.hash()), publisher.live()), (restored, restored));
+        assert_eq!(publisher.versions.is_absent, restored.is_none());
+    }
 }
 
 #[test]

@@ -235,6 +235,34 @@ fn after_a_restart_with_the_origin_down_the_last_good_version_is_live() {
 }
 
 #[test]
+fn a_removed_file_does_not_come_back_after_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::saying(robots("# good"));
+    let url = server.url("/robots.txt");
+    {
+        let state = StateDir::open(folder.path()).unwrap();
+        let live = remembering(&state, &url).schedule(Schedule { hold: Duration::ZERO, ..seldom() });
+        let live = live.when_missing(WhenMissing::Fail).open().unwrap();
+        server.now_says(response("404 N", "", ""));
+        assert!(matches!(reload(&live).outcome, ReloadOutcome::Absent { .. }));
+    }
+    server.now_says(response("500 I", "", ""));
+    {
+        let live = remembering(&StateDir::open(folder.path()).unwrap(), &url).open().unwrap();
+        assert_eq!((body(&live), live.snapshot().when_missing), (None, WhenMissing::Relay));
+        assert_eq!(kept(&reload(&live)), RejectionKind::Unreachable);
+        assert_eq!(body(&live), None);
+        server.now_says(response("404 N", "", ""));
+        assert!(matches!(reload(&live).outcome, ReloadOutcome::Absent { .. }));
+        server.now_says(robots("# good"));
+        assert!(matches!(reload(&live).outcome, ReloadOutcome::Published { .. }));
+    }
+    server.now_says(response("500 I", "", ""));
+    let live = remembering(&StateDir::open(folder.path()).unwrap(), &url).open().unwrap();
+    assert_eq!(body(&live).as_deref(), Some("# good"));
+}
+
+#[test]
 fn a_possibly_outdated_version_is_reported_until_the_origin_answers() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::saying(robots("# kept"));
