@@ -299,6 +299,7 @@ impl Publisher {
         let compiled = self.compile(version);
         let report = compiled.report.clone();
         let content = self.content_of(version, compiled, now);
+        self.versions.set_modified(version.hash(), content.modified);
         self.show(content, now);
         ReloadOutcome::Published { hash: version.hash(), report }
     }
@@ -363,15 +364,15 @@ impl Publisher {
     /// Returns the `Last-Modified` date of a version: its modification time, or `now` if that time
     /// is not later than the date of the previous version. The second case occurs if an older file
     /// is restored with its old modification time. With that time, clients would keep the replaced
-    /// version in their caches.
+    /// version in their caches. A restart keeps such a date.
     fn dated(&self, version: &Version, now: SystemTime) -> Option<SystemTime> {
         let before = match &self.content {
             Some(content) => content.modified,
             // At the start, the previous version is the version that an earlier process served.
-            None => {
-                let last = self.versions.current().filter(|last| last.hash() != version.hash());
-                last.and_then(|last| last.version.modified)
-            }
+            None => match self.versions.current() {
+                Some(last) if last.hash() == version.hash() => return version.modified.max(last.version.modified),
+                last => last.and_then(|last| last.version.modified),
+            },
         };
         match (version.modified, before) {
             (Some(modified), Some(before)) if modified <= before => Some(now),

@@ -282,10 +282,16 @@ fn the_grace_compiles_a_version_once() {
     assert_eq!(before.len(), 3);
 }
 
+fn dated(text: &str, modified: SystemTime) -> Candidate {
+    Candidate::Version(Version::new(text.as_bytes(), &"it".into(), Some(modified)))
+}
+
+fn modified(publisher: &Publisher) -> Option<SystemTime> {
+    publisher.content.as_ref().and_then(|content| content.modified)
+}
+
 #[test]
 fn an_older_file_put_back_is_dated_now_and_no_date_is_in_the_future() {
-    let dated = |text: &str, modified| Candidate::Version(Version::new(text.as_bytes(), &"it".into(), Some(modified)));
-    let modified = |publisher: &Publisher| publisher.content.as_ref().and_then(|content| content.modified);
     let mut publisher = publisher();
     let _ = publisher.consider(dated(OPEN, day(5)), day(6));
     assert_eq!(modified(&publisher), Some(day(5)));
@@ -293,4 +299,21 @@ fn an_older_file_put_back_is_dated_now_and_no_date_is_in_the_future() {
     assert_eq!(modified(&publisher), Some(day(7)), "a client that has the other by this date would keep it");
     let _ = publisher.consider(dated(OPEN, day(99)), day(8));
     assert_eq!(modified(&publisher), Some(day(8)));
+}
+
+#[test]
+fn a_restart_serves_no_version_with_an_earlier_date() {
+    let restarted = |before: &Publisher, candidate| {
+        let mut publisher = publisher_with(Gate::open(), Duration::ZERO, before.versions.clone(), WasLive::Current);
+        let _ = publisher.start(candidate, day(9));
+        (publisher.live(), modified(&publisher))
+    };
+    let mut publisher = publisher();
+    let _ = publisher.consider(dated(OPEN, day(5)), day(6));
+    let _ = publisher.consider(dated(OTHER, day(4)), day(7));
+    assert_eq!(restarted(&publisher, dated(OTHER, day(4))), (Some(hash(OTHER)), Some(day(7))));
+    // A version that was touched since gets the later date.
+    assert_eq!(restarted(&publisher, dated(OTHER, day(8))), (Some(hash(OTHER)), Some(day(8))));
+    let _ = publisher.roll_back(day(8)).expect("one was before");
+    assert_eq!(restarted(&publisher, dated(OTHER, day(4))), (Some(hash(OPEN)), Some(day(8))));
 }

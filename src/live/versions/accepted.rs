@@ -118,6 +118,13 @@ impl AcceptedVersions {
         true
     }
 
+    /// Sets the date with which a version is served.
+    pub(in crate::live) fn set_modified(&mut self, hash: VersionHash, modified: Option<SystemTime>) {
+        if let Some(known) = self.list.iter_mut().find(|known| known.hash() == hash) {
+            known.version.modified = modified;
+        }
+    }
+
     /// Changes dates in the future to `now`. Versions have such dates if the clock was set back,
     /// and the dates would prolong the grace period. Returns whether any date was changed.
     pub(in crate::live) fn date_until(&mut self, now: SystemTime) -> bool {
