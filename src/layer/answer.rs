@@ -24,7 +24,7 @@ pub struct Answer {
     /// Header fields to add to the response of a forwarded request
     /// ([`Signals`](crate::layer::Signals)). The layer's service adds these fields. If you do not
     /// use the service, take the fields before you call [`Answer::respond`], and add them to the
-    /// response.
+    /// response ([`ResponseFields::add_to`]).
     pub response_fields: Option<Box<ResponseFields>>,
     /// Whether the record is added to the request's extensions even if the request passes
     /// unchanged.
@@ -84,9 +84,12 @@ impl Answer {
     /// request is tagged, adds the layer's `Robots-Verdict` field, and the [`Record`] to the
     /// request's extensions. If the request is refused, adds the record to the response's
     /// extensions. If an outer layer has already tagged the request, keeps that layer's field and
-    /// record.
+    /// record. Drops the [`response_fields`](Self::response_fields), if any.
     pub fn respond<B>(self, request: &mut Request<B>) -> Option<Response<Bytes>> {
-        let Self { outcome, record, in_extensions, extensions, .. } = self;
+        let Self { outcome, record, response_fields, in_extensions, extensions } = self;
+        if let Some(fields) = response_fields {
+            fields.count_as_lost();
+        }
         let record = record.filter(|record| in_extensions || record.action != Action::Pass);
         match outcome {
             Outcome::Pass => {

@@ -388,7 +388,13 @@ impl RobotsLayer {
 
     /// Returns the response if the layer answers the request itself. Otherwise prepares the request
     /// to be forwarded and returns `None`. Use this function in code without Tower services: it
-    /// does everything that the [`Robots`] service does. Observers are notified.
+    /// does what the [`Robots`] service does, except that it cannot add the fields of
+    /// [`signals`](Self::signals) to the application's responses. Observers are notified.
+    ///
+    /// If the layer has such fields, call [`decide`](Self::decide) and [`Judgement::respond`]. Take
+    /// [`Answer::response_fields`] from the answer before you call [`Answer::respond`], and add
+    /// them to the response with [`ResponseFields::add_to`](crate::parts::ResponseFields::add_to).
+    /// The first request whose fields are lost is logged as a warning.
     ///
     /// In an axum app with `middleware::from_fn_with_state`:
     ///

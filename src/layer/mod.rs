@@ -92,8 +92,8 @@
 //!
 //! # In any Tower stack
 //!
-//! If you do not use Tower services, call [`RobotsLayer::respond`], which does everything that the
-//! service does. If a proxy asks your service whether to forward a request, call
+//! If you do not use Tower services, call [`RobotsLayer::respond`], which does what the service
+//! does, except that it does not add the fields of [`Signals`] to responses. If a proxy asks your service whether to forward a request, call
 //! [`RobotsLayer::decide`], which returns a [`Judgement`](crate::parts::Judgement).
 //!
 //! ```

@@ -274,6 +274,13 @@ impl ResponseFields {
         }
     }
 
+    /// Records that the application does not add the fields to its response.
+    pub(super) fn count_as_lost(self) {
+        if let Some(live) = self.live {
+            live.site.counts.count_lost_fields();
+        }
+    }
+
     pub(super) fn add_to_refusal(self, headers: &mut HeaderMap) {
         for link in self.links {
             add(headers, link);

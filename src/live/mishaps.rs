@@ -25,6 +25,7 @@ pub(crate) struct MishapCounts {
     pub(super) unserved: AtomicU64,
     pub(super) shadowed_routes: AtomicU64,
     pub(crate) kept_fields: AtomicU64,
+    lost_fields: AtomicU64,
 }
 
 impl MishapCounts {
@@ -84,6 +85,14 @@ impl MishapCounts {
             &self.shadowed_routes,
             "the application has a route for /robots.txt, and RobotsLayer answers instead of it: remove the route, or serve its text with \
              LiveRobots::text",
+        );
+    }
+
+    pub(crate) fn count_lost_fields(&self) {
+        self.count_mistake(
+            &self.lost_fields,
+            "the fields of RobotsLayer::signals are missing from a response, because RobotsLayer::respond and Answer::respond do not add \
+             them: use RobotsLayer::decide, take Answer::response_fields before Answer::respond, and add them to the response",
         );
     }
 

@@ -27,8 +27,8 @@ use super::snapshot::Compiled;
 use super::source::Durability;
 use super::versions::{AcceptedState, AcceptedVersion, AcceptedVersions};
 use super::{
-    Candidate, CompileCache, Content, Enforcement, Gate, Objection, Pending, Rejection, ReloadOutcome, Version,
-    VersionHash, VersionHashPrefix,
+    Candidate, CompileCache, Content, Enforcement, Gate, Objection, Pending, Rejection, RejectionKind, ReloadOutcome,
+    Version, VersionHash, VersionHashPrefix,
 };
 use crate::agent::Registry;
 use crate::check;
@@ -95,13 +95,18 @@ impl Publisher {
     }
 
     /// Publishes the first candidate. If the candidate cannot go live, publishes and returns a
-    /// replacement: the last accepted version or, if there is none, the baseline of the gate.
+    /// replacement: the last accepted version or, if there is none, the baseline of the gate. There
+    /// is no replacement if nothing was fetched yet and the server had removed the robots.txt.
     pub(super) fn start(&mut self, candidate: Candidate, now: SystemTime) -> (ReloadOutcome, Option<AcceptedVersion>) {
+        let is_unfetched = matches!(&candidate, Candidate::Rejected(why) if why.kind == RejectionKind::NotFetched);
         let last = self.versions.current().cloned();
         let mut outcome = self.consider(candidate, now);
         let (ReloadOutcome::Kept { live, .. } | ReloadOutcome::Gated { live, .. }) = &mut outcome else {
             return (outcome, None);
         };
+        if is_unfetched && self.versions.is_absent {
+            return (outcome, None);
+        }
         let last = last.or_else(|| self.accept_baseline(now));
         if let Some(last) = &last {
             *live = Some(last.hash());
@@ -129,6 +134,9 @@ impl Publisher {
             Candidate::Rejected(rejection) => return ReloadOutcome::Kept { rejection, live },
             Candidate::Absent { status } => {
                 (self.content, self.grace.running) = (None, None);
+                if self.versions.current().is_some() {
+                    self.set_absent(true);
+                }
                 return ReloadOutcome::Absent { status };
             }
         };
@@ -292,6 +300,7 @@ impl Publisher {
         let compiled = self.compile(version);
         let report = compiled.report.clone();
         let content = self.content_of(version, compiled, now);
+        self.versions.set_modified(version.hash(), content.modified);
         self.show(content, now);
         ReloadOutcome::Published { hash: version.hash(), report }
     }
@@ -307,6 +316,7 @@ impl Publisher {
     }
 
     fn show(&mut self, content: Content, now: SystemTime) {
+        self.set_absent(false);
         self.date_until(now);
         let mut grace = std::mem::take(&mut self.grace);
         let CompileSettings { reading, registry, .. } = &self.settings;
@@ -319,6 +329,12 @@ impl Publisher {
         self.grace = grace;
         self.content = Some(Arc::new(content));
         self.parsed = None;
+    }
+
+    fn set_absent(&mut self, is_absent: bool) {
+        if std::mem::replace(&mut self.versions.is_absent, is_absent) != is_absent {
+            self.unsaved.get_or_insert(Durability::Process);
+        }
     }
 
     /// Changes acceptance dates in the future to `now`. Otherwise, the grace period of a version
@@ -349,15 +365,15 @@ impl Publisher {
     /// Returns the `Last-Modified` date of a version: its modification time, or `now` if that time
     /// is not later than the date of the previous version. The second case occurs if an older file
     /// is restored with its old modification time. With that time, clients would keep the replaced
-    /// version in their caches.
+    /// version in their caches. A restart keeps such a date.
     fn dated(&self, version: &Version, now: SystemTime) -> Option<SystemTime> {
         let before = match &self.content {
             Some(content) => content.modified,
             // At the start, the previous version is the version that an earlier process served.
-            None => {
-                let last = self.versions.current().filter(|last| last.hash() != version.hash());
-                last.and_then(|last| last.version.modified)
-            }
+            None => match self.versions.current() {
+                Some(last) if last.hash() == version.hash() => return version.modified.max(last.version.modified),
+                last => last.and_then(|last| last.version.modified),
+            },
         };
         match (version.modified, before) {
             (Some(modified), Some(before)) if modified <= before => Some(now),
@@ -422,7 +438,7 @@ pub struct Remembered {
 impl Remembered {
     /// Returns the version that is live, or that was live when the last process ended.
     pub fn live(&self) -> Option<VersionHash> {
-        self.versions.current().map(AcceptedVersion::hash)
+        self.versions.current().filter(|_| !self.versions.is_absent).map(AcceptedVersion::hash)
     }
 
     /// Returns the pending version, if any.

@@ -169,6 +169,9 @@ impl Site {
         };
         let refusal = reload.refusal();
         if refusal.as_ref().is_some_and(|refusal| refusal.kind == RejectionKind::NotFetched) {
+            // If the server had removed the robots.txt before the restart, requests for it are
+            // forwarded, as before the restart.
+            self.store(&publisher, publisher.versions.is_absent);
             // Listeners are not notified, because nothing has been fetched yet.
             self.record.lock().update(&publisher, &reload, now);
             drop(publisher);
@@ -252,8 +255,13 @@ impl Site {
     /// Publishes a candidate if it can go live. Otherwise, keeps the live version and records why.
     pub(crate) fn offer(&self, cause: Cause, candidate: Candidate) -> Reload {
         let reload = self.consider(cause, candidate);
-        self.notices.deliver();
+        self.notify();
         reload
+    }
+
+    /// Notifies the listeners of the reloads that they have not been notified of yet.
+    pub(crate) fn notify(&self) {
+        self.notices.deliver();
     }
 
     /// Publishes a caller's text. Rejects the text if the site's source is not inline text.
@@ -278,7 +286,7 @@ impl Site {
 
     /// Publishes a candidate like [`Site::offer`], but does not notify the listeners. The caller
     /// must notify them after it has released its locks.
-    pub(super) fn consider(&self, cause: Cause, candidate: Candidate) -> Reload {
+    pub(crate) fn consider(&self, cause: Cause, candidate: Candidate) -> Reload {
         let step = |publisher: &mut Publisher, now| -> Result<_, Infallible> {
             let candidate = self.appended(publisher, candidate);
             Ok(publisher.consider(candidate, now))

@@ -106,6 +106,9 @@ impl<S> LiveBuilder<S> {
     /// the site, the callbacks for that reload run after the callback returns. Panics are caught. A
     /// second call adds a callback.
     ///
+    /// Sites that share a `Fetcher` run their callbacks on its threads. If 16 callbacks block at the
+    /// same time, even in [`LiveRobots::reload_blocking`], the fetches of all these sites wait.
+    ///
     /// The site owns the callback. A callback that owns a [`LiveRobots`] of the same site would
     /// therefore keep the site and its threads alive after the application has dropped its own
     /// handle. To use the site in a callback, keep an `Arc` of the handle in the application, and

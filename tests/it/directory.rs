@@ -118,6 +118,23 @@ fn new_files_make_sites_and_removed_files_leave_the_last_good_version() {
     assert_eq!(again.sites().load().len(), 1);
 }
 
+#[test]
+fn a_fallback_with_another_ending_makes_a_site_when_it_is_created_later() {
+    let folder = Folder::built(&[], |builder| builder.fallback("fallback.conf").poll_every(PATIENCE * 10));
+    replace(&folder.path("fallback.conf"), "# a\n");
+    folder.wait_for_body("other.test", "# a\n");
+}
+
+#[test]
+fn a_file_replaces_a_removed_file_of_the_same_host_in_another_spelling() {
+    let folder = Folder::with(&[("EXAMPLE.COM.txt", "# removed\n"), ("example.com.txt", "# stays\n")]);
+    assert_eq!(folder.body("example.com").as_deref(), Some("# removed\n"));
+    fs::remove_file(folder.path("EXAMPLE.COM.txt")).unwrap();
+    folder.wait_for_body("example.com", "# stays\n");
+    let hosts: Vec<_> = folder.directory.hosts().into_iter().map(|(host, _)| host).collect();
+    assert_eq!(hosts, ["example.com"]);
+}
+
 /// Nothing except the layer has to be kept alive. Otherwise, a router that a function builds would
 /// not follow the folder.
 #[test]

@@ -9,7 +9,7 @@ use http::Uri;
 use http::{Request, Response, StatusCode};
 use http_body_util::Full;
 use tower::{Layer, ServiceExt, service_fn};
-use tower_robots::layer::RobotsLayer;
+use tower_robots::layer::{FieldRule, RobotsLayer, Signals};
 use tower_robots::live::{Enforcement, Gate, KillSwitch, LiveRobots};
 use tower_robots::parts::OriginalRequest;
 use tower_robots::policy::{Crawlers, Impostors, Mode, Override, Policy, PolicyBuilder, RateMode};
@@ -253,6 +253,24 @@ fn unchecked_claims_cause_one_warning_if_impostors_are_refused() {
         let answering = "or a RobotsLayer::identity_from that returns a result for every request";
         assert!(said.iter().all(|(_, _, text)| text.contains(unanswered) && text.ends_with(answering)), "{events:?}");
     }
+}
+
+#[test]
+fn response_fields_that_no_response_gets_cause_one_warning() {
+    let field = FieldRule::new("/", "X-Robots-Tag", "noindex").unwrap();
+    let live = LiveRobots::text("User-agent: *\nDisallow: /b\n").open().unwrap();
+    let layer = RobotsLayer::new(live).signals(Signals::default().field(field));
+    let warned = |ask: &dyn Fn(&mut Request<()>)| {
+        let events = events(|| (0..2).for_each(|_| ask(&mut by_gptbot("/x"))));
+        events.iter().filter(|(level, _, text)| *level == Level::WARN && text.contains("signals")).count()
+    };
+    let taken = |request: &mut Request<()>| {
+        let mut answer = layer.decide(&OriginalRequest::of(request)).respond(None);
+        assert!(answer.response_fields.take().is_some());
+        assert!(answer.respond(request).is_none());
+    };
+    assert_eq!(warned(&taken), 0);
+    assert_eq!(warned(&|request| assert!(layer.respond(request).is_none())), 1);
 }
 
 /// A policy against impostors with a layer that checks claims but finds no addresses.

@@ -115,10 +115,27 @@ fn what_cannot_be_used_keeps_what_is_live() {
 #[test]
 fn a_source_that_says_it_has_none_leaves_nothing_live_and_the_accepted_versions_as_they_are() {
     let mut publisher = with_open();
+    let _ = publisher.take_unsaved();
     let outcome = publisher.consider(Candidate::Absent { status: 404 }, day(2));
     assert!(matches!(outcome, ReloadOutcome::Absent { status: 404 }), "{outcome:?}");
     assert!(publisher.content.as_ref().is_none() && publisher.grace.running.as_ref().is_none());
     assert_eq!(publisher.versions.current().map(AcceptedVersion::hash), Some(hash(OPEN)));
+    assert_eq!(publisher.take_unsaved(), Some(Durability::Process));
+    let _ = publisher.consider(Candidate::Absent { status: 404 }, day(3));
+    assert_eq!(publisher.take_unsaved(), None);
+    assert_published(&publisher.consider(holds(OPEN), day(4)), OPEN);
+    assert_eq!(publisher.take_unsaved(), Some(Durability::Process));
+}
+
+#[test]
+fn what_was_removed_before_a_restart_is_not_restored_before_the_first_fetch() {
+    for (kind, restored) in [(RejectionKind::NotFetched, None), (RejectionKind::Missing, Some(hash(OPEN)))] {
+        let versions = AcceptedVersions { is_absent: true, ..accepted(&[OPEN]) };
+        let mut publisher = publisher_with(Gate::new(), Duration::ZERO, versions, WasLive::Current);
+        let (_, last) = publisher.start(broken(kind), day(9));
+        assert_eq!((last.map(|last| last.hash()), publisher.live()), (restored, restored));
+        assert_eq!(publisher.versions.is_absent, restored.is_none());
+    }
 }
 
 #[test]
@@ -265,10 +282,16 @@ fn the_grace_compiles_a_version_once() {
     assert_eq!(before.len(), 3);
 }
 
+fn dated(text: &str, modified: SystemTime) -> Candidate {
+    Candidate::Version(Version::new(text.as_bytes(), &"it".into(), Some(modified)))
+}
+
+fn modified(publisher: &Publisher) -> Option<SystemTime> {
+    publisher.content.as_ref().and_then(|content| content.modified)
+}
+
 #[test]
 fn an_older_file_put_back_is_dated_now_and_no_date_is_in_the_future() {
-    let dated = |text: &str, modified| Candidate::Version(Version::new(text.as_bytes(), &"it".into(), Some(modified)));
-    let modified = |publisher: &Publisher| publisher.content.as_ref().and_then(|content| content.modified);
     let mut publisher = publisher();
     let _ = publisher.consider(dated(OPEN, day(5)), day(6));
     assert_eq!(modified(&publisher), Some(day(5)));
@@ -276,4 +299,21 @@ fn an_older_file_put_back_is_dated_now_and_no_date_is_in_the_future() {
     assert_eq!(modified(&publisher), Some(day(7)), "a client that has the other by this date would keep it");
     let _ = publisher.consider(dated(OPEN, day(99)), day(8));
     assert_eq!(modified(&publisher), Some(day(8)));
+}
+
+#[test]
+fn a_restart_serves_no_version_with_an_earlier_date() {
+    let restarted = |before: &Publisher, candidate| {
+        let mut publisher = publisher_with(Gate::open(), Duration::ZERO, before.versions.clone(), WasLive::Current);
+        let _ = publisher.start(candidate, day(9));
+        (publisher.live(), modified(&publisher))
+    };
+    let mut publisher = publisher();
+    let _ = publisher.consider(dated(OPEN, day(5)), day(6));
+    let _ = publisher.consider(dated(OTHER, day(4)), day(7));
+    assert_eq!(restarted(&publisher, dated(OTHER, day(4))), (Some(hash(OTHER)), Some(day(7))));
+    // A version that was touched since gets the later date.
+    assert_eq!(restarted(&publisher, dated(OTHER, day(8))), (Some(hash(OTHER)), Some(day(8))));
+    let _ = publisher.roll_back(day(8)).expect("one was before");
+    assert_eq!(restarted(&publisher, dated(OTHER, day(4))), (Some(hash(OPEN)), Some(day(8))));
 }

@@ -18,6 +18,7 @@ pub(super) struct ListedState {
     /// live version, to find out which of the two files is newer.
     pub(super) stamp: u64,
     pub(super) versions: Vec<Listed<AcceptedState>>,
+    pub(super) is_absent: bool,
     pub(super) pending: Option<Listed<Vec<Objection>>>,
 }
 
@@ -42,6 +43,7 @@ pub(super) fn write(stamp: u64, versions: &AcceptedVersions, pending: Option<&Pe
         listed[name] = state;
         listed
     };
+    let is_absent = versions.is_absent;
     let versions = versions
         .iter()
         .map(|AcceptedVersion { version, since, standing }| listed(version, *since, "fate", standing.as_str().into()));
@@ -50,7 +52,13 @@ pub(super) fn write(stamp: u64, versions: &AcceptedVersions, pending: Option<&Pe
         let objection = |objection: &Objection| json!([objection.kind.as_str(), objection.to_string()]);
         listed(&pending.version, pending.since, "objections", pending.objections.iter().map(objection).collect())
     });
-    let document = json!({ "format": FORMAT, "stamp": stamp, "versions": versions, "pending": pending });
+    let document = json!({
+        "format": FORMAT,
+        "stamp": stamp,
+        "versions": versions,
+        "absent": is_absent,
+        "pending": pending,
+    });
     format!("{document:#}\n").into_bytes()
 }
 
@@ -80,7 +88,8 @@ pub(super) fn read(bytes: &[u8], modified: Option<SystemTime>, now: SystemTime) 
     let newest = || versions.iter().map(|version| millis(version.since)).max().unwrap_or_default();
     let written = || modified.map_or_else(newest, |modified| millis(modified.min(SystemTime::now())));
     let stamp = document["stamp"].as_u64().unwrap_or_else(|| written().try_into().unwrap_or_default());
-    Some(ListedState { stamp, versions, pending })
+    let is_absent = document["absent"].as_bool().unwrap_or_default();
+    Some(ListedState { stamp, versions, is_absent, pending })
 }
 
 fn listed<T>(value: &Value, now: SystemTime, state: T) -> Option<Listed<T>> {

@@ -98,6 +98,8 @@ pub(super) struct LiveRecord {
     /// When the live version was first accepted.
     pub(super) since: SystemTime,
     pub(super) held: Vec<VersionHash>,
+    /// Whether the robots.txt was removed after this version was live.
+    pub(super) is_absent: bool,
 }
 
 impl LiveRecord {
@@ -111,18 +113,20 @@ impl LiveRecord {
                 .filter(|version| version.standing == AcceptedState::RolledBack)
                 .map(|version| version.hash())
                 .collect(),
+            is_absent: versions.is_absent,
         }
     }
 
     /// Returns the content of a slot. `None` if the record has more than the maximum number of
     /// rolled-back versions.
     pub(super) fn slot(&self, stamp: u64) -> Option<[u8; SLOT]> {
-        let Self { live, since, held } = self;
+        let Self { live, since, held, is_absent } = self;
         let text = json!({
             "stamp": stamp,
             "live": live.map(|hash| hash.to_string()),
             "since": millis(*since),
             "held": held.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            "absent": is_absent,
         })
         .to_string();
         let mut slot = [b' '; SLOT];
@@ -159,7 +163,8 @@ fn parse(slot: &[u8], now: SystemTime) -> Option<(u64, LiveRecord)> {
         live => Some(live.as_str()?.parse().ok()?),
     };
     let held = value["held"].as_array()?.iter().map(|hash| hash.as_str()?.parse().ok());
-    let record = LiveRecord { live, since: time(&value["since"], now)?, held: held.collect::<Option<_>>()? };
+    let (since, held) = (time(&value["since"], now)?, held.collect::<Option<_>>()?);
+    let record = LiveRecord { live, since, held, is_absent: value["absent"].as_bool().unwrap_or_default() };
     Some((value["stamp"].as_u64()?, record))
 }
 
@@ -179,7 +184,8 @@ mod tests {
 
     fn record(text: &str) -> LiveRecord {
         let since = SystemTime::UNIX_EPOCH + Duration::from_secs(1_790_000_000);
-        LiveRecord { live: Some(VersionHash::of(text.as_bytes())), since, held: vec![VersionHash::of(b"held"); 7] }
+        let (live, held) = (Some(VersionHash::of(text.as_bytes())), vec![VersionHash::of(b"held"); 7]);
+        LiveRecord { live, since, held, is_absent: false }
     }
 
     #[test]

@@ -2,13 +2,13 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use super::disk::Disk;
 use super::state_dir::StateDir;
 use super::writer::StateWriter;
 use crate::check;
-use crate::live::{Enforcement, LiveRobots, WhenMissing};
+use crate::live::{Candidate, Cause, Enforcement, LiveRobots, WhenMissing};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -167,6 +167,30 @@ fn a_site_that_is_opened_on_a_disk_that_hangs_holds_up_no_other() {
     assert!(without_waiting(open("other")));
     hanging.is_hanging.store(false, Ordering::SeqCst);
     assert!(hung.join().expect("no panic"));
+}
+
+#[test]
+fn a_removal_is_read_from_the_record_if_the_state_file_could_not_be_written() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let is_full = Arc::new(AtomicBool::new(false));
+    let fails = is_full.clone();
+    let before = move |_, path: &Path| match fails.load(Ordering::SeqCst) && path.ends_with("state.json") {
+        true => Err(std::io::ErrorKind::StorageFull.into()),
+        false => Ok(()),
+    };
+    let disk = Disk { before: Some(Arc::new(before)), ..Disk::default() };
+    let open = |disk| StateDir::open_on(disk, StateWriter::default(), folder.path().join("state"));
+    let state = open(disk).expect("no other has it open");
+    let live = LiveRobots::text("User-agent: *\nDisallow: /a\n").state(&state, "shop").open().expect("a robots.txt");
+    assert!(state.flush());
+    is_full.store(true, Ordering::SeqCst);
+    live.site.offer(Cause::Poll, Candidate::Absent { status: 404 });
+    assert!(!state.flush());
+    drop((live, state));
+    let state = open(Disk::default()).expect("no other has it open");
+    let remembered = state.site("shop").load(SystemTime::now());
+    assert_eq!((remembered.versions.iter().count(), remembered.live()), (1, None));
+    assert!(remembered.versions.is_absent);
 }
 
 #[test]

@@ -40,7 +40,12 @@ keywords!(AcceptedState, "the state of an accepted version", {
 });
 
 #[derive(Clone, Debug, Default)]
-pub(in crate::live) struct AcceptedVersions(pub(in crate::live) Vec<AcceptedVersion>);
+pub(in crate::live) struct AcceptedVersions {
+    pub(in crate::live) list: Vec<AcceptedVersion>,
+    /// Whether the source's server has removed the robots.txt, so that no version is live. The
+    /// versions are kept for comparisons with a later robots.txt.
+    pub(in crate::live) is_absent: bool,
+}
 
 impl AcceptedVersion {
     pub(in crate::live) const fn hash(&self) -> VersionHash {
@@ -50,7 +55,7 @@ impl AcceptedVersion {
 
 impl AcceptedVersions {
     pub(in crate::live) fn iter(&self) -> impl Iterator<Item = &AcceptedVersion> {
-        self.0.iter()
+        self.list.iter()
     }
 
     pub(in crate::live) fn current(&self) -> Option<&AcceptedVersion> {
@@ -62,23 +67,23 @@ impl AcceptedVersions {
     }
 
     pub(in crate::live) fn is_rolled_back(&self, hash: VersionHash) -> bool {
-        self.0.iter().any(|version| version.hash() == hash && version.standing == AcceptedState::RolledBack)
+        self.list.iter().any(|version| version.hash() == hash && version.standing == AcceptedState::RolledBack)
     }
 
     /// Adds a version, or makes an earlier version current again. An earlier version keeps the date
     /// of its first acceptance.
     pub(in crate::live) fn accept(&mut self, mut version: AcceptedVersion, grace: Duration, now: SystemTime) {
-        if let Some(at) = self.0.iter().position(|known| known.hash() == version.hash()) {
-            version.since = self.0.remove(at).since.min(version.since);
+        if let Some(at) = self.list.iter().position(|known| known.hash() == version.hash()) {
+            version.since = self.list.remove(at).since.min(version.since);
         }
         version.standing = AcceptedState::Accepted;
-        self.0.push(version);
+        self.list.push(version);
         self.thin(grace, now);
     }
 
     pub(in crate::live) fn roll_back(&mut self) -> Option<AcceptedVersion> {
         self.before()?;
-        let current = self.0.iter_mut().rfind(|version| version.standing == AcceptedState::Accepted)?;
+        let current = self.list.iter_mut().rfind(|version| version.standing == AcceptedState::Accepted)?;
         current.standing = AcceptedState::RolledBack;
         Some(current.clone())
     }
@@ -86,7 +91,7 @@ impl AcceptedVersions {
     /// Allows rolled-back versions to go live again, because the content of the source has changed.
     /// Returns whether there were any rolled-back versions.
     pub(in crate::live) fn supersede(&mut self) -> bool {
-        let held = self.0.iter_mut().filter(|version| version.standing == AcceptedState::RolledBack);
+        let held = self.list.iter_mut().filter(|version| version.standing == AcceptedState::RolledBack);
         held.fold(false, |_, version| {
             version.standing = AcceptedState::Superseded;
             true
@@ -95,7 +100,7 @@ impl AcceptedVersions {
 
     /// Marks the versions with these hashes as rolled back, and all others as not rolled back.
     pub(in crate::live) fn set_rolled_back(&mut self, hashes: &[VersionHash]) {
-        for version in &mut self.0 {
+        for version in &mut self.list {
             match (hashes.contains(&version.hash()), version.standing) {
                 (true, _) => version.standing = AcceptedState::RolledBack,
                 (false, AcceptedState::RolledBack) => version.standing = AcceptedState::Superseded,
@@ -106,26 +111,33 @@ impl AcceptedVersions {
 
     /// Makes an earlier version the current one. Returns whether the version was found.
     pub(in crate::live) fn bring_back(&mut self, hash: VersionHash) -> bool {
-        let Some(at) = self.0.iter().position(|version| version.hash() == hash) else { return false };
+        let Some(at) = self.list.iter().position(|version| version.hash() == hash) else { return false };
         if self.current().is_none_or(|current| current.hash() != hash) {
-            let version = self.0.remove(at);
-            self.0.push(AcceptedVersion { standing: AcceptedState::Accepted, ..version });
+            let version = self.list.remove(at);
+            self.list.push(AcceptedVersion { standing: AcceptedState::Accepted, ..version });
         }
         true
+    }
+
+    /// Sets the date with which a version is served.
+    pub(in crate::live) fn set_modified(&mut self, hash: VersionHash, modified: Option<SystemTime>) {
+        if let Some(known) = self.list.iter_mut().find(|known| known.hash() == hash) {
+            known.version.modified = modified;
+        }
     }
 
     /// Changes dates in the future to `now`. A version has such a date if the clock was set back
     /// after its acceptance. The date would prolong the grace period. Returns whether any date was
     /// changed.
     pub(in crate::live) fn date_until(&mut self, now: SystemTime) -> bool {
-        let mut ahead = self.0.iter_mut().filter(|version| version.since > now).peekable();
+        let mut ahead = self.list.iter_mut().filter(|version| version.since > now).peekable();
         let are_there = ahead.peek().is_some();
         ahead.for_each(|version| version.since = now);
         are_there
     }
 
     fn accepted(&self) -> impl Iterator<Item = &AcceptedVersion> {
-        self.0.iter().rev().filter(|version| version.standing == AcceptedState::Accepted)
+        self.list.iter().rev().filter(|version| version.standing == AcceptedState::Accepted)
     }
 
     /// Removes versions until the limits are met. If at least two versions are older than the grace
@@ -140,11 +152,11 @@ impl AcceptedVersions {
                 version.standing == AcceptedState::RolledBack || kept.contains(&version.hash())
             };
             let octets: usize =
-                self.0.iter().filter(|version| !is_kept(version)).map(|version| version.version.bytes().len()).sum();
-            if self.0.len() <= MAX_VERSIONS && octets <= MAX_BYTES {
+                self.list.iter().filter(|version| !is_kept(version)).map(|version| version.version.bytes().len()).sum();
+            if self.list.len() <= MAX_VERSIONS && octets <= MAX_BYTES {
                 return;
             }
-            let mut all: Vec<&AcceptedVersion> = self.0.iter().collect();
+            let mut all: Vec<&AcceptedVersion> = self.list.iter().collect();
             all.sort_by_key(|version| version.since);
             let is_due = |version: &AcceptedVersion| now.duration_since(version.since).is_ok_and(|age| age >= grace);
             let two_are_due = all.iter().filter(|version| is_due(version)).count() > 1;
@@ -159,7 +171,7 @@ impl AcceptedVersions {
                 candidates.clone().skip(1).min_by_key(gap).or_else(|| candidates.next())
             };
             let Some(forgotten) = forgotten.map(|at| all[at].hash()) else { return };
-            self.0.retain(|version| version.hash() != forgotten);
+            self.list.retain(|version| version.hash() != forgotten);
         }
     }
 }

@@ -35,8 +35,8 @@ use crate::source::watch::Watcher;
 /// A file `robots.txt` in the folder applies only to a host called `robots`. Use `default.txt` for
 /// all hosts that have no other file.
 ///
-/// A file is ignored without an event if its name begins with a dot or does not end in `.txt`. Any
-/// other file is reported once and ignored if its name does not contain a valid host. If the names
+/// A file is ignored without an event if its name begins with a dot or does not end in `.txt`,
+/// unless it is the [`fallback`](DirectoryBuilder::fallback). Any other file is reported once and ignored if its name does not contain a valid host. If the names
 /// of several files contain the same host, the first name in byte order is used, and the other
 /// files are ignored.
 ///
@@ -44,7 +44,7 @@ use crate::source::watch::Watcher;
 /// there never was a good version, the site has no rules. Other sites are not affected. If a file
 /// is removed, its site also keeps the last good version. Otherwise, the accidental removal of a
 /// file would allow everything on the site. The site of a removed file is closed when the folder is
-/// opened again, or immediately if it never had a good version.
+/// opened again, or immediately if it never had a good version or if another file has the same host.
 ///
 /// An override of the policy may be meant for some of the files only. With the feature `tracing`,
 /// an override that affects no file is logged as a warning when the folder is opened.

@@ -159,7 +159,9 @@ impl DirectoryState {
             directory.upgrade().and_then(|directory| directory.scan(Age::Settled).ok()).flatten()
         };
         let (path, poll) = (self.settings.path.clone(), self.settings.poll);
-        let watched = self.settings.watcher.folder(path, poll, is_site_file, look);
+        let fallback = self.settings.fallback.clone();
+        let is_ours = move |name: &str| is_site_file(name, &fallback);
+        let watched = self.settings.watcher.folder(path, poll, is_ours, look);
         // Setting cannot fail, because `watched` is set only here.
         let _ = self.watched.set(watched);
     }
@@ -199,14 +201,14 @@ impl DirectoryState {
             self.report(&DirectoryEvent::Removed { host });
         }
         let mut come = Vec::new();
-        for (host, name) in listing.hosts {
-            let is_open = self.open.lock().get(&host).is_some_and(|site| site.name == name);
+        for (host, name) in &listing.hosts {
+            let is_open = self.open.lock().get(host).is_some_and(|site| site.name == *name);
             if is_open {
                 continue;
             }
-            match rest(&path.join(&name)).filter(|_| age == Age::Settled) {
+            match rest(&path.join(name)).filter(|_| age == Age::Settled) {
                 Some(rest) => wait = wait.max(Some(rest)),
-                None => come.push((host, name)),
+                None => come.push((host.clone(), name.clone())),
             }
         }
         for (host, site) in self.open_all(come, appeared) {
@@ -216,7 +218,7 @@ impl DirectoryState {
             record.has_unpublished = true;
         }
         if std::mem::take(&mut record.has_unpublished) {
-            self.publish();
+            self.publish(&listing.hosts);
         }
         Ok(wait)
     }
@@ -268,11 +270,22 @@ impl DirectoryState {
         hosts.into_iter().filter_map(|host| open.remove_entry(&host)).collect()
     }
 
-    fn publish(&self) {
+    /// Replaces the map of sites. If a listed file has the same host as a removed file, in another
+    /// spelling, closes the site of the removed file.
+    fn publish(&self, listed: &BTreeMap<String, String>) {
         let mut hosts = HostMap::new();
-        for (host, site) in self.open.lock().iter() {
-            // Inserting cannot fail, because `list` has already inserted the same hosts into a map.
-            let _ = hosts.insert(host, site.live.clone());
+        // These sites are dropped only after the lock is released.
+        let mut closed = Vec::new();
+        {
+            let mut open = self.open.lock();
+            let (first, last): (Vec<_>, Vec<_>) = open.keys().cloned().partition(|host| listed.contains_key(host));
+            for host in first.into_iter().chain(last) {
+                // Inserting fails only if a host is repeated, because `list` has already inserted
+                // it into a map.
+                if hosts.insert(&host, open[&host].live.clone()).is_err() {
+                    closed.extend(open.remove(&host));
+                }
+            }
         }
         self.sites.replace(hosts);
     }
@@ -319,8 +332,8 @@ pub(super) struct FolderListing {
     pub(super) ignored: BTreeMap<String, String>,
 }
 
-fn is_site_file(name: &str) -> bool {
-    name.ends_with(ENDING) && !name.starts_with('.')
+fn is_site_file(name: &str, fallback: &str) -> bool {
+    name == fallback || name.ends_with(ENDING) && !name.starts_with('.')
 }
 
 /// Lists the files in the folder. Blocks until the file system responds.
@@ -330,7 +343,7 @@ pub(super) fn list(path: &Path, fallback: &str) -> io::Result<FolderListing> {
     for entry in fs::read_dir(reach(path))? {
         let name = entry?.file_name();
         match name.to_str() {
-            Some(name) if name == fallback || is_site_file(name) => {
+            Some(name) if is_site_file(name, fallback) => {
                 names.insert(name.to_owned());
             }
             Some(_) => {}

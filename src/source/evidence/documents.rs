@@ -163,7 +163,7 @@ impl ListCopy {
     /// `None` if no copy was saved or if the folder does not exist.
     fn saved(folder: &Path, url: &str) -> Result<Option<Self>, FollowError> {
         let url: FetchUrl = url.parse().map_err(|error| FollowError::new(format!("list {url:?}: {error}")))?;
-        let Some(saved) = SavedDocuments::new(folder.to_owned()).read(&url.to_string())? else { return Ok(None) };
+        let Some(saved) = SavedDocuments::new(folder.to_owned()).read(&url)? else { return Ok(None) };
         let list = RangeList::parse(&saved.octets)
             .map_err(|error| FollowError::new(format!("the saved copy of the list {url} cannot be used: {error}")))?;
         let confirmed = Some(saved.confirmed);
@@ -382,7 +382,9 @@ mod tests {
         // The saved copy is used at the next start, even if it is old.
         let confirmed = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
         let documents = SavedDocuments::new(folder.path().to_owned());
-        documents.save(GPTBOT, b"9.9.9.0/24\n", confirmed, &Validators::default()).expect("saved");
+        documents
+            .save(&GPTBOT.parse().expect("a URL"), b"9.9.9.0/24\n", confirmed, &Validators::default())
+            .expect("saved");
         let all = origins(Some(lists), Some(&own));
         assert_eq!(all, [Ok("saved"), Ok("file"), embedded()]);
         let copies = ListCopy::all(GPTBOT, Some(lists), Some(&own));
@@ -399,7 +401,8 @@ mod tests {
         let documents = SavedDocuments::new(lists.clone());
         assert!(ListCopy::saved(&lists, URL).expect("no folder yet").is_none());
         let confirmed = SystemTime::UNIX_EPOCH + Duration::from_secs(1_795_000_000);
-        let save = |octets: &[u8]| documents.save(URL, octets, confirmed, &Validators::default()).expect("saved");
+        let url = URL.parse().expect("a URL");
+        let save = |octets: &[u8]| documents.save(&url, octets, confirmed, &Validators::default()).expect("saved");
         save(b"8.8.8.0/24\n");
         let saved = ListCopy::saved(&lists, URL).expect("a list").expect("saved");
         assert_eq!((saved.list.prefixes, saved.confirmed), (1, Some(confirmed)));

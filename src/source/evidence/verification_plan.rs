@@ -17,6 +17,7 @@ use crate::source::follow::{FollowError, FollowedDocument};
 #[derive(Debug)]
 pub(super) struct VerificationPlan {
     pub(super) rows: Vec<CrawlerPlan>,
+    /// The lists of all crawlers, by URL with the query.
     pub(super) lists: BTreeMap<String, FetchUrl>,
     pub(super) directories: HashMap<DirectoryUrl, FetchUrl>,
 }
@@ -47,8 +48,8 @@ impl VerificationPlan {
         let mut row = CrawlerPlan { name: crawler.name.as_str().into(), lists: Vec::new(), patterns: Vec::new() };
         for text in &crawler.ranges {
             let url: FetchUrl = text.parse().map_err(|error| wrong("ranges", text, &error))?;
-            row.lists.push(url.to_string());
-            self.lists.insert(url.to_string(), url);
+            row.lists.push(url.unredacted());
+            self.lists.insert(url.unredacted(), url);
         }
         for text in &crawler.reverse_dns {
             row.patterns.push(text.parse().map_err(|error| wrong("rdns", text, &error))?);

@@ -22,7 +22,7 @@ use crate::identity::{
     PublicAddress, RangeList, RangeSet, SignatureCheck, Signers,
 };
 use crate::live::Mutex;
-use crate::source::fetch::{FetchUrl, FetcherTask};
+use crate::source::fetch::{FetchUrl, FetcherTask, without_secrets};
 use crate::source::follow::{DocumentStatus, FollowBuilder, FollowError, FollowedDocument, Following, Held};
 
 /// Keeps the evidence about crawlers up to date, and uses the evidence to verify or refute the
@@ -55,7 +55,7 @@ pub(super) struct Evidence {
     pub(super) following: Following,
     pub(super) configured: Configured,
     pub(super) trusted_proxies: ArcSwap<RangeSet>,
-    /// The lists that are fetched, by URL. If the registry is replaced, lists that the new registry
+    /// The lists that are fetched, by URL with the query. If the registry is replaced, lists that the new registry
     /// also contains are kept. The lock is held while the registry is replaced.
     pub(super) lists: Mutex<BTreeMap<String, FollowedDocument<RangeList>>>,
     pub(super) methods: ArcSwap<MethodTable>,
@@ -74,6 +74,7 @@ pub(super) struct Evidence {
 
 #[derive(Debug, Default)]
 pub(super) struct Configured {
+    /// The operator's copies of lists, by URL with the query.
     pub(super) copies: HashMap<String, ListCopy>,
     pub(super) directories: Vec<DirectoryUrl>,
 }
@@ -85,7 +86,9 @@ impl Configured {
         let line = |url: &String| {
             let near = urls.clone().map(|known| (damerau_levenshtein(url, known), known)).min();
             let near = near.filter(|(distance, known)| *distance <= known.len() / 4);
-            let meant = near.map_or_else(String::new, |(_, known)| format!(": did you mean {known:?}?"));
+            let meant =
+                near.map_or_else(String::new, |(_, known)| format!(": did you mean {:?}?", without_secrets(known)));
+            let url = without_secrets(url);
             format!(
                 "the copy of the list {url:?} has no effect, because no crawler in the registry has this URL{meant}"
             )
@@ -313,7 +316,7 @@ impl ClaimEvidence for Verifier {
 
 impl Evidence {
     fn follow_list(&self, url: FetchUrl) -> FollowedDocument<RangeList> {
-        let text = url.to_string();
+        let text = url.unredacted();
         // `FollowedDocument::start` prefers a saved copy to `copy`. `ListCopy::all` must return the
         // copies in the same order of preference.
         let copy = self.configured.copies.get(&text).cloned().or_else(|| ListCopy::embedded(&text));

@@ -65,7 +65,7 @@ impl FollowBuilder<VerifierSettings> {
     /// Returns an error if the URL is invalid, or the file cannot be read.
     pub fn list_file(mut self, url: &str, path: impl AsRef<Path>) -> Result<Self, FollowError> {
         let url: FetchUrl = url.parse().map_err(|error| FollowError::new(format!("list {url:?}: {error}")))?;
-        self.followed.configured.copies.insert(url.to_string(), ListCopy::of_file(path.as_ref())?);
+        self.followed.configured.copies.insert(url.unredacted(), ListCopy::of_file(path.as_ref())?);
         Ok(self)
     }
 

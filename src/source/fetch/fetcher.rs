@@ -19,8 +19,9 @@ use super::{
 };
 use crate::live::LiveRobots;
 
-/// Maximum number of additional threads that resolve names and compile fetched files. Idle threads
-/// end.
+/// Maximum number of additional threads that resolve names, compile fetched files and run callbacks.
+/// Idle threads end. [`LiveBuilder::on_reload`](crate::source::LiveBuilder::on_reload) documents
+/// this number.
 const HELPERS: usize = 16;
 
 /// Fetches robots.txt files for any number of sites, on a separate thread.

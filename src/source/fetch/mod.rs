@@ -45,3 +45,4 @@ pub(super) use self::freshness::later;
 pub(crate) use self::outcome::Validators;
 pub use self::outcome::{FetchError, FetchErrorKind, FetchOutcome};
 pub use self::url::FetchUrl;
+pub(super) use self::url::without_secrets;

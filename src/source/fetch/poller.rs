@@ -1,7 +1,10 @@
 //! Keeps one site's robots.txt up to date in a task on the fetcher's thread.
 
+use std::future::poll_fn;
 use std::hash::{BuildHasher, RandomState};
+use std::pin::Pin;
 use std::sync::{Arc, Weak};
+use std::task::Poll;
 use std::time::Duration;
 
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
@@ -108,9 +111,11 @@ impl PollTask {
             let Some(reload) = self.conclude(answer, cause).await else { return };
             drop(permit);
             *self.status.lock() = self.state.status();
+            let next = self.notify(&mut inbox).await;
             for request in waiting.drain(..) {
                 request.fill(reload.clone());
             }
+            waiting.extend(next);
             cause = Cause::Poll;
         }
     }
@@ -155,11 +160,23 @@ impl PollTask {
         Some(reload)
     }
 
-    /// Passes a candidate to the site on another thread, because the compilation and the callbacks
-    /// would delay the fetches of other sites.
+    /// Passes a candidate to the site on another thread, because the compilation would delay the
+    /// fetches of other sites.
     async fn offer(&self, cause: Cause, candidate: Candidate) -> Option<Reload> {
         let site = self.site.upgrade()?;
-        let offered = tokio::task::spawn_blocking(move || site.offer(cause, candidate)).await;
+        let offered = tokio::task::spawn_blocking(move || site.consider(cause, candidate)).await;
         Some(offered.unwrap_or_else(|_| Reload::interrupted(cause, &self.origin, None)))
+    }
+
+    /// Notifies the listeners on another thread, and waits until they return. A listener may reload
+    /// the site and wait for the outcome, so a request ends the wait and is returned.
+    async fn notify(&self, inbox: &mut UnboundedReceiver<Arc<Completion>>) -> Option<Arc<Completion>> {
+        let site = self.site.upgrade()?;
+        let mut notified = tokio::task::spawn_blocking(move || site.notify());
+        poll_fn(|context| match Pin::new(&mut notified).poll(context) {
+            Poll::Ready(_) => Poll::Ready(None),
+            Poll::Pending => inbox.poll_recv(context),
+        })
+        .await
     }
 }

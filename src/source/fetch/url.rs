@@ -67,6 +67,12 @@ impl FetchUrl {
         if self.port == self.scheme.port() { self.host.clone() } else { format!("{}:{}", self.host, self.port) }
     }
 
+    /// Returns the URL with its query, for use as a key. It must not be displayed, because the
+    /// query may contain a secret.
+    pub(in crate::source) fn unredacted(&self) -> String {
+        format!("{}://{}{}", self.scheme.as_str(), self.authority(), self.target)
+    }
+
     /// Returns a URL on the same host with another path and query.
     pub fn with_target(&self, target: PathAndQuery) -> Self {
         Self { target, ..self.clone() }
@@ -178,7 +184,7 @@ pub(super) fn fault(url: &str, what: &'static str) -> ValueError {
     ValueError::new(without_secrets(url).chars().take(256).collect::<String>(), what)
 }
 
-fn without_secrets(url: &str) -> String {
+pub(in crate::source) fn without_secrets(url: &str) -> String {
     let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
     let authority = rest.split(['/', '?', '#', '\\']).next().unwrap_or_default();
     // If a password contains a delimiter such as `/`, the text between `:` and the delimiter looks
@@ -266,20 +272,16 @@ mod tests {
     }
 
     fn joined(base: &str, location: &str) -> String {
-        url(base).join(location.as_bytes()).map_or_else(|error| error.to_string(), |url| full(&url))
-    }
-
-    fn full(url: &FetchUrl) -> String {
-        format!("{}://{}{}", url.scheme.as_str(), url.authority(), url.target)
+        url(base).join(location.as_bytes()).map_or_else(|error| error.to_string(), |url| url.unredacted())
     }
 
     #[test]
     fn urls_are_read_in_one_form() {
-        assert_eq!(full(&url("http://EXAMPLE.com")), "http://example.com/");
-        assert_eq!(full(&url("HTTP://example.com:80/a?b#c")), "http://example.com/a?b");
-        assert_eq!(full(&url("http://[::1]:8080/r")), "http://[::1]:8080/r");
+        assert_eq!(url("http://EXAMPLE.com").unredacted(), "http://example.com/");
+        assert_eq!(url("HTTP://example.com:80/a?b#c").unredacted(), "http://example.com/a?b");
+        assert_eq!(url("http://[::1]:8080/r").unredacted(), "http://[::1]:8080/r");
         assert_eq!(url("http://[::1]/").host(), "::1");
-        assert_eq!(full(&url("http://a.example?x y")), "http://a.example/?x%20y");
+        assert_eq!(url("http://a.example?x y").unredacted(), "http://a.example/?x%20y");
         assert_eq!(url("http://a.example/r?token=secret").to_string(), "http://a.example/r?…");
     }
 

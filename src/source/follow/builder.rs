@@ -87,7 +87,7 @@ impl<D: Document> FollowBuilder<DocumentSettings<D>> {
     /// Returns an error if the saved copy cannot be read.
     pub fn saved(self) -> Result<Option<D>, FollowError> {
         let Some(folder) = self.folder else { return Ok(None) };
-        let saved = SavedDocuments::new(folder).read(&self.followed.url.to_string())?;
+        let saved = SavedDocuments::new(folder).read(&self.followed.url)?;
         let read = |octets: &[u8]| D::read(&self.followed.reading, octets).map_err(FollowError::new);
         saved.map(|saved| read(&saved.octets)).transpose()
     }

@@ -381,20 +381,19 @@ impl<D: Document> Followed<D> {
     fn conclude(&self, outcome: FetchOutcome, now: SystemTime, roll: u32) {
         let taken = self.take(outcome, now, roll);
         if let Some(saved) = &self.saved {
-            let url = self.url.to_string();
             let octets = match taken {
                 Taken::New(octets) => Some(octets),
                 // If the last version could not be saved, the folder has an older one, which this
                 // response does not confirm.
                 Taken::Confirmed => {
                     let hash = self.held.load().as_ref().and_then(|held| held.hash);
-                    let saved = saved.read(&url).ok().flatten();
+                    let saved = saved.read(&self.url).ok().flatten();
                     saved.filter(|saved| hash == Some(VersionHash::of(&saved.octets))).map(|saved| saved.octets.into())
                 }
                 Taken::Kept => None,
             };
             if let Some(octets) = octets {
-                let is_saved = saved.save(&url, &octets, now, &self.validators());
+                let is_saved = saved.save(&self.url, &octets, now, &self.validators());
                 self.progress.lock().save_problem = is_saved.err().map(|error| error.to_string().into());
             }
         }
@@ -441,8 +440,8 @@ impl<D: Document> Followed<D> {
             }
             FetchOutcome::NotModified(freshness) => {
                 let interval = self.schedule.interval(freshness);
-                let held =
-                    self.held.load_full().ok_or("the server answered with 304, but no copy was fetched before")?;
+                let held = self.held.load_full().filter(|_| !self.validators().is_empty());
+                let held = held.ok_or("the server answered with 304, but the request was not conditional")?;
                 self.hold(held.document.clone(), held.hash, now, interval);
                 Ok((Taken::Confirmed, interval))
             }
@@ -512,7 +511,7 @@ fn restore<D: Document>(
     url: &FetchUrl,
     reading: &D::Reading,
 ) -> Result<Option<(Held<D>, Validators)>, FollowError> {
-    let Some(saved) = saved.read(&url.to_string())? else { return Ok(None) };
+    let Some(saved) = saved.read(url)? else { return Ok(None) };
     let document = D::read(reading, &saved.octets).map_err(FollowError::new)?;
     let held = Held::new(document, SAVED, Some(saved.confirmed));
     let hash = Some(VersionHash::of(&saved.octets));

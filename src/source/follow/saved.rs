@@ -10,12 +10,13 @@ use std::{fmt, fs};
 use http::HeaderValue;
 use serde_json::{Value, json};
 
+use crate::live::state::disk::aside;
 use crate::live::state::replacement::put;
 use crate::live::{Durability, VersionHash};
 use crate::source::fetch::{FetchUrl, Validators};
 
 /// A folder with one file per document. The files are used at the next start if the network is not
-/// available. The name of a file is the hash of the document's URL.
+/// available. The name of a file is the hash of the document's URL, including its query.
 #[derive(Clone, Debug)]
 pub(in crate::source) struct SavedDocuments(PathBuf);
 
@@ -42,7 +43,7 @@ impl SavedDocuments {
 
     pub(in crate::source) fn save(
         &self,
-        url: &str,
+        url: &FetchUrl,
         octets: &[u8],
         confirmed: SystemTime,
         validators: &Validators,
@@ -51,7 +52,7 @@ impl SavedDocuments {
         let since = confirmed.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let body = std::str::from_utf8(octets).map_err(io::Error::other)?;
         let written = json!({
-            "url": url,
+            "url": url.unredacted(),
             "confirmed": since.as_secs(),
             "etag": text(validators.etag.as_ref()),
             "last_modified": text(validators.last_modified.as_ref()),
@@ -61,12 +62,12 @@ impl SavedDocuments {
     }
 
     /// Reads a document; `None` if the document was never saved.
-    pub(in crate::source) fn read(&self, url: &str) -> Result<Option<SavedDocument>, FollowError> {
+    pub(in crate::source) fn read(&self, url: &FetchUrl) -> Result<Option<SavedDocument>, FollowError> {
         let path = self.path_of(url);
         let failed = |why: &str| FollowError::new(format!("{}: {why}", path.display()));
         let Some(value) = read_json(&path).map_err(FollowError::new)? else { return Ok(None) };
         let text = |name: &str| value.get(name).and_then(Value::as_str).map(str::to_owned);
-        if text("url").as_deref() != Some(url) {
+        if text("url") != Some(url.unredacted()) {
             return Err(failed("this copy was saved for another URL"));
         }
         let confirmed = value.get("confirmed").and_then(Value::as_u64);
@@ -82,8 +83,8 @@ impl SavedDocuments {
         }
     }
 
-    fn path_of(&self, url: &str) -> PathBuf {
-        let hash = VersionHash::of(url.as_bytes()).hex();
+    fn path_of(&self, url: &FetchUrl) -> PathBuf {
+        let hash = VersionHash::of(url.unredacted().as_bytes()).hex();
         self.0.join(format!("{}.json", &hash[..32]))
     }
 }
@@ -98,7 +99,7 @@ impl SavedDocument {
 /// Replaces a file atomically, so the previous file stays intact if the process or the machine
 /// stops. Only the owner can read the file, because the URL in it may contain a secret.
 pub(in crate::source) fn write_json(path: &Path, text: &str) -> io::Result<()> {
-    put(path, &path.with_extension("tmp"), text.as_bytes(), Durability::Machine)
+    put(path, &aside(path), text.as_bytes(), Durability::Machine)
 }
 
 pub(in crate::source) fn read_json(path: &Path) -> Result<Option<Value>, String> {
@@ -131,3 +132,38 @@ impl fmt::Display for FollowError {
 robots_core::debug_as_displayed!(FollowError);
 
 impl Error for FollowError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn documents_whose_urls_differ_only_in_the_query_have_separate_copies() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let documents = SavedDocuments::new(folder.path().to_owned());
+        let url = |query: &str| -> FetchUrl { format!("http://lists.test/list?site={query}").parse().expect("a URL") };
+        let confirmed = SystemTime::UNIX_EPOCH + Duration::from_secs(1_795_000_000);
+        for query in ["a", "b"] {
+            documents.save(&url(query), query.as_bytes(), confirmed, &Validators::default()).expect("saved");
+        }
+        for query in ["a", "b"] {
+            let saved = documents.read(&url(query)).expect("a copy").expect("what was saved");
+            assert_eq!(saved.octets, query.as_bytes());
+        }
+        assert!(documents.read(&url("c")).expect("no copy").is_none());
+    }
+
+    #[test]
+    fn several_threads_save_the_same_document_at_once() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("one.json");
+        std::thread::scope(|scope| {
+            let save = || (0..20).try_for_each(|_| write_json(&path, "{}"));
+            let threads: Vec<_> = (0..8).map(|_| scope.spawn(save)).collect();
+            for thread in threads {
+                thread.join().expect("a thread").expect("saved");
+            }
+        });
+        assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 1);
+    }
+}

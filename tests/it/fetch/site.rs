@@ -1,6 +1,6 @@
 //! A site whose robots.txt is fetched: the live version after every response.
 
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::{Arc, Condvar, Mutex, mpsc};
 use std::time::Duration;
 
 use tower_robots::internals::{RemoteSource, Schedule};
@@ -97,7 +97,7 @@ fn a_cold_start_with_the_origin_down_enforces_nothing_until_it_is_up() {
 
 #[tokio::test]
 async fn a_start_does_not_wait_for_an_origin_that_hangs() {
-    let (release, hung) = std::sync::mpsc::channel::<()>();
+    let (release, hung) = mpsc::channel::<()>();
     let hung = Mutex::new(hung);
     // The request hangs until the test ends, so `open` would hang if it waited for a response.
     let server = Server::start(move |_, _| hung.lock().unwrap().recv().unwrap_or_default());
@@ -232,6 +232,34 @@ fn after_a_restart_with_the_origin_down_the_last_good_version_is_live() {
     assert_eq!(body(&live).as_deref(), Some("# kept"));
     server.now_says(robots("# new"));
     assert!(matches!(reload(&live).outcome, ReloadOutcome::Published { .. }));
+}
+
+#[test]
+fn a_removed_file_does_not_come_back_after_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::saying(robots("# good"));
+    let url = server.url("/robots.txt");
+    {
+        let state = StateDir::open(folder.path()).unwrap();
+        let live = remembering(&state, &url).schedule(Schedule { hold: Duration::ZERO, ..seldom() });
+        let live = live.when_missing(WhenMissing::Fail).open().unwrap();
+        server.now_says(response("404 N", "", ""));
+        assert!(matches!(reload(&live).outcome, ReloadOutcome::Absent { .. }));
+    }
+    server.now_says(response("500 I", "", ""));
+    {
+        let live = remembering(&StateDir::open(folder.path()).unwrap(), &url).open().unwrap();
+        assert_eq!((body(&live), live.snapshot().when_missing), (None, WhenMissing::Relay));
+        assert_eq!(kept(&reload(&live)), RejectionKind::Unreachable);
+        assert_eq!(body(&live), None);
+        server.now_says(response("404 N", "", ""));
+        assert!(matches!(reload(&live).outcome, ReloadOutcome::Absent { .. }));
+        server.now_says(robots("# good"));
+        assert!(matches!(reload(&live).outcome, ReloadOutcome::Published { .. }));
+    }
+    server.now_says(response("500 I", "", ""));
+    let live = remembering(&StateDir::open(folder.path()).unwrap(), &url).open().unwrap();
+    assert_eq!(body(&live).as_deref(), Some("# good"));
 }
 
 #[test]
@@ -485,6 +513,26 @@ fn a_listener_that_panics_stops_nothing() {
     wait_for("the first version", || body(&live).as_deref() == Some("# good"));
     server.now_says(robots("# next"));
     wait_for("the next version", || body(&live).as_deref() == Some("# next"));
+}
+
+#[test]
+fn a_listener_may_reload_the_site() {
+    let server = Server::saying(robots("# good"));
+    let ((give, given), (report, reported)) = (mpsc::channel::<LiveRobots>(), mpsc::channel());
+    let given = Mutex::new(given);
+    let live = url(&server).when_missing(WhenMissing::Fail).on_reload(move |_, _| {
+        if let Ok(live) = given.lock().unwrap().try_recv() {
+            report.send(live.reload_blocking()).unwrap();
+        }
+    });
+    let live = live.open().unwrap();
+    give.send(live.clone()).unwrap();
+    server.now_says(robots("# next"));
+    drop(live.reload());
+    let inner = reported.recv_timeout(PATIENCE).expect("the fetch does not wait for the listener");
+    assert!(matches!(inner.outcome, ReloadOutcome::Unchanged { .. }), "{inner}");
+    server.now_says(robots("# last"));
+    assert!(matches!(reload(&live).outcome, ReloadOutcome::Published { .. }));
 }
 
 #[test]

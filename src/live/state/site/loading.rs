@@ -69,7 +69,7 @@ impl SiteStore {
                 let version = self.version(written, &listed)?;
                 Some(AcceptedVersion { version, since: listed.since, standing: listed.state })
             });
-            remembered.versions = AcceptedVersions(versions.collect());
+            remembered.versions = AcceptedVersions { list: versions.collect(), is_absent: listed.is_absent };
             let current = remembered.versions.current().map(AcceptedVersion::hash);
             damaged = match last {
                 Some((hash, since)) if current != Some(hash) => WasLive::Other(hash, since),
@@ -102,8 +102,9 @@ impl SiteStore {
         written.record = record.as_ref().map(|(_, record)| record.clone());
         let (mut state, mut unrecorded) = (None, None);
         match record {
-            Some((newest, LiveRecord { live, since, held })) if newest > stamp => {
+            Some((newest, LiveRecord { live, since, held, is_absent })) if newest > stamp => {
                 remembered.versions.set_rolled_back(&held);
+                remembered.versions.is_absent = is_absent;
                 let missing = live.filter(|hash| !remembered.versions.bring_back(*hash));
                 let recovered = missing.map(|hash| (hash, self.recovered(written, hash, since)));
                 if let Some((hash, None)) = recovered {

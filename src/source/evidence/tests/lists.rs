@@ -149,6 +149,23 @@ fn what_is_not_modified_is_confirmed() {
 }
 
 #[test]
+fn a_304_to_an_unconditional_request_confirms_nothing() {
+    let copy = tempfile::NamedTempFile::new().expect("a file");
+    std::fs::write(copy.path(), list(&["8.8.8.0/24"])).expect("written");
+    let server = PlayedHttp::start("HTTP/1.1 304 Not Modified\r\n\r\n");
+    let clock = TestClock::new();
+    let registry = registry(|row| Crawler { ranges: vec![server.url.clone()], ..row });
+    let builder = Verifier::builder(&registry).clock(clock.read()).without_names();
+    let verifier = builder.list_file(&server.url, copy.path()).expect("a list").start().expect("a verifier");
+    let followed = Followed { server, clock, registry, verifier };
+    followed.fetched(1);
+    let status = followed.status();
+    assert_eq!((status.origin, status.confirmed), (Some("file"), None));
+    assert_eq!(status.problem.as_deref(), Some("the server answered with 304, but the request was not conditional"));
+    assert_eq!((followed.range(INSIDE), followed.range(OUTSIDE)), (MethodOutcome::Verified, STALE));
+}
+
+#[test]
 fn whatever_is_no_list_leaves_the_one_before() {
     let shrunken = answer("200 OK", "", &list(&["8.8.8.0/24", "8.8.9.0/24"]));
     let cut_off = good().replace("]}", "").into_bytes();
@@ -340,6 +357,25 @@ fn a_registry_that_changes_keeps_what_it_still_names() {
     let error = followed.verifier.follow(&wrong).expect_err("no list").to_string();
     assert!(error.starts_with(r#"crawler "Playbot", ranges "ftp://play.example/list": "#), "{error}");
     assert_eq!(followed.verifier.status().lists.len(), 2);
+}
+
+#[test]
+fn lists_whose_urls_differ_only_in_the_query_are_separate_and_the_query_is_not_displayed() {
+    let server = PlayedHttp::start(good());
+    let url = |query: &str| format!("{}?token={query}", server.url);
+    let both = registry(|row| Crawler { ranges: vec![url("a"), url("b")], ..row });
+    let copy = tempfile::NamedTempFile::new().expect("a file");
+    std::fs::write(copy.path(), list(&["8.8.8.0/24"])).expect("written");
+    let builder = Verifier::builder(&both).without_names();
+    let verifier = builder.list_file(&url("c"), copy.path()).expect("a copy").start().expect("a verifier");
+    let requested = |query: &str| server.heads().iter().any(|head| head.contains(&format!("?token={query} ")));
+    until("both lists", || (requested("a") && requested("b")).then_some(()));
+    let status = verifier.status();
+    assert_eq!((status.lists.len(), status.unnamed_lists.len()), (2, 1));
+    assert!(!format!("{status:?}").contains("token"), "{status:?}");
+    // A new token is used without a restart.
+    verifier.follow(&registry(|row| Crawler { ranges: vec![url("d")], ..row })).expect("the registry");
+    until("the list with the new token", || requested("d").then_some(()));
 }
 
 /// If the network is down, one event reports all lists. Another one reports an unknown list.

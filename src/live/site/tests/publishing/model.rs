@@ -95,6 +95,8 @@ enum LiveBefore {
 pub(super) struct Model {
     /// The accepted versions, in the order of acceptance.
     known: Vec<Known>,
+    /// Whether the server has removed the robots.txt, so that no version is live.
+    is_absent: bool,
     waiting: Option<Waiting>,
     /// Whether the current gate has examined the pending version.
     is_examined: bool,
@@ -126,6 +128,7 @@ impl Model {
     pub(super) fn new(gate: ModelGate, has_grace: bool) -> Self {
         Self {
             known: Vec::new(),
+            is_absent: false,
             waiting: None,
             is_examined: false,
             live: None,
@@ -142,8 +145,13 @@ impl Model {
     pub(super) fn start(&mut self, held: Held, now: Now) -> (ModelOutcome, bool) {
         let last = self.last();
         let outcome = self.decide(held, now);
+        let is_unfetched = outcome == ModelOutcome::Kept(RejectionKind::NotFetched);
+        if is_unfetched {
+            self.is_behind = false;
+        }
         match (outcome, last) {
             (ModelOutcome::Published(_), _) => self.is_behind = false,
+            (_, Some(_)) if is_unfetched && self.is_absent => {}
             (_, Some(last)) => {
                 self.show(last, now);
                 if self.before != LiveBefore::Last {
@@ -153,7 +161,7 @@ impl Model {
             (_, None) => {}
         }
         self.reported = outcome;
-        (outcome, true)
+        (outcome, !is_unfetched)
     }
 
     /// Reads the source. `is_asked` is true if a caller requested the reload.
@@ -171,6 +179,7 @@ impl Model {
             Held::Broken(kind) => return ModelOutcome::Kept(kind),
             Held::Absent => {
                 (self.live, self.grace) = (None, None);
+                self.is_absent = self.last().is_some();
                 return ModelOutcome::Absent;
             }
             Held::Text(text) => text,
@@ -255,7 +264,7 @@ impl Model {
         // Dates in the future are changed to the current time.
         known.iter_mut().for_each(|known| known.since = known.since.min(now.clock));
         let new = Self::new(site.gate, site.has_grace);
-        Self { known, waiting: saved.waiting, before, ..new }
+        Self { known, is_absent: saved.is_absent, waiting: saved.waiting, before, ..new }
     }
 
     /// Returns the possible states of a new site that replaces this one in the same process.
@@ -274,13 +283,14 @@ impl Model {
     }
 
     pub(super) fn saved(&self) -> Saved {
-        Saved { known: self.known.clone(), waiting: self.waiting }
+        Saved { known: self.known.clone(), is_absent: self.is_absent, waiting: self.waiting }
     }
 
     fn record(&self) -> Record {
         let held = self.known.iter().filter(|known| known.standing == ModelStanding::Held);
         let last = self.known.iter().rfind(|known| known.standing == ModelStanding::Accepted);
-        Record { live: last.map(|last| (last.text, last.since)), held: held.map(|known| known.text).collect() }
+        let (live, held) = (last.map(|last| (last.text, last.since)), held.map(|known| known.text).collect());
+        Record { live, held, is_absent: self.is_absent }
     }
 
     fn report(&mut self, outcome: ModelOutcome) {
@@ -300,7 +310,7 @@ impl Model {
     /// Publishes a version. Its grace period starts when the version is first accepted, but never
     /// in the future.
     fn show(&mut self, text: Text, now: Now) {
-        self.live = Some(text);
+        (self.live, self.is_absent) = (Some(text), false);
         self.known.iter_mut().for_each(|known| known.since = known.since.min(now.clock));
         let last = self.known.iter().rfind(|known| known.standing == ModelStanding::Accepted);
         let end = last.map(|last| last.since + GRACE).filter(|end| self.has_grace && *end > now.clock);
@@ -348,6 +358,7 @@ fn accept(known: &mut Vec<Known>, text: Text, now: SystemTime) {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Saved {
     known: Vec<Known>,
+    is_absent: bool,
     waiting: Option<Waiting>,
 }
 
@@ -356,6 +367,7 @@ pub(super) struct Saved {
 struct Record {
     live: Option<(Text, SystemTime)>,
     held: Vec<Text>,
+    is_absent: bool,
 }
 
 /// Possible contents of the disk: one of the states and one of the records. The numbers show the
@@ -413,7 +425,8 @@ impl ModelDisk {
         for (stated, state) in &self.states {
             for (recorded, record) in &self.records {
                 let at = [*stated, *recorded];
-                let state = state.clone().unwrap_or(Saved { known: Vec::new(), waiting: None });
+                let nothing = Saved { known: Vec::new(), is_absent: false, waiting: None };
+                let state = state.clone().unwrap_or_else(|| nothing.clone());
                 let mut add = |state: &Saved, before| found.push((at, Model::anew(state, before, site, now)));
                 match record {
                     Some(record) if recorded > stated => newer(&state, record, &mut add),
@@ -422,7 +435,6 @@ impl ModelDisk {
                 }
                 if !is_readable {
                     // Only a part of the disk may have been read, or nothing.
-                    let nothing = Saved { known: Vec::new(), waiting: None };
                     add(&state, LiveBefore::Unknown);
                     add(&nothing, last_of(&state).map_or(LiveBefore::Unknown, LiveBefore::Lost));
                     add(&nothing, LiveBefore::Unknown);
@@ -439,7 +451,7 @@ impl ModelDisk {
 /// Adds the possible states if the record is newer than the state file. The record contains the
 /// live version and the rolled-back versions. The bytes of the live version may be missing on disk.
 fn newer(state: &Saved, record: &Record, add: &mut impl FnMut(&Saved, LiveBefore)) {
-    let mut state = state.clone();
+    let mut state = Saved { is_absent: record.is_absent, ..state.clone() };
     for known in &mut state.known {
         match (record.held.contains(&known.text), known.standing) {
             (true, _) => known.standing = ModelStanding::Held,

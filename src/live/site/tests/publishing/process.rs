@@ -80,15 +80,15 @@ fn loaded(held: Held) -> Loaded {
             Ok(BROKEN.iter().find(|(broken, _)| *broken == kind).expect("it is read").1.clone())
         }
         Held::Broken(kind) => Err(Rejection::new(kind, &"it".into())),
-        // `load` cannot return `Absent`. Only a source that fetches passes `Absent` to the site.
-        Held::Absent => Err(Rejection::new(RejectionKind::Missing, &"it".into())),
+        // Only a source that fetches passes `Absent` to the site. Such a source cannot be loaded.
+        Held::Absent => Err(Rejection::new(RejectionKind::NotFetched, &"it".into())),
     }
 }
 
 /// Returns the content that a caller gets by loading the source.
 pub(super) const fn when_loaded(held: Held) -> Held {
     match held {
-        Held::Absent => Held::Broken(RejectionKind::Missing),
+        Held::Absent => Held::Broken(RejectionKind::NotFetched),
         held => held,
     }
 }
