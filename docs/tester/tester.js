@@ -25,7 +25,7 @@ const LINE_END = /(\r\n|\r|\n)$/;
 
 // Returns the file with the text that replaces it. Lines at both ends of the file that did not
 // change keep their bytes. Other lines get the line end of the first line.
-function edited(file, text) {
+function retyped(file, text) {
   const [before, after] = [linesOf(file), text.split("\n")];
   const isSame = (line, typed) => decode(line).replace(LINE_END, "") === typed;
   const most = Math.min(before.length, after.length);
@@ -395,7 +395,7 @@ function startPage() {
     if (!state.isTyped) remember();
     state.isTyped = true;
     at("undo").disabled = false;
-    state.file = edited(state.file, at("file").value);
+    state.file = retyped(state.file, at("file").value);
     soon(`This is your file: ${counted(at("file").value.split("\n").length, "line")}, ${counted(state.file.length, "byte")}.`);
   }
 

@@ -180,8 +180,8 @@ fn lines_that_nobody_edits_keep_their_bytes() {
         (b"a\nb", "", b""),
         (b"", "a\nb", b"a\nb"),
     ] {
-        let edited = format!("Array.from(edited(Uint8Array.from({}), {}))", json!(file), json!(text));
-        assert_eq!(value(&browser, &edited), json!(want), "{text:?}");
+        let file_now = format!("Array.from(retyped(Uint8Array.from({}), {}))", json!(file), json!(text));
+        assert_eq!(value(&browser, &file_now), json!(want), "{text:?}");
     }
 }
 
