@@ -192,7 +192,7 @@ fn a_site_must_be_named_if_a_config_has_several() {
         let out = explain(&["--site", site], url).succeeded();
         assert!(out.starts_with(want), "{site} {url}: {out}");
     }
-    let hosts = "--site: \"pages/a.pages.test\", \"pages/b.pages.test\"";
+    let hosts = "--site, one of \"pages/a.pages.test\", \"pages/b.pages.test\"";
     assert_has(explain(&["--site", "pages"], "/a/").failed(2), &[hosts]);
     let blog = explain(&["--site", "blog"], "/").error;
     assert_has(blog, &["there is no site \"blog\": the sites are \"shop\", \"pages\""]);
