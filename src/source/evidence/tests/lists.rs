@@ -312,21 +312,23 @@ fn a_list_that_cannot_be_saved_is_not_reported_as_unavailable() {
 #[test]
 fn an_older_saved_list_is_not_confirmed_by_a_response_about_a_newer_list() {
     let folder = tempfile::tempdir().expect("a folder");
-    let followed = Followed::start_with(good(), |builder| builder.saved_in(folder.path()));
+    let [lists, moved] = ["lists", "moved"].map(|name| folder.path().join(name));
+    let followed = Followed::start_with(good(), |builder| builder.saved_in(&lists));
     let is_saved = |path: &std::path::PathBuf| {
         path.extension().is_some_and(|extension| extension == "json") && !path.ends_with("claim-paths.json")
     };
-    let files = || std::fs::read_dir(folder.path()).ok()?.flatten().map(|entry| entry.path()).find(is_saved);
+    let files = || std::fs::read_dir(&lists).ok()?.flatten().map(|entry| entry.path()).find(is_saved);
     let saved = until("the saved list", files);
     let before = std::fs::read(&saved).expect("a file");
-    // A folder takes the place of the temporary file, so nothing can be saved.
-    let aside = saved.with_extension("tmp");
-    std::fs::create_dir(&aside).expect("a folder");
+    // A file takes the place of the folder, so nothing can be saved.
+    std::fs::rename(&lists, &moved).expect("moved");
+    std::fs::write(&lists, "").expect("a file");
     let newer = list(&["8.8.8.0/24", "8.8.9.0/24", "8.8.10.0/24", "8.8.11.0/24"]);
     followed.server.answers(answer("200 OK", "ETag: \"two\"\r\n", &newer));
     followed.fetch_again(2);
     until("a failed save", || followed.status().save_problem);
-    std::fs::remove_dir(&aside).expect("removed");
+    std::fs::remove_file(&lists).expect("removed");
+    std::fs::rename(&moved, &lists).expect("moved back");
     followed.server.answers("HTTP/1.1 304 Not Modified\r\n\r\n");
     // The second fetch begins after everything from the first one has been saved.
     followed.fetch_again(3);
