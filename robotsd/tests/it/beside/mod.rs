@@ -8,6 +8,7 @@ mod browsers;
 mod hosts;
 mod layouts;
 mod rates;
+mod requests;
 mod scene;
 mod server;
 mod site;

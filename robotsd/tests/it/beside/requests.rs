@@ -1,0 +1,46 @@
+//! Sends requests that shipped files treat specially: for the site's own robots.txt, with unusual
+//! targets and fields, and after the server has changed the URL.
+
+use super::server::Stage;
+use super::with_each;
+use crate::harness::*;
+
+/// A server may resolve dot segments to select a backend, and then forward the target unchanged.
+#[test]
+fn a_client_cannot_send_its_own_decision_requests() {
+    with_each(|server, program| {
+        let stage = Stage::set(server, program, "", &|text| text);
+        let refused = |target: &str| {
+            wait_for("a refusal", || {
+                let answer = stage.ask("GET", target.as_bytes(), &[("User-Agent", GPTBOT.as_bytes())], "");
+                (answer.status == 403).then_some(())
+            });
+        };
+        // At first, a server may not know yet that robotsd is available.
+        refused("/drafts/x");
+        let fields = [
+            ("X-Forwarded-Uri", "/drafts/forged"),
+            ("X-Forwarded-Method", "GET"),
+            ("X-Forwarded-Host", "site.test"),
+            ("X-Original-URI", "/drafts/forged"),
+            ("X-Original-URL", "http://site.test/drafts/forged"),
+            ("X-Original-Method", "GET"),
+            ("User-Agent", GPTBOT),
+        ];
+        let fields = fields.map(|(name, value)| format!("{name}: {value}\r\n")).concat();
+        for preset in ["nginx", "caddy", "ingress-nginx", "envoy/drafts/forged"] {
+            for endpoint in ["/-/auth/", "/-/site/site/auth/"] {
+                let path = format!("{endpoint}{preset}");
+                for up in ["/..", "/%2e%2e", "%2f.."] {
+                    let target = format!("{path}{}/robots.txt", up.repeat(path.matches('/').count()));
+                    let head = format!("GET {target} HTTP/1.1\r\nHost: site.test\r\n{fields}Connection: close\r\n\r\n");
+                    stage.offer(head.as_bytes());
+                }
+            }
+        }
+        refused("/drafts/end");
+        stage.robotsd.wait_for_event("refused", |line| line["path"] == "/drafts/end");
+        let is_forged = |line: &Value| line["path"].as_str().is_some_and(|path| path.starts_with("/drafts/forged"));
+        assert!(!stage.robotsd.has_event("refused", is_forged), "{}", server.name);
+    });
+}
