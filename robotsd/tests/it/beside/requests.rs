@@ -1,6 +1,7 @@
 //! Sends requests that shipped files treat specially: for the site's own robots.txt, with unusual
 //! targets and fields, and after the server has changed the URL.
 
+use super::scene::ROBOTS;
 use super::server::Stage;
 use super::with_each;
 use crate::harness::*;
@@ -42,5 +43,21 @@ fn a_client_cannot_send_its_own_decision_requests() {
         stage.robotsd.wait_for_event("refused", |line| line["path"] == "/drafts/end");
         let is_forged = |line: &Value| line["path"].as_str().is_some_and(|path| path.starts_with("/drafts/forged"));
         assert!(!stage.robotsd.has_event("refused", is_forged), "{}", server.name);
+    });
+}
+
+#[test]
+fn caddy_asks_about_the_url_before_a_rewrite() {
+    with_each(|server, program| {
+        if !server.name.starts_with("Caddy") {
+            return;
+        }
+        let rewriting = |text: String| text.replace("\troute {\n", "\trewrite * /index.html\n\troute {\n");
+        let stage = Stage::set(server, program, "", &rewriting);
+        let get =
+            |target: &str, agent: &str| stage.ask("GET", target.as_bytes(), &[("User-Agent", agent.as_bytes())], "");
+        assert_eq!(get("/drafts/x", GPTBOT).status, 403, "{}", server.name);
+        assert_has(&get("/robots.txt", GPTBOT).body, &[ROBOTS]);
+        assert_has(&get("/drafts/x", FIREFOX).body, &["GET /index.html "]);
     });
 }
