@@ -3,8 +3,32 @@
 
 use super::scene::ROBOTS;
 use super::server::Stage;
+use super::site::OWN_ROBOTS_TXT;
 use super::with_each;
 use crate::harness::*;
+
+/// For a host without a `[[site]]`, and while robotsd is down, crawlers get the site's own file. A
+/// problem of the site must not look like an empty or missing file.
+#[test]
+fn the_robots_txt_of_the_site_keeps_its_status() {
+    with_each(|server, program| {
+        if server.name == "ingress-nginx" {
+            return;
+        }
+        let named = |text: String| text.replace("hosts       = []", "hosts = [\"site.test\"]");
+        let mut stage = Stage::set_as_shipped(server, program, &named);
+        let check = |stage: &Stage, host: &str| {
+            for status in [200, 301, 404, 503] {
+                let target = format!("/robots.txt?status={status}");
+                let file = stage.ask_host_from([127, 0, 0, 1], host, target.as_bytes(), &[]);
+                assert_eq!((file.status, &*file.body), (status, OWN_ROBOTS_TXT), "{}: {host}", server.name);
+            }
+        };
+        check(&stage, "other.test");
+        stage.robotsd.kill();
+        check(&stage, "site.test");
+    });
+}
 
 /// A server may resolve dot segments to select a backend, and then forward the target unchanged.
 #[test]
