@@ -145,6 +145,22 @@ fn the_request_id_of_a_refusal_is_in_the_log() {
 }
 
 #[test]
+fn a_client_does_not_choose_the_request_id_of_robots_txt() {
+    with_each(|server, program| {
+        // ingress-nginx forwards the ID of the client.
+        if server.name == "ingress-nginx" {
+            return;
+        }
+        let stage = Stage::set(server, program, "", &|text| text);
+        let fields = [("User-Agent", GPTBOT.as_bytes()), ("X-Request-ID", b"chosen-by-a-client")];
+        let file = wait_for("robotsd's file", || {
+            Some(stage.ask("GET", b"/robots.txt", &fields, "")).filter(|file| file.body.contains(scene::ROBOTS))
+        });
+        assert_ne!(file.field("x-request-id"), Some("chosen-by-a-client"), "{}", server.name);
+    });
+}
+
+#[test]
 fn the_config_for_use_with_other_proxies_observes_first_and_passes_its_check() {
     let config = fs::read_to_string(project("config/beside/robotsd.toml")).unwrap();
     let config = config.replace("/var/lib/robotsd", "state");
