@@ -39,7 +39,9 @@ local function question(txn)
   for _, name in ipairs(question_fields) do
     if sent[name] then
       for at = 0, #sent[name] do
-        lines[#lines + 1] = name .. ": " .. sent[name][at]
+        -- HAProxy accepts control characters in a value. They are replaced, except for tabs, because
+        -- robotsd would answer 400.
+        lines[#lines + 1] = name .. ": " .. sent[name][at]:gsub("[^%C\t]", "?")
       end
     end
   end

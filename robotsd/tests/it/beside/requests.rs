@@ -85,3 +85,23 @@ fn caddy_asks_about_the_url_before_a_rewrite() {
         assert_has(&get("/drafts/x", FIREFOX).body, &["GET /index.html "]);
     });
 }
+
+#[test]
+fn haproxy_asks_about_odd_requests_too() {
+    with_each(|server, program| {
+        if !server.name.starts_with("HAProxy") {
+            return;
+        }
+        let stage = Stage::set(server, program, "\n[log]\naccess = \"json\"\n", &|text| text);
+        let ask = |method: &str, target: &str, agent: &str, cookie: &[u8]| {
+            let fields = [("User-Agent", agent.as_bytes()), ("Cookie", cookie)];
+            stage.ask(method, target.as_bytes(), &fields, "").status
+        };
+        // At first, HAProxy may not know yet that robotsd is available.
+        wait_for("a refusal", || (ask("GET", "/drafts/x", GPTBOT, b"a=\x01b") == 403).then_some(()));
+        assert_eq!(ask("GET", "/drafts/x", FIREFOX, b"a=\x01b"), 200, "{}", server.name);
+        assert_eq!(ask("OPTIONS", "*", GPTBOT, b""), 200, "{}", server.name);
+        stage.robotsd.wait_for_event("request", |line| line["method"] == "OPTIONS" && line["path"] == "*");
+        assert!(!stage.robotsd.has_event("undecided", |_| true), "{}", server.name);
+    });
+}
