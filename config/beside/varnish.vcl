@@ -55,7 +55,9 @@ sub vcl_recv {
         unset req.http.X-Robotsd;
         # Removes the client's own ID, because robotsd would trust it as if the proxy had set it.
         unset req.http.X-Request-ID;
-
+    }
+    # robotsd is asked about a page, but not about the fragments that Varnish inserts into it (ESI).
+    if (req.restarts == 0 && req.esi_level == 0) {
         # In HTTP/2, only the method shows that there may be a body of unknown length.
         if (req.http.Transfer-Encoding || std.integer(req.http.Content-Length, 0) > 16384 ||
             (req.proto ~ "HTTP/2" && !req.http.Content-Length && req.method !~ "^(GET|HEAD|OPTIONS|DELETE|TRACE)$")) {
@@ -86,6 +88,10 @@ sub vcl_recv {
         return (pass);
     }
     call select_site;
+    # A fragment has the verdict of its page.
+    if (req.esi_level > 0 && req_top.http.Robots-Verdict) {
+        set req.http.Robots-Verdict = req_top.http.Robots-Verdict;
+    }
     # The application may vary its answer by the verdict, so the answer to a tagged request must not be cached for other clients.
     if (req.http.Robots-Verdict) {
         return (pass);

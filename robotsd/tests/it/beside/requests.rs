@@ -105,3 +105,25 @@ fn haproxy_asks_about_odd_requests_too() {
         assert!(!stage.robotsd.has_event("undecided", |_| true), "{}", server.name);
     });
 }
+
+#[test]
+fn varnish_does_not_ask_about_fragments_of_a_page() {
+    with_each(|server, program| {
+        if server.name != "Varnish" {
+            return;
+        }
+        let with_esi = "sub vcl_backend_response {\n    set beresp.do_esi = true;\n}\n\nsub vcl_deliver {";
+        let stage = Stage::set(server, program, "", &|text| text.replace("sub vcl_deliver {", with_esi));
+        let get = |target: &str, agent: &str, fields: &[(&str, &[u8])]| {
+            let agent = [("User-Agent", agent.as_bytes())];
+            stage.ask("GET", target.as_bytes(), &[&agent[..], fields].concat(), "")
+        };
+        // At first, Varnish may not know yet that robotsd is available.
+        wait_for("a refusal", || (get("/drafts/x", GPTBOT, &[]).status == 403).then_some(()));
+        let page = get("/page-with-a-fragment", GPTBOT, &[("Robots-Verdict", b"forged")]).body;
+        assert!(page.contains("GET /drafts/fragment ") && !page.contains("obots-Verdict"), "{page}");
+        let tagged = get("/drafts/page-with-a-fragment", GOOGLEBOT, &[]).body;
+        assert_has(&tagged, &["GET /drafts/fragment ", "obots-Verdict: disallow;agent=\"Googlebot\""]);
+        assert_eq!(get("/drafts/fragment", GPTBOT, &[]).status, 403);
+    });
+}

@@ -20,6 +20,8 @@ pub(super) fn start() -> Origin {
         }
         let body = if head.starts_with("GET /robots.txt ") {
             OWN_ROBOTS_TXT.into()
+        } else if head.starts_with("GET ") && head.contains("/page-with-a-fragment ") {
+            b"<esi:include src=\"/drafts/fragment\"/>".to_vec()
         } else {
             [&asked.head[..], &asked.body].concat()
         };
