@@ -81,7 +81,6 @@ sub vcl_recv {
             # The request target as received, not decoded.
             set req.http.X-Original-URI = req.url;
             set req.http.X-Original-Method = req.method;
-            set req.http.X-Real-IP = client.ip;
             # robotsd selects the [[site]] by Host.
             set req.url = "/-/auth/varnish";
         }
@@ -99,6 +98,10 @@ sub vcl_recv {
 }
 
 sub vcl_backend_fetch {
+    # This field is set here, so that the site gets the X-Real-IP of a proxy in front of Varnish.
+    if (bereq.http.X-Robotsd == "question") {
+        set bereq.http.X-Real-IP = client.ip;
+    }
     unset bereq.http.X-Robotsd;
 }
 
@@ -113,7 +116,6 @@ sub vcl_deliver {
             set req.url = req.http.X-Original-URI;
             unset req.http.X-Original-URI;
             unset req.http.X-Original-Method;
-            unset req.http.X-Real-IP;
             unset req.http.X-Robotsd;
             return (restart);
         }

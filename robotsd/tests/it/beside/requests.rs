@@ -125,5 +125,7 @@ fn varnish_does_not_ask_about_fragments_of_a_page() {
         let tagged = get("/drafts/page-with-a-fragment", GOOGLEBOT, &[]).body;
         assert_has(&tagged, &["GET /drafts/fragment ", "obots-Verdict: disallow;agent=\"Googlebot\""]);
         assert_eq!(get("/drafts/fragment", GPTBOT, &[]).status, 403);
+        // The address that a proxy in front of Varnish has set.
+        assert_has(&get("/x", FIREFOX, &[("X-Real-IP", b"192.0.2.9")]).body, &["192.0.2.9"]);
     });
 }
