@@ -43,7 +43,7 @@ sub select_site {
 
 sub vcl_recv {
     if (req.restarts == 0) {
-        # Only robotsd may set these fields. They are removed from clients' requests, in every spelling.
+        # Only robotsd may set these fields. They are removed from clients' requests, with hyphens or underscores.
         unset req.http.Robots-Verdict;
         unset req.http.Robots_Verdict;
         unset req.http.X-Original-URI;
