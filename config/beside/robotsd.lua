@@ -30,8 +30,8 @@ local reasons = {
 local function question(txn)
   local lines = {
     "GET /-/auth/haproxy HTTP/1.0",
-    -- The request target as received, not decoded.
-    "X-Original-URI: " .. txn.f:pathq(),
+    -- The request target as received, not decoded. The target of `OPTIONS *` and CONNECT has no path.
+    "X-Original-URI: " .. (txn.f:pathq() or "*"),
     "X-Original-Method: " .. txn.f:method(),
     "X-Real-IP: " .. tostring(txn.f:src()),
   }
@@ -39,16 +39,19 @@ local function question(txn)
   for _, name in ipairs(question_fields) do
     if sent[name] then
       for at = 0, #sent[name] do
-        lines[#lines + 1] = name .. ": " .. sent[name][at]
+        -- HAProxy accepts control characters in a value. They are replaced, except for tabs, because
+        -- robotsd would answer 400.
+        lines[#lines + 1] = name .. ": " .. sent[name][at]:gsub("[^%C\t]", "?")
       end
     end
   end
   return table.concat(lines, "\r\n") .. "\r\n\r\n"
 end
 
--- Returns the status, the header fields and the body of robotsd's answer, or nothing if there is no
--- answer.
-local function ask(text)
+-- Asks about a request. Returns the status, the header fields and the body of robotsd's answer, or
+-- nothing if there is no answer.
+local function ask(txn)
+  local text = question(txn)
   local socket = core.tcp()
   socket:settimeout(patience)
   if not socket:connect(address, port) or not socket:send(text) then
@@ -78,7 +81,7 @@ local function ask(text)
 end
 
 core.register_action("robotsd", { "http-req" }, function(txn)
-  local called, status, fields, body = pcall(ask, question(txn))
+  local called, status, fields, body = pcall(ask, txn)
   if not called or not status then
     return -- Without an answer, HAProxy forwards the request.
   end

@@ -43,7 +43,7 @@ sub select_site {
 
 sub vcl_recv {
     if (req.restarts == 0) {
-        # Only robotsd may set these fields. They are removed from clients' requests, in every spelling.
+        # Only robotsd may set these fields. They are removed from clients' requests, with hyphens or underscores.
         unset req.http.Robots-Verdict;
         unset req.http.Robots_Verdict;
         unset req.http.X-Original-URI;
@@ -55,7 +55,9 @@ sub vcl_recv {
         unset req.http.X-Robotsd;
         # Removes the client's own ID, because robotsd would trust it as if the proxy had set it.
         unset req.http.X-Request-ID;
-
+    }
+    # robotsd is asked about a page, but not about the fragments that Varnish inserts into it (ESI).
+    if (req.restarts == 0 && req.esi_level == 0) {
         # In HTTP/2, only the method shows that there may be a body of unknown length.
         if (req.http.Transfer-Encoding || std.integer(req.http.Content-Length, 0) > 16384 ||
             (req.proto ~ "HTTP/2" && !req.http.Content-Length && req.method !~ "^(GET|HEAD|OPTIONS|DELETE|TRACE)$")) {
@@ -79,13 +81,16 @@ sub vcl_recv {
             # The request target as received, not decoded.
             set req.http.X-Original-URI = req.url;
             set req.http.X-Original-Method = req.method;
-            set req.http.X-Real-IP = client.ip;
             # robotsd selects the [[site]] by Host.
             set req.url = "/-/auth/varnish";
         }
         return (pass);
     }
     call select_site;
+    # A fragment has the verdict of its page.
+    if (req.esi_level > 0 && req_top.http.Robots-Verdict) {
+        set req.http.Robots-Verdict = req_top.http.Robots-Verdict;
+    }
     # The application may vary its answer by the verdict, so the answer to a tagged request must not be cached for other clients.
     if (req.http.Robots-Verdict) {
         return (pass);
@@ -93,6 +98,10 @@ sub vcl_recv {
 }
 
 sub vcl_backend_fetch {
+    # This field is set here, so that the site gets the X-Real-IP of a proxy in front of Varnish.
+    if (bereq.http.X-Robotsd == "question") {
+        set bereq.http.X-Real-IP = client.ip;
+    }
     unset bereq.http.X-Robotsd;
 }
 
@@ -107,7 +116,6 @@ sub vcl_deliver {
             set req.url = req.http.X-Original-URI;
             unset req.http.X-Original-URI;
             unset req.http.X-Original-Method;
-            unset req.http.X-Real-IP;
             unset req.http.X-Robotsd;
             return (restart);
         }

@@ -135,6 +135,32 @@ impl<'t> QuestionTarget<'t> {
             .into_iter()
             .find_map(|(name, kind)| Some(Self { site: site.clone(), kind, preset: endpoint.strip_prefix(name)? }))
     }
+
+    /// Reports whether dot segments lead out of the path below the preset. A client can send such a
+    /// target to a proxy that resolves dot segments to select a backend, and then forwards the
+    /// target unchanged: `/-/auth/caddy/../../../robots.txt`. A proxy never sends one for its own
+    /// decision request.
+    ///
+    /// Proxies interpret escapes and repeated slashes differently, so each segment counts as few
+    /// levels down and as many levels up as possible.
+    fn leaves_preset(&self) -> bool {
+        let path = self.preset.split('?').next().unwrap_or_default();
+        let mut depth = 0_usize;
+        for segment in path.split('/') {
+            let decoded: Cow<'_, [u8]> = percent_decode_str(segment).into();
+            let up = decoded.split(|byte| matches!(byte, b'/' | b'\\')).filter(|part| part == b"..").count();
+            // The preset itself is the first level.
+            if up > 0 && depth <= up {
+                return true;
+            }
+            if up > 0 {
+                depth -= up;
+            } else if !matches!(&*decoded, b"" | b".") {
+                depth += 1;
+            }
+        }
+        false
+    }
 }
 
 /// Returns what a decision request with this target asks for. `None` if this is not the target of a
@@ -269,6 +295,9 @@ impl DecisionState {
         let target = request.uri().path_and_query().cloned();
         let target = target.as_ref().map_or("/", PathAndQuery::as_str);
         if let Some(asked) = QuestionTarget::of(target) {
+            if asked.leaves_preset() {
+                return response::of_client().into();
+            }
             let decided = self.decide(&asked, request).await;
             return match asked.kind {
                 QuestionKind::Decision => decided.unwrap_or_else(|error| self.give_up(error).into()),
@@ -480,6 +509,33 @@ mod tests {
         assert_eq!(of("/-/site//auth/nginx"), Some((Some(String::new()), auth, "nginx")));
         for target in ["/-/site/shop", "/-/site/shop/health", "/-/health", "/auth/nginx", "/-/site/auth/nginx"] {
             assert_eq!(of(target), None, "{target}");
+        }
+    }
+
+    #[test]
+    fn dot_segments_may_not_lead_out_of_the_preset() {
+        let leaves = |below: &str| {
+            ["/-/auth/caddy", "/-/site/a/refusal/envoy"]
+                .map(|endpoint| QuestionTarget::of(&format!("{endpoint}{below}")).unwrap().leaves_preset())
+        };
+        for below in [
+            "/../../../robots.txt",
+            "/..",
+            "/%2e%2E/../../robots.txt",
+            "/..%2f..%2F../robots.txt",
+            "/..\\..",
+            "/a//../../x",
+            "/a/./../../x",
+            "/a%2fb/../../x",
+            "/a/..%2f..",
+            "%2f..%2f../robots.txt",
+        ] {
+            assert_eq!(leaves(below), [true, true], "{below}");
+        }
+        for below in
+            ["", "/", "?/../..", "/?../..", "/a/../drafts/x", "/a/b/..%2f../x", "/a/..%2fdrafts/x", "/a../..b/..."]
+        {
+            assert_eq!(leaves(below), [false, false], "{below}");
         }
     }
 }

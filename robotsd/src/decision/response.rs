@@ -59,6 +59,14 @@ pub(super) fn elsewhere() -> Response<Bytes> {
     plain_answer(StatusCode::NOT_FOUND, "404 Not Found: no robots.txt is served here for this host\n")
 }
 
+/// Returns the response to a target that only a client can have written.
+pub(super) fn of_client() -> Response<Bytes> {
+    plain_answer(
+        StatusCode::BAD_REQUEST,
+        "400 Bad Request: dot segments lead out of the path of the decision request\n",
+    )
+}
+
 pub(super) fn not_found() -> Response<Bytes> {
     plain_answer(StatusCode::NOT_FOUND, "404 Not Found: send decision requests to /-/auth/ followed by a preset\n")
 }

@@ -44,11 +44,16 @@ fn question(arguments: Arguments<'_>) -> Request<()> {
     let is_whole = arguments.octets(b"fields").is_none_or(|octets| read_fields(octets, &mut fields).is_some());
     // If some fields cannot be parsed, the request is refused, because a crawler might not be
     // recognised without them.
-    *request.uri_mut() = target(if is_whole { "auth" } else { "refusal" }, arguments.octets(b"site"));
+    *request.uri_mut() = endpoint_uri(if is_whole { "auth" } else { "refusal" }, arguments.octets(b"site"));
     // Fields with these names may come from the client. They are replaced with the arguments, which
     // come from HAProxy.
+    // HAProxy sends an empty value if the target has no path, as in `OPTIONS *` and CONNECT.
+    let target = arguments.get(b"target").map(|value| match value {
+        SpopValue::Octets(target) if !target.is_empty() => target,
+        _ => b"*",
+    });
     for (name, value) in [
-        (X_ORIGINAL_URI, arguments.octets(b"target")),
+        (X_ORIGINAL_URI, target),
         (X_ORIGINAL_METHOD, arguments.octets(b"method")),
         (X_REQUEST_ID, arguments.octets(b"id").filter(|id| !id.is_empty())),
     ] {
@@ -68,7 +73,7 @@ fn question(arguments: Arguments<'_>) -> Request<()> {
     request
 }
 
-fn target(endpoint: &str, site: Option<&[u8]>) -> Uri {
+fn endpoint_uri(endpoint: &str, site: Option<&[u8]>) -> Uri {
     let site = site.map(|name| format!("site/{}/", percent_encode(name, NON_ALPHANUMERIC))).unwrap_or_default();
     Uri::try_from(format!("/-/{site}{endpoint}/haproxy")).unwrap_or_else(|_| Uri::from_static("/-/refusal/haproxy"))
 }
@@ -186,6 +191,13 @@ mod tests {
         // The endpoint reports missing arguments, not this conversion.
         assert!(question_of(&[]).headers().is_empty());
         assert_eq!(question_of(&[("site", b"a shop/b")]).uri().path(), "/-/site/a%20shop%2Fb/auth/haproxy");
+    }
+
+    #[test]
+    fn a_target_without_a_path_is_an_asterisk() {
+        let null = [&[1, b'q', 1][..], b"\x06target", &[0]].concat();
+        let asked = [question_of(&[("target", b"")]), question(Arguments::of_message(&null).unwrap().0)];
+        assert_eq!(asked.map(|asked| asked.headers()[X_ORIGINAL_URI].clone()), ["*", "*"]);
     }
 
     #[test]

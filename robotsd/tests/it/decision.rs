@@ -60,6 +60,20 @@ fn the_client_is_the_one_that_the_proxy_names_or_unknown() {
 }
 
 #[test]
+fn a_target_that_leads_out_of_its_preset_is_not_judged() {
+    let (_folder, running) = start("", "");
+    let fields = [("X-Forwarded-Uri", "/drafts/forged"), ("X-Forwarded-Method", "GET"), ("User-Agent", GPTBOT)];
+    for target in
+        ["/-/auth/caddy/../../../robots.txt", "/-/site/shop/refusal/caddy/..%2f..", "/-/auth/envoy/drafts/../.."]
+    {
+        assert_eq!(running.request("GET", target, &fields).status, 400, "{target}");
+    }
+    assert_eq!(running.request("GET", "/-/auth/envoy/a/../drafts/x", &fields).status, 403);
+    running.wait_for_event("refused", |line| line["path"] == "/a/../drafts/x");
+    assert!(!running.has_event("refused", |line| line["path"] == "/drafts/forged"));
+}
+
+#[test]
 fn an_incomplete_query_follows_on_error_and_an_odd_one_is_judged() {
     for (listener, status, done) in
         [("", 200, "let through without a decision"), ("on_error = \"refuse\"", 403, "refused")]

@@ -117,7 +117,7 @@ const BEHIND_A_CDN: &[(&str, &str, &str, &str)] = &[
         "header_up X-Forwarded-Host",
         "header_up X-Forwarded-For {http.request.header.CF-Connecting-IP}",
     ),
-    ("Varnish", "varnish", "client.ip", "req.http.CF-Connecting-IP"),
+    ("Varnish", "varnish", "client.ip", "bereq.http.CF-Connecting-IP"),
 ];
 
 #[test]

@@ -8,6 +8,7 @@ mod browsers;
 mod hosts;
 mod layouts;
 mod rates;
+mod requests;
 mod scene;
 mod server;
 mod site;
@@ -141,6 +142,22 @@ fn the_request_id_of_a_refusal_is_in_the_log() {
         stage.robotsd.wait_for_event("refused", |line| line["request_id"] == id.as_str());
         assert!(!stage.robotsd.has_event("refused", |line| line["request_id"] == chosen), "{name}");
     }
+}
+
+#[test]
+fn a_client_does_not_choose_the_request_id_of_robots_txt() {
+    with_each(|server, program| {
+        // ingress-nginx forwards the ID of the client.
+        if server.name == "ingress-nginx" {
+            return;
+        }
+        let stage = Stage::set(server, program, "", &|text| text);
+        let fields = [("User-Agent", GPTBOT.as_bytes()), ("X-Request-ID", b"chosen-by-a-client")];
+        let file = wait_for("robotsd's file", || {
+            Some(stage.ask("GET", b"/robots.txt", &fields, "")).filter(|file| file.body.contains(scene::ROBOTS))
+        });
+        assert_ne!(file.field("x-request-id"), Some("chosen-by-a-client"), "{}", server.name);
+    });
 }
 
 #[test]

@@ -11,8 +11,17 @@ pub(super) fn start() -> Origin {
             let switching = b"HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: echo\r\n\r\n";
             return Reply::Echo(switching.to_vec());
         }
-        let body = if asked.head.starts_with(b"GET /robots.txt ") {
+        let head = String::from_utf8_lossy(&asked.head);
+        // The site's own robots.txt with this status, later than robotsd would have to answer.
+        if let Some((_, status)) = head.lines().next().unwrap_or_default().split_once("/robots.txt?status=") {
+            thread::sleep(Duration::from_millis(500));
+            let status = status.split(' ').next().unwrap_or_default();
+            return response(&format!("{status} As asked"), &["Served-By: site"], OWN_ROBOTS_TXT).into();
+        }
+        let body = if head.starts_with("GET /robots.txt ") {
             OWN_ROBOTS_TXT.into()
+        } else if head.starts_with("GET ") && head.contains("/page-with-a-fragment ") {
+            b"<esi:include src=\"/drafts/fragment\"/>".to_vec()
         } else {
             [&asked.head[..], &asked.body].concat()
         };
