@@ -11,8 +11,8 @@ use std::fmt;
 
 use super::Reading;
 use super::document::RobotsTxt;
-use super::index::MatchBudget;
 use super::keyword::ValueError;
+use super::match_budget::MatchBudget;
 use super::text::{self, Missing, Query, Tail};
 
 /// The path pattern of a rule, encoded for comparison (RFC 9309, sections 2.2.2 and 2.2.3).

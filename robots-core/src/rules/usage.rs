@@ -13,8 +13,8 @@ use std::sync::Arc;
 
 use super::dictionary;
 use super::document::RobotsTxt;
-use super::index::MatchBudget;
 use super::line::Directive;
+use super::match_budget::MatchBudget;
 use super::pattern::PathPattern;
 use super::value::{first_word, is_absolute_url};
 use super::{Reading, RequestPath};

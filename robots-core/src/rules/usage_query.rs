@@ -2,9 +2,9 @@
 
 #[cfg(feature = "check")]
 use super::document::UsageRecord;
-use super::index::MatchBudget;
 #[cfg(feature = "check")]
 use super::line::Directive;
+use super::match_budget::MatchBudget;
 use super::usage::UsagePreferences;
 #[cfg(feature = "check")]
 use super::usage::path_and_preferences;

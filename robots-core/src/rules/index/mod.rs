@@ -27,9 +27,9 @@ mod tests;
 
 pub(super) use self::candidates::Rank;
 use self::grams::Grams;
-pub(crate) use self::patterns::MatchBudget;
 use self::patterns::{Patterns, Run, Tried, Wildcard};
 use self::trie::{Trie, Tries};
+use super::match_budget::MatchBudget;
 
 /// Maximum number of bytes of a file that are compiled. With this limit, 32 bits are enough for
 /// every index and offset: an encoded pattern is at most three times as long as the pattern, and at
