@@ -64,9 +64,12 @@ fn a_client_cannot_send_its_own_decision_requests() {
             }
         }
         refused("/drafts/end");
-        stage.robotsd.wait_for_event("refused", |line| line["path"] == "/drafts/end");
-        let is_forged = |line: &Value| line["path"].as_str().is_some_and(|path| path.starts_with("/drafts/forged"));
-        assert!(!stage.robotsd.has_event("refused", is_forged), "{}", server.name);
+        // ingress-nginx sends whole URLs.
+        let is_at = |line: &Value, path: &str| {
+            line["path"].as_str().is_some_and(|at| at.trim_start_matches("http://site.test").starts_with(path))
+        };
+        stage.robotsd.wait_for_event("refused", |line| is_at(line, "/drafts/end"));
+        assert!(!stage.robotsd.has_event("refused", |line| is_at(line, "/drafts/forged")), "{}", server.name);
     });
 }
 
@@ -98,7 +101,7 @@ fn haproxy_asks_about_odd_requests_too() {
             stage.ask(method, target.as_bytes(), &fields, "").status
         };
         // At first, HAProxy may not know yet that robotsd is available.
-        wait_for("a refusal", || (ask("GET", "/drafts/x", GPTBOT, b"a=\x01b") == 403).then_some(()));
+        wait_for("a refusal", || (ask("GET", "/drafts/x", GPTBOT, b"") == 403).then_some(()));
         assert_eq!(ask("GET", "/drafts/x", FIREFOX, b"a=\x01b"), 200, "{}", server.name);
         assert_eq!(ask("OPTIONS", "*", GPTBOT, b""), 200, "{}", server.name);
         stage.robotsd.wait_for_event("request", |line| line["method"] == "OPTIONS" && line["path"] == "*");
