@@ -130,7 +130,7 @@ impl LiveRobots {
     /// Returns an error if the text does not go live. The previous version then stays live. If the
     /// gate refuses the text, the text is pending until it is accepted. The error then has the kind
     /// [`RejectionKind::Gated`](super::RejectionKind::Gated), and [`Rejection::pending`] contains
-    /// the hash. If the site's robots.txt is read from a file or fetched, text is rejected
+    /// the hash. If the site's robots.txt is read from a file or fetched, every text is rejected
     /// ([`RejectionKind::NotInline`](super::RejectionKind::NotInline)), because the next reload
     /// would replace it with the content of the source.
     ///
@@ -248,8 +248,8 @@ impl LiveRobots {
     ///
     /// # Errors
     ///
-    /// Returns an error if no version is pending, or if the pending version has another hash. The
-    /// live and the pending version then do not change.
+    /// Returns an error if no version is pending, or if the pending version has another hash. In
+    /// these cases, nothing changes.
     pub fn accept(&self, hash: &VersionHashPrefix) -> Result<Reload, NoSuchVersion> {
         self.accept_by(hash, &Attribution::default())
     }

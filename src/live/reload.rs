@@ -53,7 +53,7 @@ keyword_enum! {
         Accept = "accept",
         /// An operator rolled back.
         Rollback = "rollback",
-        /// An appended part has changed.
+        /// A file whose groups are appended to the robots.txt has changed.
         Append = "append",
         /// An operator used the kill switch. Only history entries have this cause.
         Switch = "switch",

@@ -64,7 +64,7 @@ pub struct HostMap<T> {
 
 type Names = HashMap<Box<[u8]>, Ports, foldhash::fast::RandomState>;
 
-/// The values for one host, by port. Each value is an index into the list of values.
+/// The values for one host, by port. A number is an index into `HostMap::values`.
 #[derive(Clone, Debug, Default)]
 struct Ports {
     other: Option<usize>,

@@ -96,8 +96,8 @@ impl PolicyBuilder {
         Ok(self)
     }
 
-    /// Sets the categories of crawlers that the groups for `*` do not apply to. They also include
-    /// unregistered agents whose header suggests such a category, such as a name with `monitor`.
+    /// Sets the categories of crawlers that the groups for `*` do not apply to. An unregistered
+    /// agent belongs to a category if its header suggests so, for example by a name with `monitor`.
     /// Default: infrastructure, monitoring, preview, feed and user-fetch. A second call replaces the
     /// first.
     pub fn wildcard_exempt(self, categories: impl AsRef<[Category]>) -> Self {

@@ -32,9 +32,9 @@ pub struct Decision<'r> {
     /// Time until the crawler's next request would pass; zero if this request did not arrive too
     /// soon for its crawl delay.
     pub wait: Duration,
-    /// Latest possible end of the grace period; `None` if no grace period applies. Until the end,
-    /// the request is only observed in every mode, because earlier versions of the file allowed the
-    /// request or did not limit its rate. [`Decision::would`] returns the action under
+    /// Latest possible end of the grace period; `None` if no grace period applies. In every mode,
+    /// the request is only observed during the grace period, because earlier versions of the file
+    /// allowed the request or did not limit its rate. [`Decision::would`] returns the action under
     /// [`Mode::Refuse`] after the grace period.
     pub grace_end: Option<SystemTime>,
     /// Action under [`Mode::Refuse`], if it differs from `action`.

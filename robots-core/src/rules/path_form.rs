@@ -224,7 +224,7 @@ struct Segments<'p> {
 /// The origin of a slash at the end of a path.
 #[derive(Clone, Copy)]
 enum Slash {
-    /// The path has no slash at the end, or the client sent this slash.
+    /// The path has no slash at the end, or a slash that the client sent.
     Own,
     /// The slash is left from a dot segment at the end of the path.
     OfDots,

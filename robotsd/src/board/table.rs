@@ -2,8 +2,9 @@
 //! of robots.txt was recorded (watches). The control thread adds to the table once per second, and
 //! a blocking thread writes it to files once per minute.
 //!
-//! Counts are lost if there are too many rows or if writing fails. The time of the lost counts is
-//! then a gap in the records, so a missing fetch cannot lead to a false accusation.
+//! Counts are lost if there are too many rows or if writing fails. The table
+//! then records a gap for this time. So a crawler whose fetch of robots.txt was lost is not reported
+//! as ignoring the file.
 //!
 //! **The history is locked while counts are written to files and while they are read.** A reader
 //! therefore finds each count either in the table or in the files, but never in both. Old files are

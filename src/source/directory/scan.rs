@@ -280,8 +280,8 @@ impl DirectoryState {
             let mut open = self.open.lock();
             let (first, last): (Vec<_>, Vec<_>) = open.keys().cloned().partition(|host| listed.contains_key(host));
             for host in first.into_iter().chain(last) {
-                // Inserting fails only if a host is repeated, because `list` has already inserted
-                // it into a map.
+                // `list` has rejected invalid hosts, so inserting fails only for a host that is
+                // already in the map.
                 if hosts.insert(&host, open[&host].live.clone()).is_err() {
                     closed.extend(open.remove(&host));
                 }

@@ -31,8 +31,8 @@ const FEW: u32 = 10;
 /// - In the last hour, but not in the day before, more clients were refuted than verified. The path
 ///   remains suspect until a client was verified in the last hour and the refuted clients are no
 ///   longer in the majority. The path also stops being suspect a day after it became suspect, if
-///   the crawler was verified in the meantime. The path then works, and the refuted clients are
-///   real impostors.
+///   the crawler was verified in the meantime. This shows that addresses on the path are correct, so
+///   the refuted clients are real impostors.
 ///
 /// The breaker counts each client at most once in the last hour and once in the day before,
 /// regardless of the number of its requests. Refuted clients in the same network (`/24`, `/48`) are

@@ -74,7 +74,7 @@ pub(super) struct Evidence {
 
 #[derive(Debug, Default)]
 pub(super) struct Configured {
-    /// The operator's copies of lists, by URL with the query.
+    /// The operator's own copies of published address lists. The key is the whole URL of a list.
     pub(super) copies: HashMap<String, ListCopy>,
     pub(super) directories: Vec<DirectoryUrl>,
 }

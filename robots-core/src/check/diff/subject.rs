@@ -42,7 +42,7 @@ impl Subject {
     }
 
     /// Returns the sort key. Search engines come first, then crawlers that a file names, then the
-    /// crawler without a name, then all others.
+    /// subject that represents all crawlers without a group, then all others.
     pub(super) fn rank(&self) -> (u8, String) {
         let first = match (self.is_index_engine, self.named, &self.name) {
             (true, _, _) => 0,

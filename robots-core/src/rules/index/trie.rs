@@ -31,9 +31,9 @@ pub(super) struct Tries {
     nodes: Vec<Node>,
     /// The remaining bytes of labels that are too long for their nodes.
     labels: Vec<u8>,
-    /// The tables of nodes with many children. A table covers the bytes from the first byte of the
-    /// first child to the first byte of the last child. For each of these bytes, it contains the
-    /// index of the child that begins with the byte, or 0.
+    /// The tables of nodes with many children. A table has an entry for each byte value
+    /// from the first byte of the first child to the first byte of the last child: the index of the
+    /// child that begins with this byte, or 0.
     tables: Vec<u32>,
     ends: Vec<NodeEnd>,
     jumps: Vec<Jumps>,
