@@ -229,12 +229,11 @@ impl ListLosses {
         let of = "that it requested in the log";
         let mut pages_read = 0;
         for (crawler, requested) in &requests.crawlers {
-            let left_out = requested.left_out();
-            if left_out > 0 {
+            if requested.left_out > 0 {
                 complain(&format_args!(
                     "{requests} of {crawler} in the logs are left out: only {pages} are measured for each crawler, and \
                      only paths of at most {length} bytes",
-                    requests = counted(left_out, "request"),
+                    requests = counted(requested.left_out, "request"),
                     pages = counted(RequestedTargets::MAX as u64, "page"),
                     length = grouped(RequestedTargets::MAX_LENGTH as u64)
                 ));

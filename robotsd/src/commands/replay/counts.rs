@@ -329,8 +329,8 @@ pub(in crate::commands) struct SearchRequests {
 #[derive(Debug, Default)]
 pub(in crate::commands) struct RequestedTargets {
     pub(in crate::commands) targets: HashMap<Box<[u8]>, u64, RandomState>,
-    /// Number of all requests of the crawler, including requests for targets that are not stored.
-    requests: u64,
+    /// Number of requests for targets that are not stored.
+    pub(in crate::commands) left_out: u64,
 }
 
 impl SearchRequests {
@@ -377,7 +377,7 @@ impl SearchRequests {
         self.hosts += other.hosts;
         for (crawler, requested) in other.crawlers {
             let all = self.of(&crawler);
-            all.requests += requested.left_out();
+            all.left_out += requested.left_out;
             requested.targets.iter().for_each(|(target, count)| all.add(target, *count));
         }
     }
@@ -391,17 +391,13 @@ impl RequestedTargets {
     /// Maximum length of a target that is stored, in bytes.
     pub(in crate::commands) const MAX_LENGTH: usize = 2048;
 
-    /// Returns the number of requests for targets that are not stored.
-    pub(in crate::commands) fn left_out(&self) -> u64 {
-        self.requests - self.targets.values().sum::<u64>()
-    }
-
     fn add(&mut self, target: &[u8], count: u64) {
-        self.requests += count;
         if let Some(known) = self.targets.get_mut(target) {
             *known += count;
         } else if self.targets.len() < Self::MAX && target.len() <= Self::MAX_LENGTH {
             self.targets.insert(target.into(), count);
+        } else {
+            self.left_out += count;
         }
     }
 }
