@@ -111,9 +111,9 @@ impl NameIndex {
     /// longest ones.
     pub(super) fn new<'n>(names: impl IntoIterator<Item = (&'n [u8], u32)>) -> Self {
         let mut names: Vec<Named> = names.into_iter().filter_map(|(name, value)| Named::new(name, value)).collect();
-        names.sort_by(|a, b| (a.hash.0, &a.text, a.value).cmp(&(b.hash.0, &b.text, b.value)));
+        let order = |name: &Named| (name.hash.0, Reverse(name.len()));
+        names.sort_by(|a, b| (order(a), &a.text, a.value).cmp(&(order(b), &b.text, b.value)));
         names.dedup_by(|later, first| later.text == first.text);
-        names.sort_by_key(|name| (name.hash.0, Reverse(name.len())));
         let (mut last, mut count) = (None, 0);
         names.retain(|name| {
             count = if last.replace(name.hash) == Some(name.hash) { count + 1 } else { 1 };
