@@ -149,15 +149,15 @@ impl<'t> QuestionTarget<'t> {
         for segment in path.split('/') {
             let decoded: Cow<'_, [u8]> = percent_decode_str(segment).into();
             let up = decoded.split(|byte| matches!(byte, b'/' | b'\\')).filter(|part| part == b"..").count();
+            if up == 0 {
+                depth += usize::from(!matches!(&*decoded, b"" | b"."));
+                continue;
+            }
             // The preset itself is the first level.
-            if up > 0 && depth <= up {
+            if depth <= up {
                 return true;
             }
-            if up > 0 {
-                depth -= up;
-            } else if !matches!(&*decoded, b"" | b".") {
-                depth += 1;
-            }
+            depth -= up;
         }
         false
     }
