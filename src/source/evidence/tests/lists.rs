@@ -43,7 +43,22 @@ impl Followed {
         answer: impl Into<Vec<u8>>,
         change: impl FnOnce(FollowBuilder<VerifierSettings>) -> FollowBuilder<VerifierSettings>,
     ) -> Self {
+        Self::start_at(PlayedHttp::start(answer), change)
+    }
+
+    /// Starts with the operator's own file of the list, which contains these networks.
+    fn start_with_file(answer: impl Into<Vec<u8>>, networks: &[&str]) -> Self {
+        let copy = tempfile::NamedTempFile::new().expect("a file");
+        std::fs::write(copy.path(), list(networks)).expect("written");
         let server = PlayedHttp::start(answer);
+        let url = server.url.clone();
+        Self::start_at(server, |builder| builder.list_file(&url, copy.path()).expect("a list"))
+    }
+
+    fn start_at(
+        server: PlayedHttp,
+        change: impl FnOnce(FollowBuilder<VerifierSettings>) -> FollowBuilder<VerifierSettings>,
+    ) -> Self {
         let clock = TestClock::new();
         let registry = registry(|row| Crawler { ranges: vec![server.url.clone()], ..row });
         let builder = Verifier::builder(&registry).clock(clock.read()).without_names();
@@ -92,14 +107,8 @@ fn a_list_verifies_and_refutes() {
 
 #[test]
 fn who_was_verified_within_the_minute_is_judged_anew_by_other_evidence() {
-    let copy = tempfile::NamedTempFile::new().expect("a file");
-    std::fs::write(copy.path(), list(&["9.9.9.0/24", "8.8.8.0/24", "8.8.9.0/24", "8.8.10.0/24"])).expect("written");
-    let server = PlayedHttp::start(answer("503 Oh", "", ""));
-    let clock = TestClock::new();
-    let registry = registry(|row| Crawler { ranges: vec![server.url.clone()], ..row });
-    let builder = Verifier::builder(&registry).clock(clock.read()).without_names();
-    let verifier = builder.list_file(&server.url, copy.path()).expect("a list").start().expect("a verifier");
-    let followed = Followed { server, clock, registry, verifier };
+    let networks = ["9.9.9.0/24", "8.8.8.0/24", "8.8.9.0/24", "8.8.10.0/24"];
+    let followed = Followed::start_with_file(answer("503 Oh", "", ""), &networks);
     followed.fetched(1);
     let recognizer = Recognizer::new(followed.registry.clone(), &RobotsTxt::parse(*b""));
     let agents = [recognizer.identify(b"Playbot/1.0")];
@@ -150,14 +159,7 @@ fn what_is_not_modified_is_confirmed() {
 
 #[test]
 fn a_304_to_an_unconditional_request_confirms_nothing() {
-    let copy = tempfile::NamedTempFile::new().expect("a file");
-    std::fs::write(copy.path(), list(&["8.8.8.0/24"])).expect("written");
-    let server = PlayedHttp::start("HTTP/1.1 304 Not Modified\r\n\r\n");
-    let clock = TestClock::new();
-    let registry = registry(|row| Crawler { ranges: vec![server.url.clone()], ..row });
-    let builder = Verifier::builder(&registry).clock(clock.read()).without_names();
-    let verifier = builder.list_file(&server.url, copy.path()).expect("a list").start().expect("a verifier");
-    let followed = Followed { server, clock, registry, verifier };
+    let followed = Followed::start_with_file("HTTP/1.1 304 Not Modified\r\n\r\n", &["8.8.8.0/24"]);
     followed.fetched(1);
     let status = followed.status();
     assert_eq!((status.origin, status.confirmed), (Some("file"), None));
@@ -204,14 +206,7 @@ fn whatever_is_no_list_leaves_the_one_before() {
 
 #[test]
 fn a_fetched_list_replaces_an_own_file_with_other_addresses() {
-    let copy = tempfile::NamedTempFile::new().expect("a file");
-    std::fs::write(copy.path(), list(&["9.9.9.0/24"])).expect("written");
-    let server = PlayedHttp::start(good());
-    let clock = TestClock::new();
-    let registry = registry(|row| Crawler { ranges: vec![server.url.clone()], ..row });
-    let builder = Verifier::builder(&registry).clock(clock.read()).without_names();
-    let verifier = builder.list_file(&server.url, copy.path()).expect("a list").start().expect("a verifier");
-    let followed = Followed { server, clock, registry, verifier };
+    let followed = Followed::start_with_file(good(), &["9.9.9.0/24"]);
     followed.fetched(1);
     let status = followed.status();
     assert_eq!((status.origin, status.problem), (Some("fetched"), None));
