@@ -8,6 +8,9 @@ else
     echo "skipped: compiling with Rust $oldest, which is not installed"
 fi
 
+# The fuzz targets are in a separate workspace. The argument is the time for each target, in seconds.
+begin fuzz/run 20
+
 # Checks that the libraries compile for macOS. The features that use ring (signatures, TLS) are left out, because ring needs Apple's C
 # compiler there. robotsd always uses ring, so it is not checked.
 mac=x86_64-apple-darwin
@@ -28,9 +31,6 @@ step cargo test --locked "${library[@]}" --features fetch --lib --test it fetch
 
 # Tests the published program with files that are expensive to parse.
 step env ROBOTSD_HOSTILE="$robotsd" cargo test --locked --all-features -p robotsd --test it -- a_hostile_file
-
-# The fuzz targets are in a separate workspace. The argument is the time for each target, in seconds.
-step fuzz/run 20
 
 # The published cases must be those that make.py selects. The handbook's page must contain the
 # current answers of the pinned parsers.
@@ -66,9 +66,10 @@ step cargo publish --locked --workspace --dry-run --no-verify --allow-dirty --qu
 # systems, and runs the program there. Runs the example jobs in config/ci with the wheel that was built.
 readme() { unshare --net bash -c 'ip link set lo up; exec python3 robotsd/tests/readme.py'; }
 if [ "$(id -u)" = 0 ] && needs "$packaging/bin/pre-commit" mmdebstrap lintian rpmlint mandoc fish zsh jq; then
-    CARGO_NET_OFFLINE=true RUSTFLAGS=$published step readme
+    CARGO_NET_OFFLINE=true RUSTFLAGS=$published begin readme
     PATH="$packaging/bin:$PATH" ROBOTSD_TESTER=$tester step robotsd/packaging/test.sh "$robotsd" "$peers/packages"
     PATH="$packaging/bin:$PATH" step python3 robotsd/tests/ci_pieces.py "$robotsd" "$peers/packages"
+    finish
 elif [ -n "${CI:-}" ]; then
     echo "not root: CI must test the packages as root" >&2
     exit 1

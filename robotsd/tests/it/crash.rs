@@ -188,7 +188,7 @@ fn robotsd_has_the_old_or_the_new_of_everything_after_every_crash() {
     else {
         return;
     };
-    let every = if is_long() { 1 } else { EVERY };
+    let every = if is_long() { 8 } else { EVERY };
     let mut number = 0;
     let start = |files: &Files, last: &Values| {
         number += 1;

@@ -33,9 +33,9 @@ const MARKER: &str = "PRIVATE-CONTENT";
 const PUBLIC: [&str; 6] =
     ["/index.html", "/pub/x", "/private/pub/y", "/docs/a.html", "/wiki/Talk:Foo", "/.well-known/x"];
 
-/// Returns the number of random spellings per page: 25, 200 with `ROBOTSD_LONG`, or `SPELLINGS`.
+/// Returns the number of random spellings per page: 25, 75 with `ROBOTSD_LONG`, or `SPELLINGS`.
 fn by_chance() -> usize {
-    let usual = if is_long() { 200 } else { 25 };
+    let usual = if is_long() { 75 } else { 25 };
     std::env::var("SPELLINGS").map_or(usual, |count| count.parse().expect("SPELLINGS is a number"))
 }
 
