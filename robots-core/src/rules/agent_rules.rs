@@ -112,8 +112,8 @@ impl AgentRules {
     /// one reading disallows the path, returns the verdict of that reading. If both disallow it,
     /// returns the verdict of `Standard`.
     ///
-    /// This method applies the rules to `/robots.txt`, too. [`allows`](Self::allows) always allows
-    /// it.
+    /// This method also applies the rules to `/robots.txt`, a path that [`allows`](Self::allows)
+    /// always allows.
     #[expect(clippy::expect_used, reason = "both lists have an element from the start")]
     pub fn verdict(&self, path: impl AsRef<[u8]>) -> Verdict<'_> {
         let verdicts = self.readings.iter().flat_map(|rules| {
@@ -147,8 +147,8 @@ impl AgentRules {
 pub(crate) fn product_tokens(agent: &[u8]) -> Option<Vec<ProductToken>> {
     let agent = agent.trim_ascii();
     let (product, version) = agent.split_at(memchr::memchr(b'/', agent).unwrap_or(agent.len()));
-    // A header has a comment, a URL, or more than one product. Spaces alone do not indicate a
-    // header, because names may contain them (`Screaming Frog SEO Spider`).
+    // Only a header contains a comment, a URL, or more than one product. Spaces alone do not
+    // indicate a header, because names may contain spaces (`Screaming Frog SEO Spider`).
     let holds = |text: &[u8]| memchr::memmem::find(agent, text).is_some();
     let is_header =
         holds(b" (") || holds(b"://") || version.iter().any(|byte| matches!(byte, b' ' | b'(' | b';' | b','));
@@ -156,8 +156,8 @@ pub(crate) fn product_tokens(agent: &[u8]) -> Option<Vec<ProductToken>> {
     (!is_header).then(|| names.into_iter().flatten().map(ProductToken::new).collect())
 }
 
-/// Returns the product name without its version, such as `OurBot` for `OurBot 2.0`; `None` if it
-/// has no version. The result is used only if no group matches the name with the version.
+/// Returns the product name without its version, such as `OurBot` for `OurBot 2.0`; `None` if the
+/// name has no version. The result is used only if no group matches the name with the version.
 fn without_version(product: &[u8]) -> Option<&[u8]> {
     let blank = memchr::memrchr(b' ', product)?;
     let is_version = matches!(&product[blank + 1..], [b'v' | b'V', digit, ..] | [digit, ..] if digit.is_ascii_digit());

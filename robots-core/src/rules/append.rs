@@ -333,7 +333,7 @@ fn listed(names: &[Name<'_>]) -> String {
 /// Maximum length of a title, in characters.
 const MAX_TITLE_LENGTH: usize = 120;
 
-/// A list of groups, maintained by somebody else, that [`RobotsTxt::append`] appends to a
+/// A list of groups, maintained by a third party, that [`RobotsTxt::append`] appends to a
 /// robots.txt.
 ///
 /// A list must be UTF-8 without control characters, must not be HTML, and must name at least one

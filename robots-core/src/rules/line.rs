@@ -61,9 +61,9 @@ pub struct Field<'a> {
 pub enum Directive {
     /// Name of a crawler; the rules of the group apply to this crawler.
     UserAgent,
-    /// A rule that allows.
+    /// A rule that allows paths.
     Allow,
-    /// A rule that disallows.
+    /// A rule that disallows paths.
     Disallow,
     /// URL of a sitemap. The line does not belong to any group.
     Sitemap,

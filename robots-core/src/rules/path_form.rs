@@ -144,7 +144,7 @@ fn bases(path: &[u8], forms: PathForms) -> Vec<(PathForm, Cow<'_, [u8]>)> {
     bases
 }
 
-/// Converts `%uXXXX` (UTF-16) to escapes of UTF-8.
+/// Converts `%uXXXX` (UTF-16) to percent-encoded UTF-8.
 fn decode_unicode(path: &[u8]) -> Option<Vec<u8>> {
     memchr_iter(b'%', path).find(|at| unicode_unit(&path[*at..]).is_some())?;
     let mut out = Vec::with_capacity(path.len());
@@ -226,7 +226,7 @@ struct Segments<'p> {
 enum Slash {
     /// The path has no slash at the end, or a slash that the client sent.
     Own,
-    /// The slash is left from a dot segment at the end of the path.
+    /// The slash remained when a dot segment at the end of the path was removed.
     OfDots,
 }
 
@@ -414,7 +414,8 @@ mod tests {
         assert_eq!(paths("/private%5cx"), ["/private/x"]);
         assert_eq!(paths("/private\\x"), ["/private/x"]);
         reads("/x//..%2Fprivate", PathForm::Decoded, "/private");
-        // Only `%2F` is decoded. Dot segments are removed before and after decoding.
+        // In one form, `%2F` is decoded but `%5C` is not. Dot segments are removed before and after
+        // decoding.
         reads("/x%5Cy/../z%2F../private/x", PathForm::Decoded, "/private/x");
         reads("/x%2Fy/../z%2F../private/x", PathForm::Decoded, "/private/x");
         reads("/x//..%2Fprivate", PathForm::Merged, "/x/..%2Fprivate");

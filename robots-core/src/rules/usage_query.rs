@@ -33,12 +33,12 @@ impl RuleSet {
         self.document().usage().iter().any(|record| record.directive != Directive::License)
     }
 
-    /// Reports whether different crawlers have different licences.
+    /// Reports whether the licences depend on the crawler.
     pub fn licenses_differ(&self) -> bool {
         self.usage.as_ref().is_some_and(|usage| usage.licenses_differ)
     }
 
-    /// Returns the URLs of all licences. They may contain duplicates.
+    /// Returns the URLs of all licences in the file, possibly with duplicates.
     pub fn licenses(&self) -> impl Iterator<Item = &str> {
         let usage = self.usage.iter();
         usage.flat_map(|usage| {

@@ -1,4 +1,4 @@
-//! An index of the rules of a file. It finds the rule that decides on a path. The index is built
+//! An index of the rules of a file, which finds the deciding rule for a path. The index is built
 //! once per file and used for every request.
 //!
 //! Every rule of the file has a rank in the order of precedence ([`candidates`]). Each structure of
