@@ -12,7 +12,7 @@ const ANY: u8 = 0;
 pub(super) struct Canonical {
     /// The encoded forms of the pattern, with [`ANY`] instead of each `*`. If the pattern does not
     /// end with the anchor `$`, [`ANY`] is appended. There are several forms if a byte of the
-    /// pattern may match both in the path and in the query, and has a different encoding in each.
+    /// pattern may match both in the path and in the query, and is encoded differently in the two.
     texts: Vec<Vec<u8>>,
 }
 
@@ -31,7 +31,7 @@ impl Canonical {
 
     /// Reports whether `other` also matches every path that this pattern matches.
     pub(super) fn is_within(&self, other: &PathPattern) -> bool {
-        // No literal equals [`ANY`], so only a `*` of the other pattern can match it.
+        // Only a `*` of the other pattern can match [`ANY`], because no literal contains this byte.
         self.texts.iter().all(|text| other.matches(text))
     }
 
@@ -56,9 +56,8 @@ pub(super) fn escaped(pattern: &[u8]) -> Vec<u8> {
     text
 }
 
-/// Returns another spelling of a pattern with the same meaning in every
-/// [`Reading`]: bytes ≥ 0x80 are escaped, and the digits of escapes are in
-/// upper case.
+/// Returns another spelling of a pattern with the same meaning in every [`Reading`]: bytes ≥ 0x80
+/// are escaped, and the digits of escapes are in upper case.
 pub(super) fn spelled(pattern: &[u8]) -> Vec<u8> {
     let mut text = escaped(pattern);
     let mut at = 0;

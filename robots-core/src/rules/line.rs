@@ -109,8 +109,8 @@ const NAMES: [(&str, Directive); 12] = [
 impl Directive {
     /// Every directive that some crawler reads or that a draft defines, in its usual spelling.
     ///
-    /// RFC 9309 and the sitemap protocol define the first four. The others are extensions, and
-    /// their names are compared as a whole:
+    /// RFC 9309 and the sitemap protocol define the first four directives. The other directives are
+    /// extensions, and their names are compared as a whole:
     ///
     /// - Yandex: `Host`, `Clean-param`
     /// - Bing and others: `Crawl-delay`

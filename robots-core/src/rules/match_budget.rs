@@ -25,7 +25,7 @@ impl MatchBudget {
         Self { left: Self::MAX_WORK }
     }
 
-    /// Subtracts the cost of comparing `octets` bytes. Returns `false` if less than this cost was
+    /// Subtracts the cost of comparing this many bytes. Returns `false` if less than this cost was
     /// left.
     pub(super) const fn take(&mut self, octets: usize) -> bool {
         let enough = self.left >= octets;

@@ -128,9 +128,10 @@ impl<'t> RequestPath<'t> {
         std::iter::once((self.form, self.as_bytes())).chain(others)
     }
 
-    /// Reports whether a request's target, as sent, is the site's own `/robots.txt`. This is cheaper
-    /// than [`RequestPath::is_robots_txt`], because most targets are not parsed. If a target
-    /// contains a `#`, the result is `false`, because some servers find another path in it.
+    /// Reports whether a request's target, as sent, is the site's own `/robots.txt`. This function
+    /// is cheaper than [`RequestPath::is_robots_txt`], because most targets are not parsed. If a
+    /// target contains a `#`, the result is `false`, because some servers find another path in the
+    /// target.
     ///
     /// Use this function both to serve `/robots.txt` and to count requests for it, so that every
     /// served request is counted.

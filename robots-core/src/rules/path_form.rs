@@ -3,8 +3,8 @@
 //! A server may transform a path by some of these steps, and each server has its own order:
 //! decoding `%uXXXX`, cutting path parameters, decoding `%2F` and `%5C`, treating the segment after
 //! `//` as an authority, resolving dot segments, and merging empty segments. Each [kind of
-//! form](PathForm) is named after one step. Forms are computed for the orders that servers use. If
-//! no step changes a path, it has only its standard form.
+//! form](PathForm) is named after one step. Forms are computed only for the orders of steps that
+//! occur in real servers. If no step changes a path, the path has only its standard form.
 //!
 //! URL crates compute only one of these forms.
 
@@ -49,7 +49,7 @@ pub(super) fn may_have(target: &[u8]) -> bool {
             .any(|at| matches!(path[at + 1..], [b'2', b'f' | b'F', ..] | [b'5', b'c' | b'C', ..] | [b'u' | b'U', ..]))
 }
 
-/// Returns the other forms of a target, the simplest first. `sent` is its standard form.
+/// Returns all forms of a target except `sent`, its standard form. The simplest form comes first.
 pub(super) fn of(target: &[u8], sent: &[u8], forms: PathForms) -> Vec<(PathForm, Vec<u8>)> {
     let (path, query) = split_query(target);
     let query = standard(query, TargetPart::Query);

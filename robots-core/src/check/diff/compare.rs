@@ -63,8 +63,8 @@ pub struct Diff {
     /// Named crawlers that a change for unnamed crawlers does not affect, because they obey another
     /// group. Empty if nothing changes for unnamed crawlers.
     ///
-    /// Each inner list contains the crawlers that obey the same groups, search engines first.
-    /// Some of them may have no group of their own, and obey the group of a related crawler.
+    /// Each inner list contains the crawlers that obey the same groups, search engines first. Some
+    /// of these crawlers may have no group of their own, and obey the group of a related crawler.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Vec::is_empty"))]
     pub spared: Vec<Vec<Subject>>,
     /// URLs of `Sitemap` lines that only the new file has.

@@ -26,7 +26,7 @@ const FEW_RULES: usize = 10;
 /// Minimum number of newly allowed crawlers for [`DrasticChange::CrawlersLetIn`].
 const FEW_CRAWLERS: usize = 5;
 
-/// An effect of the new version of a file. The effect is so large that it is rarely intended.
+/// An effect of the new version of a file that is so large that it is rarely intended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "kebab-case"))]
 #[non_exhaustive]

@@ -44,8 +44,8 @@ pub struct FixedFile {
 }
 
 impl FixedFile {
-    /// Maximum number of passes over a file. A pass applies fixes that conflicted with fixes of
-    /// earlier passes, and fixes that became possible because of earlier passes.
+    /// Maximum number of passes over a file. A later pass applies fixes that conflicted with fixes
+    /// of earlier passes, or that earlier passes made possible.
     pub const MAX_PASSES: usize = 40;
 
     /// Fixes a file like [`fix`], but with a time limit. Use this for untrusted files.
@@ -129,8 +129,8 @@ pub fn fix(robots: &RobotsTxt, options: &Options, most: Safety) -> FixedFile {
 /// Bounds on the cost of proving the fixes of one file. A fix that cannot be proved safe within
 /// these bounds is treated as unsafe.
 ///
-/// - `MAX_BYTES`: total size of the edited files that are checked to examine single fixes. The same
-///   limit applies again to fixes that are applied together.
+/// - `MAX_BYTES`: total size of the edited files that are checked to examine fixes one by one. The
+///   same limit applies again when fixes are applied together.
 /// - `MAX_COMPARED`: total size of the files whose effect is compared path by path. A file counts
 ///   once for each reading.
 /// - `MAX_FINDINGS_OF_LINT`: number of fixes per lint that are examined one by one.
