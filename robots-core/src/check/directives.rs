@@ -23,15 +23,15 @@ pub(super) fn is_spelled(name: &[u8]) -> bool {
 }
 
 /// If the name of a field also contains part of the value, returns the directive at the start of
-/// the name; otherwise `None`. This happens if the colon after the directive is missing and the
-/// value contains a colon, as in `Disallow /wiki/Special:Search`.
+/// the name; otherwise `None`. Such a name occurs if the colon after the directive is missing and
+/// the value contains a colon, as in `Disallow /wiki/Special:Search`.
 pub(super) fn lost_colon<'a>(field: &Field<'a>) -> Option<&'a [u8]> {
     let word = first_word(field.name);
     (field.has_colon && word.len() < field.name.len() && is_spelled(word)).then_some(word)
 }
 
-/// Reports whether a field is an allow or disallow rule. A field whose name contains part of the
-/// path ([`lost_colon`]) does not count.
+/// Reports whether a field is an allow or disallow rule. Returns `false` if the name of the field
+/// contains part of the path ([`lost_colon`]).
 pub(super) fn is_rule(field: &Field<'_>) -> bool {
     matches!(field.directive, Directive::Allow | Directive::Disallow) && lost_colon(field).is_none()
 }

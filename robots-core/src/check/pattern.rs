@@ -94,7 +94,7 @@ pub(super) fn covered<'p>(written: &[u8], by: impl IntoIterator<Item = &'p PathP
 }
 
 /// Reports whether a pattern is meant for `/robots.txt` alone. A rule with such a pattern has no
-/// effect, because `/robots.txt` is always allowed.
+/// effect, because crawlers may always fetch `/robots.txt`.
 pub(super) fn is_of_robots_txt(pattern: &[u8]) -> bool {
     let alone = || PathPattern::new(b"/robots.txt$", Reading::Standard);
     pattern == b"/robots.txt" || pattern.starts_with(b"/robots.txt") && covered(pattern, [&alone()])
@@ -140,7 +140,7 @@ fn is_sign(before: &[u8], rest: &[u8]) -> bool {
 /// Reports whether `rest` begins with a character class of a regular expression that contains only
 /// punctuation: `[&%]`, but not `[]`, `[*]` or `[price]`.
 fn is_class_of_marks(rest: &[u8]) -> bool {
-    /// Maximum length of a character class, in bytes. This bounds the cost of patterns full of
+    /// Maximum length of a character class, in bytes. The limit bounds the cost of patterns full of
     /// brackets.
     const MAX_CLASS: usize = 16;
     let Some(end) = memchr::memchr(b']', &rest[..rest.len().min(MAX_CLASS)]) else { return false };

@@ -1,9 +1,8 @@
 //! The rules of a robots.txt for a polite crawler. The file is interpreted in two [`Reading`]s, and
-//! the stricter of the two results counts.
+//! the crawler obeys the stricter of the two verdicts.
 //!
 //! A crawler does not know how a site's server interprets the site's robots.txt. Most crawlers use
-//! [`Reading::Reference`], and this crate's server side enforces [`Reading::Standard`]. A polite
-//! crawler obeys both readings.
+//! [`Reading::Reference`], and this crate's server side enforces [`Reading::Standard`].
 
 use std::cmp::Reverse;
 
@@ -75,8 +74,8 @@ impl AgentRules {
         Self { readings: readings.map(|reading| file.compile_with(reading, stands_for)).into(), agents, stands_for }
     }
 
-    /// Uses only one reading instead of both. If this method is called again, the last reading
-    /// counts.
+    /// Uses only one reading instead of both. If this method is called again, the last reading is
+    /// used.
     ///
     /// With [`Reading::Reference`], the verdict and its line are the same as in google/robotstxt.
     /// This reading cuts group names at the first byte that is not a letter, `-` or `_`. For

@@ -33,7 +33,7 @@ pub struct Authority<'a> {
 pub enum Port {
     /// No colon follows the host.
     Absent,
-    /// A colon without digits follows the host. This means the same as [`Port::Absent`].
+    /// A colon without digits follows the host. Such a port means the same as [`Port::Absent`].
     Empty,
     /// Digits with a value from 0 to 65535.
     Number(u16),

@@ -134,7 +134,7 @@ impl RobotsTxt {
     }
 
     /// Parses only the lines that end within the first [`Reading::STANDARD_LIMIT`] bytes, because
-    /// crawlers may ignore all later lines. This bounds the work for a file of any size.
+    /// crawlers may ignore all later lines. The limit bounds the work for a file of any size.
     #[doc(hidden)]
     pub fn parse_beginning(file: impl AsRef<[u8]>) -> Self {
         let file = file.as_ref();

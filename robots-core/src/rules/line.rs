@@ -183,9 +183,9 @@ impl<'a> Line<'a> {
         self.range.end == self.file.len()
     }
 
-    /// Returns the content of the line if the file seems to end inside a field name. This is the
-    /// case if the line is the last one, has no line end and no comment, and contains only a known
-    /// field name or the beginning of one. Another program may still be writing such a file.
+    /// Returns the content of the line if the file seems to end inside a field name: the line is
+    /// the last one, has no line end and no comment, and contains only a known field name or the
+    /// beginning of one. Another program may still be writing such a file.
     ///
     /// ```
     /// use robots_core::rules::RobotsTxt;
@@ -214,7 +214,7 @@ impl<'a> Line<'a> {
             return match raw.first() {
                 None => LineKind::Blank,
                 Some(b'#') => LineKind::Comment,
-                // The line begins with a NUL, so it is ignored.
+                // The line begins with a NUL, so crawlers ignore it.
                 Some(_) => LineKind::Malformed,
             };
         }

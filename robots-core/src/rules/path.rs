@@ -2,7 +2,7 @@
 //!
 //! In the standard form, escapes are normalised ([`spelling`](super::spelling)), as RFC 9309,
 //! section 2.2.2, requires. Different servers interpret some paths in different ways. For such a
-//! path, other [forms](super::PathForm) are compared with the rules, too. The query is the same in
+//! path, other [forms](super::PathForm) are also compared with the rules. The query is the same in
 //! all forms.
 //!
 //! **A `RequestPath` computes its [other forms](super::PathForm) on first use.** A crafted target

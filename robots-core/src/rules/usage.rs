@@ -3,7 +3,7 @@
 //!
 //! A preference is a label with a value, such as `train-ai=n`. Any label is accepted, because the
 //! draft may still add labels. If several lines match a path, the line with the longest pattern
-//! counts. If that line cannot be parsed, there is no preference, because a line with a shorter
+//! decides. If that line cannot be parsed, there is no preference, because a line with a shorter
 //! pattern could state the opposite.
 
 use std::cmp::Reverse;
@@ -73,7 +73,7 @@ const MAX_LICENSES: usize = 8;
 impl UsagePreferences {
     /// Parses the usage preferences in a content-usage line or a response field, which are a
     /// dictionary (RFC 9651). Returns no preferences if the value is invalid. If a label is
-    /// repeated, its last value counts.
+    /// repeated, its last value is used.
     pub fn parse(value: &[u8]) -> Self {
         let last: BTreeMap<_, _> = dictionary::members(value).unwrap_or_default().into_iter().collect();
         let known = |token: Option<_>| token.filter(|token| matches!(*token, "y" | "n"));
@@ -155,7 +155,8 @@ impl UsageLines {
     }
 
     /// Returns the preferences of a section for a path, and the number of the first line that
-    /// states them. `None` if there are no preferences, or if the work budget is used up.
+    /// states these preferences. `None` if there are no preferences, or if the work budget is used
+    /// up.
     pub(super) fn at(
         &self,
         section: usize,

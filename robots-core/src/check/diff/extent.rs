@@ -15,7 +15,7 @@ pub(in crate::check) enum SiteExtent {
     Shut,
     /// Only some paths are allowed, by rules for these paths.
     Partly,
-    /// All paths are allowed, except those that rules disallow.
+    /// All paths are allowed, except paths that rules disallow.
     Open,
 }
 

@@ -175,8 +175,8 @@ impl Usage {
             (self.counts[(hash(*gram) >> self.shift) as usize], u16::MAX - rarity)
         });
         let octet = || literals(behind_prefix).flatten().copied().max_by_key(|octet| rarity(*octet));
-        // Every pattern in this index has a literal after its first `*`, so it has at least one
-        // byte there.
+        // Every pattern in this index has a literal after its first `*`, so there is at least one
+        // byte.
         gram.map_or_else(|| FiledUnder::Octet(octet().unwrap_or_default()), FiledUnder::Gram)
     }
 }

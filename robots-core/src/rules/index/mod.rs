@@ -71,7 +71,7 @@ struct WildcardList {
 }
 
 impl RuleIndex {
-    /// Returns the rank of the rule that decides on a path; `None` if no rule matches. `set` is the
+    /// Returns the rank of the deciding rule for a path; `None` if no rule matches. `set` is the
     /// index of the set of groups that apply.
     pub(super) fn decide(&self, set: usize, path: &[u8], work: &mut MatchBudget) -> Option<Rank> {
         let (mut best, mut tried) = (Rank::NONE, Tried::new(path, work));
