@@ -1,14 +1,15 @@
 //! Blocks or allows crawlers with the smallest possible edit of a file. An edit is returned only if
 //! it is proved to have exactly the requested effect.
 //!
-//! 1. A blocked crawler may not fetch any path. An allowed crawler obeys no rule that disallows the
-//!    whole site. Rules for parts of the site stay in force.
+//! 1. The edited crawlers are the crawlers that the caller blocks or allows. A blocked crawler may
+//!    not fetch any path. For an allowed crawler, no rule disallows the whole site, but rules for
+//!    parts of the site still apply.
 //! 2. If a group names only edited crawlers, its rules are changed. If a group also names other
 //!    crawlers, its rules stay unchanged, and the names of the edited crawlers are removed from the
 //!    group.
 //! 3. An allowed crawler keeps the rules of its group, except rules that disallow the whole site.
-//!    If the group disallows no parts of the site, the crawler gets the rules that it would obey
-//!    without a group. It always keeps the delays and usage preferences of the group.
+//!    If the group has no rules for parts of the site, the crawler gets the rules that it would
+//!    obey without a group. The crawler always keeps the delays and usage preferences of the group.
 //! 4. A crawler that is not edited may obey the group of an edited crawler (`Googlebot-Image` obeys
 //!    the group of `Googlebot`). The name of such a crawler is added to that group, so that the
 //!    crawler keeps its rules.
@@ -37,8 +38,8 @@ pub struct EditedFile {
     pub robots: RobotsTxt,
     /// The changes of verdicts and delays that the edit causes.
     pub diff: Diff,
-    /// Names of crawlers that were not to be edited, but obeyed the group of an edited crawler. The
-    /// edited file contains these names, so that the crawlers keep their rules.
+    /// Names of other crawlers that obeyed the group of an edited crawler. The edited file contains
+    /// these names, so that the crawlers keep their rules.
     pub kept: Vec<String>,
 }
 
@@ -167,7 +168,7 @@ struct Draft<'f, 'a> {
     access: Access,
     /// The lines of each group, without its user-agent lines.
     lines: Vec<Vec<GroupLine>>,
-    /// The first token of each edited crawler. Leaves out crawlers that already have the requested
+    /// The first token of each edited crawler, except crawlers that already have the requested
     /// access.
     own: HashSet<ProductToken>,
     /// Maps the index of an edited crawler's group to the names of the crawlers that obey this
@@ -243,8 +244,8 @@ impl<'f, 'a> Draft<'f, 'a> {
     }
 
     /// Gives a crawler the requested access. Changes the groups that are only for edited crawlers,
-    /// and removes the crawler's name from its other groups. If no group then names the crawler but
-    /// one is needed, adds a new group.
+    /// and removes the crawler's name from its other groups. Adds a new group if the crawler then
+    /// needs a group but is not named in any.
     fn place(&mut self, agent: &Agent) {
         let Some((own, family)) = agent.tokens().split_first() else { return };
         let (mut is_placed, mut shared) = (false, Vec::new());
@@ -410,8 +411,8 @@ impl<'f, 'a> Draft<'f, 'a> {
         added.extend_from_slice(end);
     }
 
-    /// Removes a blank line if the removal of other lines leaves two adjacent blank lines, or one
-    /// at the end of the file.
+    /// Removes a blank line if the removal of other lines leaves two adjacent blank lines, or a
+    /// blank line at the end of the file.
     fn remove_double_blanks(&mut self) {
         let lines = self.file.lines();
         let is_blank = |line: usize| lines.get(line).is_none_or(|line| line.bytes().trim_ascii().is_empty());

@@ -35,7 +35,7 @@ pub(super) struct AlikeGroups<'a> {
     pub(super) groups: Vec<Group<'a>>,
     /// For each group, the index of the first group with the same names.
     pub(super) first_alike: Vec<usize>,
-    /// Indexes of the groups that have the same names, by the index of the first of these groups.
+    /// For each set of groups with the same names, their indexes, by the index of the first group.
     pub(super) alike: HashMap<usize, Vec<usize>>,
     /// Numbers of the user-agent lines that repeat an earlier name of their group.
     pub(super) repeated: HashSet<usize>,
@@ -142,7 +142,7 @@ impl<'a> CheckedFile<'a> {
         start..end
     }
 
-    /// Returns the line end of the file's first line, which new lines also get.
+    /// Returns the line end of the file's first line. New lines get the same line end.
     pub(super) fn line_end(&self) -> &'static [u8] {
         let file = self.bytes();
         match memchr::memchr2(b'\n', b'\r', file) {
@@ -186,9 +186,8 @@ impl<'a> CheckedFile<'a> {
         Edit::insert(whole.end, texts.into_iter().flat_map(line).collect::<Vec<_>>().concat())
     }
 
-    /// Returns the origin (scheme and host) of the sitemaps if it is the same for all. If no
-    /// sitemap has an origin, returns the https origin of
-    /// [`Options::site_host`](super::Options::site_host), if set.
+    /// Returns the origin (scheme and host) that all sitemaps share. If no sitemap has an origin,
+    /// returns the https origin of [`Options::site_host`](super::Options::site_host), if set.
     pub(super) fn own_origin(&self) -> Option<&[u8]> {
         let find = || {
             let mut origins = self.robots.sitemaps().filter_map(|sitemap| {

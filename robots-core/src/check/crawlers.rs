@@ -38,7 +38,7 @@ impl<'r> CrawlersByToken<'r> {
         Self { registry, by_token: OnceCell::new() }
     }
 
-    /// Returns the crawler with the given name in a robots.txt. Compares the name with the
+    /// Returns the crawler that a name in a robots.txt refers to. Compares the name with the
     /// crawlers' own tokens.
     pub(super) fn named(&self, name: Name<'_>) -> Option<&'r Crawler> {
         self.of_token(&ProductToken::from_name(name.value())?)
@@ -79,7 +79,7 @@ impl<'r> CrawlersByToken<'r> {
     }
 
     /// Reports whether similar names may be suggested for a token: the token is unknown and not too
-    /// short. A token with spaces is not a typing error.
+    /// short. A token with spaces is not treated as a typing error.
     fn is_unknown(&self, token: &ProductToken) -> bool {
         let text = token.as_bytes();
         !self.registry.knows(token) && text.len() >= MIN_BRAND_LENGTH && !text.contains(&b' ')

@@ -23,15 +23,15 @@ pub(super) fn is_spelled(name: &[u8]) -> bool {
 }
 
 /// If the name of a field also contains part of the value, returns the directive at the start of
-/// the name; otherwise `None`. This happens if the colon after the directive is missing and the
-/// value contains a colon, as in `Disallow /wiki/Special:Search`.
+/// the name; otherwise `None`. Such a name occurs if the colon after the directive is missing and
+/// the value contains a colon, as in `Disallow /wiki/Special:Search`.
 pub(super) fn lost_colon<'a>(field: &Field<'a>) -> Option<&'a [u8]> {
     let word = first_word(field.name);
     (field.has_colon && word.len() < field.name.len() && is_spelled(word)).then_some(word)
 }
 
-/// Reports whether a field is an allow or disallow rule. A field whose name contains part of the
-/// path ([`lost_colon`]) does not count.
+/// Reports whether a field is an allow or disallow rule. Returns `false` if the name of the field
+/// contains part of the path ([`lost_colon`]).
 pub(super) fn is_rule(field: &Field<'_>) -> bool {
     matches!(field.directive, Directive::Allow | Directive::Disallow) && lost_colon(field).is_none()
 }
@@ -41,8 +41,8 @@ pub(super) fn is_rule(field: &Field<'_>) -> bool {
 /// two characters, `<br>`, U+2028). Crawlers read only the first directive of a line, and treat
 /// everything after it as its value.
 ///
-/// If the file has no rules, comments are also searched, because a whole file without line ends is
-/// a comment if it begins with one.
+/// If the file has no rules, comments are also searched, because a file without line ends is a
+/// single comment if it begins with `#`.
 pub(super) fn joined_lines(robots: &RobotsTxt) -> impl Iterator<Item = (Line<'_>, Range<usize>)> {
     let has_rules = robots.groups().any(|group| group.rules().len() > 0);
     robots.lines().filter_map(move |line| {
@@ -65,9 +65,8 @@ fn second_directive(line: &Line<'_>, read: Range<usize>) -> Option<Range<usize>>
 }
 
 /// Returns the range of a directive's name that ends right before a colon. A name that is also an
-/// ordinary word, such as `host`, is a directive only if it is a whole word, and within a path only
-/// if white space follows the colon. So `ghost:`, `/wiki/Host:Setup` and `/*host:` contain no
-/// directive.
+/// ordinary word, such as `host`, counts only as a whole word. Inside a path, white space must also
+/// follow the colon. So `ghost:`, `/wiki/Host:Setup` and `/*host:` contain no directive.
 fn name_before(text: &[u8], colon: usize) -> Option<Range<usize>> {
     let head = text[..colon].trim_ascii_end();
     let is_last = |name: &str| {
@@ -152,9 +151,8 @@ pub(super) fn is_robots_txt(robots: &RobotsTxt) -> bool {
 }
 
 /// Reports whether an author of a robots.txt would write this field. Crawlers compare only the
-/// beginning of names, and accept white space instead of a colon. So they also find fields in
-/// `DisallowedHost: …`, `User agent not allowed: …` and `Host unreachable`, which are error messages
-/// and not lines of a robots.txt.
+/// beginning of names, and accept white space instead of a colon. So crawlers also find fields in
+/// error messages such as `DisallowedHost: …`, `User agent not allowed: …` and `Host unreachable`.
 fn is_meant(field: &Field<'_>) -> bool {
     if !is_known(field) {
         return false;

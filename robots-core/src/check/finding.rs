@@ -64,10 +64,9 @@ keywords!(Severity, "a severity", {
 });
 
 impl Finding {
-    /// Default maximum number of findings of one lint and severity in a
-    /// [`Report`](super::Report). [`Options::findings_per_lint`](super::Options::findings_per_lint)
-    /// can change it. Findings
-    /// beyond the limit are only counted, to bound the cost of files full of garbage.
+    /// Default maximum number of findings of one lint and severity in a [`Report`](super::Report).
+    /// [`Options::findings_per_lint`](super::Options::findings_per_lint) changes this limit.
+    /// Findings beyond the limit are only counted, to bound the cost of files full of garbage.
     pub const MAX_PER_LINT: usize = 100;
 }
 

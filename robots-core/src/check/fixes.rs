@@ -98,7 +98,7 @@ impl Edit {
         vec![Self::new(start..end, replacement)]
     }
 
-    /// Reports whether two edits conflict: they overlap, or their order is unclear.
+    /// Reports whether two edits conflict: they overlap, or the result depends on their order.
     pub(super) const fn conflicts(&self, other: &Self) -> bool {
         if self.start == self.end || other.start == other.end {
             return self.start <= other.end && other.start <= self.end;

@@ -1,4 +1,4 @@
-//! Finds invisible characters, which change a name, a value or a path unnoticed.
+//! Finds characters that are not displayed, but change names, values or paths.
 
 /// Removes invisible characters, and non-ASCII white space at both ends. Returns `None` if `text`
 /// contains no such characters, or is not UTF-8.

@@ -62,11 +62,12 @@ impl Options {
         Ok(self)
     }
 
-    /// Sets the crawlers whose disallowed requests the site refuses. A crawler is given by its name
-    /// in the registry. Default: none. Only crawlers that feed the index of a search engine that
-    /// people use ([`Crawler::is_index_engine`](crate::agent::Crawler::is_index_engine)) lead to
-    /// findings, because a [`Policy`](crate::policy::Policy) refuses their requests only if an
-    /// override requires it.
+    /// Sets the crawlers whose disallowed requests the site refuses. Each crawler is identified by
+    /// its name in the registry. Default: none. Only crawlers that feed the index of a search
+    /// engine that people use
+    /// ([`Crawler::is_index_engine`](crate::agent::Crawler::is_index_engine)) lead to findings,
+    /// because a [`Policy`](crate::policy::Policy) refuses their requests only if an override
+    /// requires it.
     pub fn refused_crawlers<C: Into<RefusedCrawler>>(mut self, crawlers: impl IntoIterator<Item = C>) -> Self {
         self.site.refused = crawlers.into_iter().map(Into::into).collect();
         self
@@ -185,8 +186,8 @@ impl RefusedCrawler {
 
     pub(super) fn is_refused_by(&self, rule: Rule<'_>) -> bool {
         let names = |patterns: &[PathPattern]| {
-            // The rule is parsed only if there are patterns to compare, because most sites have
-            // none.
+            // The rule is parsed only if there are patterns to compare, because most sites have no
+            // such patterns.
             !patterns.is_empty() && {
                 let rule = PathPattern::new(rule.pattern(), Reading::Standard);
                 patterns.iter().any(|pattern| pattern.is_spelling_of(&rule))

@@ -32,9 +32,9 @@ pub(super) enum HostEvidence {
     Form,
 }
 
-/// Splits a value such as `shop.example/old/` into the host and the rest, which is empty or begins
-/// with a slash. `None` if the value does not begin with a host. `own` is the host of the site, if
-/// known.
+/// Splits a value such as `shop.example/old/` into the host and the remaining text, which is empty
+/// or begins with a slash. `None` if the value does not begin with a host. `own` is the host of the
+/// site, if known.
 pub(super) fn split_host<'p>(text: &'p [u8], own: Option<&[u8]>) -> Option<(&'p [u8], HostEvidence, &'p [u8])> {
     let (authority, rest) = text.split_at(memchr::memchr(b'/', text).unwrap_or(text.len()));
     let is_port = |at: &usize| authority[at + 1..].iter().all(u8::is_ascii_digit);

@@ -12,7 +12,7 @@ const ANY: u8 = 0;
 pub(super) struct Canonical {
     /// The encoded forms of the pattern, with [`ANY`] instead of each `*`. If the pattern does not
     /// end with the anchor `$`, [`ANY`] is appended. There are several forms if a byte of the
-    /// pattern may match both in the path and in the query, and has a different encoding in each.
+    /// pattern may match both in the path and in the query, and is encoded differently in the two.
     texts: Vec<Vec<u8>>,
 }
 
@@ -31,7 +31,7 @@ impl Canonical {
 
     /// Reports whether `other` also matches every path that this pattern matches.
     pub(super) fn is_within(&self, other: &PathPattern) -> bool {
-        // No literal equals [`ANY`], so only a `*` of the other pattern can match it.
+        // Only a `*` of the other pattern can match [`ANY`], because no literal contains this byte.
         self.texts.iter().all(|text| other.matches(text))
     }
 
@@ -56,9 +56,8 @@ pub(super) fn escaped(pattern: &[u8]) -> Vec<u8> {
     text
 }
 
-/// Returns another spelling of a pattern with the same meaning in every
-/// [`Reading`]: bytes ≥ 0x80 are escaped, and the digits of escapes are in
-/// upper case.
+/// Returns another spelling of a pattern with the same meaning in every [`Reading`]: bytes ≥ 0x80
+/// are escaped, and the digits of escapes are in upper case.
 pub(super) fn spelled(pattern: &[u8]) -> Vec<u8> {
     let mut text = escaped(pattern);
     let mut at = 0;
@@ -95,7 +94,7 @@ pub(super) fn covered<'p>(written: &[u8], by: impl IntoIterator<Item = &'p PathP
 }
 
 /// Reports whether a pattern is meant for `/robots.txt` alone. A rule with such a pattern has no
-/// effect, because `/robots.txt` is always allowed.
+/// effect, because crawlers may always fetch `/robots.txt`.
 pub(super) fn is_of_robots_txt(pattern: &[u8]) -> bool {
     let alone = || PathPattern::new(b"/robots.txt$", Reading::Standard);
     pattern == b"/robots.txt" || pattern.starts_with(b"/robots.txt") && covered(pattern, [&alone()])
@@ -141,7 +140,7 @@ fn is_sign(before: &[u8], rest: &[u8]) -> bool {
 /// Reports whether `rest` begins with a character class of a regular expression that contains only
 /// punctuation: `[&%]`, but not `[]`, `[*]` or `[price]`.
 fn is_class_of_marks(rest: &[u8]) -> bool {
-    /// Maximum length of a character class, in bytes. This bounds the cost of patterns full of
+    /// Maximum length of a character class, in bytes. The limit bounds the cost of patterns full of
     /// brackets.
     const MAX_CLASS: usize = 16;
     let Some(end) = memchr::memchr(b']', &rest[..rest.len().min(MAX_CLASS)]) else { return false };

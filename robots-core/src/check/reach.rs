@@ -25,7 +25,8 @@ impl fmt::Display for Extent {
 
 #[derive(Clone, Copy, Default)]
 pub(super) struct Reach<'r> {
-    /// The disallow rule that matches every path, with the rule's priority.
+    /// The disallow rule with the highest priority among the rules that match every path, and this
+    /// priority.
     closes: Option<(usize, Rule<'r>)>,
     /// Highest priority of an allow rule that matches more than the home page and `/robots.txt`.
     opens: usize,

@@ -146,7 +146,7 @@ fn locate(robots: &RobotsTxt, findings: &mut [Finding]) {
 
 /// Runs all lints that `options` do not turn off.
 ///
-/// The cost is linear in the size of the file, for any content.
+/// The cost is linear in the size of the file, whatever the file contains.
 pub fn check(robots: &RobotsTxt, options: &Options) -> Report {
     check_lints(robots, options, |_| true)
 }

@@ -1,9 +1,8 @@
 //! The rules of a robots.txt for a polite crawler. The file is interpreted in two [`Reading`]s, and
-//! the stricter of the two results counts.
+//! the crawler obeys the stricter of the two verdicts.
 //!
 //! A crawler does not know how a site's server interprets the site's robots.txt. Most crawlers use
-//! [`Reading::Reference`], and this crate's server side enforces [`Reading::Standard`]. A polite
-//! crawler obeys both readings.
+//! [`Reading::Reference`], and this crate's server side enforces [`Reading::Standard`].
 
 use std::cmp::Reverse;
 
@@ -75,8 +74,8 @@ impl AgentRules {
         Self { readings: readings.map(|reading| file.compile_with(reading, stands_for)).into(), agents, stands_for }
     }
 
-    /// Uses only one reading instead of both. If this method is called again, the last reading
-    /// counts.
+    /// Uses only one reading instead of both. If this method is called again, the last reading is
+    /// used.
     ///
     /// With [`Reading::Reference`], the verdict and its line are the same as in google/robotstxt.
     /// This reading cuts group names at the first byte that is not a letter, `-` or `_`. For
@@ -112,8 +111,8 @@ impl AgentRules {
     /// one reading disallows the path, returns the verdict of that reading. If both disallow it,
     /// returns the verdict of `Standard`.
     ///
-    /// This method applies the rules to `/robots.txt`, too. [`allows`](Self::allows) always allows
-    /// it.
+    /// This method also applies the rules to `/robots.txt`, a path that [`allows`](Self::allows)
+    /// always allows.
     #[expect(clippy::expect_used, reason = "both lists have an element from the start")]
     pub fn verdict(&self, path: impl AsRef<[u8]>) -> Verdict<'_> {
         let verdicts = self.readings.iter().flat_map(|rules| {
@@ -147,8 +146,8 @@ impl AgentRules {
 pub(crate) fn product_tokens(agent: &[u8]) -> Option<Vec<ProductToken>> {
     let agent = agent.trim_ascii();
     let (product, version) = agent.split_at(memchr::memchr(b'/', agent).unwrap_or(agent.len()));
-    // A header has a comment, a URL, or more than one product. Spaces alone do not indicate a
-    // header, because names may contain them (`Screaming Frog SEO Spider`).
+    // Only a header contains a comment, a URL, or more than one product. Spaces alone do not
+    // indicate a header, because names may contain spaces (`Screaming Frog SEO Spider`).
     let holds = |text: &[u8]| memchr::memmem::find(agent, text).is_some();
     let is_header =
         holds(b" (") || holds(b"://") || version.iter().any(|byte| matches!(byte, b' ' | b'(' | b';' | b','));
@@ -156,8 +155,8 @@ pub(crate) fn product_tokens(agent: &[u8]) -> Option<Vec<ProductToken>> {
     (!is_header).then(|| names.into_iter().flatten().map(ProductToken::new).collect())
 }
 
-/// Returns the product name without its version, such as `OurBot` for `OurBot 2.0`; `None` if it
-/// has no version. The result is used only if no group matches the name with the version.
+/// Returns the product name without its version, such as `OurBot` for `OurBot 2.0`; `None` if the
+/// name has no version. The result is used only if no group matches the name with the version.
 fn without_version(product: &[u8]) -> Option<&[u8]> {
     let blank = memchr::memrchr(b' ', product)?;
     let is_version = matches!(&product[blank + 1..], [b'v' | b'V', digit, ..] | [digit, ..] if digit.is_ascii_digit());

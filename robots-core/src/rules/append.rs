@@ -191,8 +191,8 @@ impl Writer {
                 self.line_of(number, line.number, &robots.bytes()[line.content.clone()]);
             }
             if !has_rule {
-                // Without this line, crawlers that find no rule in this group would apply the rules
-                // of the next group to the names of this group, too.
+                // Without this line, crawlers that find no rule in this group would also apply the
+                // rules of the next group to the names of this group.
                 self.line(b"Disallow:");
             }
         }
@@ -229,7 +229,7 @@ pub(crate) fn group_lines(robots: &RobotsTxt) -> (Vec<Vec<GroupLine>>, usize) {
 }
 
 /// Reports whether some crawlers may find no rule in the last group of the file. Such crawlers
-/// would apply the rules of an appended group to the names in the last group, too.
+/// would also apply the rules of an appended group to the names in the last group.
 fn is_last_group_open(robots: &RobotsTxt) -> bool {
     let mut is_open = false;
     for (_, field, _) in robots.fields() {
@@ -333,7 +333,7 @@ fn listed(names: &[Name<'_>]) -> String {
 /// Maximum length of a title, in characters.
 const MAX_TITLE_LENGTH: usize = 120;
 
-/// A list of groups, maintained by somebody else, that [`RobotsTxt::append`] appends to a
+/// A list of groups, maintained by a third party, that [`RobotsTxt::append`] appends to a
 /// robots.txt.
 ///
 /// A list must be UTF-8 without control characters, must not be HTML, and must name at least one

@@ -1,8 +1,8 @@
 //! The parts of an authority: user information, host and port (RFC 3986, section 3.2).
 //!
-//! All code that splits authorities uses this module; callers check names and addresses themselves.
-//! A URL crate would be another dependency, allocate for each authority, and reject some values
-//! that clients send and operators write.
+//! All code that splits authorities uses this module; callers check host names and IP addresses
+//! themselves. A URL crate would be another dependency, allocate for each authority, and reject
+//! some values that clients send and operators write.
 
 /// A split authority: `[ userinfo "@" ] host [ ":" port ]` (RFC 3986, section 3.2).
 ///
@@ -33,7 +33,7 @@ pub struct Authority<'a> {
 pub enum Port {
     /// No colon follows the host.
     Absent,
-    /// A colon without digits follows the host. This means the same as [`Port::Absent`].
+    /// A colon without digits follows the host. Such a port means the same as [`Port::Absent`].
     Empty,
     /// Digits with a value from 0 to 65535.
     Number(u16),

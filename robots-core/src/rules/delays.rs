@@ -89,7 +89,7 @@ pub struct CrawlDelay<'r> {
 }
 
 impl<'r> CrawlDelay<'r> {
-    /// Maximum interval that a server enforces. Some crawlers skip sites with a longer delay.
+    /// Maximum interval that a server enforces. A server treats a longer delay like this interval.
     pub const MAX_ENFORCED: Duration = Duration::from_secs(30);
 
     /// Returns the time between two requests as written in the file. It is above zero, without an
@@ -124,9 +124,9 @@ impl<'r> CrawlDelay<'r> {
 #[derive(Clone, Copy)]
 pub(super) struct SetDelay {
     pub(super) record: DelayRecord,
-    /// Index of the delay's group within the set. [`RuleSet`](super::RuleSet) stores the names of a
-    /// set in the order of its groups, so this is also the index of the name that matches the
-    /// agent.
+    /// Index of the delay's group within the set. [`RuleSet`](super::RuleSet) stores the names that
+    /// match an agent in the order of the set's groups, so this is also the index of the name in
+    /// this group.
     pub(super) place: usize,
 }
 

@@ -4,9 +4,9 @@
 //! parser checks the whole syntax, but returns only what usage preferences need: keys, and values
 //! that are tokens.
 
-/// Returns the members of a dictionary in their order, without parameters. A value that is not a
-/// token is `None`. If a key is repeated, all of its members are returned, and the last one counts.
-/// Returns `None` if the text is not a dictionary.
+/// Returns the members of a dictionary in order, without parameters. A value that is not a token is
+/// `None`. If a key is repeated, every member with this key is returned, and the caller must use
+/// the last one. Returns `None` if the text is not a dictionary.
 pub(super) fn members(text: &[u8]) -> Option<Vec<(&str, Option<&str>)>> {
     let text = std::str::from_utf8(text).ok().filter(|text| text.is_ascii())?;
     let mut rest = Rest(text.trim_matches(' '));
@@ -131,7 +131,7 @@ impl<'t> Rest<'t> {
         }
     }
 
-    /// Parses a display string after its first quote. Its escapes must be UTF-8.
+    /// Parses a display string after its first quote. The decoded content must be UTF-8.
     fn display_string(&mut self) -> Option<()> {
         let (content, rest) = self.0.split_once('"')?;
         self.0 = rest;

@@ -134,7 +134,7 @@ impl RobotsTxt {
     }
 
     /// Parses only the lines that end within the first [`Reading::STANDARD_LIMIT`] bytes, because
-    /// crawlers may ignore all later lines. This bounds the work for a file of any size.
+    /// crawlers may ignore all later lines. The limit bounds the work for a file of any size.
     #[doc(hidden)]
     pub fn parse_beginning(file: impl AsRef<[u8]>) -> Self {
         let file = file.as_ref();
@@ -327,9 +327,8 @@ impl fmt::Debug for Rule<'_> {
     }
 }
 
-/// Parses a file line by line. Successive user-agent lines name the crawlers of one group, even if
-/// lines other than rules are between them. The first user-agent line after a rule begins another
-/// group.
+/// Parses a file line by line. User-agent lines that have no rule between them name the crawlers of
+/// one group. The first user-agent line after a rule begins another group.
 impl Document {
     fn parse(mut self) -> RobotsTxt {
         let bytes = self.bytes.clone();

@@ -19,8 +19,8 @@ use super::line::{Directive, Field};
 use super::path::RequestPath;
 use super::value::{Host, clean_param, delay, preferences};
 
-/// A line that is neither a rule nor a sitemap. It is an extension of the standard, or has an
-/// unknown name.
+/// A line that is neither a rule nor a sitemap. The name of the line belongs to an extension of the
+/// standard, or is unknown.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Extension<'r> {

@@ -61,9 +61,9 @@ pub struct Field<'a> {
 pub enum Directive {
     /// Name of a crawler; the rules of the group apply to this crawler.
     UserAgent,
-    /// A rule that allows.
+    /// A rule that allows paths.
     Allow,
-    /// A rule that disallows.
+    /// A rule that disallows paths.
     Disallow,
     /// URL of a sitemap. The line does not belong to any group.
     Sitemap,
@@ -109,8 +109,8 @@ const NAMES: [(&str, Directive); 12] = [
 impl Directive {
     /// Every directive that some crawler reads or that a draft defines, in its usual spelling.
     ///
-    /// RFC 9309 and the sitemap protocol define the first four. The others are extensions, and
-    /// their names are compared as a whole:
+    /// RFC 9309 and the sitemap protocol define the first four directives. The other directives are
+    /// extensions, and their names are compared as a whole:
     ///
     /// - Yandex: `Host`, `Clean-param`
     /// - Bing and others: `Crawl-delay`
@@ -183,9 +183,9 @@ impl<'a> Line<'a> {
         self.range.end == self.file.len()
     }
 
-    /// Returns the content of the line if the file seems to end inside a field name. This is the
-    /// case if the line is the last one, has no line end and no comment, and contains only a known
-    /// field name or the beginning of one. Another program may still be writing such a file.
+    /// Returns the content of the line if the file seems to end inside a field name: the line is
+    /// the last one, has no line end and no comment, and contains only a known field name or the
+    /// beginning of one. Another program may still be writing such a file.
     ///
     /// ```
     /// use robots_core::rules::RobotsTxt;
@@ -214,7 +214,7 @@ impl<'a> Line<'a> {
             return match raw.first() {
                 None => LineKind::Blank,
                 Some(b'#') => LineKind::Comment,
-                // The line begins with a NUL, so it is ignored.
+                // The line begins with a NUL, so crawlers ignore it.
                 Some(_) => LineKind::Malformed,
             };
         }

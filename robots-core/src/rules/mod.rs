@@ -2,11 +2,11 @@
 //! read, write or obey a robots.txt, including crawlers and editors.
 //!
 //! [`RobotsTxt`] is the parsed document: its lines and groups, and the reasons why crawlers ignore
-//! certain lines. Parsing never fails, because crawlers ignore invalid lines and read all other
-//! lines. [`RuleSet`] is a document compiled for a [`Reading`]. [`RuleSet::select`] takes the
-//! [`ProductToken`]s of an agent, and returns the groups for the first token that occurs in the
-//! file. [`Selection::verdict`] decides on a [`RequestPath`]. A [`Verdict`] contains the deciding
-//! rule, its line and its group.
+//! certain lines. Parsing never fails, because crawlers ignore invalid lines. [`RuleSet`] is a
+//! document compiled for a [`Reading`]. [`RuleSet::select`] takes the [`ProductToken`]s of an
+//! agent, and returns the groups for the first token that occurs in the file.
+//! [`Selection::verdict`] compares a [`RequestPath`] with the rules of these groups. The
+//! [`Verdict`] contains the deciding rule, its line and its group.
 //!
 //! This module does not depend on the registry of crawlers, HTTP types, files or clocks.
 //!
@@ -88,7 +88,7 @@ pub(crate) use self::value::{delay as crawl_delay, is_absolute_url};
 #[cfg(feature = "check")]
 pub use self::write::RobotsTxtBuilder;
 
-/// The effect of a rule, and of a verdict, on a path (RFC 9309, section 2.2.2).
+/// Whether a rule or a verdict allows or disallows a path (RFC 9309, section 2.2.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "lowercase"))]
 pub enum Access {

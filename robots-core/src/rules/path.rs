@@ -2,7 +2,7 @@
 //!
 //! In the standard form, escapes are normalised ([`spelling`](super::spelling)), as RFC 9309,
 //! section 2.2.2, requires. Different servers interpret some paths in different ways. For such a
-//! path, other [forms](super::PathForm) are compared with the rules, too. The query is the same in
+//! path, other [forms](super::PathForm) are also compared with the rules. The query is the same in
 //! all forms.
 //!
 //! **A `RequestPath` computes its [other forms](super::PathForm) on first use.** A crafted target
@@ -68,8 +68,9 @@ impl<'t> RequestPath<'t> {
     /// `kinds`.
     ///
     /// A request target has no fragment (RFC 9112, section 3.2), but some proxies forward targets
-    /// that contain a `#`. The next server may drop the part from the `#` on, or treat the `#` as
-    /// an ordinary byte. So the path of the whole target, with `%23` for `#`, is also a form.
+    /// that contain a `#`. The next server may drop the `#` and everything after it, or treat the
+    /// `#` as an ordinary byte. So the path of the whole target, with `%23` for `#`, is another
+    /// form of the path.
     pub(crate) fn of_request(target: &'t [u8], kinds: PathForms) -> Self {
         if target.starts_with(b"/") && is_plain(target) {
             return Self::plain(target);
@@ -127,9 +128,10 @@ impl<'t> RequestPath<'t> {
         std::iter::once((self.form, self.as_bytes())).chain(others)
     }
 
-    /// Reports whether a request's target, as sent, is the site's own `/robots.txt`. This is cheaper
-    /// than [`RequestPath::is_robots_txt`], because most targets are not parsed. If a target
-    /// contains a `#`, the result is `false`, because some servers find another path in it.
+    /// Reports whether a request's target, as sent, is the site's own `/robots.txt`. This function
+    /// is cheaper than [`RequestPath::is_robots_txt`], because most targets are not parsed. If a
+    /// target contains a `#`, the result is `false`, because some servers find another path in the
+    /// target.
     ///
     /// Use this function both to serve `/robots.txt` and to count requests for it, so that every
     /// served request is counted.
@@ -151,8 +153,9 @@ impl<'t> RequestPath<'t> {
         may_be && RequestPath::with_forms(target, PathForms::NONE).is_robots_txt()
     }
 
-    /// Reports whether this is the site's own `/robots.txt`, with or without a query. The target of
-    /// a request is not if it contains a `#`, because some servers find another path in it.
+    /// Reports whether this is the site's own `/robots.txt`, with or without a query. Returns
+    /// `false` if the target of a request contains a `#`, because some servers find another path in
+    /// such a target.
     pub fn is_robots_txt(&self) -> bool {
         let is_whole = |(form, _): &(PathForm, Vec<u8>)| *form == PathForm::Standard;
         let has_whole = || self.readings.as_ref().is_some_and(|readings| readings.further.iter().any(is_whole));
@@ -188,7 +191,7 @@ impl<'t> RequestPath<'t> {
 /// same way. If the result is `false`, the target may still have only one form.
 ///
 /// The function checks blocks of bytes without an early exit, because the compiler can vectorise
-/// this.
+/// such a loop.
 fn is_plain(target: &[u8]) -> bool {
     const BLOCK: usize = 16;
     let telling = |octets: &[u8], next: &[u8]| {

@@ -3,8 +3,8 @@
 //! A server may transform a path by some of these steps, and each server has its own order:
 //! decoding `%uXXXX`, cutting path parameters, decoding `%2F` and `%5C`, treating the segment after
 //! `//` as an authority, resolving dot segments, and merging empty segments. Each [kind of
-//! form](PathForm) is named after one step. Forms are computed for the orders that servers use. If
-//! no step changes a path, it has only its standard form.
+//! form](PathForm) is named after one step. Forms are computed only for the orders of steps that
+//! occur in real servers. If no step changes a path, the path has only its standard form.
 //!
 //! URL crates compute only one of these forms.
 
@@ -49,7 +49,7 @@ pub(super) fn may_have(target: &[u8]) -> bool {
             .any(|at| matches!(path[at + 1..], [b'2', b'f' | b'F', ..] | [b'5', b'c' | b'C', ..] | [b'u' | b'U', ..]))
 }
 
-/// Returns the other forms of a target, the simplest first. `sent` is its standard form.
+/// Returns all forms of a target except `sent`, its standard form. The simplest form comes first.
 pub(super) fn of(target: &[u8], sent: &[u8], forms: PathForms) -> Vec<(PathForm, Vec<u8>)> {
     let (path, query) = split_query(target);
     let query = standard(query, TargetPart::Query);
@@ -144,7 +144,7 @@ fn bases(path: &[u8], forms: PathForms) -> Vec<(PathForm, Cow<'_, [u8]>)> {
     bases
 }
 
-/// Converts `%uXXXX` (UTF-16) to escapes of UTF-8.
+/// Converts `%uXXXX` (UTF-16) to percent-encoded UTF-8.
 fn decode_unicode(path: &[u8]) -> Option<Vec<u8>> {
     memchr_iter(b'%', path).find(|at| unicode_unit(&path[*at..]).is_some())?;
     let mut out = Vec::with_capacity(path.len());
@@ -226,7 +226,7 @@ struct Segments<'p> {
 enum Slash {
     /// The path has no slash at the end, or a slash that the client sent.
     Own,
-    /// The slash is left from a dot segment at the end of the path.
+    /// The slash remained when a dot segment at the end of the path was removed.
     OfDots,
 }
 
@@ -414,7 +414,8 @@ mod tests {
         assert_eq!(paths("/private%5cx"), ["/private/x"]);
         assert_eq!(paths("/private\\x"), ["/private/x"]);
         reads("/x//..%2Fprivate", PathForm::Decoded, "/private");
-        // Only `%2F` is decoded. Dot segments are removed before and after decoding.
+        // In one form, `%2F` is decoded but `%5C` is not. Dot segments are removed before and after
+        // decoding.
         reads("/x%5Cy/../z%2F../private/x", PathForm::Decoded, "/private/x");
         reads("/x%2Fy/../z%2F../private/x", PathForm::Decoded, "/private/x");
         reads("/x//..%2Fprivate", PathForm::Merged, "/x/..%2Fprivate");

@@ -4,7 +4,8 @@
 //! standard form of request targets also contains `*` and `$` instead of these escapes. A pattern
 //! stores its literals separately from its wildcards. A literal after a `*` may match in the path
 //! or in the query, and the standard form of reserved bytes is different in paths and in queries.
-//! So a pattern with such a literal has up to three encoded forms with the same priority. In real
+//! So a pattern with such a literal has up to three encoded forms with the same priority. In a
+//! collection of real files, 18 of 97,047 rules have several encoded forms.
 //! files, 18 of 97,047 rules have several forms.
 
 use std::fmt;
@@ -68,7 +69,7 @@ impl PathPattern {
         }
     }
 
-    /// Creates the pattern of an allow or disallow line, as written.
+    /// Creates a pattern from the value of an allow or disallow line, as written in the file.
     pub fn new(written: &[u8], reading: Reading) -> Self {
         let text = |query: Query| {
             let mut text = Vec::with_capacity(written.len());
@@ -78,8 +79,9 @@ impl PathPattern {
         Self { texts: text::queries(written, reading).map(text).collect(), priority: priority(written) }
     }
 
-    /// Returns the priority of the pattern, which decides between patterns that match: its length
-    /// as written, in bytes. A byte ≥ 0x80 counts as three bytes, the length of its escape.
+    /// Returns the priority of the pattern: its length as written, in bytes. A byte ≥ 0x80 counts
+    /// as three bytes, the length of its escape. If several patterns match a path, the pattern with
+    /// the highest priority decides.
     #[doc(hidden)]
     pub const fn priority(&self) -> usize {
         self.priority
@@ -91,8 +93,8 @@ impl PathPattern {
         self.texts.iter().any(|text| text::matches(text, path))
     }
 
-    /// Reports whether the pattern matches a path, as [`PathPattern::matches`] does. Subtracts the
-    /// cost from the work budget of the request. If the budget is used up, the result is `false`.
+    /// Like [`PathPattern::matches`], but subtracts the cost of the comparison from the work budget
+    /// of the request. Returns `false` if the budget is used up.
     pub(crate) fn matches_within(&self, path: &[u8], work: &mut MatchBudget) -> bool {
         self.texts.iter().any(|text| {
             let (prefix, rest) = text::split_prefix(text);
@@ -152,12 +154,13 @@ pub(super) fn directory_of_index(written: &[u8]) -> Option<Vec<u8>> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Costly {
-    /// Line of the rule. If this is about all rules for one crawler, the line of the crawler's
+    /// Line of the rule. If [`is_together`](Self::is_together) is true, the line of the crawler's
     /// first group.
     pub line: usize,
     /// Number of wildcards in the rule, or in all rules for the crawler.
     pub wildcards: usize,
-    /// Whether this is about all rules for one crawler instead of a single rule.
+    /// Whether the wildcards of all rules for one crawler were counted, instead of the wildcards of
+    /// a single rule.
     pub is_together: bool,
 }
 
@@ -172,7 +175,7 @@ impl Costly {
 }
 
 /// Returns the single rules with too many wildcards, and the sets of groups whose rules have too
-/// many wildcards together, in the order of the file. Ignores rules that end after the first
+/// many wildcards in total, in the order of the file. Ignores rules that end after the first
 /// `limit` bytes.
 pub(super) fn find(document: &RobotsTxt, limit: usize, sets: &[Vec<usize>]) -> Vec<Costly> {
     let mut costly = Vec::new();

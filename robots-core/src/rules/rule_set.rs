@@ -20,16 +20,16 @@ pub struct RuleSet {
     document: RobotsTxt,
     reading: Reading,
     index: RuleIndex,
-    /// For each section, the indexes of its groups in the document.
+    /// The sets of groups that apply together, as indexes into the document's groups.
     sets: Vec<Vec<usize>>,
-    /// Names that match the tokens, as indexes into the document's names. Each token has one name
-    /// for each group of its section.
+    /// For each token, the names that match the token, as indexes into the document's names. There
+    /// is one name for each group of the token's set, in the order of these groups.
     names: Vec<usize>,
     named: HashMap<ProductToken, Section, Folding>,
     star: Option<Section>,
     notes: Vec<Note>,
     costly: Vec<Costly>,
-    /// The delay of each section; empty if the file has no delays.
+    /// The delay of each set of groups; empty if the file has no delays.
     delays: Vec<Option<SetDelay>>,
     /// The usage preferences and licences; `None` if the file has neither.
     pub(super) usage: Option<Box<UsageLines>>,
@@ -38,7 +38,7 @@ pub struct RuleSet {
 /// The groups that apply to one token, or to `*`.
 #[derive(Clone, Copy)]
 struct Section {
-    /// Number of the set of groups. Tokens with the same groups have the same number.
+    /// Index in `RuleSet::sets`. Tokens with the same groups have the same set.
     number: usize,
     /// Start of the token's names in `RuleSet::names`.
     names: usize,
@@ -161,7 +161,7 @@ impl RuleSet {
         &self.sets[section]
     }
 
-    /// Returns a selection with the groups of one section. Do not call [`Verdict::name`] on its
+    /// Returns a selection with the groups of one set. Do not call [`Verdict::name`] on its
     /// verdicts, because the selection does not contain the names that matched.
     pub(super) const fn selection(&self, number: usize) -> Selection<'_> {
         Selection { rules: self, section: Some(Section { number, names: 0 }), star: false }
@@ -222,8 +222,8 @@ impl<'r> Selection<'r> {
         Some(CrawlDelay { document, record, name: self.rules.names[section.names + place] })
     }
 
-    /// Decides on a path in all of its forms. The first disallowed form decides. If all forms are
-    /// allowed, the first form decides.
+    /// Compares all forms of a path with the rules. The first disallowed form decides. If all forms
+    /// are allowed, the first form decides.
     pub fn verdict(self, path: &RequestPath<'_>) -> Verdict<'r> {
         self.verdict_within(path, &mut MatchBudget::new())
     }
@@ -341,7 +341,7 @@ fn groups_by_token(
 }
 
 /// Adds a group unless it is already in the list. Groups are added in ascending order, so it is
-/// enough to compare with the last one.
+/// enough to compare a group with the last group in the list.
 fn push_once(groups: &mut Groups, group: Group<'_>, name: Name<'_>) {
     if groups.last().is_none_or(|(last, _)| *last != group.index) {
         groups.push((group.index, name.index));

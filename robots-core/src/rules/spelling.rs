@@ -7,7 +7,8 @@
 //! characters, and bytes ≥ 0x80. In a query, escapes of reserved bytes also stay, because `&`
 //! separates parameters and `%26` does not.
 //!
-//! Percent-encoding crates encode or decode whole strings and ignore the meaning of an escape.
+//! Percent-encoding crates are not suitable, because they encode or decode whole strings and ignore
+//! the meaning of an escape.
 
 use std::borrow::Cow;
 
@@ -122,8 +123,8 @@ const fn is_decoded(octet: u8, part: TargetPart) -> bool {
         // Unreserved characters (RFC 3986, section 2.3).
         b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => true,
         b'*' | b'$' => true,
-        // A URI must not contain these bytes unescaped, but they are not separators, and not all
-        // clients escape all of them.
+        // A URI must not contain these bytes unescaped, but they are not separators, and some
+        // clients do not escape all of them.
         b' ' | b'"' | b'<' | b'>' | b'^' | b'`' | b'{' | b'|' | b'}' => true,
         // Reserved characters (RFC 3986, section 2.2), without `/`, `?` and `#`, which a path
         // segment cannot contain unescaped.

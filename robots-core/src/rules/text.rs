@@ -44,8 +44,9 @@ const FALSE_STARTS: usize = 8;
 const USUAL: &[u8] = b"/eaitonsrlcdpmu-ghb1f2y0.v3k5498w67x_jzqESATCMP";
 
 /// Maximum number of encoded forms of a pattern. The standard form of a literal may depend on
-/// whether it matches in the path or in the query. Only the first two such literals are encoded for
-/// both parts of the target. All later ones are encoded for the same part as the second one.
+/// whether it matches in the path or in the query. Only the first two such literals are encoded
+/// both as part of the path and as part of the query. Each later literal is encoded like the second
+/// one.
 pub(super) const MAX_TEXTS: usize = 3;
 
 /// The position where the query begins in an encoded pattern.
@@ -110,8 +111,8 @@ pub(super) fn literals(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     text.split(|octet| is_mark(*octet)).skip(1).filter(|literal| !literal.is_empty())
 }
 
-/// The kind of text after the literal prefix of an encoded pattern: nothing, the end of the path,
-/// or a wildcard.
+/// What follows the literal prefix of an encoded pattern: nothing, the end of the path, or a
+/// wildcard.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tail {
     Open,
@@ -292,14 +293,13 @@ pub enum NoteKind {
     Nul,
     /// The value of a host line is not a valid host.
     InvalidHost,
-    /// The host line was ignored, because an earlier one is used.
+    /// The host line was ignored, because an earlier host line is valid.
     RepeatedHost,
     /// The value of a crawl-delay line is not a number of seconds.
     InvalidCrawlDelay,
     /// The line crosses the size limit of the [`Reading`], so it was dropped.
     CutLine,
-    /// This line and all following lines are past the size limit of the
-    /// [`Reading`].
+    /// This line and all following lines are past the size limit of the [`Reading`].
     PastLimit,
 }
 

@@ -1,4 +1,4 @@
-//! A verdict with every rule that matches, for explanations.
+//! Explains a verdict: lists every rule that matches the path.
 
 use std::cmp::Reverse;
 
@@ -9,7 +9,7 @@ use super::pattern::{self, PathPattern};
 use super::rule_set::{Selection, Verdict};
 use super::{Access, Reading};
 
-/// A verdict with its explanation: every rule that matches, in every form of the path.
+/// A verdict, and the rules that match each form of the path.
 ///
 /// Use this to explain a verdict to people. It is too slow for handling requests, because it
 /// compares each rule with the path.
@@ -56,8 +56,8 @@ impl<'r> Selection<'r> {
             .filter(counts)
             .filter_map(|rule| Some((strength(rule, reading, path)?, rule)))
             .collect();
-        // Sorted by length of the pattern, longest first. If patterns are equally long, allow comes
-        // before disallow, and then the order of the file counts.
+        // Sorts by length of the pattern, longest first. If patterns are equally long, allow comes
+        // before disallow, and rules with the same access stay in the order of the file.
         found.sort_by_key(|(strength, rule)| {
             (Reverse(*strength), rule.access() == Access::Disallow, rule.range().start)
         });

@@ -3,7 +3,7 @@
 //!
 //! A preference is a label with a value, such as `train-ai=n`. Any label is accepted, because the
 //! draft may still add labels. If several lines match a path, the line with the longest pattern
-//! counts. If that line cannot be parsed, there is no preference, because a line with a shorter
+//! decides. If that line cannot be parsed, there is no preference, because a line with a shorter
 //! pattern could state the opposite.
 
 use std::cmp::Reverse;
@@ -24,14 +24,14 @@ use super::{Reading, RequestPath};
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct UsagePreferences(Arc<str>);
 
-/// The compiled content-usage and license lines of a file. Sections are sets of groups, as in
-/// [`RuleSet`](super::RuleSet).
+/// The compiled content-usage and license lines of a file. A section is a set of groups, with the
+/// same number as in [`RuleSet`](super::RuleSet).
 pub(super) struct UsageLines {
     /// The content-usage lines without duplicates.
     pub(super) lines: Vec<UsageLine>,
     pub(super) sections: Vec<SectionUsage>,
-    /// The numbers of all sections. Each element contains the sections that have the same
-    /// content-usage lines. The section of `*`, if any, is in the first element.
+    /// The numbers of all sections. Sections with the same content-usage lines are in the same
+    /// element. The section of `*`, if any, is in the first element.
     pub(super) classes: Vec<Vec<usize>>,
     /// The licences of the site, for crawlers whose groups have no licence.
     pub(super) licenses: Vec<Box<str>>,
@@ -42,7 +42,8 @@ pub(super) struct SectionUsage {
     /// The content-usage lines, longest pattern first. Each pair contains an index in
     /// `UsageLines::lines` and a line number.
     pub(super) lines: Vec<(u32, usize)>,
-    /// Licences of the groups; `None` if the groups have none, so that the site's licences apply.
+    /// Licences of the groups. If `None`, the groups have no licence, and the site's licences
+    /// apply.
     pub(super) licenses: Option<Vec<Box<str>>>,
 }
 
@@ -52,7 +53,7 @@ pub(super) struct UsageLine {
 }
 
 /// Maximum number of content-usage lines for one crawler. If there are more, the crawler has no
-/// preferences, because each request would have to be compared with all of them.
+/// preferences, because comparing each request with all of these lines would be too expensive.
 pub(super) const MAX_LINES: usize = 1000;
 
 /// Maximum number of content-usage lines in all sections together. Sections beyond the limit have
@@ -70,9 +71,9 @@ const MAX_LICENSE: usize = 2048;
 const MAX_LICENSES: usize = 8;
 
 impl UsagePreferences {
-    /// Parses the usage preferences in a line or a response field. They are a dictionary (RFC
-    /// 9651). Returns no preferences if the value is invalid. If a label is repeated, its last
-    /// value counts.
+    /// Parses the usage preferences in a content-usage line or a response field, which are a
+    /// dictionary (RFC 9651). Returns no preferences if the value is invalid. If a label is
+    /// repeated, its last value is used.
     pub fn parse(value: &[u8]) -> Self {
         let last: BTreeMap<_, _> = dictionary::members(value).unwrap_or_default().into_iter().collect();
         let known = |token: Option<_>| token.filter(|token| matches!(*token, "y" | "n"));
@@ -154,7 +155,8 @@ impl UsageLines {
     }
 
     /// Returns the preferences of a section for a path, and the number of the first line that
-    /// states them. `None` if there are no preferences, or if the work budget is used up.
+    /// states these preferences. `None` if there are no preferences, or if the work budget is used
+    /// up.
     pub(super) fn at(
         &self,
         section: usize,
@@ -188,8 +190,8 @@ impl UsageLine {
 /// The content-usage and license lines of a group, or of the part of the file outside groups.
 #[derive(Default)]
 struct GroupUsage {
-    /// For each content-usage line, its index in `UsageLines::lines` and its line number. At most
-    /// one line more than [`MAX_LINES`].
+    /// For each content-usage line, its index in `UsageLines::lines` and its line number. Contains
+    /// at most `MAX_LINES + 1` lines.
     lines: Vec<(u32, usize)>,
     /// The valid licences, at most [`MAX_LICENSES`].
     licenses: Vec<Box<str>>,

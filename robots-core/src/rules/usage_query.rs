@@ -33,12 +33,12 @@ impl RuleSet {
         self.document().usage().iter().any(|record| record.directive != Directive::License)
     }
 
-    /// Reports whether different crawlers have different licences.
+    /// Reports whether the licences depend on the crawler.
     pub fn licenses_differ(&self) -> bool {
         self.usage.as_ref().is_some_and(|usage| usage.licenses_differ)
     }
 
-    /// Returns the URLs of all licences. They may contain duplicates.
+    /// Returns the URLs of all licences in the file, possibly with duplicates.
     pub fn licenses(&self) -> impl Iterator<Item = &str> {
         let usage = self.usage.iter();
         usage.flat_map(|usage| {
@@ -48,8 +48,8 @@ impl RuleSet {
     }
 
     /// Returns the usage preferences for a path if they are the same for all crawlers that may
-    /// fetch it; otherwise, `None`. Also `None` if the file has no group for `*`, because the file
-    /// then states nothing for crawlers that are not named in any group.
+    /// fetch the path; otherwise, `None`. Also returns `None` if the file has no group for `*`,
+    /// because such a file states no preferences for crawlers that are not named in any group.
     pub fn unanimous_usage(&self, path: &RequestPath<'_>) -> Option<UsagePreferences> {
         let usage = self.usage.as_ref().filter(|_| self.has_star())?;
         let (work, mut agreed) = (&mut MatchBudget::new(), None);

@@ -104,8 +104,8 @@ impl RobotsTxtBuilder {
     }
 
     /// Adds a crawl-delay line: the crawlers of the group must wait this long between two requests.
-    /// The value in the line is in seconds, with a fraction if necessary. Not every crawler obeys
-    /// delays (see `Crawler::obeys_crawl_delay`).
+    /// The line contains the delay in seconds, with a fraction if necessary. Not every crawler
+    /// obeys delays (see `Crawler::obeys_crawl_delay`).
     pub fn crawl_delay(mut self, interval: Duration) -> Self {
         let seconds = interval.as_secs_f64().to_string();
         let checked = match self.last {

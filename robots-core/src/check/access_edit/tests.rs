@@ -87,8 +87,8 @@ fn the_edit_is_the_smallest_and_the_second_changes_nothing() {
         // If a group is also for other crawlers, it is not changed.
         ("U: GPTBot\nU: *\nD: /a\n", "-GPTBot", "U: *\nD: /a\n\nU: GPTBot\nD: /\n"),
         ("U: GPTBot\nU: CCBot\nA: /\n", "-GPTBot -CCBot", "U: GPTBot\nU: CCBot\nD: /\n"),
-        // An allowed crawler keeps the rules of its group for parts of the site. If there are none,
-        // it obeys the rules for all crawlers.
+        // An allowed crawler keeps the rules of its group for parts of the site. If the group has
+        // no such rules, the crawler obeys the rules for `*`.
         ("U: GPTBot\nD: /\n\n# All\nU: *\nD: /a\n", "+GPTBot", "# All\nU: *\nD: /a\n"),
         ("U: GPTBot\nU: CCBot\nD: /\n", "+GPTBot", "U: CCBot\nD: /\n"),
         ("U: GPTBot\nD: /\nD: /b\n", "+GPTBot", "U: GPTBot\nD: /b\n"),

@@ -148,8 +148,8 @@ impl fmt::Display for DelayChange {
 }
 
 /// Returns the delays that change for these classes of crawlers. All crawlers of a class obey the
-/// same groups. A `Crawl-delay` line that only moved is not a change. Leaves out crawlers
-/// that may fetch nothing according to the new file, because their delay does not matter.
+/// same groups. A `Crawl-delay` line that only moved is not a change. Leaves out crawlers that may
+/// fetch nothing according to the new file, because their delay does not matter.
 pub(super) fn changes(rules: [&RuleSet; 2], classes: &[Vec<Subject>]) -> Vec<DelayChange> {
     let mut found: HashMap<[Option<Delay>; 2], Vec<Subject>> = HashMap::new();
     for class in classes {

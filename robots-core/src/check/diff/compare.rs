@@ -41,8 +41,8 @@ pub struct Guard {
 pub struct Breach {
     /// The guard that is violated.
     pub guard: Guard,
-    /// The change that violates the guard. If there are several, this is the change that affects
-    /// the largest part of the site.
+    /// The change that violates the guard. If several changes violate the guard, the one that
+    /// affects the largest part of the site.
     pub change: Change,
 }
 
@@ -63,8 +63,8 @@ pub struct Diff {
     /// Named crawlers that a change for unnamed crawlers does not affect, because they obey another
     /// group. Empty if nothing changes for unnamed crawlers.
     ///
-    /// Each inner list contains the crawlers that obey the same groups, search engines first.
-    /// Some of them may have no group of their own, and obey the group of a related crawler.
+    /// Each inner list contains the crawlers that obey the same groups, search engines first. Some
+    /// of these crawlers may have no group of their own, and obey the group of a related crawler.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Vec::is_empty"))]
     pub spared: Vec<Vec<Subject>>,
     /// URLs of `Sitemap` lines that only the new file has.
@@ -93,7 +93,7 @@ pub struct Effect {
     /// The affected crawlers; search engines first.
     pub crawlers: Vec<Subject>,
     /// The changes for these crawlers, newly disallowed paths first. If the same two rules (of the
-    /// old and of the new file) decide on several paths, only one of these paths is listed.
+    /// old and of the new file) decide several paths, only one of these paths is listed.
     pub changes: Vec<Change>,
     /// Number of changes that were left out because of [`MAX_CHANGES`](Self::MAX_CHANGES).
     pub omitted: usize,
@@ -218,14 +218,14 @@ impl Diff {
 }
 
 impl Effect {
-    /// Maximum number of changes in one [`Effect`]. If there are more, the others are counted but
-    /// not stored.
+    /// Maximum number of changes in one [`Effect`]. Changes beyond the limit are counted but not
+    /// stored.
     pub const MAX_CHANGES: usize = 100;
 
     /// Returns the sort key; the worst effect has the lowest key. Effects on search engines come
-    /// first, then effects on other crawlers that a file names, then all others. Within each of
-    /// these kinds, newly disallowed paths come before newly allowed paths. Among these, shorter
-    /// paths come first, because they affect more pages.
+    /// first, then effects on other crawlers that a file names, then all other effects. Within each
+    /// of these kinds, newly disallowed paths come before newly allowed paths, and shorter paths
+    /// come first, because they affect more pages.
     fn rank(&self) -> impl Ord + use<> {
         let subject = self.crawlers.first().map(Subject::rank);
         let change = self.changes.first();

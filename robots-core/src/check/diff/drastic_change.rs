@@ -26,7 +26,7 @@ const FEW_RULES: usize = 10;
 /// Minimum number of newly allowed crawlers for [`DrasticChange::CrawlersLetIn`].
 const FEW_CRAWLERS: usize = 5;
 
-/// An effect of the new version of a file. The effect is so large that it is rarely intended.
+/// An effect of the new version of a file that is so large that it is rarely intended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "kebab-case"))]
 #[non_exhaustive]
@@ -63,17 +63,17 @@ pub enum DrasticChange {
         /// joined.
         joined: Option<usize>,
     },
-    /// The new file seems to be truncated: it is only the beginning of the old file. It ends within
-    /// a line, with a rule without a path, or with a user-agent line without rules. If only the
-    /// last rules of the old file are missing, this is treated as an intended edit.
+    /// The new file seems to be truncated: it is only the beginning of the old file, and ends
+    /// within a line, with a rule without a path, or with a user-agent line without rules. A new
+    /// file that only lacks the last rules of the old file is treated as an intended edit.
     #[non_exhaustive]
     CutShort {
         /// Number of the last line of the new file.
         line: usize,
     },
     /// More than half of the rules that disallowed paths, and at least ten, no longer disallow any
-    /// path. This is not reported if the new file has at least half as many new disallow rules as
-    /// were lost, because a site that moves its pages also replaces its rules.
+    /// path. The loss is not reported if the new file has at least half as many new disallow rules
+    /// as were lost, because a site that moves its pages also replaces its rules.
     #[non_exhaustive]
     RulesLost {
         /// Number of rules that no longer disallow any path.
@@ -93,8 +93,8 @@ pub enum DrasticChange {
 }
 
 fn is_everyone_shut(pair: &Pair, registry: &Registry) -> bool {
-    // A search engine that ignores `*` and is not named in any group does not count, because the
-    // rules for `*` cannot block it.
+    // A search engine that ignores `*` and is not named in any group is left out, because the rules
+    // for `*` cannot block it.
     let is_shut = |subject: &Subject| {
         let [_, after] = pair.select(subject);
         !after.applies() || SiteExtent::of(after) == SiteExtent::Shut

@@ -15,7 +15,7 @@ pub(in crate::check) enum SiteExtent {
     Shut,
     /// Only some paths are allowed, by rules for these paths.
     Partly,
-    /// All paths are allowed, except those that rules disallow.
+    /// All paths are allowed, except paths that rules disallow.
     Open,
 }
 
@@ -26,7 +26,7 @@ impl SiteExtent {
     }
 
     pub(in crate::check) fn of(selection: Selection<'_>) -> Self {
-        // `/robots.txt` is always allowed, so a rule that allows it opens nothing.
+        // `/robots.txt` is always allowed, so a rule that allows this path has no effect.
         let is_open = |path: &[u8]| {
             let path = RequestPath::new(path);
             !path.is_robots_txt() && selection.verdict(&path).access() == Access::Allow

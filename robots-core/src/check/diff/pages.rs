@@ -81,8 +81,8 @@ impl Page {
 impl PageLoss {
     /// Finds the elements of `pages` that search engines may no longer fetch. Only the search
     /// engines that people use ([`Crawler::is_index_engine`]) are considered. Search engines that
-    /// obey the same groups share one element of the result. The largest loss comes first. Empty if
-    /// no page is lost.
+    /// obey the same groups share one element of the result. The largest loss comes first. The
+    /// result is empty if no page is lost.
     ///
     /// Pages that the old file already disallowed are not lost, and `/robots.txt` is not a page.
     /// Only the files are compared: modes and exemptions of a policy are ignored.

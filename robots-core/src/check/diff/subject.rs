@@ -50,7 +50,8 @@ impl Subject {
             (_, _, None) => 2,
             _ => 3,
         };
-        // The search engines that send the most visitors come first. The others are sorted by name.
+        // The search engines that send the most visitors come first. The other crawlers are sorted
+        // by name.
         let leading = ["Googlebot", "bingbot"].iter().position(|known| self.name.as_deref() == Some(*known));
         let name = self.name.as_deref().unwrap_or_default().to_ascii_lowercase();
         (first, leading.map_or(name, |at| char::from(at as u8).to_string()))
@@ -94,8 +95,8 @@ impl Subject {
     }
 }
 
-/// Returns the names of the first crawlers, and the number of the others. The alternate form
-/// (`{:#}`) lists all crawlers that a file names.
+/// Returns the names of the first crawlers, and the number of the remaining crawlers. The alternate
+/// form (`{:#}`) lists all crawlers that a file names.
 pub(super) fn first_crawlers(f: &fmt::Formatter<'_>, crawlers: &[Subject]) -> String {
     let shown = |crawler: &Subject| match &crawler.name {
         Some(name) => Quoted(name.as_bytes()).to_string(),

@@ -21,7 +21,7 @@ use crate::check::pattern::{spelled, without_runs};
 use crate::rules::{Access, Directive, Group, Host, Name, ProductToken, Reading, RobotsTxt, Rule, crawl_delay};
 
 /// Maximum number of lines that are converted, to bound the cost. If crawlers combine a group with
-/// other groups in several ways, its lines count once for each combination.
+/// other groups in several ways, its lines are counted once for each combination.
 const MAX_LINES: usize = 2_000_000;
 
 #[derive(Debug, PartialEq, Eq)]

@@ -2,10 +2,10 @@
 //! them to the file.
 //!
 //! A fix is [`Safe`](super::Safety::Safe) if it removes the finding and the fixed file has the same
-//! effect in every [`Reading`](crate::rules::Reading). This is proved for each file, because the
-//! effect depends on the file. For example, removing a `*` at the end of a pattern changes nothing
-//! in most files, but in others, it changes which of two rules decides. There are two kinds of
-//! proof:
+//! effect in every [`Reading`](crate::rules::Reading). The safety is proved for each file, because
+//! the effect of a fix depends on the file. For example, removing a `*` at the end of a pattern
+//! changes nothing in most files, but in other files, it changes which of two rules decides. There
+//! are two kinds of proof:
 //!
 //! - Both files have the same content in normal form (`effective_content`): the same rules for
 //!   every name in every [`Reading`](crate::rules::Reading), and the same lines that are not rules.

@@ -44,8 +44,8 @@ pub struct FixedFile {
 }
 
 impl FixedFile {
-    /// Maximum number of passes over a file. A pass applies fixes that conflicted with fixes of
-    /// earlier passes, and fixes that became possible because of earlier passes.
+    /// Maximum number of passes over a file. A later pass applies fixes that conflicted with fixes
+    /// of earlier passes, or that earlier passes made possible.
     pub const MAX_PASSES: usize = 40;
 
     /// Fixes a file like [`fix`], but with a time limit. Use this for untrusted files.
@@ -129,13 +129,13 @@ pub fn fix(robots: &RobotsTxt, options: &Options, most: Safety) -> FixedFile {
 /// Bounds on the cost of proving the fixes of one file. A fix that cannot be proved safe within
 /// these bounds is treated as unsafe.
 ///
-/// - `MAX_BYTES`: total size of the edited files that are checked to examine single fixes. The same
-///   limit applies again to fixes that are applied together.
-/// - `MAX_COMPARED`: total size of the files whose effect is compared path by path. A file counts
-///   once for each reading.
+/// - `MAX_BYTES`: total size of the edited files that are checked to examine fixes one by one. The
+///   same limit applies again when fixes are applied together.
+/// - `MAX_COMPARED`: total size of the files whose effect is compared path by path. The size of a
+///   file is counted again for each reading.
 /// - `MAX_FINDINGS_OF_LINT`: number of fixes per lint that are examined one by one.
-/// - `MAX_CHANGES`: number of path-by-path comparisons per lint that find a changed effect. After
-///   that, no more fixes of the lint are compared.
+/// - `MAX_CHANGES`: number of path-by-path comparisons per lint that find a changed effect. Once
+///   this number is reached, no more fixes of the lint are compared.
 /// - `MAX_CHANGES_TOGETHER`: the same limit for all fixes that are applied together.
 const MAX_BYTES: usize = 8 << 20;
 const MAX_COMPARED: usize = 4 << 20;
@@ -378,7 +378,7 @@ pub(super) fn apart(candidates: &[Candidate], of: &[usize]) -> Vec<usize> {
     apart_from(&[], candidates, of)
 }
 
-/// Like [`apart`], but also leaves out candidates that conflict with those in `chosen`.
+/// Like [`apart`], but also leaves out candidates that conflict with candidates in `chosen`.
 fn apart_from(chosen: &[usize], candidates: &[Candidate], of: &[usize]) -> Vec<usize> {
     let edits = chosen.iter().flat_map(|at| &candidates[*at].edits);
     let mut taken: BTreeMap<usize, &Edit> = edits.map(|edit| (edit.start, edit)).collect();

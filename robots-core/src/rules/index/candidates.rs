@@ -15,8 +15,8 @@ use crate::rules::{Access, text};
 ///
 /// The longest pattern comes first. If patterns are equally long, allow comes before disallow. All
 /// other ties are broken by the order of the file (RFC 9309, section 2.2.2, and the reference
-/// parser). Empty patterns match every path and come last. They allow, even if their rule is a
-/// disallow line.
+/// parser). Empty patterns match every path and come last. An empty pattern allows the path, even
+/// if its rule is a disallow line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::rules) struct Rank(u32);
 
@@ -101,8 +101,8 @@ impl Candidates {
         &self.ranks[self.starts[group]..self.starts[group + 1]]
     }
 
-    /// Returns one rank for each element of `sets`: the rank of the first rule in the file that is
-    /// in one of these groups and disallows something. [`Rank::NONE`] if there is no such rule.
+    /// For each set of groups, returns the rank of the first rule in the file that belongs to one
+    /// of these groups and disallows something; [`Rank::NONE`] if there is no such rule.
     pub(super) fn first_disallows(&self, sets: &[Vec<usize>]) -> Box<[Rank]> {
         let first = |ranks: &mut dyn Iterator<Item = Rank>| {
             let disallows = ranks.filter(|rank| *rank != Rank::NONE && rank.access() == Access::Disallow);

@@ -103,7 +103,7 @@ impl Grams {
         let mut tried = [0; REMEMBERED];
         let mut count = 0;
         // The filter is a separate iterator step so that the compiler creates a tight loop for it.
-        // It rejects about 19 of 20 grams.
+        // This step rejects about 19 of 20 grams.
         for gram in grams(path.path).filter(|gram| self.may_hold(*gram)) {
             let filed = &self.filed[self.bucket(gram)];
             let of_gram = || filed.iter().filter(|filed| filed.gram == gram).map(|filed| &filed.wildcard);
@@ -146,9 +146,9 @@ enum FiledUnder {
     Octet(u8),
 }
 
-/// For each hash of a gram, the number of its occurrences in all literals. If two grams have the
-/// same hash, a more common gram may be chosen as a key. This costs time but never changes a
-/// verdict.
+/// For each hash of a gram, the number of its occurrences in all literals. Grams with the same hash
+/// are counted together, so the chosen key may not be the rarest gram. This costs time but never
+/// changes a verdict.
 struct Usage {
     counts: Vec<u16>,
     shift: u32,
@@ -175,8 +175,8 @@ impl Usage {
             (self.counts[(hash(*gram) >> self.shift) as usize], u16::MAX - rarity)
         });
         let octet = || literals(behind_prefix).flatten().copied().max_by_key(|octet| rarity(*octet));
-        // Every pattern in this index has a literal after its first `*`, so it has at least one
-        // byte there.
+        // Every pattern in this index has a literal after its first `*`, so there is at least one
+        // byte.
         gram.map_or_else(|| FiledUnder::Octet(octet().unwrap_or_default()), FiledUnder::Gram)
     }
 }

@@ -1,4 +1,4 @@
-//! An index of the rules of a file. It finds the rule that decides on a path. The index is built
+//! An index of the rules of a file, which finds the deciding rule for a path. The index is built
 //! once per file and used for every request.
 //!
 //! Every rule of the file has a rank in the order of precedence ([`candidates`]). Each structure of
@@ -71,7 +71,7 @@ struct WildcardList {
 }
 
 impl RuleIndex {
-    /// Returns the rank of the rule that decides on a path; `None` if no rule matches. `set` is the
+    /// Returns the rank of the deciding rule for a path; `None` if no rule matches. `set` is the
     /// index of the set of groups that apply.
     pub(super) fn decide(&self, set: usize, path: &[u8], work: &mut MatchBudget) -> Option<Rank> {
         let (mut best, mut tried) = (Rank::NONE, Tried::new(path, work));

@@ -165,8 +165,9 @@ impl Run {
 }
 
 /// A set of byte classes, with one bit for each of the 64 classes. Each digit and each punctuation
-/// character of paths has its own class. The two cases of a letter share a class. All other bytes
-/// share one class. A pattern cannot match a path that lacks one of the pattern's classes.
+/// character that is common in paths has its own class. The two cases of a letter share a class.
+/// All other bytes share one class. A pattern cannot match a path that lacks one of the pattern's
+/// classes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct OctetSet(u64);
 

@@ -2,8 +2,8 @@
 //! patterns. A verdict needs one walk along the path, regardless of the number of patterns.
 //!
 //! Each node stores the best rank of its own patterns and of the patterns at all nodes above, so a
-//! walk need not remember earlier nodes. The pattern at a node above may take precedence, because
-//! the priority is the length of a pattern as written, not as encoded. The nodes of one trie are in
+//! walk need not remember earlier nodes. A pattern at a node above may take precedence, because the
+//! priority is the length of a pattern as written, not as encoded. The nodes of one trie are in
 //! breadth-first order, so the children of a node are adjacent.
 //!
 //! Existing crates for radix trees store one value per key. They cannot store the best rank of a
@@ -31,9 +31,9 @@ pub(super) struct Tries {
     nodes: Vec<Node>,
     /// The remaining bytes of labels that are too long for their nodes.
     labels: Vec<u8>,
-    /// The tables of nodes with many children. A table has an entry for each byte value
-    /// from the first byte of the first child to the first byte of the last child: the index of the
-    /// child that begins with this byte, or 0.
+    /// The tables of nodes with many children. A table has an entry for each byte value from the
+    /// first byte of the first child to the first byte of the last child. The entry is the index of
+    /// the child that begins with this byte, or 0.
     tables: Vec<u32>,
     ends: Vec<NodeEnd>,
     jumps: Vec<Jumps>,
@@ -46,8 +46,8 @@ pub(super) struct Trie {
     jumps: u32,
 }
 
-/// A node of a trie. Two nodes fit in a cache line, because cache misses dominate the cost of a
-/// walk in a large file.
+/// A node of a trie. A node has 32 bytes, so that two nodes fit in a cache line: in a large file,
+/// cache misses dominate the cost of a walk.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(32))]
 struct Node {

@@ -66,9 +66,9 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     }
 }
 
-/// Returns the crawler with this name if it fetches files about ad space. Crawlers for ads and
-/// crawlers of search engines do so, because search engines sell ads. For `*`, the inner `Option`
-/// is `None`.
+/// Returns the crawler with this name if it fetches files about ad space. Crawlers for ads fetch
+/// these files, and so do crawlers of search engines, because search engines sell ads. For `*`, the
+/// inner `Option` is `None`.
 fn reader<'a>(file: &CheckedFile<'a>, name: Name<'_>) -> Option<Option<&'a Crawler>> {
     if name.is_star() {
         return Some(None);

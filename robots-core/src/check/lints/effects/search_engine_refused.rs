@@ -80,8 +80,8 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
 
 struct Refusals<'a> {
     rule: Rule<'a>,
-    /// Number of later rules that make the policy refuse requests of one search engine. If the
-    /// numbers differ between the search engines, this is the largest number.
+    /// Maximum, over the search engines, of the number of later rules that make the policy refuse
+    /// requests of the engine.
     others: usize,
     engines: Vec<&'a str>,
 }

@@ -21,8 +21,8 @@ pub(crate) const LINT: Lint = Lint {
     fix: None,
 };
 
-/// Maximum length of a placeholder in brackets, in bytes. This bounds the cost of patterns full of
-/// brackets.
+/// Maximum length of a placeholder in brackets, in bytes. The limit bounds the cost of patterns
+/// full of brackets.
 const MAX_NAME: usize = 64;
 
 fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {

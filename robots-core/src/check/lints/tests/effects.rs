@@ -118,7 +118,7 @@ fn lints_about_effects() {
     Case("whole-site-disallowed", "a home page alone is no open site")
         .says("User-agent: *\nDisallow: /\nAllow: /$\n", &[rest])
         .says("User-agent: *\nAllow: /$\nDisallow: /*\n", &[rest])
-        // The longer pattern also decides on the home page.
+        // The longer pattern also decides whether the home page is allowed.
         .says("User-agent: *\nAllow: /$\nDisallow: /**\n", &[all])
         .says("User-agent: Googlebot\nDisallow: /\nAllow: /$\n", &[engine]);
     let several = "User-agent: a\nUser-agent: b\nDisallow: /\n\nUser-agent: A/1\nAllow: /x\n";

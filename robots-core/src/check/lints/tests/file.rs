@@ -56,7 +56,8 @@ fn lints_about_the_file() {
                                          paths in UTF-8"],
         )
         .helps(b"Allow: /\x83\x8d/", &["save the file as UTF-8, and write letters outside ASCII as \"%\" escapes"])
-        // Lower-case letters in KOI8-R, upper-case in windows-1251, two characters in GB 2312.
+        // These bytes are lower-case letters in KOI8-R, upper-case letters in windows-1251, and two
+        // characters in GB 2312.
         .helps(
             b"Allow: /\xd0\xc2\xce\xc5/",
             &["save the file as UTF-8, and write letters outside ASCII as \"%\" escapes"],
