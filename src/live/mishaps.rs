@@ -1,6 +1,6 @@
-//! Counts panics that occur while requests are judged. Also counts mistakes of the application in
-//! its use of the layer, such as a layer in the wrong place. Only requests reveal such a mistake,
-//! and its first occurrence is logged.
+//! Counts panics that occur while requests are judged. Also counts mistakes in the application's
+//! use of the layer, such as a layer in the wrong place. The layer can detect such a mistake only
+//! when it handles a request, and logs only the first occurrence.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub(super) const SERVED: u64 = u64::MAX;
 
 /// The counts of panics and of mistakes in the use of the layer. [`Status`](super::Status)
-/// documents them.
+/// documents these counts.
 #[derive(Default)]
 pub(crate) struct MishapCounts {
     #[cfg_attr(not(feature = "tracing"), expect(dead_code, reason = "for an event"))]
@@ -124,7 +124,8 @@ impl MishapCounts {
         }
     }
 
-    /// A warning is logged after this number of crawler requests, if none was for `/robots.txt`.
+    /// If this number of crawler requests was judged and none was for `/robots.txt`, a warning is
+    /// logged.
     const MAX_UNSERVED: u64 = 100;
 
     fn count_mistake(&self, count: &AtomicU64, mistake: &str) {

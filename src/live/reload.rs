@@ -419,7 +419,7 @@ pub(crate) fn bounded(text: &impl ToString) -> String {
 }
 
 /// A future that resolves when a reload is done. A caller without an async runtime can call
-/// [`Reloading::wait`] instead of awaiting it.
+/// [`Reloading::wait`] instead of awaiting the future.
 #[derive(Debug)]
 #[must_use = "the reload continues if this future is dropped, but only the future returns the outcome"]
 pub(crate) struct Reloading(Arc<ReloadResult>);

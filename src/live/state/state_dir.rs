@@ -200,8 +200,7 @@ impl StateDir {
     }
 
     /// Writes all changes within `limit`, and then releases the folder so that another process can
-    /// open it. Returns whether both succeeded. If a change cannot be written, the folder is not
-    /// released.
+    /// open it. If a change cannot be written, does not release the folder and returns `false`.
     ///
     /// Handles and sites remain usable, but their changes are not written until
     /// [`StateDir::take_back`]. This includes changes of a kill switch. So the process that
