@@ -57,8 +57,8 @@ pub struct Event<'a> {
     pub request: OriginalRequest<'a>,
     /// The robots.txt whose rules apply to the request.
     pub robots: &'a RobotsTxt,
-    /// The status of the layer's own response, which is a refusal or the robots.txt; `None` if the
-    /// request is forwarded. The refusal of a gRPC call has status 200.
+    /// The HTTP status code of the layer's own response, which is a refusal or the robots.txt;
+    /// `None` if the request is forwarded. The refusal of a gRPC call has status 200.
     pub status: Option<StatusCode>,
     /// The gRPC status of a refused call, such as 7 for `PERMISSION_DENIED`.
     pub grpc_status: Option<u16>,

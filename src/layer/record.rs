@@ -29,7 +29,7 @@ const MAX_NAME: usize = 128;
 /// disallows, requests that come before the crawl delay has passed, and requests of impostors.
 ///
 /// If the rules allow an impostor's request, `group`, `rule` and `line` describe the rule that
-/// allows it. They are `None` if no rule matches.
+/// allows it. All three are `None` if no rule matches.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Record {
@@ -53,9 +53,9 @@ pub struct Record {
     /// the request is only observed, because the previous file did not disallow or limit it. `None`
     /// if no grace period applies, or if the request would pass without a grace period.
     pub grace_end: Option<SystemTime>,
-    /// Number of rules that were in their grace period when the robots.txt went live. It is set
-    /// only for the first request that passes because of a grace period, once per version of the
-    /// robots.txt.
+    /// Number of rules that were in their grace period when the robots.txt went live. The number is
+    /// set only once per version of the robots.txt, for the first request that passes because of a
+    /// grace period.
     pub grace_rules: Option<usize>,
     /// Whether the rules allow the request. `None` if the rules were not evaluated, because no
     /// group applies or the request is exempt (for example, a request for `/robots.txt`).

@@ -73,7 +73,7 @@ pub(super) mod sealed {
 
 impl sealed::Sealed for Response<Bytes> {}
 
-/// Replaces status 200, which is not valid for a refusal, with the default status.
+/// Replaces the status code 200, which is not valid for a refusal, with the default status code.
 impl IntoRefusal for Response<Bytes> {
     fn into_refusal(mut self, default: StatusCode) -> Self {
         if self.status() == StatusCode::OK {
@@ -95,8 +95,8 @@ impl<R: IntoRefusal> IntoRefusal for (StatusCode, R) {
 }
 
 impl<'a> Event<'a> {
-    /// Returns the default status of a refusal. For a gRPC call this is 200 (gRPC over HTTP/2,
-    /// "Responses").
+    /// Returns the default HTTP status code of a refusal, which is 200 for a gRPC call (gRPC over
+    /// HTTP/2, "Responses").
     pub(super) fn default_status(&self) -> StatusCode {
         if self.request.is_grpc_call() { StatusCode::OK } else { StatusCode::FORBIDDEN }
     }

@@ -58,7 +58,7 @@ impl RobotsLayer {
 }
 
 /// A layer that waits for the reverse DNS names of an address, so even the first request from an
-/// address can be verified. Creates [`Verify`] services.
+/// address can be verified. The layer creates [`Verify`] services.
 ///
 /// A [`RobotsLayer`] does not wait. Until the reverse DNS names of an address are known, claims of
 /// requests from this address are undecided, and the requests are handled as if there were no

@@ -103,8 +103,8 @@ impl CompileCache {
         let compiled = Compiled::new(robots, hash, reading, registry, &options, self.shared.budget.clone());
         let compiled = Arc::new(compiled);
         let mut versions = self.shared.versions.lock();
-        // If two sites have compiled the same version at once, both use the result that was stored
-        // first.
+        // If two sites have compiled the same version at the same time, both use the result that
+        // was stored first.
         if let Some(first) = find(&versions, hash, settings, &options) {
             return first;
         }

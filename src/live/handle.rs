@@ -481,9 +481,9 @@ pub struct Status {
     /// as a warning that lists the rules that are not enforced.
     pub without_address: u64,
     /// Number of requests of crawlers that were judged before the first request for `/robots.txt`;
-    /// 0 once `/robots.txt` was requested. A warning is logged at the hundredth such request. The
-    /// warning means that requests for `/robots.txt` do not reach the layer, or that another server
-    /// answers them
+    /// 0 after `/robots.txt` has been requested. A warning is logged at the hundredth such request
+    /// of a crawler. The warning means that requests for `/robots.txt` do not reach the layer, or
+    /// that another server answers them
     /// ([`RobotsLayer::robots_txt_served_elsewhere`](crate::layer::RobotsLayer::robots_txt_served_elsewhere)).
     pub unserved: u64,
     /// Number of requests for `/robots.txt` that the layer answered instead of a route of the

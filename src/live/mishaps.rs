@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Value of `unserved` once `/robots.txt` was requested.
+/// Value of `unserved` after `/robots.txt` has been requested.
 pub(super) const SERVED: u64 = u64::MAX;
 
 /// The counts of panics and of mistakes in the use of the layer. [`Status`](super::Status)
@@ -105,8 +105,8 @@ impl MishapCounts {
         }
     }
 
-    /// Counts a judged crawler request. Does nothing once `/robots.txt` was requested, because
-    /// `checked_add` fails for [`SERVED`].
+    /// Counts a judged crawler request. Does nothing after `/robots.txt` has been requested,
+    /// because `checked_add` fails for [`SERVED`].
     pub(crate) fn count_unserved(&self) {
         let counted = |count: u64| count.checked_add(1);
         let before = self.unserved.fetch_update(Ordering::Relaxed, Ordering::Relaxed, counted);

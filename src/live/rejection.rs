@@ -107,7 +107,7 @@ impl Rejection {
         Self { pending: Some(pending.into()), report, ..Self::new(RejectionKind::Gated, origin) }
     }
 
-    /// Adds instructions for accepting the pending version with a gate to the message. The caller
+    /// Adds to the message instructions for accepting the pending version with a gate. The caller
     /// needs these instructions if the site could not be opened, because there is no handle to call
     /// `accept` on. `is_remembered` is `true` if the site has a state directory, which can save the
     /// acceptance.

@@ -86,7 +86,7 @@ pub enum ReloadOutcome {
     /// forwarded to the application.
     #[non_exhaustive]
     Absent {
-        /// The HTTP status of the server's response.
+        /// The HTTP status code of the server's response.
         status: u16,
     },
     /// The content of the source was rejected, and the live version stays live.

@@ -145,8 +145,8 @@ impl Site {
         Remembered { versions, pending, history, enforcement, was_live: publisher.was_live }
     }
 
-    /// Publishes the first version. This is the content of the source or, if that content cannot go
-    /// live, the last accepted version.
+    /// Publishes the first version: the content of the source or, if that content cannot go live,
+    /// the last accepted version.
     ///
     /// # Errors
     ///

@@ -33,8 +33,8 @@ pub struct Snapshot {
     pub policy: Arc<Policy>,
     pub(super) grace: Option<Arc<Grace>>,
     pub(super) young: Arc<YoungRules>,
-    /// Latest end of the grace period, in [`Clock::elapsed`] time. It limits the grace period even
-    /// if the system's clock is set back.
+    /// Latest end of the grace period, in [`Clock::elapsed`] time. This value limits the grace
+    /// period even if the system's clock is set back.
     pub(super) grace_over: Duration,
     pub(super) switches: Switches,
     pub(super) clock: Clock,
