@@ -8,8 +8,8 @@ use super::record::{self, Record};
 use super::signals::ResponseFields;
 use crate::policy::Action;
 
-/// The layer's answer to a request. It does not borrow from the snapshot, so a replaced snapshot
-/// can be freed while the request is being forwarded.
+/// The layer's answer to a request. An answer does not borrow from the snapshot, so a replaced
+/// snapshot can be freed while the request is being forwarded.
 #[derive(Debug)]
 #[must_use]
 #[non_exhaustive]
@@ -18,8 +18,9 @@ pub struct Answer {
     pub outcome: Outcome,
     /// The record of the request's agent and of the decision. It is always `Some` if the request is
     /// tagged, refused or observed. For other requests of crawlers, it is `Some` only if the layer
-    /// has [`RobotsLayer::on_crawler`](super::RobotsLayer::on_crawler) or
-    /// [`RobotsLayer::with_crawler_records`](super::RobotsLayer::with_crawler_records).
+    /// has [`RobotsLayer::on_crawler`](super::RobotsLayer::on_crawler),
+    /// [`RobotsLayer::with_crawler_records`](super::RobotsLayer::with_crawler_records) or
+    /// [`RobotsLayer::with_crawler_extension`](super::RobotsLayer::with_crawler_extension).
     pub record: Option<Box<Record>>,
     /// Header fields to add to the response of a forwarded request
     /// ([`Signals`](crate::layer::Signals)). The layer's service adds these fields. If you do not
@@ -43,7 +44,7 @@ pub enum Outcome {
     /// The request is forwarded with a `Robots-Verdict` field.
     Tag,
     /// The layer responds itself, with a refusal or the robots.txt. The response is boxed to keep
-    /// the other variants small.
+    /// the enum small.
     Respond(Box<Response<Bytes>>),
 }
 

@@ -105,10 +105,10 @@ impl<T: Into<Bytes>> IntoRefusal for Html<T> {
     }
 }
 
-/// The crawler that a request claims to be from. Handlers inside [`RobotsLayer::for_axum08`] can
-/// use it as an extractor. An agent is a crawler if it is in the registry or declares itself a
-/// crawler. If the layer has a `Verifier`, [`Record::identity`] contains the result of checking
-/// this claim.
+/// The crawler that a request claims to be from. Handlers that a [`RobotsLayer::for_axum08`] wraps
+/// can use this type as an extractor. An agent is a crawler if it is in the registry or declares
+/// itself a crawler. If the layer has a `Verifier`, [`Record::identity`] contains the result of
+/// checking this claim.
 ///
 /// `Option<CrawlerRequest>` is `None` for all other clients. The option is also `None` for crawlers
 /// in these cases:

@@ -1,10 +1,10 @@
 //! The steps of judging a request, in order: find the site, load the snapshot, recognise the
 //! agents, evaluate the rules, decide, and create the answer.
 //!
-//! The snapshot is loaded only once per request. A request that passes does not allocate memory.
-//! The path, address and cookies are read only if a group of the robots.txt applies to the agent,
-//! or if the layer adds fields to responses. So the length of the path does not affect the cost of
-//! most requests.
+//! The snapshot is loaded only once per request. Judging a request that passes usually allocates no
+//! memory. Cookies are read only if a group of the robots.txt applies to the agent. The path is
+//! evaluated only in this case, or if the layer adds fields to responses. So the length of the path
+//! does not affect the cost of most requests.
 
 use std::cell::OnceCell;
 use std::net::IpAddr;
@@ -164,8 +164,8 @@ impl Enforcer {
             }
             let sender = self.sender(live, request, agents);
             let agents = sender.agents(agents);
-            // Most requests of browsers end here. No group applies to them, so they need no
-            // decision and no record.
+            // Most requests of browsers return here. No group applies to these requests, so they
+            // need no decision and no record.
             if snapshot.policy.passes_over(content.rules(), agents) {
                 return Ok(Answer::pass().with_fields(fields));
             }
@@ -185,7 +185,7 @@ impl Enforcer {
         })
     }
 
-    /// Answers a request with the robots.txt, whatever the path of the request is.
+    /// Answers a request with the robots.txt, regardless of the request's path.
     pub(super) fn answer_robots_txt(&self, request: OriginalRequest<'_>) -> Answer {
         let sites = self.sites.load();
         let Some(live) = sites.find(|| request.site_key()) else { return Answer::pass() };
@@ -215,7 +215,7 @@ impl Enforcer {
         };
         if let (Some(record), Some(content)) = (&record, content) {
             let mut event = Event::new(record, *request, content.rules().document());
-            // The robots.txt is served over plain HTTP, so `grpc_status` stays `None`.
+            // The robots.txt is never sent as a gRPC response, so `grpc_status` stays `None`.
             event.status = Some(response.status());
             self.observers.notify(live, &event);
         }
@@ -247,7 +247,7 @@ impl Enforcer {
 
     /// Reports whether the request's sender cannot be checked yet, because a DNS lookup of its
     /// address is still pending. `lookups` counts the cache lookups of the request's agents; `None`
-    /// if they are already counted.
+    /// if these lookups are already counted.
     #[cfg(feature = "verify")]
     pub(super) fn is_evidence_awaited(&self, request: OriginalRequest<'_>, lookups: Option<&AgentLookups>) -> bool {
         let Some(check) = &self.sender_check else { return false };
@@ -275,9 +275,8 @@ fn enforced_content(snapshot: &Snapshot) -> Option<&Content> {
     if snapshot.enforcement() == Enforcement::On { snapshot.content.as_deref() } else { None }
 }
 
-/// Runs `judge`, a part of the judgement of a request. If it panics, counts the panic and returns
-/// `None`. The caller must then let the request pass, because a bug in this crate must not block
-/// visitors.
+/// Calls `judge`. If `judge` panics, counts the panic and returns `None`. The caller must then let
+/// the request pass, because a bug in this crate must not block visitors.
 fn unless_it_panics<T>(live: &LiveRobots, judge: impl FnOnce() -> T) -> Option<T> {
     let judged = catch_unwind(AssertUnwindSafe(judge)).ok();
     if judged.is_none() {
@@ -287,8 +286,7 @@ fn unless_it_panics<T>(live: &LiveRobots, judge: impl FnOnce() -> T) -> Option<T
 }
 
 impl<'j> JudgedRequest<'j> {
-    /// Makes the decision about the request. If the request has a rate limit, also counts the
-    /// request.
+    /// Decides about the request. If the request has a rate limit, also counts the request.
     fn judge(&self) -> Judged {
         let layer = self.layer;
         let decision = if layer.exempt_if.as_ref().is_some_and(|is_exempt| is_exempt(self.request.extensions)) {
@@ -299,7 +297,7 @@ impl<'j> JudgedRequest<'j> {
         };
         let bucket = self.bucket(&decision);
         // `Some(&None)` means that the address was needed but could not be found. `None` means that
-        // no rule needed it.
+        // nothing needed the address.
         if self.address.get() == Some(&None) {
             self.count_missing_address(bucket.as_ref().map(|(key, ..)| key));
         } else if self.address.get().is_some() {
@@ -360,8 +358,8 @@ impl<'j> JudgedRequest<'j> {
     }
 
     fn decide(&self) -> Decision<'j> {
-        // The policy may ask for the address twice, because it also computes the action under the
-        // mode `refuse`. So the address is cached.
+        // The policy may call `address` twice, because it also computes the action in the mode
+        // `refuse`. So the address is cached.
         let address = || self.address();
         let mut facts = RequestFacts::of_target(self.request.method.as_str(), self.request.target());
         facts.address = Some(&address);
@@ -505,8 +503,8 @@ impl Enforcer {
 }
 
 impl JudgedRequest<'_> {
-    /// Counts a request that shows that the layer may be in the wrong place: a router has stripped
-    /// the target's prefix, or only a layer in a nested router has judged the request.
+    /// Counts the request if it shows that the layer may be in the wrong place: a router has
+    /// stripped the target's prefix, or only a layer in a nested router has judged the request.
     fn count_nested(&self, reason: Reason) {
         match self.layer.nested_target {
             _ if reason == Reason::NoGroup => {}

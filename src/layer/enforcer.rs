@@ -29,8 +29,8 @@ pub(super) struct Enforcer {
     pub(super) sites: Sites,
     pub(super) target_from: Option<TargetFrom>,
     pub(super) address_from: Option<AddressFrom>,
-    /// Whether `address_from` reads axum's `ConnectInfo`. If so, it always returns the address of
-    /// the connection's peer.
+    /// Whether `address_from` reads axum's `ConnectInfo`. If so, `address_from` always returns the
+    /// address of the connection's peer.
     pub(super) is_connect_info: bool,
     pub(super) trusted_proxies: Arc<[Network]>,
     pub(super) agent_from: Option<AgentFrom>,
@@ -73,10 +73,10 @@ pub(super) enum RobotsTxtPlace {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Counting {
     Here,
-    /// In a store that several processes share. The code that receives the
-    /// [`Judgement`](crate::parts::Judgement) counts the request there.
+    /// A store that several processes share counts the request. The code that receives the
+    /// [`Judgement`](crate::parts::Judgement) calls this store.
     InStore,
-    /// Nowhere. Another layer has already counted the request and refused it.
+    /// The request is not counted, because another layer has already counted and refused it.
     Before,
 }
 
@@ -92,7 +92,8 @@ pub(super) enum CrawlerRecords {
 }
 
 impl Enforcer {
-    /// Returns the sender of a request. `agents` are the agents that its `User-Agent` names.
+    /// Returns the sender of a request. `agents` are the agents that the request's `User-Agent`
+    /// names.
     pub(super) fn sender(
         &self,
         #[cfg_attr(not(feature = "verify"), expect(unused_variables, reason = "for a check of the sender"))]

@@ -53,12 +53,12 @@ pub(super) fn human_evidence<'a>(request: &OriginalRequest<'a>) -> HumanEvidence
 pub struct Event<'a> {
     /// The agent, the deciding rule, and the action taken.
     pub record: &'a Record,
-    /// The request as it was judged.
+    /// The request, with the target that was judged.
     pub request: OriginalRequest<'a>,
     /// The robots.txt whose rules apply to the request.
     pub robots: &'a RobotsTxt,
-    /// The status of the layer's own response, which is a refusal or the robots.txt; `None` if the
-    /// request is forwarded. The refusal of a gRPC call has status 200.
+    /// The HTTP status code of the layer's own response, which is a refusal or the robots.txt;
+    /// `None` if the request is forwarded. The refusal of a gRPC call has status 200.
     pub status: Option<StatusCode>,
     /// The gRPC status of a refused call, such as 7 for `PERMISSION_DENIED`.
     pub grpc_status: Option<u16>,
@@ -103,8 +103,8 @@ pub(super) type RefuseWith = Arc<dyn Fn(&Event<'_>) -> Response<Bytes> + Send + 
 pub(super) struct Sender {
     /// The identity of the sender; `None` if senders are not checked.
     pub(super) identity: Option<Identity>,
-    /// The crawler that signed the request. It is set only if the `User-Agent` does not name a
-    /// crawler. The rules for the signer then apply.
+    /// The crawler that signed the request. This field is set only if the `User-Agent` does not
+    /// name a crawler. If it is set, the rules for the signer apply.
     pub(super) signer: Option<Agent>,
 }
 
@@ -127,8 +127,8 @@ pub(super) enum Interest {
     Crawlers,
 }
 
-/// The observers of a layer. If an observer panics, the others still receive the event. Cloning is
-/// cheap.
+/// The observers of a layer. If an observer panics, the other observers still receive the event.
+/// Cloning the list is cheap.
 #[derive(Clone, Default)]
 pub(super) struct Observers {
     list: Arc<Vec<(Interest, Observer)>>,
@@ -201,7 +201,7 @@ fn trace(event: &Event<'_>) {
         host = event.request.host(),
         path = %path.escape_ascii(),
         // The fields `decision` and `would` have the same set of values. Their values differ only
-        // if the action would be different under the mode `Refuse`.
+        // if the mode `Refuse` would cause a different action.
         decision = if record.reason == Reason::Limited { "limit" } else { record.action.as_str() },
         reason = record.reason.as_str(),
         would = record.would.as_str(),

@@ -23,8 +23,8 @@ pub const HOP_BY_HOP: [&str; 11] = [
     "upgrade",
 ];
 
-/// Names of fields whose value depends on the content or on the request, so only the server can set
-/// them.
+/// Names of fields whose values depend on the content or on the request, so only the server can set
+/// these fields.
 const OF_CONTENT: [&str; 7] =
     ["content-encoding", "content-range", "content-type", "date", "set-cookie", "vary", "x-request-id"];
 

@@ -73,7 +73,7 @@ fn way_back(
     (way, last)
 }
 
-/// Returns the last entry of a comma-separated field. The nearest proxy added it.
+/// Returns the last entry of a comma-separated field. The nearest proxy added this entry.
 fn last_of(fields: &HeaderMap, name: &HeaderName) -> Option<Vec<u8>> {
     let lines = fields.get_all(name).iter().rev();
     let mut entries = lines.flat_map(|line| line.as_bytes().rsplit(|octet| *octet == b','));
@@ -81,7 +81,7 @@ fn last_of(fields: &HeaderMap, name: &HeaderName) -> Option<Vec<u8>> {
 }
 
 struct Hop {
-    /// Address that sent the request to the proxy that wrote this entry.
+    /// Address of the client or proxy that sent the request to the proxy that wrote this entry.
     address: SocketAddr,
     scheme: Option<Vec<u8>>,
     host: Option<Vec<u8>>,

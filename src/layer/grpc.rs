@@ -1,5 +1,6 @@
-//! gRPC responses that this crate sends instead of the application. Their head contains the gRPC
-//! status, and there is no body ("Trailers-Only" in the specification).
+//! gRPC responses that this crate sends instead of the application. The header fields of such a
+//! response contain the gRPC status, and the response has no body ("Trailers-Only" in the
+//! specification).
 //!
 //! A gRPC client does not read an HTTP error page. It derives the gRPC status from the HTTP status
 //! alone, so the message is lost, and a `429` becomes `UNAVAILABLE`, a status that allows the
@@ -34,7 +35,7 @@ impl GrpcCode {
     /// Returns the header fields of a response that consists only of this status and the message.
     /// The caller must give the response the HTTP status 200 and an empty body.
     ///
-    /// The message is for people. A longer message is cut off after 1,024 bytes.
+    /// The message is for people. A message of more than 1,024 bytes is cut.
     pub fn fields(self, message: &str) -> HeaderMap {
         let mut fields = HeaderMap::with_capacity(4);
         fields.insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
@@ -57,9 +58,9 @@ impl OriginalRequest<'_> {
     /// content type, too. [`OriginalRequest::is_grpc_call`](Self::is_grpc_call) therefore checks
     /// more conditions.
     ///
-    /// gRPC-Web, for browsers, is another protocol with other content types. gRPC-Web clients
-    /// convert the HTTP status to a gRPC status: 403 to `PERMISSION_DENIED` and 429 to
-    /// `RESOURCE_EXHAUSTED`.
+    /// gRPC-Web, the variant for browsers, is a different protocol with different content types.
+    /// gRPC-Web clients convert the HTTP status to a gRPC status: 403 to `PERMISSION_DENIED` and
+    /// 429 to `RESOURCE_EXHAUSTED`.
     pub fn has_grpc_type(request: &HeaderMap) -> bool {
         const TYPE: &[u8] = b"application/grpc";
         request.get(CONTENT_TYPE).is_some_and(|value| {

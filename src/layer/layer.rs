@@ -24,8 +24,8 @@ use crate::live::AgentLookups;
 use crate::rules::ValueError;
 use crate::source::IntoSites;
 
-/// Serves `/robots.txt` and enforces it for crawlers. Creates [`Robots`] services. Cloning is
-/// cheap.
+/// A Tower layer that serves `/robots.txt` and enforces it for crawlers. The layer creates
+/// [`Robots`] services. Cloning the layer is cheap.
 #[derive(Clone)]
 #[must_use]
 pub struct RobotsLayer {
@@ -36,11 +36,12 @@ impl RobotsLayer {
     /// Creates a layer for one site ([`LiveRobots`](crate::live::LiveRobots)), or for several sites
     /// ([`Sites`](crate::source::Sites)). The host of the request selects a site.
     ///
-    /// The layer judges the target of the request as the layer receives it. In a nested axum
-    /// router, the target lacks the prefix of the router, so the rules do not match and disallowed
-    /// crawlers pass. Use `RobotsLayer::for_axum08` in nested routers (feature `axum08`). With that
-    /// feature, [`Status::stripped_targets`](crate::live::Status::stripped_targets) counts the
-    /// requests with a stripped target.
+    /// The layer judges the target of the request that it receives, even if a router has changed
+    /// this target. In a nested axum router, the target lacks the prefix of the router, so the
+    /// rules do not match and disallowed crawlers pass. Use `RobotsLayer::for_axum08` in nested
+    /// routers (feature `axum08`). With that feature,
+    /// [`Status::stripped_targets`](crate::live::Status::stripped_targets) counts the requests with
+    /// a stripped target.
     pub fn new(sites: impl IntoSites) -> Self {
         let enforcer = Enforcer {
             sites: sites.into_sites(),
@@ -101,16 +102,16 @@ impl RobotsLayer {
     /// connection. `RobotsLayer::for_axum08` uses axum's `ConnectInfo<SocketAddr>`. A second call
     /// replaces the function.
     ///
-    /// If a client's address is unknown, the client is not in any exempt network, and its claim to
-    /// be a crawler cannot be checked by address. All clients with unknown addresses that claim to
-    /// be the same crawler share one rate limit bucket. The layer logs a warning (target
+    /// A client whose address is unknown never counts as part of an exempt network, and its claim
+    /// to be a crawler cannot be checked by address. All clients with unknown addresses that claim
+    /// to be the same crawler share one rate limit bucket. The layer logs a warning (target
     /// `tower_robots::layer`) when the policy first needs a client's address that is unknown.
     /// [`Status::without_address`](crate::live::Status::without_address) counts every request whose
     /// client address is unknown although the policy needs it.
     ///
     /// The function is called only if a group of the robots.txt applies to the agent of the
-    /// request. If the function panics, the request passes, and
-    /// [`Status::faults`](crate::live::Status::faults) counts the panic. With hyper, tonic and
+    /// request, or if a `Verifier` checks the sender. If the function panics, the request passes,
+    /// and [`Status::faults`](crate::live::Status::faults) counts the panic. With hyper, tonic and
     /// similar servers, the code that accepts a connection puts the peer's address into the
     /// extensions of each request.
     pub fn address_from(self, address: impl Fn(&Extensions) -> Option<IpAddr> + Send + Sync + 'static) -> Self {
@@ -120,7 +121,7 @@ impl RobotsLayer {
         })
     }
 
-    /// Trusts these proxies to forward the client's address. If
+    /// Trusts the proxies in these networks to forward the client's address. If
     /// [`address_from`](Self::address_from) returns an address in one of these networks, the
     /// client's address is the rightmost address in `X-Forwarded-For` that is not in one of these
     /// networks. If there is no `X-Forwarded-For`, `Forwarded` (RFC 7239) is used instead.
@@ -155,8 +156,8 @@ impl RobotsLayer {
     /// ```
     ///
     /// The argument is a list of [`Network`](crate::policy::Network)s, addresses or strings.
-    /// Iterators are not accepted, because a `Result` is also an iterator: an `Err` would silently
-    /// become an empty list of proxies.
+    /// Iterators are not accepted, because `Result` implements `IntoIterator`: an `Err` would
+    /// silently become an empty list of proxies.
     ///
     /// ```compile_fail,E0277
     /// # use tower_robots::{layer::RobotsLayer, live::LiveRobots, policy::Network};
@@ -209,10 +210,11 @@ impl RobotsLayer {
     /// Sets a function that reports whether a request is exempt, for example because it belongs to
     /// a logged-in session. Exempt requests pass and are not counted for crawl delays. Requests for
     /// `/robots.txt` are answered as usual. An outer layer should authenticate the request and
-    /// store the result in the extensions; this function should only read that result. It must not
-    /// trust cookies or fields by themselves, because a client can send any value. If the function
-    /// panics, the request passes, and [`Status::faults`](crate::live::Status::faults) counts the
-    /// panic. By default, only the policy exempts requests. A second call replaces the function.
+    /// store the result in the extensions; this function should only read that result. The function
+    /// must not trust cookies or fields by themselves, because a client can send any value. If the
+    /// function panics, the request passes, and [`Status::faults`](crate::live::Status::faults)
+    /// counts the panic. By default, only the policy exempts requests. A second call replaces the
+    /// function.
     ///
     /// ```
     /// # use tower_robots::{layer::RobotsLayer, live::LiveRobots};
@@ -229,17 +231,17 @@ impl RobotsLayer {
 
     /// Lets the caller count rate-limited requests in a store that several processes share.
     /// [`decide`](Self::decide) then returns a [`Judgement`] that contains the key of the bucket in
-    /// the store. [`respond`](Self::respond) cannot wait for a store, so it still counts in this
-    /// process.
+    /// the store. [`respond`](Self::respond) cannot wait for a store, so it still counts requests
+    /// in this process.
     pub fn counted_in_store(self) -> Self {
         self.with(|enforcer| enforcer.counting = Counting::InStore)
     }
 
     /// Restricts the layer to creating refusals. Use such a layer if a proxy cannot forward a
     /// refusal: after another layer for the same sites has refused a request, the proxy fetches the
-    /// refusal with a second request. This layer does not count requests. If the rules do not
-    /// refuse the second request, the response is 429, because the first request must have come
-    /// before its crawl delay had passed.
+    /// refusal with a second request. This layer does not count requests. If the rules allow the
+    /// second request and a crawl delay applies to it, the response is 429, because the first
+    /// request must have come before the delay had passed.
     pub fn refusals_only(self) -> Self {
         self.with(|enforcer| enforcer.counting = Counting::Before)
     }
@@ -269,12 +271,12 @@ impl RobotsLayer {
     /// - requests that robots.txt disallows, even if they are only tagged or observed;
     /// - requests that come before the crawl delay has passed
     ///   ([`Reason::Limited`](crate::policy::Reason::Limited));
-    /// - requests of impostors that the policy tags or refuses, or would tag or refuse under the
-    ///   mode `refuse`.
+    /// - requests of impostors that the policy tags or refuses, or would tag or refuse in the mode
+    ///   `refuse`.
     ///
-    /// [`Record::would`](super::Record::would) is the action under the mode `refuse`. The callback
-    /// runs before the request is forwarded and must not block. If it panics, the decision is
-    /// unchanged, the other observers are still called, and
+    /// [`Record::would`](super::Record::would) is the action that the policy would take in the mode
+    /// `refuse`. The callback runs before the request is forwarded and must not block. If the
+    /// callback panics, the decision is unchanged, the other observers are still called, and
     /// [`Status::callback_faults`](crate::live::Status::callback_faults) counts the panic. A second
     /// call adds another callback.
     pub fn on_disallowed(self, observer: impl Fn(&Event<'_>) + Send + Sync + 'static) -> Self {
@@ -282,9 +284,9 @@ impl RobotsLayer {
     }
 
     /// Adds a callback for every request of a crawler, allowed or not, including requests for
-    /// `/robots.txt`. See [`Record`](super::Record) for the agents that are crawlers in this sense.
-    /// The callback runs before the request is forwarded and must not block. If it panics, the
-    /// decision is unchanged, the other observers are still called, and
+    /// `/robots.txt`. [`Record`](super::Record) explains which agents count as crawlers here. The
+    /// callback runs before the request is forwarded and must not block. If the callback panics,
+    /// the decision is unchanged, the other observers are still called, and
     /// [`Status::callback_faults`](crate::live::Status::callback_faults) counts the panic. A second
     /// call adds another callback.
     ///
@@ -332,23 +334,25 @@ impl RobotsLayer {
         self.with(|enforcer| enforcer.crawler_records = enforcer.crawler_records.max(CrawlerRecords::InAnswer))
     }
 
-    /// Adds a [`Record`](super::Record) to the extensions of every request of a crawler, even if it
-    /// is allowed. Handlers then know which agent sent the request. Responses of the layer itself
-    /// get the record, too. `RobotsLayer::for_axum08` enables this.
+    /// Adds a [`Record`](super::Record) to the extensions of every request of a crawler, even if
+    /// the request is allowed. Handlers can then read which agent sent the request. The record is
+    /// also added to the extensions of the layer's own responses. `RobotsLayer::for_axum08` enables
+    /// this.
     pub fn with_crawler_extension(self) -> Self {
         self.with(|enforcer| enforcer.crawler_records = CrawlerRecords::InExtensions)
     }
 
     /// Sets a function that creates the response to a refused request. The default response is 403
     /// with plain text or problem details (RFC 9457). The function may return a `Response<Bytes>`,
-    /// axum's `Html` (feature `axum08`), or a pair of a status and one of these values, such as
-    /// `(StatusCode, Html(page))`.
+    /// axum's `Html` (feature `axum08`), or a pair of a status code and one of these values, such
+    /// as `(StatusCode, Html(page))`.
     ///
-    /// If the response has the status 200, which is the default of `Response::new(page)`, the layer
-    /// changes the status to 403. Otherwise, crawlers would treat the refusal as the page. Any
-    /// other status is kept. The status of a pair is always kept. The function is not called for a
-    /// request that comes before the crawl delay has passed. Such a request always gets 429
-    /// ([`Event::limited`]). A second call replaces the function.
+    /// If the function returns a response with the status code 200, which is the default of
+    /// `Response::new(page)`, the layer changes the status code to 403. Otherwise, crawlers would
+    /// treat the refusal as the page. Any other status code is kept. The status code of a pair is
+    /// always kept. The function is not called for a request that comes before the crawl delay has
+    /// passed. Such a request always gets 429 ([`Event::limited`]). A second call replaces the
+    /// function.
     ///
     /// The function is also called for gRPC calls ([`OriginalRequest::is_grpc_call`]), and its
     /// response is sent unchanged. A gRPC client does not understand an HTML page; use
@@ -394,7 +398,7 @@ impl RobotsLayer {
     /// If the layer has such fields, call [`decide`](Self::decide) and [`Judgement::respond`]. Take
     /// [`Answer::response_fields`] from the answer before you call [`Answer::respond`], and add
     /// them to the response with [`ResponseFields::add_to`](crate::parts::ResponseFields::add_to).
-    /// The first request whose fields are lost is logged as a warning.
+    /// The layer logs a warning for the first response that lacks these fields.
     ///
     /// In an axum app with `middleware::from_fn_with_state`:
     ///
@@ -544,11 +548,11 @@ impl Judgement<'_> {
         }
     }
 
-    /// Returns the answer to the request. `wait` is the waiting time that the store returned, which
-    /// is zero if the request passes. If `wait` is `None`, a request with a
-    /// [bucket](Self::rate_limited) is counted only in this process. If the store lets a request
-    /// pass, the request also takes a token from the bucket in this process. So the two buckets
-    /// agree if this process has to count without the store later.
+    /// Returns the answer to the request. `wait` is the waiting time that the store returned; zero
+    /// means that the request passes. If `wait` is `None`, a request with a
+    /// [bucket](Self::rate_limited) is counted only in this process. If the store allows a request,
+    /// the request also takes a token from the bucket in this process. So this bucket is up to date
+    /// if the process later has to count without the store.
     pub fn respond(self, wait: Option<Duration>) -> Answer {
         self.enforcer.answer_judged(self.judged, *self.request, wait)
     }

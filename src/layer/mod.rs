@@ -3,15 +3,16 @@
 //!
 //! A request is handled in these steps:
 //!
-//! 1. The layer finds the site. A single [`LiveRobots`](crate::live::LiveRobots) applies to every
-//!    request, with or without a host. If there are several sites, the request's host selects one
-//!    of them. If the request has no host or its host belongs to no site, the site with the pattern
-//!    `*` is used. If there is no such site, the request passes unchanged, and the first such
-//!    request is logged.
-//! 2. Requests for `/robots.txt`, with any query, are answered from the live snapshot. Responses to
-//!    `GET` and `HEAD` have validators; other methods get 405. Requests for `/robots.txt` are never
-//!    refused. While no robots.txt is known, the inner service answers or the client gets 503,
-//!    depending on [`WhenMissing`](crate::live::WhenMissing).
+//! 1. The layer finds the site. If the layer serves a single
+//!    [`LiveRobots`](crate::live::LiveRobots), every request belongs to this site, with or without
+//!    a host. If there are several sites, the request's host selects one of them. If the request
+//!    has no host or its host belongs to no site, the site with the pattern `*` is used. If there
+//!    is no such site, the request passes unchanged, and the first such request is logged.
+//! 2. Requests for `/robots.txt`, with any query, are answered with the live version of the
+//!    robots.txt. Responses to `GET` and `HEAD` contain validators such as `ETag`. Requests with
+//!    other methods get 405. The policy never refuses a request for `/robots.txt`. While no
+//!    robots.txt is known, the inner service answers or the client gets 503, depending on
+//!    [`WhenMissing`](crate::live::WhenMissing).
 //! 3. The layer recognises the agents in every line of the `User-Agent` field, and the
 //!    [`Policy`](crate::policy::Policy) decides what happens to the request.
 //! 4. The response to a refused request is 403 with the rule and its line number. A tagged request
@@ -26,15 +27,16 @@
 //! of an HTTP error response. A gRPC-Web call is answered like any other request, because its
 //! client converts 403 to `PERMISSION_DENIED`.
 //!
-//! Under the modes [`Mode::Off`](crate::policy::Mode::Off) and
+//! In the modes [`Mode::Off`](crate::policy::Mode::Off) and
 //! [`Mode::Observe`](crate::policy::Mode::Observe), the layer changes only the response to
 //! `/robots.txt`, unless an override sets another mode.
 //!
 //! A policy can also enforce crawl delays
-//! ([`PolicyBuilder::rate`](crate::policy::PolicyBuilder::rate)). An allowed request that comes
-//! before the crawl delay has passed then gets 429 with `Retry-After`. Each verified crawler has
-//! its own bucket. Other clients share one bucket per network, based on the address that
-//! [`RobotsLayer::address_from`] finds. See `docs/src/explanation/rate.md`.
+//! ([`PolicyBuilder::rate`](crate::policy::PolicyBuilder::rate)). With such a policy, an allowed
+//! request that comes before the crawl delay has passed gets 429 with `Retry-After`. Each verified
+//! crawler has its own rate limit bucket. Unverified clients that claim the same crawler's name
+//! share one bucket per network. [`RobotsLayer::address_from`] finds the client's address, which
+//! determines the network. See `docs/src/explanation/rate.md`.
 //!
 //! If a client itself sends a `Robots-Verdict` or `Robots_Verdict` field, the layer removes the
 //! field.
@@ -43,12 +45,12 @@
 //! `Verifier` (feature `verify`, `RobotsLayer::verifier`) or by a function of the application
 //! ([`RobotsLayer::identity_from`]). Without a check, false claims are not detected.
 //!
-//! Put the layer outside caches, and outside every layer that rewrites paths or methods, because it
-//! must judge the request as the client sent it. If the robots layer must be inside a layer that
-//! rewrites paths, set [`RobotsLayer::target_from`] to find the original target. A concurrency
-//! limit inside the robots layer also delays responses to `/robots.txt`, because the robots layer
-//! is ready only when the inner service is ready. If the limit rejects requests instead of queueing
-//! them, `/robots.txt` is not delayed.
+//! Put the layer outside caches, and outside every layer that rewrites paths or methods, because
+//! the robots layer must judge the request as the client sent it. If the robots layer must be
+//! inside a layer that rewrites paths, set [`RobotsLayer::target_from`] to find the original
+//! target. A concurrency limit inside the robots layer also delays requests for `/robots.txt`,
+//! because the robots layer is ready only when the inner service is ready. A limit that rejects
+//! requests instead of queueing them does not delay `/robots.txt`.
 //!
 //! # In axum
 //!
@@ -63,7 +65,7 @@
 //! wrap the fallback, it does not answer `/robots.txt`. A `route_layer` does not receive requests
 //! for `/robots.txt`, because no route matches them. `RobotsLayer::for_axum08` also works in a
 //! `ServiceBuilder` within an axum app. `docs/src/howto/library.md` describes all cases, and how to
-//! order this layer and other layers.
+//! arrange this layer and other layers.
 //!
 //! To exempt networks, the layer must know the client's address. `for_axum08` finds the address if
 //! the app is served with `into_make_service_with_connect_info::<SocketAddr>()`.
@@ -92,9 +94,10 @@
 //!
 //! # In any Tower stack
 //!
-//! If you do not use Tower services, call [`RobotsLayer::respond`], which does what the service
-//! does, except that it does not add the fields of [`Signals`] to responses. If a proxy asks your service whether to forward a request, call
-//! [`RobotsLayer::decide`], which returns a [`Judgement`](crate::parts::Judgement).
+//! If you do not use Tower services, call [`RobotsLayer::respond`]. This function does everything
+//! that the service does, except that it does not add the fields of [`Signals`] to responses. If a
+//! proxy asks your service whether to forward a request, call [`RobotsLayer::decide`], which
+//! returns a [`Judgement`](crate::parts::Judgement).
 //!
 //! ```
 //! use bytes::Bytes;

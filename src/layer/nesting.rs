@@ -12,9 +12,9 @@
 //!
 //! A layer from `RobotsLayer::new` ignores [`OriginalUri`] even if the feature is enabled. Any
 //! crate of a build can enable the feature, and that must not change the layer's verdicts. The
-//! layer only counts the requests that it judges by a stripped target, and logs the first of them.
-//! The axum layer counts and logs requests that only a layer in a nested router judges, because
-//! such a layer does not receive requests for `/robots.txt`.
+//! layer still judges requests with stripped targets, but counts them, and logs the first one. The
+//! axum layer counts and logs requests that only a layer in a nested router judges, because such a
+//! layer does not receive requests for `/robots.txt`.
 
 #[cfg(feature = "axum08")]
 use axum::extract::{MatchedPath, NestedPath, OriginalUri};

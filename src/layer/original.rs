@@ -11,9 +11,10 @@ use crate::source::Scheme;
 
 /// The request to judge: method, target, host and fields as the client sent them.
 ///
-/// [`OriginalRequest::of`] creates it from an ordinary request. If a proxy only asks for a
-/// decision, set the method, target and host of the client's request. The target is a byte string,
-/// because it may contain bytes that [`http::Uri`] rejects.
+/// [`OriginalRequest::of`] creates an `OriginalRequest` from an [`http::Request`]. If a proxy asks
+/// for a decision, set the method, target and host of the client's request, because the proxy's own
+/// request has other values. The target is a byte string, because it may contain bytes that
+/// [`http::Uri`] rejects.
 #[derive(Clone, Copy, Debug)]
 #[must_use]
 #[non_exhaustive]
@@ -81,7 +82,8 @@ impl<'a> OriginalRequest<'a> {
 
     /// Sets the target that the client sent: path and query, or a whole URL. This target takes
     /// precedence over [`RobotsLayer::target_from`](super::RobotsLayer::target_from). The client's
-    /// HTTP version is then unknown, because a proxy may ask for the decision with another version.
+    /// HTTP version is then unknown, because a proxy may ask for the decision with another HTTP
+    /// version.
     pub const fn with_target(self, target: &'a [u8]) -> Self {
         Self { target: TargetIs::Given(target), version: None, ..self }
     }

@@ -23,8 +23,8 @@ pub struct RateLimitedRequest {
     /// The key of the bucket, unique among the buckets of this robots.txt and the same in every
     /// process. The key consists of:
     ///
-    /// - the crawler's product token in lower case, or `*` if the client may have invented its
-    ///   name, because neither the registry nor the robots.txt contains this name;
+    /// - the crawler's product token in lower case, or `*` if neither the registry nor the
+    ///   robots.txt contains the crawler's name (a client may have invented such a name);
     /// - the result of checking who sent the request;
     /// - the client's network, if the client's claim to be the crawler is not verified.
     pub key: String,
@@ -62,8 +62,8 @@ const SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 /// a page at once.
 pub(super) fn is_part_of_page(request: &OriginalRequest<'_>) -> bool {
     let is_part = |dest: &[u8]| [&b"style"[..], b"script", b"image", b"font"].contains(&dest);
-    // Few crawlers send `Sec-Fetch-Dest`, and comparing the names of all fields costs less than a
-    // hash lookup.
+    // Few crawlers send `Sec-Fetch-Dest`, and comparing all field names with it takes less time
+    // than a hash lookup.
     let has_dest = || request.headers.keys().any(|name| *name == SEC_FETCH_DEST);
     let dest = || request.headers.get(SEC_FETCH_DEST);
     RateLimit::is_for_asset(request.target()) || has_dest() && dest().is_some_and(|dest| is_part(dest.as_bytes()))

@@ -16,11 +16,11 @@ use crate::policy::{Action, Decision, HumanSigns, Policy, Reason, UnderRefuse};
 use crate::rules::{Access, PathForm};
 
 /// Maximum length of a claimed name, in characters; longer names are cut. The longest registered
-/// name has a third as many characters.
+/// name is about a third as long.
 const MAX_NAME: usize = 128;
 
-/// A crawler's request and the decision about it, for observers and for extensions. Unlike
-/// [`Decision`], it does not borrow.
+/// The decision about a crawler's request, for observers and for extensions. Unlike [`Decision`], a
+/// record borrows nothing from the snapshot.
 ///
 /// Here, a crawler is a registered agent, an agent that declares itself a crawler, or any other
 /// agent that a group of the robots.txt names. Requests of other agents have no record. While no
@@ -29,14 +29,13 @@ const MAX_NAME: usize = 128;
 /// disallows, requests that come before the crawl delay has passed, and requests of impostors.
 ///
 /// If the rules allow an impostor's request, `group`, `rule` and `line` describe the rule that
-/// allows it. They are `None` if no rule matches.
+/// allows it. All three are `None` if no rule matches.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Record {
     /// The agent, with its class, category and product tokens.
     pub agent: Agent,
-    /// The agent's product token, as a group of the robots.txt names it. It is set only if the
-    /// agent has no other name.
+    /// The agent's first product token. It is set only if the agent has no other name.
     token: Option<String>,
     /// The result of checking who sent the request; `None` if senders are not checked.
     pub identity: Option<Identity>,
@@ -46,20 +45,20 @@ pub struct Record {
     pub action: Action,
     /// The reason for the action.
     pub reason: Reason,
-    /// The action that the mode [`Mode::Refuse`](crate::policy::Mode::Refuse) would cause after the
-    /// end of any grace period, whatever the current mode is. It shows the effect of `Refuse`
-    /// before you enable this mode.
+    /// The action that the policy would take in the mode
+    /// [`Mode::Refuse`](crate::policy::Mode::Refuse) after the end of any grace period, regardless
+    /// of the current mode. This value shows the effect of `Refuse` before you enable this mode.
     pub would: UnderRefuse,
     /// The end of the grace period; the latest end if there are several grace periods. Until then,
     /// the request is only observed, because the previous file did not disallow or limit it. `None`
     /// if no grace period applies, or if the request would pass without a grace period.
     pub grace_end: Option<SystemTime>,
-    /// Number of rules that were in their grace period when the robots.txt went live. It is set
-    /// only for the first request that passes because of a grace period, once per version of the
-    /// robots.txt.
+    /// Number of rules that were in their grace period when the robots.txt went live. The number is
+    /// set only once per version of the robots.txt, for the first request that passes because of a
+    /// grace period.
     pub grace_rules: Option<usize>,
-    /// Whether the rules allow the request. `None` if they were not evaluated, because no group
-    /// applies or the request is exempt (for example, a request for `/robots.txt`).
+    /// Whether the rules allow the request. `None` if the rules were not evaluated, because no
+    /// group applies or the request is exempt (for example, a request for `/robots.txt`).
     pub access: Option<Access>,
     /// The `User-agent` value, as written in the robots.txt, that makes the deciding rule's group
     /// apply to this agent.
@@ -127,8 +126,8 @@ pub struct Limit {
 impl Record {
     /// The request field that tells an upstream the verdict: `Robots-Verdict:
     /// disallow;agent="GPTBot";rule="/private/";line=12`. The value is an ASCII item of RFC 9651.
-    /// Bytes that are not allowed in a string are percent-encoded. Rules are cut at 256 bytes,
-    /// because servers limit the size of a field.
+    /// Bytes that are not allowed in a string are percent-encoded. Names and rules are cut at 256
+    /// bytes, because servers limit the size of a field.
     ///
     /// Further parameters:
     ///
@@ -211,8 +210,8 @@ impl Record {
     /// Returns the value for `Retry-After`: the time to wait, increased by up to a tenth.
     pub(super) fn retry_after(&self) -> Duration {
         let Some(limit) = &self.limit else { return Duration::ZERO };
-        // The added shares are spread evenly, no matter how many requests were refused, because
-        // multiples of the golden ratio, modulo 1, are distributed evenly between 0 and 1.
+        // The shares are spread evenly for any number of refused requests, because multiples of the
+        // golden ratio, modulo 1, are distributed evenly between 0 and 1.
         let share = f64::from(limit.turn.wrapping_mul(0x9E37_79B9)) / f64::from(u32::MAX);
         limit.wait + limit.wait.mul_f64(share / 10.0)
     }
@@ -272,8 +271,8 @@ fn limit(decision: &Decision<'_>) -> Option<Box<Limit>> {
     (!decision.wait.is_zero()).then(|| Box::new(limit()))
 }
 
-/// Converts bytes to a string, lossily if they are not valid UTF-8. Nearly all input is valid, and
-/// checking that is faster than a lossy conversion.
+/// Converts bytes to a string, lossily if they are not valid UTF-8. Nearly all input is valid
+/// UTF-8, and the check is faster than a lossy conversion.
 pub fn text(octets: &[u8]) -> Cow<'_, str> {
     std::str::from_utf8(octets).map_or_else(|_| String::from_utf8_lossy(octets), Cow::Borrowed)
 }
@@ -290,7 +289,7 @@ fn cut(name: &str) -> &str {
 /// it from the name with a hyphen.
 const WITH_UNDERSCORE: HeaderName = HeaderName::from_static("robots_verdict");
 
-/// Maximum size of a rule in the field, in bytes.
+/// Maximum size of a name or rule in the verdict field, in bytes.
 const MAX_RULE: usize = 256;
 
 /// Reports whether a request has a verdict field, in either spelling. Comparing the names of all

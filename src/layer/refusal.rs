@@ -1,5 +1,5 @@
-//! The responses to requests that are refused or that come before the crawl delay has passed. They
-//! quote the deciding line of the site's robots.txt.
+//! The responses to requests that are refused or that come before the crawl delay has passed. These
+//! responses quote the deciding line of the site's robots.txt.
 
 use std::fmt::Write as _;
 use std::sync::LazyLock;
@@ -28,15 +28,15 @@ const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 static PROBLEM: LazyLock<HeaderMap> = LazyLock::new(|| page_fields("application/problem+json"));
 static PLAIN: LazyLock<HeaderMap> = LazyLock::new(|| page_fields("text/plain; charset=utf-8"));
 
-/// Initial capacity of a refusal's header map. It has room for the fields of every refusal, three
-/// rate limit fields, and one field that a proxy adds.
+/// Initial capacity of a refusal's header map: room for the fields of every refusal, three rate
+/// limit fields, and one field that a proxy adds.
 const FIELDS: usize = 8;
 
 const VARIES: HeaderValue = HeaderValue::from_static("User-Agent, Accept");
 const NOSNIFF: HeaderValue = HeaderValue::from_static("nosniff");
 const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 
-/// Initial buffer size of a plain-text refusal, in bytes. Nearly all refusals fit into it.
+/// Initial buffer size of a plain-text refusal, in bytes. Nearly all refusals fit into this buffer.
 const TEXT: usize = 384;
 
 /// Maximum length, in characters, of a rule in the status message of a gRPC call.
@@ -53,7 +53,7 @@ const GRPC_RETRY_PUSHBACK_MS: HeaderName = HeaderName::from_static("grpc-retry-p
 const QUOTA_EXCEEDED: &str = "https://iana.org/assignments/http-problem-types#quota-exceeded";
 
 /// A value that can be the response to a refused request: a `Response<Bytes>`, axum's `Html`, or a
-/// pair of a status and a `Response<Bytes>` or `Html`. See
+/// pair of a status code and a `Response<Bytes>` or `Html`. See
 /// [`RobotsLayer::refuse_with`](super::RobotsLayer::refuse_with). The trait is sealed: other crates
 /// cannot implement it.
 #[diagnostic::on_unimplemented(
@@ -62,8 +62,8 @@ const QUOTA_EXCEEDED: &str = "https://iana.org/assignments/http-problem-types#qu
     note = "a refusal is an `http::Response<Bytes>`, axum's `Html(page)`, or `(StatusCode, Html(page))`"
 )]
 pub trait IntoRefusal: sealed::Sealed {
-    /// Converts the value to a response. The status of the response is `default` if the value has
-    /// no status or status 200.
+    /// Converts the value to a response. The response gets the status code `default` if the value
+    /// is `Html`, or a response with the status code 200. The status code of a pair is kept.
     fn into_refusal(self, default: StatusCode) -> Response<Bytes>;
 }
 
@@ -73,7 +73,7 @@ pub(super) mod sealed {
 
 impl sealed::Sealed for Response<Bytes> {}
 
-/// Replaces status 200, which is not valid for a refusal, with the default status.
+/// Replaces the status code 200, which is not valid for a refusal, with the default status code.
 impl IntoRefusal for Response<Bytes> {
     fn into_refusal(mut self, default: StatusCode) -> Self {
         if self.status() == StatusCode::OK {
@@ -95,8 +95,8 @@ impl<R: IntoRefusal> IntoRefusal for (StatusCode, R) {
 }
 
 impl<'a> Event<'a> {
-    /// Returns the default status of a refusal. For a gRPC call this is 200 (gRPC over HTTP/2,
-    /// "Responses").
+    /// Returns the default HTTP status code of a refusal, which is 200 for a gRPC call (gRPC over
+    /// HTTP/2, "Responses").
     pub(super) fn default_status(&self) -> StatusCode {
         if self.request.is_grpc_call() { StatusCode::OK } else { StatusCode::FORBIDDEN }
     }
@@ -125,9 +125,9 @@ impl<'a> Event<'a> {
         self.refusal_with_status(StatusCode::FORBIDDEN)
     }
 
-    /// Returns the default refusal with another status, such as 402, 410 or 451. The text and the
-    /// problem details mention this status. A gRPC call is still answered with `PERMISSION_DENIED`,
-    /// because gRPC has no corresponding status codes.
+    /// Returns the default refusal with another status, such as 402, 410 or 451. The plain text and
+    /// the problem details contain this status code. A gRPC call is still answered with
+    /// `PERMISSION_DENIED`, because gRPC has no corresponding status codes.
     pub fn refusal_with_status(&self, status: StatusCode) -> Response<Bytes> {
         if self.request.is_grpc_call() {
             return grpc_response(GrpcCode::PermissionDenied, &self.grpc_message());
@@ -416,7 +416,7 @@ fn grpc_response(code: GrpcCode, message: &str) -> Response<Bytes> {
 /// Completes a refusal that the application created: adds the fields that the default refusals
 /// already have.
 pub(super) fn complete(response: &mut Response<Bytes>) {
-    // Without these fields, a cache could send this refusal to other clients, including people.
+    // Without these fields, a cache could send this refusal to other clients, including browsers.
     let headers = response.headers_mut();
     headers.insert(CACHE_CONTROL, NO_STORE);
     vary_by_agent(headers);

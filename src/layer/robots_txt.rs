@@ -18,8 +18,8 @@ use crate::live::{Content, Snapshot, WhenMissing};
 /// Value of `Retry-After`, in seconds, while the robots.txt is not known yet.
 const RETRY: HeaderValue = HeaderValue::from_static("30");
 
-/// Initial capacity of the header map of a response. It has room for the fields that this module
-/// adds, and for the request id that robotsd adds.
+/// Initial capacity of a response's header map: room for the fields that this module adds, and for
+/// the request id that robotsd adds.
 const FIELDS: usize = 7;
 
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
@@ -47,8 +47,8 @@ pub(super) fn serve(snapshot: &Snapshot, request: &OriginalRequest<'_>) -> Optio
     })
 }
 
-/// The header fields of the responses for one version of the robots.txt. Each response clones one
-/// of these maps, which avoids hashing the field names again.
+/// The header fields of the responses for one version of the robots.txt. Each response clones
+/// `found` or `not_modified`, which avoids hashing the field names again.
 struct FileFields {
     /// A strong entity tag. The tag depends only on the bytes of the file, so all replicas send the
     /// same tag (RFC 9110, section 8.8.3).

@@ -20,12 +20,13 @@ use crate::source::evidence::{ClaimPath, Verifier};
 /// The field that describes the signatures of a request.
 const SIGNATURE_INPUT: HeaderName = HeaderName::from_static("signature-input");
 
-/// How a layer checks senders, for [`RobotsLayer::verifier`](super::RobotsLayer::verifier).
+/// The settings for checking senders, for [`RobotsLayer::verifier`](super::RobotsLayer::verifier).
 #[derive(Clone)]
 #[must_use]
 pub struct SenderCheck {
     pub(super) verifier: Verifier,
-    /// The site's name in reports; `None` to use the origin of its robots.txt.
+    /// The site's name in reports. If the name is `None`, reports contain the origin of the
+    /// robots.txt.
     site: Option<Arc<str>>,
     listener_from: Option<ListenerFrom>,
     scheme_from: Option<SchemeFrom>,
@@ -34,7 +35,7 @@ pub struct SenderCheck {
 type SchemeFrom = Arc<dyn Fn(&Extensions) -> Option<Scheme> + Send + Sync>;
 
 impl SenderCheck {
-    /// Creates a check that uses the evidence of this `Verifier`.
+    /// Creates a check that uses the evidence that this `Verifier` collects.
     pub fn new(verifier: &Verifier) -> Self {
         Self { verifier: verifier.clone(), site: None, listener_from: None, scheme_from: None }
     }

@@ -2,9 +2,9 @@
 //! fields that the operator adds for certain paths.
 //!
 //! - The usage preferences for a path are found with the same path matching as verdicts.
-//!   `Content-Usage` is not added to a response that already has this field. Clients would merge
-//!   the two fields, and only the last value of a repeated label would count.
-//! - Each licence is added as a `Link` field, also to refusals. Other `Link` fields are kept.
+//!   `Content-Usage` is not added to a response that already has this field. Otherwise, clients
+//!   would merge the two fields, and only the last value of a repeated key would count.
+//! - Each licence is added as a `Link` field, even to refusals. Other `Link` fields are kept.
 //! - `X-Robots-Tag` is added even if the application sends the same field, because crawlers obey
 //!   the most restrictive of all lines. Any other field is added only if the application has not
 //!   set it.
@@ -62,7 +62,7 @@ pub struct FieldRule {
     pattern: PathPattern,
     name: HeaderName,
     value: HeaderValue,
-    /// The crawlers that get the field; empty for all clients.
+    /// The crawlers that get the field; empty if all clients get it.
     crawlers: Vec<Crawlers>,
 }
 
@@ -71,8 +71,8 @@ impl FieldRule {
     ///
     /// # Errors
     ///
-    /// Returns an error if one of the values is invalid, or if an operator cannot set the field,
-    /// such as `Content-Length` or `Set-Cookie`.
+    /// Returns an error if one of the arguments is invalid, or if operators cannot set the field
+    /// (for example, `Content-Length` or `Set-Cookie`).
     pub fn new(path: &str, name: &str, value: &str) -> Result<Self, ValueError> {
         let pattern = PathPattern::parse(path)?;
         let known = HeaderName::from_bytes(name.as_bytes()).ok().filter(can_be_added);
@@ -85,8 +85,8 @@ impl FieldRule {
     }
 
     /// Restricts the rule to these crawlers. A second call adds crawlers.
-    /// [`RobotsLayer::signals`](super::RobotsLayer::signals) logs a warning if no site knows a
-    /// crawler or operator.
+    /// [`RobotsLayer::signals`](super::RobotsLayer::signals) logs a warning for each of these
+    /// crawlers or operators that no site knows.
     pub fn for_crawlers(mut self, crawlers: impl IntoIterator<Item = Crawlers>) -> Self {
         self.crawlers.extend(crawlers);
         self
@@ -131,7 +131,7 @@ impl Signals {
         self
     }
 
-    /// Logs a warning about each crawler of a rule that is unknown on every site.
+    /// Logs a warning for each crawler in the rules that no site knows.
     #[cfg(feature = "tracing")]
     pub(super) fn trace_unknown_crawlers(&self, sites: &Sites) {
         let snapshots: Vec<_> = sites.load().all().into_iter().map(LiveRobots::snapshot).collect();
@@ -151,9 +151,9 @@ impl Signals {
         (self != Self::default()).then(|| Arc::new(self))
     }
 
-    /// Returns the fields of the response to a request; `None` if the response gets none. `agents`
-    /// must be the agents in the request's own `User-Agent`, because caches use this field to
-    /// select a stored response.
+    /// Returns the fields to add to the response to a request; `None` if there are no such fields.
+    /// `agents` must be the agents in the request's own `User-Agent`, because caches use this field
+    /// to select a stored response.
     pub(super) fn response_fields(
         &self,
         live: &LiveRobots,
@@ -167,9 +167,9 @@ impl Signals {
         Some(Box::new(found))
     }
 
-    /// Returns the same fields as [`Signals::response_fields`], but not for a certain site. So
-    /// [`Status::kept_fields`](crate::live::Status::kept_fields) does not count the fields that the
-    /// response already has.
+    /// Returns the same fields as [`Signals::response_fields`], but without the site that they
+    /// belong to. So no site's [`Status::kept_fields`](crate::live::Status::kept_fields) counts the
+    /// fields that the response already has.
     #[doc(hidden)]
     pub fn fields_of(
         &self,
@@ -203,8 +203,8 @@ impl Signals {
     }
 
     /// Adds the fields of the rules whose pattern matches any form of the path. If several rules
-    /// set `X-Robots-Tag`, adds all of their values. If several rules set another field, adds only
-    /// the value with the longest pattern.
+    /// set `X-Robots-Tag`, adds all of their values. If several rules set the same field with
+    /// another name, adds only the value of the rule with the longest pattern.
     fn add_fields(&self, path: &RequestPath<'_>, agents: &[Agent], found: &mut ResponseFields) {
         let mut longest: Vec<&FieldRule> = Vec::new();
         let matches = |rule: &&FieldRule| path.forms().any(|(_, form)| rule.pattern.matches(form));
@@ -244,8 +244,8 @@ pub struct ResponseFields {
     /// Links to licences. Unlike the other fields, they are also added to refusals and errors.
     links: Vec<(HeaderName, HeaderValue)>,
     fields: Vec<(HeaderName, HeaderValue)>,
-    /// Whether another client could get other usage preferences or fields for this path. Caches
-    /// must then distinguish clients.
+    /// Whether another client could get other usage preferences or fields for this path. If so,
+    /// caches must distinguish clients.
     content_varies: bool,
     /// Whether another client could get other links to licences.
     links_vary: bool,
@@ -253,9 +253,9 @@ pub struct ResponseFields {
 
 impl ResponseFields {
     /// Adds the fields to the response of the inner service or the upstream. If the response
-    /// already has one of the fields with another value, adds a second line for `Link` and
-    /// `X-Robots-Tag`. Any other field is then not added, and
-    /// [`Status::kept_fields`](crate::live::Status::kept_fields) counts it.
+    /// already has one of the fields with another value, adds a second line if the field is `Link`
+    /// or `X-Robots-Tag`. Does not add any other field in this case;
+    /// [`Status::kept_fields`](crate::live::Status::kept_fields) counts such fields.
     pub fn add_to(mut self, status: StatusCode, headers: &mut HeaderMap) {
         if status.is_informational() {
             return;

@@ -60,7 +60,7 @@ fn refusing_by(file: &str) -> RobotsLayer {
     RobotsLayer::new(live_by(file, Policy::builder().mode(Mode::Refuse)))
 }
 
-/// Responds with 200 and with the request's verdict field, to show which field reached the service.
+/// Responds with 200, and copies the fields that reached the service into the response.
 async fn app(request: Request<Body>) -> Result<Response<Body>, Infallible> {
     let mut response = Response::new(Full::from("app"));
     for name in ["robots-verdict", "robots_verdict", "connection"] {
@@ -94,7 +94,7 @@ fn field<'a, B>(response: &'a Response<B>, name: &str) -> Option<&'a str> {
 }
 
 /// Returns two references to the same value: one for the test, and one for the callback that
-/// changes the value.
+/// records its calls in the value.
 fn noting<T>(nothing: T) -> (Arc<Mutex<T>>, Arc<Mutex<T>>) {
     let noted = Arc::new(Mutex::new(nothing));
     (noted.clone(), noted)

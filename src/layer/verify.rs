@@ -1,5 +1,5 @@
-//! Adds a `Verifier` to a layer. Also contains a second layer, which waits briefly for evidence
-//! about a request's sender.
+//! The function that adds a `Verifier` to a layer, and a second layer, which waits briefly for
+//! evidence about a request's sender.
 
 use std::future::{Future, poll_fn};
 use std::mem;
@@ -58,14 +58,14 @@ impl RobotsLayer {
 }
 
 /// A layer that waits for the reverse DNS names of an address, so even the first request from an
-/// address can be verified. Creates [`Verify`] services.
+/// address can be verified. The layer creates [`Verify`] services.
 ///
 /// A [`RobotsLayer`] does not wait. Until the reverse DNS names of an address are known, claims of
 /// requests from this address are undecided, and the requests are handled as if there were no
 /// `Verifier`. If the policy has exceptions only for verified crawlers, or refuses impostors, put
 /// this layer outside the `RobotsLayer`. A request waits only if it claims to be from a crawler
-/// that is verified by reverse DNS names, and only if its address was not looked up yet. It waits
-/// for at most 250 ms.
+/// that is verified by reverse DNS names, and only if the client's address has not been looked up
+/// yet. The request waits for at most 250 ms.
 ///
 /// This layer needs Tokio's timer.
 ///
@@ -243,8 +243,8 @@ pin_project! {
     where
         S: Service<Request<B>>,
     {
-        // The value is boxed, because few requests wait. The value is taken out when the service is
-        // called.
+        // Boxed to keep the other variant small, because few requests wait. The value is taken out
+        // when the service is called.
         Waiting { waiting: Option<Box<Waiting<S, B>>> },
         Called { #[pin] future: S::Future },
     }

@@ -6,9 +6,9 @@
 //!
 //! The hash of a header selects a slot of a table. A slot holds only the first and the latest
 //! header that selected it, so clients cannot grow the cache beyond its limit. The first header is
-//! never replaced, so it can be read without updating a reference count. Another thread may replace
-//! the latest header while it is being read, so the reader holds a guard that keeps this header in
-//! memory.
+//! never replaced, so a lookup can borrow its agents without updating a reference count. Another
+//! thread may replace the latest header while it is being read, so the reader holds a guard that
+//! keeps this header in memory.
 //!
 //! Most sites see few headers. A cache therefore starts small and grows when headers replace each
 //! other too often. A [`CompileCache`](crate::internals::CompileCache) limits the total number of
@@ -23,8 +23,8 @@ use arc_swap::{ArcSwap, Guard};
 
 use crate::agent::{Agent, Agents};
 
-/// Number of slots of a new cache, and of the two larger tables that replace its first table. Each
-/// is a power of two.
+/// Numbers of slots in a new cache's table, and in the two larger tables that may replace it. Each
+/// number is a power of two.
 const SMALL: usize = 8;
 const MIDDLE: usize = 64;
 const LARGE: usize = 1024;
@@ -38,7 +38,7 @@ pub(super) struct AgentCache {
     small: [CacheSlot; SMALL],
     middle: OnceLock<Box<[CacheSlot]>>,
     large: OnceLock<Box<[CacheSlot]>>,
-    /// Number of times that a header has replaced another in the current table.
+    /// Number of times that a header has replaced another header in the current table.
     lost: AtomicU32,
     budget: Arc<Budget>,
     hasher: foldhash::fast::RandomState,

@@ -50,7 +50,7 @@ impl Clock {
         }
     }
 
-    /// Returns this clock, but its steady time ([`elapsed`](Self::elapsed)) begins at `since`.
+    /// Returns the clock with a steady time ([`elapsed`](Self::elapsed)) that begins at `since`.
     pub(super) fn beginning(self, since: Instant) -> Self {
         Self { since: self.since.map(|_| since), ..self }
     }

@@ -1,5 +1,5 @@
-//! Lets the sites of a process share memory. Equal files are compiled once, and there are common
-//! limits for agent caches and for rate limit buckets.
+//! Lets the sites of a process share memory. Identical files are compiled only once, and the agent
+//! caches and rate limit buckets of all sites together have a size limit.
 //!
 //! **An earlier version is rarely parsed again for a comparison.** The publisher usually finds the
 //! compiled version among the rules of the grace period, or in the `CompileCache`, which contains
@@ -45,7 +45,7 @@ struct SharedCompilations {
     sites: AtomicU64,
     /// Rate limit buckets, by the name of the site. Sites without a name are not in this map.
     counted: Mutex<HashMap<String, SiteBuckets>>,
-    /// When the steady clock of the rate limit buckets started.
+    /// When the steady clock that measures the rate limits started.
     began: Instant,
 }
 
@@ -103,8 +103,8 @@ impl CompileCache {
         let compiled = Compiled::new(robots, hash, reading, registry, &options, self.shared.budget.clone());
         let compiled = Arc::new(compiled);
         let mut versions = self.shared.versions.lock();
-        // If two sites have compiled the same version at once, both use the result that was stored
-        // first.
+        // If two sites have compiled the same version at the same time, both use the result that
+        // was stored first.
         if let Some(first) = find(&versions, hash, settings, &options) {
             return first;
         }

@@ -86,8 +86,8 @@ impl LiveRobots {
         self.reloading()
     }
 
-    /// Reloads like [`LiveRobots::reload`], but blocks until the reload is done. Use it in code
-    /// without an async runtime.
+    /// Reloads like [`LiveRobots::reload`], but blocks until the reload is done. Use this function
+    /// in code without an async runtime.
     pub fn reload_blocking(&self) -> Reload {
         self.reloading().wait()
     }
@@ -145,8 +145,9 @@ impl LiveRobots {
     }
 
     /// Publishes like [`LiveRobots::publish`], but blocks until the text is compiled, which takes
-    /// milliseconds, and until the listeners have run. Use it in code without an async runtime. If
-    /// several calls run at the same time, the text of the call that started last stays live.
+    /// milliseconds, and until the listeners have run. Use this function in code without an async
+    /// runtime. If several calls run at the same time, the text of the call that started last stays
+    /// live.
     ///
     /// # Errors
     ///
@@ -364,8 +365,8 @@ impl LiveRobots {
     }
 
     /// Copies [`Status::since`] from the handle `before` if both sites have the same live version,
-    /// or if neither site has a live version. Use it for a handle that replaces `before` because
-    /// settings have changed.
+    /// or if neither site has a live version. Use this function for a handle that replaces `before`
+    /// because settings have changed.
     pub fn count_age_from(&self, before: &Self) {
         let before = before.status();
         let mut record = self.site.record.lock();
@@ -375,9 +376,9 @@ impl LiveRobots {
     }
 
     /// Returns the history: reloads whose outcome differs from the outcome of the previous reload,
-    /// and changes of the kill switch and of the mode. It contains at most
+    /// and changes of the kill switch and of the mode. The history contains at most
     /// [`LiveRobots::MAX_HISTORY`](super::LiveRobots::MAX_HISTORY) entries, the newest last. With a
-    /// state directory, it includes entries of earlier processes.
+    /// state directory, the history includes entries of earlier processes.
     pub fn history(&self) -> Vec<HistoryEntry> {
         self.site.record.lock().history.iter().cloned().collect()
     }
@@ -423,8 +424,8 @@ pub struct Status {
     /// the site was opened, unless [`LiveRobots::count_age_from`] changed it. With a state
     /// directory, [`LiveRobots::history`] contains the reloads of earlier processes.
     pub since: SystemTime,
-    /// The version that waits for an operator to accept it, with the reasons; `None` if there is
-    /// none.
+    /// The pending version, which an operator can accept, with the reasons; `None` if no version is
+    /// pending.
     pub pending: Option<Pending>,
     /// The version that [`LiveRobots::rollback`](super::LiveRobots::rollback) would publish; `None`
     /// if there is none.
@@ -441,8 +442,8 @@ pub struct Status {
     /// Number of rules that were not enforced yet when the version went live
     /// ([`Snapshot::grace_rules`]).
     pub grace_rules: usize,
-    /// Number of requests that passed because code panicked while they were judged. The panic was
-    /// in this crate or in a callback of the application that runs before the decision.
+    /// Number of requests that passed because judging them caused a panic, in this crate or in a
+    /// callback of the application that runs before the decision.
     pub faults: u64,
     /// Number of panics in callbacks that run after the decision: observers, and the application's
     /// own function for refusals. Such a panic does not change the decision.
@@ -480,9 +481,9 @@ pub struct Status {
     /// as a warning that lists the rules that are not enforced.
     pub without_address: u64,
     /// Number of requests of crawlers that were judged before the first request for `/robots.txt`;
-    /// 0 once `/robots.txt` was requested. A warning is logged at the hundredth such request. The
-    /// warning means that requests for `/robots.txt` do not reach the layer, or that another server
-    /// answers them
+    /// 0 after `/robots.txt` has been requested. A warning is logged at the hundredth such request
+    /// of a crawler. The warning means that requests for `/robots.txt` do not reach the layer, or
+    /// that another server answers them
     /// ([`RobotsLayer::robots_txt_served_elsewhere`](crate::layer::RobotsLayer::robots_txt_served_elsewhere)).
     pub unserved: u64,
     /// Number of requests for `/robots.txt` that the layer answered instead of a route of the

@@ -1,15 +1,15 @@
-//! Counts panics that occur while requests are judged. Also counts mistakes of the application in
-//! its use of the layer, such as a layer in the wrong place. Only requests reveal such a mistake,
-//! and its first occurrence is logged.
+//! Counts panics that occur while requests are judged. Also counts mistakes in the application's
+//! use of the layer, such as a layer in the wrong place. The layer can detect such a mistake only
+//! when it handles a request, and logs only the first occurrence.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Value of `unserved` once `/robots.txt` was requested.
+/// Value of `unserved` after `/robots.txt` has been requested.
 pub(super) const SERVED: u64 = u64::MAX;
 
 /// The counts of panics and of mistakes in the use of the layer. [`Status`](super::Status)
-/// documents them.
+/// documents these counts.
 #[derive(Default)]
 pub(crate) struct MishapCounts {
     #[cfg_attr(not(feature = "tracing"), expect(dead_code, reason = "for an event"))]
@@ -105,8 +105,8 @@ impl MishapCounts {
         }
     }
 
-    /// Counts a judged crawler request. Does nothing once `/robots.txt` was requested, because
-    /// `checked_add` fails for [`SERVED`].
+    /// Counts a judged crawler request. Does nothing after `/robots.txt` has been requested,
+    /// because `checked_add` fails for [`SERVED`].
     pub(crate) fn count_unserved(&self) {
         let counted = |count: u64| count.checked_add(1);
         let before = self.unserved.fetch_update(Ordering::Relaxed, Ordering::Relaxed, counted);
@@ -124,7 +124,8 @@ impl MishapCounts {
         }
     }
 
-    /// A warning is logged after this number of crawler requests, if none was for `/robots.txt`.
+    /// If this number of crawler requests was judged and none was for `/robots.txt`, a warning is
+    /// logged.
     const MAX_UNSERVED: u64 = 100;
 
     fn count_mistake(&self, count: &AtomicU64, mistake: &str) {

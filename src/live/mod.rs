@@ -1,7 +1,7 @@
 //! The published robots.txt of one site. Applications serve it, and admin pages show and accept its
 //! versions.
 //!
-//! [`LiveRobots`] is a handle of the site. A new version is parsed, checked, compared with the
+//! [`LiveRobots`] is a handle to the site. A new version is parsed, checked, compared with the
 //! previous one and compiled into a [`Snapshot`]. The new snapshot is published with a single
 //! atomic store. If the source is missing, unreadable, too large, empty, binary or HTML, the last
 //! good snapshot stays live, and [`LiveRobots::status`] returns the reason. A [`Gate`] holds back

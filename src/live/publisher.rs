@@ -3,8 +3,8 @@
 //!
 //! 1. A candidate that is already live changes nothing, except that the pending version, if any, is
 //!    discarded.
-//! 2. A candidate that is already pending stays pending, unless the gate was replaced since it
-//!    examined this candidate.
+//! 2. A candidate that is already pending stays pending if the current gate has already examined
+//!    it.
 //! 3. A candidate that is not a robots.txt or is truncated is rejected, and the last good version
 //!    stays live.
 //! 4. A version that the gate refuses becomes pending until its hash is accepted.
@@ -66,7 +66,8 @@ pub enum NoSuchVersion {
         /// The pending version, if any.
         pending: Option<VersionHash>,
     },
-    /// A rollback is impossible, because no version from before the current version is known.
+    /// A rollback is impossible, because no version that was accepted before the current version is
+    /// known.
     Before,
 }
 
@@ -96,7 +97,8 @@ impl Publisher {
 
     /// Publishes the first candidate. If the candidate cannot go live, publishes and returns a
     /// replacement: the last accepted version or, if there is none, the baseline of the gate. There
-    /// is no replacement if nothing was fetched yet and the server had removed the robots.txt.
+    /// is no replacement if nothing has been fetched yet, and the server had removed the robots.txt
+    /// before the restart.
     pub(super) fn start(&mut self, candidate: Candidate, now: SystemTime) -> (ReloadOutcome, Option<AcceptedVersion>) {
         let is_unfetched = matches!(&candidate, Candidate::Rejected(why) if why.kind == RejectionKind::NotFetched);
         let last = self.versions.current().cloned();
@@ -364,8 +366,8 @@ impl Publisher {
 
     /// Returns the `Last-Modified` date of a version: its modification time, or `now` if that time
     /// is not later than the date of the previous version. The second case occurs if an older file
-    /// is restored with its old modification time. With that time, clients would keep the replaced
-    /// version in their caches. A restart keeps such a date.
+    /// is restored with its old modification time. With this old date, clients would keep the
+    /// replaced version in their caches. A version keeps its date after a restart.
     fn dated(&self, version: &Version, now: SystemTime) -> Option<SystemTime> {
         let before = match &self.content {
             Some(content) => content.modified,
@@ -454,8 +456,8 @@ impl Remembered {
         kept.map(|version| (version.hash(), version.bytes()))
     }
 
-    /// Returns the grace period of the live version if it has not ended. `length` is the length of
-    /// grace periods. `compile` must return the compiled rules of a version.
+    /// Returns the grace period of the live version; `None` if the grace period has ended. `length`
+    /// is the length of grace periods. `compile` must return the compiled rules of a version.
     #[doc(hidden)]
     pub fn grace(&self, length: Duration, compile: impl Fn(&[u8]) -> Arc<RuleSet>) -> Option<Arc<Grace>> {
         let mut grace = GracePeriod::new(length);

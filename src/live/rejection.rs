@@ -107,9 +107,10 @@ impl Rejection {
         Self { pending: Some(pending.into()), report, ..Self::new(RejectionKind::Gated, origin) }
     }
 
-    /// Adds to the message how to accept the pending version with a gate. This is needed if the
-    /// site could not be opened, because the caller then has no handle to accept the version with.
-    /// `is_remembered` is `true` if the site has a state directory, which can save the acceptance.
+    /// Adds to the message instructions for accepting the pending version with a gate. The caller
+    /// needs these instructions if the site could not be opened, because there is no handle to call
+    /// `accept` on. `is_remembered` is `true` if the site has a state directory, which can save the
+    /// acceptance.
     pub(super) fn not_open(self, is_remembered: bool) -> Self {
         let Some(pending) = &self.pending else { return self };
         let hash = pending.hash().short();

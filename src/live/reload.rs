@@ -86,7 +86,7 @@ pub enum ReloadOutcome {
     /// forwarded to the application.
     #[non_exhaustive]
     Absent {
-        /// The HTTP status of the server's response.
+        /// The HTTP status code of the server's response.
         status: u16,
     },
     /// The content of the source was rejected, and the live version stays live.
@@ -419,7 +419,7 @@ pub(crate) fn bounded(text: &impl ToString) -> String {
 }
 
 /// A future that resolves when a reload is done. A caller without an async runtime can call
-/// [`Reloading::wait`] instead of awaiting it.
+/// [`Reloading::wait`] instead of awaiting the future.
 #[derive(Debug)]
 #[must_use = "the reload continues if this future is dropped, but only the future returns the outcome"]
 pub(crate) struct Reloading(Arc<ReloadResult>);

@@ -19,8 +19,8 @@ const MAX_COMPARED: usize = 128 << 10;
 
 pub(super) struct ReloadRecord {
     pub(super) last: Reload,
-    /// The last reload that was not for a decision of an operator, because such a reload does not
-    /// read the source.
+    /// The last reload that read the source. Reloads for an operator's decision do not read the
+    /// source.
     pub(super) read: Reload,
     pub(super) since: SystemTime,
     pub(super) history: History,

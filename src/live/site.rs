@@ -125,10 +125,10 @@ impl Site {
             of_all = of_all.or(switch.join(place, &site));
         }
         let (known, found) = (site.record.lock().history.enforcement(), site.current.load().enforcement());
-        // If the position of the switch differs from the last entry about it in the history, the
-        // switch was changed while no process ran, or its file is damaged. If the state was
-        // inherited from another site, the history may end with `Off` although the switch is still
-        // on: the new site is switched off later.
+        // If the position of the switch differs from the position in the history, the switch was
+        // changed while no process ran, or its file is damaged. If the history was inherited from
+        // another site that is off, the switch of this site is still on here. In this case, nothing
+        // is recorded, because this site is switched off later.
         if found != known && (found == Enforcement::Off || !is_heir) {
             let own = site.state.as_ref().filter(|_| found == Enforcement::Off).and_then(SiteState::unread_switch);
             let is_own = own.is_some() || site.current.load().switches.shared_off == 0;
@@ -145,8 +145,8 @@ impl Site {
         Remembered { versions, pending, history, enforcement, was_live: publisher.was_live }
     }
 
-    /// Publishes the first version. This is the content of the source or, if that content cannot go
-    /// live, the last accepted version.
+    /// Publishes the first version: the content of the source or, if that content cannot go live,
+    /// the last accepted version.
     ///
     /// # Errors
     ///
@@ -208,8 +208,8 @@ impl Site {
     }
 
     /// Reads the source and publishes its content. If the content is new, calls `settled`, which
-    /// reports whether the file has been written completely. If it has not, the outcome is
-    /// [`RejectionKind::Unstable`]. Only one reload of a site runs at a time, so older content
+    /// reports whether the file has been written completely. If the file is incomplete, the outcome
+    /// is [`RejectionKind::Unstable`]. Only one reload of a site runs at a time, so older content
     /// never replaces newer content.
     pub(crate) fn reload(&self, settled: impl FnOnce(&Version) -> bool) -> Reload {
         let reload = {
@@ -307,8 +307,8 @@ impl Site {
         self.current.load().content.as_ref().map(|content| content.hash())
     }
 
-    /// Returns the hash of the source's content in the live version, without the lists that the
-    /// site's [`Appendix`] appended.
+    /// Returns the hash of the source's content that the live version was created from, without the
+    /// lists that the site's [`Appendix`] appended.
     pub(crate) fn live_source(&self) -> Option<VersionHash> {
         let live = self.live();
         match &self.appending {

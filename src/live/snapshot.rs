@@ -33,8 +33,8 @@ pub struct Snapshot {
     pub policy: Arc<Policy>,
     pub(super) grace: Option<Arc<Grace>>,
     pub(super) young: Arc<YoungRules>,
-    /// Latest end of the grace period, in [`Clock::elapsed`] time. It limits the grace period even
-    /// if the system's clock is set back.
+    /// Latest end of the grace period, in [`Clock::elapsed`] time. This value limits the grace
+    /// period even if the system's clock is set back.
     pub(super) grace_over: Duration,
     pub(super) switches: Switches,
     pub(super) clock: Clock,
@@ -103,10 +103,10 @@ pub(super) struct Compiled {
 }
 
 impl Snapshot {
-    /// Returns one line for each override or exemption of the policy whose crawlers are probably
-    /// wrong: no crawler in the registry has the operator, neither a crawler in the registry nor a
-    /// group has the name, or no crawler sends the name in requests (such as `Google-Extended`). The
-    /// line suggests a similar name if there is one. The list is always empty for a file of a
+    /// Returns one line for each override or exemption of the policy that probably names the wrong
+    /// crawlers: no crawler in the registry has the operator, neither a crawler in the registry nor
+    /// a group has the name, or no crawler sends the name in requests (such as `Google-Extended`).
+    /// The line suggests a similar name if there is one. The list is always empty for a file of a
     /// [`Directory`](crate::source::Directory), because the names may be meant for another file.
     pub fn misspelled_overrides(&self) -> Vec<String> {
         let Some(content) = self.content.as_ref().filter(|_| !self.is_one_of_many) else { return Vec::new() };
@@ -268,7 +268,7 @@ impl Content {
     }
 
     /// Returns what is wrong with a setting for these crawlers, for example `"gptbott" has no
-    /// effect, because …`; `None` if nothing is.
+    /// effect, because …`; `None` if the setting is correct.
     pub(crate) fn problem_with(&self, crawlers: &Crawlers) -> Option<String> {
         let registry = self.compiled.recognizer.registry();
         match crawlers {

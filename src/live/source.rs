@@ -17,7 +17,7 @@ pub(crate) enum Candidate {
     Version(Version),
     /// The source has no usable content.
     Rejected(Rejection),
-    /// The server has no robots.txt; it responded with this HTTP status.
+    /// The server has no robots.txt, and responded with this HTTP status code.
     Absent { status: u16 },
 }
 
@@ -32,7 +32,8 @@ pub(crate) trait Source: fmt::Debug + Send + Sync {
     /// block.
     fn reload(&self, completion: Arc<Completion>);
 
-    /// Returns the inline text, which a caller may replace; `None` for any other source.
+    /// Returns the inline text, which a caller may replace; `None` if the source is not inline
+    /// text.
     fn text(&self) -> Option<&Mutex<Version>> {
         None
     }
@@ -62,7 +63,7 @@ pub(crate) fn load_text(text: &[u8], origin: &Arc<str>) -> Loaded {
 #[non_exhaustive]
 pub struct FetchStatus {
     /// When the server last confirmed that it still has the live version, or that it has no
-    /// robots.txt; `None` if no fetch has confirmed either since the site was opened.
+    /// robots.txt; `None` if no fetch has confirmed this since the site was opened.
     pub confirmed: Option<SystemTime>,
     /// When the fetches began to fail; `None` if the last fetch succeeded.
     pub failing_since: Option<SystemTime>,
@@ -209,16 +210,16 @@ struct AppendixPart {
 }
 
 impl Appendix {
-    /// Creates parts with these titles, in this order. Set the content of each with
-    /// [`Appendix::set`].
+    /// Creates parts with these titles, in this order. [`Appendix::set`] sets the content of each
+    /// part.
     pub fn new<T: Into<Arc<str>>>(titles: impl IntoIterator<Item = T>) -> Self {
         let parts = titles.into_iter().map(|title| AppendixPart { title: title.into(), held: None }).collect();
         Self(Arc::new(AppendixState { parts: Mutex::new(parts), sites: Mutex::default() }))
     }
 
-    /// Replaces the part with the index `part`, and publishes a new version of every site that
-    /// appends the parts. `modified` is when the part was changed, if known. Does nothing if the
-    /// bytes are the same as before, or if there is no part with this index.
+    /// Replaces the part with the index `part`, and publishes a new version for every site that
+    /// appends the parts. `modified` is the time when the part was changed, if known. Does nothing
+    /// if the bytes are the same as before, or if there is no part with this index.
     ///
     /// Blocks until the new versions are compiled.
     pub fn set(&self, part: usize, fragment: Fragment, modified: Option<SystemTime>) {
@@ -258,7 +259,7 @@ pub(crate) enum Durability {
     /// The change survives the end of the process. This is enough for a version from a source,
     /// because the source can be read again.
     Process,
-    /// The change survives a crash of the machine. Decisions of an operator and pending versions
-    /// are saved this durably.
+    /// The change survives a crash of the machine. Operators' decisions and pending versions need
+    /// this durability.
     Machine,
 }

@@ -75,8 +75,9 @@ impl KillSwitch {
     /// the position.
     pub(super) fn turn<R>(&self, enforcement: Enforcement, why: Option<String>, write: impl FnOnce() -> R) -> R {
         let turning = self.0.turning.lock();
-        // `sites` is dropped at the end of this function, after both locks are released. If it
-        // contains the last reference to a site, dropping it writes the state of that site to disk.
+        // `sites` is dropped at the end of this function, after both locks are released. If `sites`
+        // contains the last reference to a site, dropping this reference writes the state of the
+        // site to disk.
         let mut sites = Vec::new();
         let before = {
             let mut joined = self.0.joined.lock();

@@ -93,7 +93,7 @@ impl Overrides {
     }
 }
 
-/// What happens to a request, ordered from lenient to strict.
+/// The possible answers to a request, ordered from lenient to strict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Answer {
     Pass,
@@ -173,8 +173,8 @@ impl Row {
             .mode
             .filter(|(named, _)| named.fits(self.agent) && (*named != Named::Pattern || with_patterns));
         match over {
-            // An override for a crawler must not give an impostor that claims its name a more
-            // lenient mode.
+            // An override for a crawler must not give a more lenient mode to an impostor that
+            // claims the crawler's name.
             Some((named, mode)) if self.is_impostor() && named != Named::Pattern => mode.max(site),
             Some((_, mode)) => mode,
             None if self.agent == GOOGLEBOT && !self.is_impostor() => site.min(Mode::Tag),
@@ -281,7 +281,8 @@ async fn the_mode_bounds_what_is_done_about_a_request() {
                 Some(record) => {
                     assert_eq!(record.would.as_str(), row.answer(Mode::Refuse).as_str(), "{mode} {row:?} {record:?}")
                 }
-                // Unless the mode is `off`, a request has a record if `refuse` would stop it.
+                // Unless the mode is `off`, a request has a record if the mode `refuse` would not
+                // let it pass.
                 None => assert!(
                     answer == Answer::Pass
                         && (mode == Mode::Off || has_off(&row) || row.answer(Mode::Refuse) == Answer::Pass),

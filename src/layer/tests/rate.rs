@@ -19,7 +19,7 @@ fn limited(policy: PolicyBuilder) -> (RobotsLayer, LiveRobots, TestClock) {
     (told_senders(&live), live, clock)
 }
 
-/// Creates a layer that takes the sender's address and identity from the extensions.
+/// Creates a layer that reads the sender's address and identity from the request's extensions.
 fn told_senders(live: &LiveRobots) -> RobotsLayer {
     RobotsLayer::new(live.clone())
         .address_from(|extensions| extensions.get::<std::net::IpAddr>().copied())
@@ -126,7 +126,7 @@ async fn a_limited_request_gets_the_line_and_retry_after() {
 async fn retry_times_of_clients_refused_together_are_spread_and_never_too_early() {
     let (layer, live, _) = limited(refusing().rate_burst(std::num::NonZeroU32::MIN));
     live.publish_blocking(DELAYED.replace("10", "30")).expect("a robots.txt");
-    // The reply of a store, in whole microseconds; `None` if this process counts.
+    // The waiting times that the store returns; `None` if this process counts the requests.
     for elsewhere in [None, Some(Duration::from_secs(30)), Some(Duration::from_micros(29_000_001))] {
         let _ = ask(layer.clone(), from(GPTBOT, [192, 0, 2, 1])).await;
         let mut times = std::collections::BTreeMap::new();
@@ -330,7 +330,7 @@ async fn a_verified_crawler_has_its_own_counter_even_if_the_file_names_another_o
     });
     let image = || known("Googlebot-Image/1.0", [192, 0, 2, 1], VERIFIED);
     assert_eq!(passed(&layer, image).await, 1);
-    // There are more clients with invented names than buckets for networks.
+    // These requests come from more networks than there are buckets for networks.
     for number in 0..100_000_u32 {
         let [_, b, c, d] = number.to_be_bytes();
         let _ = layer.decide(&OriginalRequest::of(&from("Googlebot-Image/1.0", [10, b, c, d]))).respond(None);

@@ -67,7 +67,8 @@ async fn a_refusal_does_not_say_what_is_wrong_with_a_signature() {
     let body = text(response).await;
     assert!(body.contains("The robots.txt does not let GPTBot fetch this path."), "{body}");
 
-    // Even if the rule does not cause a refusal, the request is refused because of its identity.
+    // Even if the rule does not cause a refusal, the request is refused because its sender is an
+    // impostor.
     let lenient = Override::pattern("/drafts/", Mode::Observe).expect("a pattern");
     let response = ask(
         layer_of(Policy::builder().mode(Mode::Refuse).impostors(Impostors::Refuse).with_override(lenient)),

@@ -15,8 +15,8 @@ fn layer(usage: UsageField) -> RobotsLayer {
     refusing_by(USAGE).signals(Signals::default().usage(usage))
 }
 
-/// Sends a request through the layer to an application that responds with this status and these
-/// fields.
+/// Sends a request through the layer to an application that responds with this status code and
+/// these fields.
 async fn answer(
     layer: RobotsLayer,
     request: Request<Body>,

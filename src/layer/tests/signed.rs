@@ -1,4 +1,4 @@
-//! Tests of requests whose crawler is known only from the signature.
+//! Tests of requests whose crawler is known only from a signature.
 
 use std::time::Instant;
 
@@ -72,7 +72,7 @@ async fn a_request_named_only_by_its_signature_is_judged_as_the_crawlers() {
     assert_eq!((record.name(), record.rule.as_deref(), record.reason), want);
     assert_eq!(record.identity, Some(Identity::Verified(IdentityMethod::Signature)));
 
-    // The store's bucket key contains the crawler that signed the request.
+    // The key of the bucket in the store contains the name of the crawler that signed the request.
     let ours = |fields: &[(&'static str, String)]| request("example.com", "/", fields);
     let store = layer.clone().counted_in_store();
     let rate_limited = |fields: &[_]| {

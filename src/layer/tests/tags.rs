@@ -81,7 +81,8 @@ async fn a_tag_is_ascii_whatever_the_rule_contains() {
     let file = "User-agent: GPTBot\nDisallow: /caf\u{e9}\"\\\x01\n";
     let live = live_by(file, Policy::builder().mode(Mode::Tag));
     let response = ask(RobotsLayer::new(live), get("/caf%C3%A9\"\\%01", GPTBOT)).await;
-    // The rule contains a raw control character, the request an escaped one, so they do not match.
+    // The rule contains a raw control character, and the request contains `%01`. So the rule does
+    // not match.
     assert_eq!(field(&response, "saw-robots-verdict"), None);
     let file = "User-agent: GPTBot\nDisallow: /caf\u{e9}\"\\\n";
     let live = live_by(file, Policy::builder().mode(Mode::Tag));

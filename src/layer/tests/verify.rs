@@ -21,7 +21,7 @@ async fn first_identities(
     first_identities_with(Vec::new(), wait, addresses, fields).await
 }
 
-/// As [`first_identities`], for a crawler with these lists of addresses.
+/// Returns the same as [`first_identities`], but for a crawler with these address lists.
 async fn first_identities_with(
     ranges: Vec<String>,
     wait: Duration,

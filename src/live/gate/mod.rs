@@ -7,8 +7,8 @@
 //!    version that now blocks all crawlers, all crawlers that are not named in any group, or a
 //!    search engine. The gate also refuses a version that has lost all its groups or effective
 //!    rules, is a truncated copy of the accepted version, or suddenly allows much more (see
-//!    [`DrasticChange`]). If no version was accepted yet, the gate refuses only a version that
-//!    blocks all crawlers.
+//!    [`DrasticChange`]). As long as no version has been accepted, the gate refuses only a version
+//!    that blocks all crawlers.
 //! 3. The gate refuses a version that disallows too many important pages for a search engine that
 //!    could fetch them before (see the module `objection`).
 //! 4. The gate also refuses a version that does not meet an expectation, changes a verdict that a
@@ -129,8 +129,8 @@ impl Gate {
     /// Returns the objections to a version; an empty list means that it may go live. The version is
     /// compared with the baseline of the gate. If the gate has no baseline, the version is compared
     /// with `accepted`, the last accepted version. `report` is the check report of the version. If
-    /// other parts were appended to the site's own file, `places` tells which part each line comes
-    /// from.
+    /// other parts were appended to the site's own file, `places` maps each line to the part that
+    /// contains it.
     pub fn examine(
         &self,
         robots: &RobotsTxt,
@@ -168,8 +168,8 @@ impl Gate {
             let mut drastic_changes = DrasticChange::between(accepted, robots, registry);
             if let (Some(accepted), Some(places)) = (accepted, places) {
                 // The site's own part is compared separately. If this part loses all its rules, a
-                // comparison of the whole files does not show it, because the appended parts still
-                // have rules.
+                // comparison of the whole files does not show this loss, because the appended parts
+                // still have rules.
                 let own = places.own_part(robots);
                 let before = RobotsTxt::parse(Fragment::without_parts(accepted.bytes(), own.bytes()));
                 let losses = DrasticChange::losses(&before, &own);
@@ -230,7 +230,7 @@ impl Gate {
 
     /// Refuses a version with findings of this severity or a higher one. By default, findings are
     /// ignored, because crawlers can read a file with findings, and the live version may have the
-    /// same findings. A second call replaces the first.
+    /// same findings. A second call replaces the severity.
     pub fn refuse_findings(self, severity: Severity) -> Self {
         Self { findings: Some(severity), ..self }
     }
@@ -288,11 +288,11 @@ impl Gate {
         self
     }
 
-    /// Sets the versions that pass if there is no accepted version to compare them with. These
-    /// versions pass, regardless of their effects. All other versions are then refused with the
-    /// reason `why`. Use this for a process that starts without a version while other processes
-    /// already have accepted versions. By default, the first version passes if it meets the other
-    /// conditions. A second call replaces the first.
+    /// Sets what happens while there is no accepted version to compare new versions with: the
+    /// versions with these hashes pass, regardless of their effects, and all other versions are
+    /// refused with the reason `why`. Use this function in a process that starts without a version
+    /// while other processes already have accepted versions. By default, the first version passes
+    /// if it meets the other conditions. A second call replaces the hashes and the reason.
     pub fn allow_first_versions(
         mut self,
         hashes: impl IntoIterator<Item: Into<VersionHashPrefix>>,
@@ -306,7 +306,7 @@ impl Gate {
     /// version that was accepted last. A version with exactly these bytes passes. When the site is
     /// opened without an earlier accepted version, the baseline goes live if the gate refuses the
     /// source's version, or if the source has no usable version. Default: no baseline. A second
-    /// call replaces the first.
+    /// call replaces the baseline.
     pub fn baseline(self, robots: RobotsTxt) -> Self {
         Self { baseline: Some(Baseline { hash: VersionHash::of(robots.bytes()), robots }), ..self }
     }

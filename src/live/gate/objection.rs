@@ -19,8 +19,8 @@ use crate::rules::{Access, RobotsTxt};
 /// Maximum number of objections of the same kind that are listed.
 const SHOWN: usize = 3;
 
-/// One reason why a version does not go live without an operator. `Display` prints it as a clause,
-/// without unprintable characters.
+/// One reason why a version does not go live without an operator. `Display` prints the reason as a
+/// clause, without unprintable characters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
@@ -249,7 +249,7 @@ impl WatchedPages {
         Self(Arc::new(Mutex::new(self.lists())))
     }
 
-    /// Returns the names of the lists, with the number of pages in each.
+    /// Returns the names of the lists, each with its number of pages.
     pub fn counts(&self) -> Vec<(String, usize)> {
         self.0.lock().iter().map(|list| (list.name.to_string(), list.pages.len())).collect()
     }

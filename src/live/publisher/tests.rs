@@ -312,7 +312,7 @@ fn a_restart_serves_no_version_with_an_earlier_date() {
     let _ = publisher.consider(dated(OPEN, day(5)), day(6));
     let _ = publisher.consider(dated(OTHER, day(4)), day(7));
     assert_eq!(restarted(&publisher, dated(OTHER, day(4))), (Some(hash(OTHER)), Some(day(7))));
-    // A version that was touched since gets the later date.
+    // If the file was touched since then, its version gets the later date.
     assert_eq!(restarted(&publisher, dated(OTHER, day(8))), (Some(hash(OTHER)), Some(day(8))));
     let _ = publisher.roll_back(day(8)).expect("one was before");
     assert_eq!(restarted(&publisher, dated(OTHER, day(4))), (Some(hash(OPEN)), Some(day(8))));

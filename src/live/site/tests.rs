@@ -44,7 +44,7 @@ fn offer_for(site: &Site, cause: Cause, text: &str) -> Reload {
     site.offer(cause, Candidate::Version(Version::new(text.as_bytes(), &"it".into(), None)))
 }
 
-/// Runs a function on another thread. Panics if it does not return in time.
+/// Runs a function on another thread, and panics if the function does not return in time.
 fn within_patience<R: Send + 'static>(run: impl FnOnce() -> R + Send + 'static) -> R {
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || sender.send(run()));

@@ -281,8 +281,8 @@ pub(crate) fn open(path: &Path) -> io::Result<File> {
 }
 
 /// Returns the path of a temporary file that will replace the file at `path`. The name contains the
-/// IDs of the process and the thread. It is unique, because a thread writes only one file at a
-/// time.
+/// IDs of the process and the thread. The name is unique, because a thread writes only one file at
+/// a time.
 pub(crate) fn aside(path: &Path) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     path.with_file_name(format!(".{name}.{}.{:?}.tmp", std::process::id(), std::thread::current().id()))

@@ -1,4 +1,4 @@
-//! Errors of opening or writing a state directory, and the events that report such problems to
+//! Errors from opening or writing a state directory, and the events that report such problems to
 //! listeners.
 
 use crate::live::Mutex;

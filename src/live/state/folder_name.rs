@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use crate::live::VersionHash;
 
-/// Number of bytes that are kept of a folder name of more than 120 bytes. `%` and 16 hex digits of
-/// the hash of the site's name are then appended.
+/// Number of bytes that remain when a folder name of more than 120 bytes is cut. `%` and the first
+/// 16 hex digits of the hash of the site's name are then appended.
 const CUT: usize = 60;
 
 /// Returns the folder name of a site. Lower-case letters, digits, `-`, `_` and inner dots are

@@ -41,8 +41,9 @@ pub(super) enum LockState {
     Released,
 }
 
-/// Releases the lock of a folder when this value is dropped. A [`StateDir`](crate::live::StateDir),
-/// its clones and their sites share this value, so the last of them releases the lock.
+/// A guard that releases the lock of a folder when it is dropped. A
+/// [`StateDir`](crate::live::StateDir), its clones and their sites share the guard, so the lock is
+/// released when the last of them is dropped.
 pub(super) struct LockHold {
     pub(super) lock: Arc<FolderLock>,
     pub(super) writer: Arc<StateWriter>,

@@ -8,11 +8,11 @@ use std::path::Path;
 
 use crate::live::Durability;
 
-/// Replaces a file: creates the new file at `aside`, lets `write` write it, and renames it to
-/// `path`. Returns the open file. If the process ends before the rename, the previous file stays.
-/// If the folder does not exist, it is created. Only the owner has access to the file and to a
-/// folder that was created. If `path` or `aside` is a symbolic link, the link is replaced, and its
-/// target does not change.
+/// Replaces a file: creates the new file at `aside`, calls `write` to write its content, and
+/// renames it to `path`. Returns the open file. If the process ends before the rename, the previous
+/// file stays. If the folder does not exist, it is created. Only the owner has access to the file
+/// and to a folder that was created. If `path` or `aside` is a symbolic link, the link is replaced,
+/// and its target does not change.
 pub fn replace(path: &Path, aside: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<File> {
     let mut file = with_folder(aside, || create_or_replace(aside))?;
     let written = write(&mut file).and_then(|()| fs::rename(aside, path));

@@ -200,12 +200,11 @@ impl StateDir {
     }
 
     /// Writes all changes within `limit`, and then releases the folder so that another process can
-    /// open it. Returns whether both succeeded. If a change cannot be written, the folder is not
-    /// released.
+    /// open it. If a change cannot be written, does not release the folder and returns `false`.
     ///
-    /// Handles and sites remain usable, but their changes are not written until
-    /// [`StateDir::take_back`]. This includes changes of a kill switch. So the process that
-    /// replaces this one finds the complete state, and only that process writes.
+    /// Handles and sites remain usable, but their changes, including changes of a kill switch, are
+    /// not written until [`StateDir::take_back`]. So the process that replaces this one finds the
+    /// complete state, and only that process writes.
     pub fn hand_over(&self, limit: Duration) -> bool {
         let is_written = self.flush_within(limit);
         if is_written {
@@ -240,10 +239,10 @@ impl StateDir {
     }
 
     /// Registers a callback that is called when a problem of the directory, or of a site in it,
-    /// begins or ends. It is not called for problems that have already begun; see
+    /// begins or ends. The callback is not called for problems that have already begun; see
     /// [`StateDir::problems`]. The callback runs on the thread that writes, so it delays the next
-    /// write. It must neither use a kill switch nor call [`StateDir::flush`]. Its panics are
-    /// caught.
+    /// write. It must neither use a kill switch nor call [`StateDir::flush`]. If it panics, the
+    /// panic is caught.
     pub fn on_event(&self, listener: impl Fn(&ProblemEvent<'_>) + Send + Sync + 'static) {
         self.root.folder.listeners.add(Box::new(listener));
     }

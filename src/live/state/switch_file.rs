@@ -76,10 +76,10 @@ impl SwitchFile {
 
 impl Disk {
     /// Reads the kill switch in a folder. Also returns a problem if the file is unreadable or
-    /// invalid. A file that contains neither `on` nor `off` was probably edited by an operator. It
-    /// counts as `off`, so that no client is refused by mistake. An empty file counts as `on`.
-    /// Every change of the switch is synced to the disk, so a file can be empty only after a power
-    /// failure before the first change.
+    /// invalid. A file that contains neither `on` nor `off` was probably edited by an operator.
+    /// Such a file counts as `off`, so that no client is refused by mistake. An empty file counts
+    /// as `on`. Every change of the switch is synced to the disk, so a file can be empty only after
+    /// a power failure before the first change.
     pub(super) fn read_switch(&self, folder: &Path) -> (Enforcement, Option<String>) {
         let path = folder.join(SWITCH);
         match self.read(&path) {

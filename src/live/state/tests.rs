@@ -44,7 +44,7 @@ impl Hanging {
     }
 }
 
-/// Runs a function on another thread, and panics if it waits for the disk.
+/// Runs a function on another thread, and panics if the function waits for the disk.
 #[track_caller]
 fn without_waiting<R: Send + 'static>(run: impl FnOnce() -> R + Send + 'static) -> R {
     let (sender, receiver) = mpsc::channel();

@@ -37,7 +37,7 @@ pub(super) struct QueuePlace {
     is_later: bool,
 }
 
-/// Writes the files of one state directory. The writer's thread ends when everything is written, or
+/// The writer of the files of one state directory. Its thread ends when everything is written, or
 /// when all sites are dropped.
 #[derive(Default)]
 pub(in crate::live) struct StateWriter {
@@ -86,7 +86,7 @@ impl StateWriter {
     }
 
     /// Waits until every queued job has run, and retries the failed jobs once. Returns whether
-    /// everything is written within `limit`.
+    /// everything was written within `limit`.
     pub(super) fn flush(self: &Arc<Self>, limit: Option<Duration>) -> bool {
         let end = limit.and_then(|limit| Instant::now().checked_add(limit));
         // Failed jobs are retried, because the reason for the failure, such as a full disk, may be

@@ -119,7 +119,7 @@ impl AcceptedVersions {
         true
     }
 
-    /// Sets the date with which a version is served.
+    /// Sets the `Last-Modified` date of a version.
     pub(in crate::live) fn set_modified(&mut self, hash: VersionHash, modified: Option<SystemTime>) {
         if let Some(known) = self.list.iter_mut().find(|known| known.hash() == hash) {
             known.version.modified = modified;

@@ -13,7 +13,7 @@ use crate::live::{
     WasLive,
 };
 
-/// A clock error is reported if a history entry is further in the future than this.
+/// A clock error is reported if the last history entry is further in the future than this.
 const CLOCK_ERROR: Duration = Duration::from_secs(3600);
 
 /// Replaces the loaded versions with the newer versions that another handle of the site has not yet

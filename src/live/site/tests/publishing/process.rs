@@ -140,7 +140,7 @@ pub(super) struct Fault {
 impl Fault {
     pub(super) const ERRORS: [i32; 5] = [libc::ENOSPC, libc::EDQUOT, libc::EIO, libc::EROFS, libc::EMFILE];
 
-    /// Reports whether files can be read. They cannot if the process has no free file descriptors.
+    /// Reports whether files can be read. A process without free file descriptors cannot read any.
     pub(super) const fn is_readable(self) -> bool {
         self.errno != libc::EMFILE
     }

@@ -142,8 +142,8 @@ fn enforcement(random: &mut Random) -> Enforcement {
     *random.pick(&[Enforcement::On, Enforcement::Off])
 }
 
-/// Returns a random number of milliseconds, up to some years. Short times are as likely as long
-/// ones.
+/// Returns a random number of milliseconds, up to some years. All orders of magnitude are about
+/// equally likely.
 fn far(random: &mut Random) -> u64 {
     let bits = random.below(38);
     random.below(1 << bits)
