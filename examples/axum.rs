@@ -11,7 +11,7 @@ use tower_robots::policy::Mode;
 
 fn app(robots: &str) -> Result<Router, Rejection> {
     let live = LiveRobots::file(robots).mode(Mode::Refuse).open()?;
-    // A nested router strips its prefix, but rules are about the path that the client sent. This
+    // A nested router strips its prefix, but rules apply to the path that the client sent. This
     // variant of the layer judges that path.
     let layer = RobotsLayer::for_axum08(live);
     let drafts = Router::new().route("/{*page}", get(async || "a draft\n"));

@@ -41,7 +41,7 @@ impl Database {
 
 /// Opens the robots.txt in the row. The gate allows the accepted version because of its hash. On a
 /// single machine, a state directory would be enough: it saves the accepted version, the previous
-/// version, the history and the kill switch. But the row is shared by all replicas.
+/// version, the history and the kill switch. But only the row is shared by all replicas.
 fn open(database: &Database, state: Option<&Path>) -> Result<LiveRobots, Box<dyn std::error::Error>> {
     let (text, accepted) = (database.column("text")?, database.column("accepted")?);
     let text = if text.is_empty() { "User-agent: *\nDisallow: /cart\n".to_owned() } else { text };

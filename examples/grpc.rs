@@ -1,8 +1,8 @@
 //! The layer around a tonic server. A crawler that finds the gRPC port can fetch robots.txt there,
 //! too. Its calls are refused with a gRPC status.
 //!
-//! The service is written by hand, so that the example does not need protoc. Add services that
-//! protoc generates in the same way.
+//! The service is written by hand, so that the example does not need protoc. A service that protoc
+//! generates can be added in the same way.
 //!
 //!     cargo run --example grpc
 //!     curl -A GPTBot http://127.0.0.1:50051/robots.txt

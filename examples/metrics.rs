@@ -30,7 +30,7 @@ struct Labels {
 
 impl From<&Record> for Labels {
     /// Only names of registered crawlers become labels. A client can send any other name, and each
-    /// would add a time series.
+    /// such name would add a time series.
     fn from(request: &Record) -> Self {
         let agent = &request.agent;
         let crawler = agent.registered().map_or(agent.class().as_str(), |crawler| &crawler.name);

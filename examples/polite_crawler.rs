@@ -46,7 +46,7 @@ async fn crawl(site: FetchUrl, paths: &[String]) -> Result<Vec<String>, Box<dyn 
             continue;
         }
         tokio::time::sleep(delay).await;
-        // The robots.txt is only for this site. A path cannot lead to another site, because
+        // The robots.txt applies only to this site. A path cannot lead to another site, because
         // `with_target` keeps scheme and host.
         let answer = fetcher.exchange(FetchRequest::new(site.with_target(path.parse()?))).await?;
         lines.push(format!("{path}: {}, {} bytes", answer.status.as_u16(), answer.body.len()));

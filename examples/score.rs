@@ -14,7 +14,7 @@
 //! - which headers are recognised as automated;
 //! - the headers that the default policy applies `*` to;
 //! - the named group that applies, for every pair of a header and a file. The result is correct if
-//!   this is the group for the first of the header's tokens that occurs in the file.
+//!   the group is for the first token of the header that occurs in the file.
 //!
 //! With `--list`, the program prints three values for every header instead: the class, the
 //! category, and whether `*` applies.

@@ -22,7 +22,7 @@ const HOSTS: [(&str, &str); 2] = [
 ];
 
 fn sites() -> Result<HostMap<LiveRobots>, Box<dyn std::error::Error>> {
-    // A robots.txt that blocks this crawler is not published, because it is usually the staging
+    // A robots.txt that blocks Googlebot is not published, because it is usually the staging
     // system's file.
     let gate = Gate::new().must_allow(["Googlebot"], ["/"]);
     let policy = Policy::builder().mode(Mode::Refuse).build();

@@ -1,4 +1,4 @@
-//! The documentation pages of the lints. Each finding links to the page of its lint. All other
+//! The documentation of the lints. Each finding links to the entry of its lint. All other
 //! documentation is in the
 //! [handbook](https://github.com/OWNER/tower-robots/blob/main/docs/src/index.md).
 

@@ -47,8 +47,8 @@ impl<S> LiveBuilder<S> {
 
     /// Sets the mode of the policy, which decides what happens to disallowed requests. This mode
     /// takes precedence over the mode of the [`policy`](Self::policy), even if the policy is set
-    /// later. By default, the mode of the policy is used, which is [`Mode::Observe`] unless set. A
-    /// second call replaces the first.
+    /// later. Default: the mode of the policy ([`Mode::Observe`], unless set). A second call
+    /// replaces the first.
     pub fn mode(self, mode: Mode) -> Self {
         self.with_settings(|settings| settings.mode = Some(mode))
     }
@@ -106,8 +106,9 @@ impl<S> LiveBuilder<S> {
     /// the site, the callbacks for that reload run after the callback returns. Panics are caught. A
     /// second call adds a callback.
     ///
-    /// Sites that share a `Fetcher` run their callbacks on its threads. If 16 callbacks block at the
-    /// same time, even in [`LiveRobots::reload_blocking`], the fetches of all these sites wait.
+    /// Sites that share a `Fetcher` run their callbacks on its threads. While 16 callbacks block at
+    /// the same time, the fetches of all these sites wait. A callback also blocks while it waits in
+    /// [`LiveRobots::reload_blocking`].
     ///
     /// The site owns the callback. A callback that owns a [`LiveRobots`] of the same site would
     /// therefore keep the site and its threads alive after the application has dropped its own
@@ -126,15 +127,15 @@ impl<S> LiveBuilder<S> {
     /// Sets the state directory, and the name of the site in it. The directory contains accepted
     /// versions, the pending version, the history and the kill switch. Default: none.
     ///
-    /// Without a state directory, all of this is lost at a restart. After a restart, the gate then
+    /// Without a state directory, this state is lost at a restart. After a restart, the gate then
     /// has no earlier version to compare the first version with, so it refuses the first version
     /// only if this version blocks all crawlers. There is no version to roll back to, every rule
     /// counts as new for the grace period, and enforcement is on.
     ///
     /// Sites that are open at the same time need different names. Two sites with the same name
-    /// share the same files. Use the same name only if a new site replaces an old one and must keep
-    /// the old site's state. The next process finds the version that was accepted last by either
-    /// site. A second call replaces the first.
+    /// share the same files. Use the same name only if a new site replaces an old site and must
+    /// keep its state. The next process finds the version that was accepted last by either site. A
+    /// second call replaces the first.
     pub fn state(self, state: &StateDir, site: impl Into<String>) -> Self {
         self.with_settings(|settings| settings.state = Some((state.clone(), site.into())))
     }
@@ -192,8 +193,8 @@ impl<S> LiveBuilder<S> {
     }
 
     /// Sets the parts that are appended to every version, for example a list of AI crawlers that is
-    /// maintained separately. They are appended before the version is checked and the gate examines
-    /// it. Default: none. A second call replaces the first.
+    /// maintained separately. The parts are appended to a version before the version is checked and
+    /// before the gate examines it. Default: none. A second call replaces the first.
     pub fn append(self, appendix: &Appendix) -> Self {
         self.with_settings(|settings| settings.appendix = Some(appendix.clone()))
     }

@@ -15,8 +15,8 @@ use crate::live::{LiveRobots, Loaded, Rejection, RejectionKind, Version};
 /// event has reported that the writer closed the file.
 pub(super) const QUIET: Duration = Duration::from_millis(400);
 
-/// How far the clock of a file server may plausibly be ahead. If a modification time is further in
-/// the future, a program has probably set it.
+/// How far the clock of a file server may plausibly be ahead of the local clock. If a modification
+/// time is further in the future, a program has probably set this time.
 const MAX_CLOCK_LEAD: Duration = Duration::from_secs(2);
 
 /// Reads a whole regular file. Blocks until the file system responds, but does not wait for the

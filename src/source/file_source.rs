@@ -124,8 +124,9 @@ impl Source for OpenFile {
     }
 }
 
-/// Waits for a missing file, which may be about to be replaced, as in `mv robots.txt old; mv new
-/// robots.txt`. Waits only if the folder was changed a moment ago, and at most for `MAX_WAIT`.
+/// Waits for a missing file to appear, because another program may be replacing the file, as in `mv
+/// robots.txt old; mv new robots.txt`. Waits only if the folder was changed a moment ago, and at
+/// most for `MAX_WAIT`.
 fn await_name(path: &Path) {
     let is_missing = || fs::metadata(reach(path)).is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -159,8 +160,8 @@ fn reload_once_quiet(site: &Site) -> Reload {
     site.reload(|again| may_be_taken(first.as_ref(), again, SystemTime::now()))
 }
 
-/// Reports whether a version may be published. This is the case if the first read had the same
-/// result, or if the first read failed and the file has not been modified for a while.
+/// Reports whether a version may be published. Returns `true` if the first read found the same
+/// content, or if the first read failed and the file has not been modified for a while.
 fn may_be_taken(first: Option<&Version>, again: &Version, now: SystemTime) -> bool {
     match first {
         Some(first) => first.hash() == again.hash(),

@@ -53,7 +53,7 @@ const MAX_NAME: usize = 253 * 2;
 pub struct HostMap<T> {
     values: Vec<T>,
     exact: Names,
-    /// The key is the part of the name after `*.`.
+    /// The key is the part of the pattern after `*.`.
     wildcard: Names,
     addresses: HashMap<Ipv6Addr, Ports, foldhash::fast::RandomState>,
     any: Option<usize>,
@@ -64,7 +64,7 @@ pub struct HostMap<T> {
 
 type Names = HashMap<Box<[u8]>, Ports, foldhash::fast::RandomState>;
 
-/// The values for one host, by port. A number is an index into `HostMap::values`.
+/// The values for one host, by port. Each `usize` is an index into `HostMap::values`.
 #[derive(Clone, Debug, Default)]
 struct Ports {
     other: Option<usize>,

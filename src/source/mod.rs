@@ -1,15 +1,15 @@
 //! Sources of a robots.txt, and sites by host. Use this module if an application has several sites
 //! or many files, or fetches its robots.txt from a server.
 //!
-//! [`LiveRobots::file`](crate::live::LiveRobots::file) and similar constructors start a
-//! [`LiveBuilder`], which connects a source to a live site. [`Sites`] maps hosts to sites, and a
+//! [`LiveRobots::file`](crate::live::LiveRobots::file) and similar constructors return a
+//! [`LiveBuilder`], which opens a live site with its source. [`Sites`] maps hosts to sites, and a
 //! [`Directory`] builds such a map from the files in a folder.
 //!
 //! This module reads files and, with the feature `fetch`, fetches them. It does not serve requests.
 
-// As in `live`, items that only one feature uses are compiled even without this feature. Otherwise,
-// each item would need a `cfg` that lists the features which use it. With all features enabled, no
-// item is unused.
+// Items that only one feature uses are compiled even if this feature is off, as in the module
+// `live`. Otherwise, each item would need a `cfg` that lists the features which use it. With all
+// features enabled, no item is unused.
 #![cfg_attr(
     not(all(feature = "axum08", feature = "fetch", feature = "layer", feature = "verify", feature = "watch")),
     allow(dead_code, unused_imports)

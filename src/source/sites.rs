@@ -23,8 +23,8 @@ enum SiteLookup {
     Replaced(SiteMap),
 }
 
-/// Sites by host that can be replaced while requests are served. A request is judged by the sites
-/// that are in the map when the request arrives.
+/// A map from hosts to sites that can be replaced while requests are served. Each request uses the
+/// sites that are in the map when the request arrives.
 ///
 /// Cloning is cheap; clones share everything.
 ///
@@ -107,8 +107,8 @@ impl SiteMap {
         Self { _follower: Some(follower), ..self.clone() }
     }
 
-    /// Replaces the sites for all later requests. If the old and the new map contain the same
-    /// [`LiveRobots`], this site keeps its state.
+    /// Replaces the sites for all later requests. A site keeps its state if the old and the new map
+    /// contain the same [`LiveRobots`].
     pub fn replace(&self, hosts: HostMap<LiveRobots>) {
         self.hosts.store(Arc::new(hosts));
     }

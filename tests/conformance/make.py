@@ -102,7 +102,7 @@ def add_specification(selection):
     for case in spec["path_match"]:
         robots = f"user-agent: *\ndisallow: {case['pattern']}\n".encode()
         for name, reference in (("matches", "disallow"), ("not_matches", "allow")):
-            # The reference parser's tests have the other patterns, too.
+            # The tests of the reference parser also contain the other patterns.
             is_new = case["dialect"] == "standard" and not case["pattern"].startswith(("/fish", "/*.php"))
             for path in case[name] if is_new else ():
                 selection.add("spec/path_match", "wildcards", "2.2.3", robots, "foobot", path, reference)

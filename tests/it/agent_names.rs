@@ -114,7 +114,8 @@ fn a_crawler_built_with_a_framework_obeys_its_own_group_and_then_the_frameworks(
                 Recognizer::new(Registry::builtin().clone(), &RobotsTxt::parse(&b""[..])).identify(header.as_bytes());
             assert_eq!(agent.crawler(), Some(framework), "{header}");
         }
-        // The tokens of a registered crawler are those of its operator.
+        // A registered crawler obeys only the tokens that its operator documents, not the
+        // framework's name.
         let header = format!("GPTBot/1.2 ({framework}/2.0)");
         assert!(is_held("GPTBot", &header) && !is_held(framework, &header), "{header}");
     }

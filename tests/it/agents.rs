@@ -2,7 +2,7 @@
 //!
 //! A case has `ua`, `class` and `held` (whether `*` applies by the default rule), and if relevant
 //! `crawler`, `category` and `tokens`. `names` are the groups of a file, and `group` is the group
-//! that the header obeys, or null.
+//! that applies to the header, or null.
 
 use serde_json::Value;
 use tower_robots::agent::{Agent, Category, Class, Obeys, Recognizer, Registry};
@@ -37,7 +37,7 @@ pub(crate) fn held(agent: &Agent) -> bool {
         && agent.obeys_star() != Obeys::No
 }
 
-/// Returns the `User-agent` name, as written, of the group that the header obeys.
+/// Returns the `User-agent` name, as written, of the group that applies to the header.
 fn group(names: &[&str], header: &[u8]) -> Option<String> {
     let file = file(names);
     let registry = Registry::builtin();

@@ -1,4 +1,4 @@
-//! Appended fragments: whose rules apply to each agent, in every reading.
+//! Tests fragments that are appended to a file: which rules apply to each agent, in every reading.
 
 use std::collections::HashSet;
 
@@ -14,7 +14,8 @@ const PATHS: [&str; 6] = ["/", "/a", "/private/x?y=1", "/wp-admin/", "/index.htm
 /// Maximum number of agents tried per file, to limit the duration of the test.
 const AGENTS: usize = 8;
 
-/// Number of agents that only the site's file names, only the list, both, or neither.
+/// Numbers of agents that are named only in the site's file, only in the list, in both, or in
+/// neither.
 #[derive(Debug, Default)]
 struct Counts {
     own: usize,
@@ -42,7 +43,7 @@ fn spread(names: &[Vec<u8>], most: usize) -> impl Iterator<Item = &Vec<u8>> {
     names.iter().step_by((names.len() / most).max(1)).take(most)
 }
 
-/// The rules of the file, of the list, and of both combined, under each reading.
+/// The rules of the file, of the list, and of both combined, in one reading.
 struct Readers {
     reading: Reading,
     own: RuleSet,
@@ -108,8 +109,8 @@ impl Readers {
         let tokens = [token.clone()];
         let is_named = |rules: &RuleSet| rules.select(&tokens, Fallback::Nothing).applies();
         let by = (is_named(&self.own), is_named(&self.list));
-        // The names in the list that this reader treats as the agent's name. Some, all or none of
-        // them are left out.
+        // The names in the list that count as the agent's name in this reading. Some, all or none
+        // of these names are omitted from the appended part.
         let of_list = list_names.iter().filter(|name| self.token(name).as_ref() == Some(&token));
         let left_out: Vec<bool> = of_list.map(|name| own_keys.contains(&key(name))).collect();
         let is_left_out = left_out.iter().all(|is_left_out| *is_left_out);
@@ -144,7 +145,7 @@ impl Readers {
                     let is_same = place == list.1 || of_both == of_list;
                     assert!(is_same || list.1.is_none(), "{}: {place:?} {list:?}", what());
                 }
-                // This reader treats several crawlers as the same one. No rule is lost.
+                // In this reading, several crawlers count as the same crawler. No rule is lost.
                 (true, true) if is_appended => assert!(both.0 == own.0 || both.0 == list.0, "{}", what()),
                 (true, true) => {}
             }
@@ -343,7 +344,7 @@ mod live {
         appendix.set(0, list(LIST), None);
         assert_eq!(served(&live), with(&own(MORE), LIST));
         drop(live);
-        // A fragment with another title may be the one in the live version.
+        // The fragment in the live version may have been appended under another title.
         std::fs::write(&path, own(OWN)).expect("written");
         let live = open(&Appendix::new(["list.txt"]));
         assert_eq!(served(&live), with(&own(MORE), LIST));

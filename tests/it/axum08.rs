@@ -97,8 +97,8 @@ async fn a_disallowed_crawler_is_refused_wherever_the_layer_is_nested() {
     assert_eq!((live.status().stripped_targets, live.status().faults), (0, 0));
 }
 
-/// A plain layer in a nested router is a usual mistake: disallowed crawlers pass. The status counts
-/// this.
+/// A plain layer in a nested router is a common mistake: disallowed crawlers pass. The status
+/// counts such requests.
 #[tokio::test]
 async fn the_plain_layer_counts_requests_judged_by_a_stripped_target() {
     let live = live("User-agent: GPTBot\nDisallow: /a/b/drafts/\n", Mode::Refuse);

@@ -90,8 +90,8 @@ fn a_file_of_rubbish_has_a_bounded_report() {
     assert_eq!(report.omitted(), 10_000 - Finding::MAX_PER_LINT);
 }
 
-/// Checks that findings are sorted, that each span is inside the file, and that each position is a
-/// line.
+/// Checks that findings are sorted, that each span is inside the file, and that each line number
+/// exists.
 fn hold_invariants(file: &[u8]) {
     let robots = RobotsTxt::parse(file);
     let lines = robots.lines().count();

@@ -1,5 +1,5 @@
-//! The cases that are published for other parsers: this library returns the expected results, and
-//! the file has the shape of its schema. `tests/conformance/make.py` writes the cases.
+//! Tests the cases that are published for other parsers. This library returns the expected results,
+//! and the file of cases matches its schema. `tests/conformance/make.py` writes the cases.
 
 use std::collections::BTreeSet;
 

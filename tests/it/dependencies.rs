@@ -1,4 +1,4 @@
-//! The crates that this crate adds to an app's build, as the crate page states.
+//! Compares the number of crates that this crate adds to an app's build with the crate page.
 
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -19,7 +19,8 @@ fn crates_of(package: &str, features: &str) -> BTreeSet<String> {
     names.filter(|name| *name != package).map(str::to_owned).collect()
 }
 
-/// Returns the rows of the crate page's features: the feature, and the number in the last column.
+/// Returns the rows of the feature table on the crate page: the feature, and the number in the last
+/// column.
 #[cfg(target_os = "linux")]
 fn stated() -> Vec<(String, usize)> {
     let page = include_str!("../../CRATE.md").lines().filter(|line| line.starts_with("| `"));

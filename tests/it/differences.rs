@@ -39,8 +39,8 @@ fn ours_escapes_in_patterns_are_normalised() {
 
 #[test]
 fn ours_priority_is_that_of_the_pattern_as_written() {
-    // A pattern of five bytes wins over one of four, although only two bytes are compared. The byte
-    // count also prevents a tie.
+    // The priority counts the bytes as written. `/%61` has four bytes like `/abc`, so the allow
+    // rule wins the tie. `/%61%62` has seven bytes and wins, although it is compared as `/ab`.
     let file = "user-agent: a\ndisallow: /%61\nallow: /abc\nallow: /a";
     assert_eq!(allowed(file, "a", "/abc"), [true, true, true]);
     assert_eq!(allowed("user-agent: a\ndisallow: /%61%62\nallow: /abc", "a", "/abc"), [true, false, false]);
@@ -61,7 +61,7 @@ fn ours_bytes_beyond_the_limit_do_not_count() {
         let filler = Reading::STANDARD_LIMIT - head.len() - tail.len();
         [head, "#", &"x".repeat(filler), "\n", tail].concat()
     };
-    // The last rule ends one byte beyond the limit.
+    // The last rule ends two bytes beyond the limit.
     let cut = file("disallow: /b");
     assert_eq!(cut.len(), Reading::STANDARD_LIMIT + 2);
     assert_eq!(allowed(&cut, "a", "/a"), [false, false, false]);
@@ -73,7 +73,7 @@ fn ours_bytes_beyond_the_limit_do_not_count() {
     };
     assert_eq!(notes(Reading::Standard), [(4, NoteKind::CutLine)]);
     assert_eq!(notes(Reading::Reference), []);
-    // A name that is cut off is ignored, rather than read as a shorter name.
+    // A name that is cut off is ignored, and not read as a shorter name.
     let cut = file("user-agent: b") + "\ndisallow: /";
     assert_eq!(allowed(&cut, "b", "/"), [false, true, true]);
 }

@@ -1,4 +1,5 @@
-//! Edits of real files. Their effect is checked with the matcher, not with the edit's own proof.
+//! Edits of real files. Their effects are checked with the matcher, not with the proof that the
+//! edit itself uses.
 
 use base64::Engine;
 use tower_robots::agent::{Agent, Category, Registry};
@@ -19,7 +20,7 @@ fn select<'r>(rules: &'r RuleSet, agent: &Agent) -> Selection<'r> {
     rules.select(agent.tokens(), agent.fallback())
 }
 
-/// Returns paths that the rules of a file mention, and others.
+/// Returns paths that the rules of a file mention, and other paths.
 fn paths(robots: &RobotsTxt) -> Vec<Vec<u8>> {
     let of_rules = robots.groups().flat_map(Group::rules).map(|rule| {
         let text = rule.pattern().strip_suffix(b"$").unwrap_or(rule.pattern());

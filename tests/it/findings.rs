@@ -18,7 +18,7 @@ fn every_file_with_an_error_is_reported_wherever_it_goes_live() {
         let notified = Arc::new(Mutex::new(String::new()));
         let listened = Arc::clone(&notified);
         let listen = move |reload: &tower_robots::live::Reload, _: &_| *listened.lock().unwrap() = reload.to_string();
-        // A string that is not a robots.txt is an error in itself.
+        // Files that are not a robots.txt are skipped, because they are rejected at the start.
         let opened: Result<LiveRobots, Rejection> = LiveRobots::text(body.clone()).on_reload(listen).open();
         let Ok(live) = opened else { continue };
         let status = live.status();

@@ -13,7 +13,7 @@ use tower_robots::rules::{Access, Fallback, ProductToken, Reading, RequestPath, 
 
 use crate::shared::cases;
 
-/// Agents for which the verdicts of each file are compared, in addition to those of its cases.
+/// Agents for which the verdicts of each file are compared, in addition to the agents in its cases.
 const AGENTS: [&str; 4] = ["Googlebot", "bingbot", "GPTBot", "some-other-bot"];
 
 /// The outcome for the findings of one lint.
@@ -93,7 +93,7 @@ fn hold(file: &[u8], questions: &[(String, Vec<u8>)]) -> (Report, FixedFile) {
 }
 
 /// Tests the files of the case data with the paths and agents of their cases: one in 300, or one in
-/// ten with `ROBOTSD_LONG`. All of them take eight minutes.
+/// ten with `ROBOTSD_LONG`. Testing all files takes eight minutes.
 #[test]
 fn safe_fixes_of_real_files_change_no_verdict() {
     let mut questions: HashMap<String, Vec<(String, Vec<u8>)>> = HashMap::new();

@@ -1,4 +1,4 @@
-//! The shortest form of each setting is correct.
+//! Tests that the shortest form of each setting works.
 
 use std::time::Duration;
 

@@ -1,7 +1,8 @@
-//! A state directory on a full disk: what goes live is reported as unwritten and is written once
-//! there is room. A restart before that reports what it does not know.
+//! Tests a state directory on a full disk. A version that goes live is reported as unwritten, and
+//! is written when there is room. If the process is restarted earlier, the next process reports
+//! which state is missing.
 //!
-//! Each test has its own file system of 64 KiB.
+//! Each test has its own file system of 68 KiB.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -76,7 +77,7 @@ impl<'d> Site<'d> {
         self.builder().state(state, "shop").open().unwrap()
     }
 
-    /// Opens the site with its state directory, in which everything is written.
+    /// Opens the site with its state directory, and writes the whole state.
     fn start(&self) -> (StateDir, LiveRobots) {
         let state = self.state();
         let live = self.open(&state);
@@ -88,7 +89,8 @@ impl<'d> Site<'d> {
     fn replace(&self, live: &LiveRobots, text: &str) -> ReloadOutcomeKind {
         self.write(text);
         match live.reload_blocking().outcome.kind() {
-            // If the watcher was first, its reload is the last entry of the history.
+            // If the watcher has reloaded the file first, its reload is the last entry of the
+            // history.
             ReloadOutcomeKind::Unchanged => {
                 let history = live.history();
                 let mut outcomes = history.iter().map(|entry| entry.outcome);

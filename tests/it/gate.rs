@@ -378,7 +378,7 @@ fn the_history_contains_attempts_and_their_changes() {
     assert!(history[3].detail.contains("HTML"), "{history:?}");
 }
 
-/// `check::directives` of the core tests which files are not a robots.txt.
+/// The tests of `check::directives` in robots-core define which files are not a robots.txt.
 #[test]
 fn text_that_is_not_a_robots_txt_is_never_accepted() {
     let kept = |live: &LiveRobots| match &live.status().last_reload.outcome {

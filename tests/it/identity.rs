@@ -1,4 +1,5 @@
-//! Signed requests with outcomes (`tests/cases/web_bot_auth.json`), through the public API.
+//! Tests the outcomes of the signed requests in `tests/cases/web_bot_auth.json`, through the public
+//! API.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};

@@ -292,7 +292,8 @@ fn a_rule_that_needs_an_identity_and_gets_none_warns() {
     }
 }
 
-/// The layer as an application writes it first: a proxy is trusted, but nothing finds addresses.
+/// A common first version of an application: a proxy is trusted, but the layer cannot find the
+/// client's address.
 #[test]
 fn a_missing_peer_address_behind_a_trusted_proxy_causes_a_warning() {
     let live = live(Policy::builder().exempt_networks(["203.0.113.0/24"]).unwrap());

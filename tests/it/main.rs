@@ -87,8 +87,8 @@ mod trace_events;
 #[cfg(any(feature = "fetch", feature = "watch"))]
 mod waiting;
 
-/// Reports whether the tests run in full, which takes minutes. By default some tests take only part
-/// of their cases.
+/// Reports whether the tests run in full, which takes minutes. By default, some tests run only a
+/// part of their cases.
 fn is_long() -> bool {
     std::env::var_os("ROBOTSD_LONG").is_some()
 }

@@ -1,11 +1,11 @@
 //! Headers of people's programs: telephones, televisions, consoles, players, readers, applications
 //! and browsers.
 //!
-//! `tests/cases/people.txt` contains one header per line. Many are as sent by devices and programs.
-//! Some are invented. These headers contain crawlers' words in the names of models and programs, so
-//! they are hard to distinguish. `tests/cases/programs.tsv` contains headers of other programs that
-//! owners of machines run, each with its source: clients for packages, clusters, backups,
-//! monitoring, offices and feeds.
+//! `tests/cases/people.txt` contains one header per line. Many are real headers of devices and
+//! programs. The others are invented: they contain words of crawlers in the names of models and
+//! programs, so they are hard to distinguish from the headers of crawlers.
+//! `tests/cases/programs.tsv` contains headers of other programs that owners of machines run, each
+//! with its source: clients for packages, clusters, backups, monitoring, offices and feeds.
 
 use tower_robots::agent::{Agents, Recognizer, Registry};
 use tower_robots::rules::RobotsTxt;

@@ -1,5 +1,5 @@
-//! Mistakes of other tools: they refuse requests that must pass, or let requests pass that must be
-//! refused.
+//! Tests for mistakes of other tools, which refuse requests that must pass, or let requests pass
+//! that must be refused.
 
 use tower_robots::check::{Options, check};
 use tower_robots::live::LiveRobots;
@@ -14,7 +14,8 @@ const GPTBOT: &str =
 const GOOGLEBOT: &str = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)";
 
 fn is_refused(file: &str, agent: &str, method: &str, target: &str) -> bool {
-    // By default engines are only tagged; these tests are about which requests are judged at all.
+    // By default, requests of search engines are only tagged. With this override, a refusal shows
+    // that a request was judged.
     let policy = Policy::builder().mode(Mode::Refuse).with_override(Override::index_engines(Mode::Refuse)).build();
     let live = LiveRobots::text(file).policy(policy).open().unwrap();
     live.with(|snapshot| {

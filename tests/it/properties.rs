@@ -1,4 +1,4 @@
-//! Properties of any file and any path.
+//! Property tests for arbitrary files and paths.
 
 use proptest::prelude::*;
 use tower_robots::rules::{
@@ -102,8 +102,8 @@ proptest! {
     }
 }
 
-/// Returns so many rules that the first bytes of a path are looked up, and paths with the same
-/// beginnings.
+/// Returns so many rules that the matcher looks up the first bytes of a path, and paths that begin
+/// like these rules.
 fn large() -> impl Strategy<Value = (String, Vec<String>)> {
     let long = prop::collection::vec(piece(), 3..9).prop_map(|pieces| format!("/{}", pieces.concat()));
     let rules = prop::collection::vec((prop::bool::ANY, long), 150..300);
@@ -150,7 +150,7 @@ proptest! {
     }
 }
 
-/// Arbitrary bytes, in which special bytes are more frequent.
+/// Returns arbitrary bytes, in which special bytes are more frequent.
 fn octets() -> impl Strategy<Value = Vec<u8>> {
     let telling = prop::sample::select(b"\r\n\0#: \t*$%/?\xEF\xBB\xBF\xFF".to_vec());
     let word =

@@ -1,4 +1,5 @@
-//! Text that a caller publishes: checked, gated and recorded like a file that changed.
+//! Tests text that a caller publishes. The text is checked, is examined by the gate, and is
+//! recorded like a changed file.
 
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;

@@ -1,4 +1,5 @@
-//! A file edited, replaced, damaged and removed while it is live: real files, no bare sleeps.
+//! Tests a file that is edited, replaced, damaged and removed while it is live. The tests use real
+//! files, and wait for conditions, not for fixed times.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
@@ -34,7 +35,8 @@ impl Site {
         Self::at(|folder| folder.join("robots.txt"))
     }
 
-    /// A site with a file inside its folder, polled so rarely that only events report changes.
+    /// Creates a site with a file inside its folder. The file is polled so rarely that only events
+    /// report changes.
     fn at(place: impl FnOnce(&Path) -> PathBuf) -> Self {
         Self::polled(place, PATIENCE * 10)
     }
@@ -350,7 +352,8 @@ fn half_a_file_is_not_accepted_on_request() {
     file.write(|mut file| file.write_all(&new[..new.len() / 2]).unwrap());
     std::thread::scope(|scope| {
         let requested = scope.spawn(|| site.live.reload_blocking());
-        // The reload is requested in the middle of a write: whichever comes first, no half is live.
+        // The reload is requested in the middle of a write. Whichever ends first, no partial file
+        // goes live.
         while !requested.is_finished() {
             site.expect_whole(&file);
             file.write(|mut file| file.write_all(b"#").unwrap());

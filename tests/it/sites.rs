@@ -1,4 +1,4 @@
-//! The robots.txt that a URL and a request belong to.
+//! Tests which robots.txt applies to a URL, and which one applies to a request.
 
 use serde_json::Value;
 use tower_robots::internals::CompileCache;

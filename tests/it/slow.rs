@@ -105,7 +105,8 @@ fn name(value: &[u8], reading: Reading) -> Option<String> {
 /// Returns the verdict of the matching rules, each with its priority (section 2.2.2): the longest
 /// wins, then an allow rule, then the first line.
 pub(crate) fn judge<'f>(matching: impl Iterator<Item = (&'f SlowRule, usize)>) -> Answer {
-    // The best allow rule and the best disallow rule: the longest, and the first of several.
+    // The best allow rule and the best disallow rule: the longest rule, or the first one if several
+    // have this length.
     let mut best: [Option<(usize, usize)>; 2] = [None; 2];
     for (rule, priority) in matching {
         let best = &mut best[usize::from(rule.access == Access::Disallow)];

@@ -1,4 +1,5 @@
-//! The acceptance cases of the specification pages, each dialect with its own reading.
+//! Tests the acceptance cases of the specification pages. Each dialect is tested with its own
+//! reading.
 
 use serde_json::Value;
 use tower_robots::rules::{

@@ -1,4 +1,5 @@
-//! Errors that `main` returns: Rust prints them with `Debug`, and operators read them.
+//! Tests errors that `main` returns. Rust prints such errors with `Debug`, and operators read the
+//! output.
 
 use std::error::Error;
 

@@ -74,7 +74,7 @@ fn decide(live: &LiveRobots, target: &str) -> (Action, Reason) {
     })
 }
 
-/// The end of a file's name, and how the file is damaged.
+/// The end of a file's name, and a function that damages the file.
 type Damage = (&'static str, fn(&Path));
 
 const REFUSED: (Action, Reason) = (Action::Refuse, Reason::Disallowed);
@@ -228,7 +228,7 @@ fn a_version_with_damaged_bytes_is_reported() {
         let older = format!("; the later version {} (accepted ", hash.short());
         assert!(live.status().state_problem(ProblemKind::Behind).unwrap().contains(&older), "{:?}", live.status());
     }
-    // A state without the record `live`, as old releases wrote it.
+    // Old releases wrote a state without the record `live`.
     let site = Site::new();
     drop(site.open(OPEN));
     fs::remove_file(site.own().join("live")).unwrap();
@@ -286,7 +286,7 @@ fn a_truncated_history_continues_after_the_cut() {
 #[test]
 fn a_folder_that_cannot_be_written_stops_nothing() {
     let site = Site::new();
-    // Root may write anywhere, but cannot create a folder inside a file either.
+    // Root may write anywhere, but not even root can create a folder inside a file.
     fs::write(site.path(), "a file").unwrap();
     let state = site.state();
     assert!(state.problems()[0].contains("cannot be written, so a restart would forget every change from now on: "));
@@ -306,7 +306,7 @@ fn the_history_is_bounded_in_memory_and_on_disk() {
     let site = Site::new();
     let path = site.folder.path().join("robots.txt");
     let rules = |round: usize| format!("User-agent: *\nDisallow: /cart\nDisallow: /{round}/{}\n", "x".repeat(400));
-    // An old date, so that reloads do not wait for the file to be complete.
+    // The file has an old date, so that reloads do not wait for the file to be complete.
     let write = |text: String| replace_dated(&path, text, start());
     write(rules(0));
     let live =
@@ -419,8 +419,8 @@ fn an_unreadable_switch_gives_every_site_the_reason() {
     let off = (ReloadOutcomeKind::SwitchedOff, format!("enforcement of every site is switched off: {why}"));
     let on = (ReloadOutcomeKind::SwitchedOn, "enforcement of every site is switched on".to_owned());
     assert_eq!(turns(&live), [off.clone(), on, off]);
-    // An operator turns the switch off again. The history does not change, but later sites get no
-    // reason.
+    // An operator turns the switch off again. The history does not change, but a site that is
+    // opened later gets no reason.
     switch.set_enforcement(Enforcement::Off);
     assert_eq!(turns(&live).len(), 3);
     let late = LiveRobots::text(OPEN).additional_kill_switch(&switch).open().unwrap();
@@ -501,7 +501,8 @@ fn a_file_dated_before_1970_or_long_from_now_is_served() {
     let day = Duration::from_secs(86400);
     for moment in [SystemTime::UNIX_EPOCH - 3653 * day, SystemTime::UNIX_EPOCH + 4_000_000 * day] {
         fs::write(&path, OPEN).unwrap();
-        // Not every file system supports such dates; on those that do, they used to cause a panic.
+        // Some file systems do not support such dates. On all others, such dates used to cause a
+        // panic.
         let _ = fs::File::options().write(true).open(&path).unwrap().set_modified(moment);
         let live = LiveRobots::file(&path).open().unwrap();
         assert_eq!(served(&live), OPEN);
@@ -516,7 +517,7 @@ fn a_rollback_by_a_release_without_a_record_is_not_undone() {
     let site = Site::new();
     drop(site.open(OPEN));
     drop(site.open(newer));
-    // The state of a release without stamps: the same versions, and no record.
+    // Simulates the state that a release without stamps wrote: the same versions, but no stamp.
     let path = site.own().join("state.json");
     let mut document: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
     let stamp = document["stamp"].as_u64().unwrap();
@@ -541,7 +542,7 @@ fn an_unwritable_record_is_reported_and_the_state_is_not_rewritten_for_it() {
     let site = Site::new();
     let state = site.state();
     let path = site.folder.path().join("robots.txt");
-    // An old date, so that the reload does not wait for the file to be complete.
+    // The file has an old date, so that the reload does not wait for the file to be complete.
     let write = |text: &str| replace_dated(&path, text, start());
     write(OPEN);
     let poll = Duration::from_secs(3600);
@@ -551,7 +552,7 @@ fn an_unwritable_record_is_reported_and_the_state_is_not_rewritten_for_it() {
     fs::remove_file(&record).unwrap();
     fs::create_dir(&record).unwrap();
     write("User-agent: *\nDisallow: /account\n");
-    // `Unchanged` if the watcher has read the file first.
+    // The outcome is `Unchanged` if the watcher has read the file first.
     let outcome = live.reload_blocking().outcome.kind();
     assert!(matches!(outcome, ReloadOutcomeKind::Published | ReloadOutcomeKind::Unchanged), "{outcome:?}");
     assert!(!state.flush());

@@ -1,4 +1,5 @@
-//! The lock of a state directory: who is refused, for how long, and what the next holder finds.
+//! Tests the lock of a state directory: which handles are refused, for how long, and which state
+//! the next holder of the lock finds.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -27,7 +28,7 @@ fn open(path: &Path, text: &str) -> LiveRobots {
     LiveRobots::text(text).state(&StateDir::open(path).unwrap(), "shop").open().unwrap()
 }
 
-/// Another process that has a folder open.
+/// Another process that has opened a state directory.
 struct Other {
     process: Child,
     output: BufReader<ChildStdout>,
@@ -66,7 +67,7 @@ impl Other {
     }
 }
 
-/// The other process: this test, if the variable names a folder.
+/// Runs as the other process if the environment variable contains a folder.
 #[test]
 fn another_process_opens_a_folder() {
     let Some(folder) = std::env::var_os(FOLDER) else { return };
@@ -109,7 +110,7 @@ fn a_site_keeps_the_lock() {
     assert!(StateDir::open(&path).is_err(), "the site goes on writing");
     clone.publish_blocking(SECOND).unwrap();
     drop(clone);
-    // A version that was written at the end is found, although nothing was flushed.
+    // The next handle finds the version that was written last, although nothing was flushed.
     let live = open(&path, SECOND);
     assert_eq!(live.rollback().unwrap().outcome.hash(), Some(tower_robots::live::VersionHash::of(FIRST.as_bytes())));
 }
@@ -136,7 +137,7 @@ fn another_process_is_refused_with_the_holders_number_until_the_holder_ends() {
         let was_live = |entry: &tower_robots::live::HistoryEntry| &*entry.origin == "inline";
         assert!(live.history().iter().all(was_live) && !live.history().is_empty(), "{:?}", live.history());
         drop(live);
-        // An ID that is left in the file does not lock the folder.
+        // A process ID that is left in the file does not lock the folder.
         let left = fs::read_to_string(path.join("lock")).unwrap();
         assert!(left.starts_with(&format!("{} ", std::process::id())), "{left}");
         fs::write(path.join("lock"), "4711 1\n").unwrap();
@@ -176,7 +177,7 @@ fn a_site_replaced_within_a_process_finds_pending_writes() {
     let live = open(SECOND);
     assert_eq!(live.history().len(), 3, "{:?}", live.history());
     assert!(live.rollback().is_ok());
-    // After a flush, another process would find everything.
+    // After a flush, another process would find the whole state.
     assert!(state.flush());
     state.set_enforcement(Enforcement::Off).unwrap();
     drop((live, state));
@@ -190,7 +191,8 @@ fn a_watched_file_does_not_keep_the_lock_after_its_site_is_dropped() {
     let robots = folder.path().join("robots.txt");
     for round in 0..20 {
         fs::write(&robots, format!("{FIRST}# {round}\n")).unwrap();
-        // On a busy machine the watcher may keep the site for longer than a handle waits.
+        // On a busy machine, the watcher may keep the site for longer than a new handle waits for
+        // the lock.
         let state = std::cell::OnceCell::new();
         wait_for("the lock", || StateDir::open(&path).map(|opened| state.set(opened)).is_ok());
         let live = LiveRobots::file(&robots).state(state.get().unwrap(), "shop").open().unwrap();
@@ -206,7 +208,8 @@ fn a_watched_file_does_not_keep_the_lock_after_its_site_is_dropped() {
 fn a_folder_without_lock_support_is_used_and_reported() {
     let (_folder, path) = folder();
     fs::create_dir(&path).unwrap();
-    // Nothing is locked through a link, because its target may belong to someone else.
+    // If the lock file is a symbolic link, it is not locked, because its target may belong to
+    // someone else.
     std::os::unix::fs::symlink("elsewhere", path.join("lock")).unwrap();
     let state = StateDir::open(&path).unwrap();
     let problem = state.problems().remove(0);

@@ -49,7 +49,7 @@ const ROBOTSD_MODULES: &[Module] = &[
     // The files and sitemaps of pages that matter.
     ("pages", "render input target_url"),
     ("metrics", ""),
-    // Who changed what: written by `admin` and by commands where no server runs.
+    // Who changed what: written by `admin`, and by commands if no server runs.
     ("audit", "date files render"),
     ("http_common", ""),
     ("authorities", "files"),
@@ -136,7 +136,7 @@ fn files_of_module(package: &Path, module: &str) -> Vec<PathBuf> {
     if folder.is_dir() { files(&folder) } else { vec![folder.with_extension("rs")] }
 }
 
-/// The code of a file, without comments, documentation and unit tests, by line.
+/// Returns the lines of code in a file, without comments, documentation and unit tests.
 fn code(path: &Path) -> Vec<(usize, String)> {
     let text = std::fs::read_to_string(path).unwrap();
     let is_test_file = path.file_name().is_some_and(|name| name == "tests.rs");
@@ -217,7 +217,7 @@ fn the_core_does_no_io() {
     }
 }
 
-/// A started program may obey files and variables that other users have written, so only known
+/// A started program may depend on files and variables that other users control, so only known
 /// places may start programs.
 #[test]
 fn programs_are_started_in_two_places() {
@@ -267,8 +267,8 @@ fn no_file_holds_everything() {
     }
 }
 
-/// Patterns of sentences that a reader has to read twice, with what to write instead. Text in quotes
-/// or backticks is not compared.
+/// Patterns of sentences that a reader has to read twice, with the wording to use instead. Text in
+/// quotes or backticks is not compared.
 const UNCLEAR: [(&str, &str); 12] = [
     (r"\b(?:that|it|which) (?:is|are|was|were) none\b", "name the noun: `is not a valid X`"),
     (r"\b[Nn]one (?:where|once|while|without)\b", "`None` if …"),

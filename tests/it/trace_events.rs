@@ -52,8 +52,8 @@ fn a_reload_names_the_mode_and_a_pending_version_names_its_accepting_call() {
     assert_eq!((level, mode.as_deref()), (Level::INFO, Some("refuse")));
 }
 
-/// Lines that crawlers misread cause a warning at the start, with their numbers. So does an
-/// override for an unknown crawler, at the start and in a later policy.
+/// Lines that crawlers misread cause a warning at the start, which contains the line numbers. An
+/// override for an unknown crawler also causes a warning, at the start and in a later policy.
 #[test]
 fn errors_in_a_file_and_unknown_crawlers_cause_warnings() {
     let misspelled = || Policy::builder().with_override(Override::agent("Googelbot", Mode::Off).unwrap());
@@ -117,7 +117,8 @@ fn an_override_that_has_ended_is_a_warning() {
     assert_eq!(warned(&|| drop(live.publish_blocking("User-agent: *\nDisallow: /b\n").unwrap())), Vec::<String>::new());
 }
 
-/// The policy of a folder applies to all of its files, with one warning if it affects none.
+/// The policy of a folder applies to all of its files. An override that affects none of the files
+/// causes one warning.
 #[test]
 fn an_override_that_applies_to_some_file_of_a_folder_causes_no_warning() {
     let folder = tempfile::tempdir().unwrap();
@@ -273,7 +274,7 @@ fn response_fields_that_no_response_gets_cause_one_warning() {
     assert_eq!(warned(&|request| assert!(layer.respond(request).is_none())), 1);
 }
 
-/// A policy against impostors with a layer that checks claims but finds no addresses.
+/// Tests a policy against impostors with a layer that checks claims but finds no addresses.
 #[cfg(feature = "verify")]
 #[test]
 fn claims_checked_without_an_address_cause_one_warning() {

@@ -1,5 +1,5 @@
 //! Waits for a condition with a deadline, and replaces a file as editors do. Every test about files
-//! and time uses it.
+//! and time uses this module.
 
 #[cfg(feature = "watch")]
 use std::fs::{self, File};
@@ -13,7 +13,8 @@ use std::time::{Duration, Instant};
 
 use tower_robots::live::LiveRobots;
 
-/// Much longer than any condition takes, because the machine may be busy.
+/// Maximum time to wait for a condition. It is much longer than necessary, because the machine may
+/// be busy.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Returns the robots.txt that a site serves, if any.

@@ -101,7 +101,7 @@ pub(crate) struct Outcome<W: World> {
 }
 
 impl<W: World> Outcome<W> {
-    /// Prints how much was tried, and fails if there was a violation.
+    /// Prints how many steps were taken, and fails if there was a violation.
     #[track_caller]
     pub(crate) fn expect_none(self, what: &str) {
         println!("{what}: {} steps of {} seeds in {:.1?}", self.steps, self.seeds, self.took);
@@ -119,7 +119,7 @@ impl<W: World> fmt::Display for Failure<W> {
     }
 }
 
-/// Returns the number of steps to take: `usual`, or what the environment says.
+/// Returns the number of steps to take: `usual`, or the number in the environment variable.
 pub(crate) fn steps(usual: u64) -> u64 {
     std::env::var(STEPS).map_or(usual, |steps| steps.parse().unwrap())
 }

@@ -36,9 +36,9 @@ use crate::source::watch::Watcher;
 /// all hosts that have no other file.
 ///
 /// A file is ignored without an event if its name begins with a dot or does not end in `.txt`,
-/// unless it is the [`fallback`](DirectoryBuilder::fallback). Any other file is reported once and ignored if its name does not contain a valid host. If the names
-/// of several files contain the same host, the first name in byte order is used, and the other
-/// files are ignored.
+/// unless it is the [`fallback`](DirectoryBuilder::fallback). A file whose name ends in `.txt` but
+/// contains no valid host is also ignored, and is reported once. If the names of several files
+/// contain the same host, the first name in byte order is used, and the other files are ignored.
 ///
 /// If a file becomes unusable, its site keeps the last good version, like any [`LiveRobots`]. If
 /// there never was a good version, the site has no rules. Other sites are not affected. If a file

@@ -18,7 +18,7 @@ use crate::source::hosts::HostMap;
 use crate::source::sites::SiteMap;
 use crate::source::watch::{Watched, Watcher};
 
-/// An event that a scan of the folder reports, about one of the files or about the whole folder.
+/// An event of a scan. It concerns either a single file or the whole folder.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum DirectoryEvent<'a> {
@@ -290,8 +290,8 @@ impl DirectoryState {
         self.sites.replace(hosts);
     }
 
-    /// Warns about overrides that have no effect on any site. An override that has an effect on one
-    /// site is probably written for that site.
+    /// Warns about overrides that have no effect on any site. If an override affects only some of
+    /// the sites, it was probably written for those sites.
     #[cfg(feature = "tracing")]
     pub(super) fn trace_idle_overrides(&self) {
         let sites: Vec<_> = self.open.lock().values().map(|site| site.live.clone()).collect();

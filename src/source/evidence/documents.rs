@@ -84,7 +84,7 @@ impl Document for KeySet {
 
 impl FollowedDocument<Registry> {
     /// Returns a builder for keeping the registry at an `https` URL up to date. `read` must parse
-    /// the registry. Its error should contain the line and column of the problem.
+    /// the registry. The error of `read` should contain the line and column of the problem.
     ///
     /// A fetched registry is untrusted. It is rejected if it is not UTF-8, has more than 10,000
     /// crawlers, contains control characters or URLs without TLS, or would identify common browsers

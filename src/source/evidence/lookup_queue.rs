@@ -2,12 +2,12 @@
 //! is dropped if the queue is full. Each network gets a fair share of the lookups. Also contains
 //! `RecentMarks`, which lets callers skip an update that they have made recently.
 //!
-//! Each lookup has two counts. They are taken when the lookup arrives: the number of other lookups
-//! for the same narrow network (/24 for IPv4, /64 for IPv6), and the number for the same wide
-//! network (/48 for IPv6). Waiting lookups and lookups in progress are counted. The next lookup is
-//! the one with the lowest count for its narrow network. If several lookups have this count, the
-//! next one is the one with the lowest count for its wide network, because one customer may have
-//! many /64 networks. If both counts are equal, the lookup that arrived first is next.
+//! When a lookup arrives, the queue counts the other lookups for the same narrow network (/24 for
+//! IPv4, /64 for IPv6), and for the same wide network (/48 for IPv6). Both counts include waiting
+//! lookups and lookups in progress. The next lookup is the one with the lowest count for its narrow
+//! network. Among lookups with the same count, the count for the wide network decides, because one
+//! customer may have many /64 networks. If both counts are equal, the lookup that arrived first is
+//! next.
 //!
 //! So if many addresses of one network claim to be crawlers, they mainly delay lookups for their
 //! own network. Only their lookups in progress delay lookups for other networks.
@@ -152,7 +152,7 @@ const SLOTS: usize = 8_192;
 ///
 /// If another hash is stored in the same slot, the earlier hash is forgotten, so its update is
 /// repeated. If two different updates have the same hash, one of them is wrongly skipped. So use
-/// this only for updates that may be lost.
+/// this type only for updates that may be lost.
 #[derive(Debug)]
 pub(super) struct RecentMarks(Box<[AtomicU64]>);
 

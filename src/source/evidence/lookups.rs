@@ -118,14 +118,14 @@ impl Lookups {
         };
         let meant = RdnsCheck::through(outcome, names.last_verified(), now);
         if meant == outcome && !was_proven {
-            // The resolver works now, but it may have been broken when it answered. During an
-            // outage, it may answer every query with NXDOMAIN.
+            // The resolver works now, but it may have been broken when it gave this answer. During
+            // an outage, it may answer every query with NXDOMAIN.
             return self.look_up(address, names, now);
         }
         if meant != outcome {
-            // No address of this operator was verified within the last hour. So it is unknown
-            // whether the resolver still answers queries about the operator's names. To find out,
-            // an address that was verified earlier is looked up again.
+            // No address of this operator was verified within the last hour. So the resolver may no
+            // longer answer queries about the operator's names. To find out, an address that was
+            // verified earlier is looked up again.
             if let Some(proof) = names.proof_due(now) {
                 self.enqueue(proof, names);
             }
@@ -309,8 +309,8 @@ mod tests {
         assert_eq!([failed, failed].map(conclude), [1; 2]);
     }
 
-    /// After an outcome has expired, it is looked up again: immediately, or later if the queue is
-    /// full.
+    /// After an outcome has expired, the address is looked up again: immediately, or later if the
+    /// queue is full.
     #[test]
     fn a_name_that_is_looked_up_again_and_verifies_no_more_is_other_evidence() {
         let version = EvidenceVersion::default();
@@ -339,7 +339,7 @@ mod tests {
     }
 
     /// During an outage, a resolver may answer every query with NXDOMAIN. Its answers from that
-    /// time must not refute claims after it works again.
+    /// time must not refute claims after the resolver works again.
     #[test]
     fn a_failed_lookup_from_an_outage_is_repeated_when_the_resolver_works_again() {
         let clock = Clock::default();

@@ -2,9 +2,9 @@
 //! addresses. Use this module if a policy depends on the identity of crawlers. A separate thread
 //! keeps the evidence up to date.
 //!
-//! The module `identity` of `robots-core` decides about claims; this module provides the evidence.
-//! No request waits for evidence. If evidence is missing, the claim stays undecided, and the
-//! evidence is fetched for later requests.
+//! The module `identity` of `robots-core` verifies and refutes claims; this module provides the
+//! evidence. No request waits for evidence. If evidence is missing, the claim stays undecided, and
+//! the evidence is fetched for later requests.
 //!
 //! 1. Lists and key directories are kept up to date as a [`FollowedDocument`] (module `documents`).
 //!    They are fetched with conditional requests, and their format is checked. If a fetch fails,
@@ -16,14 +16,14 @@
 //!    limited for each client (module `signature_results`).
 //! 4. An address that was verified for a crawler is not checked again within the same minute,
 //!    unless the evidence has changed (module `verified_claims`).
-//! 5. Requests come to this process on different paths, for example through a CDN or directly. The
+//! 5. Requests reach this process on different paths, for example through a CDN or directly. The
 //!    results of checks are counted separately for each path. The times when crawlers were last
 //!    verified on each path are saved for the next process (module `claim_paths`).
-//! 6. If several documents cannot be fetched for the same reason, this is reported only once
+//! 6. If several documents cannot be fetched for the same reason, the reason is reported only once
 //!    ([`VerifierStatus`]).
 //!
-//! A registry of crawlers contains the URLs of lists and key directories. It can be kept up to date
-//! in the same way (module `documents`).
+//! A registry of crawlers contains the URLs of lists and key directories. A registry can be kept up
+//! to date in the same way (module `documents`).
 //!
 //! Nothing is sent over the network unless a [`Verifier`] or a [`FollowedDocument`] is started.
 //!

@@ -1,5 +1,5 @@
-//! A circuit breaker for identity checks. If very many checks fail, the cause is
-//! probably not impostors, but a proxy between the crawlers and this process.
+//! A circuit breaker for identity checks. If very many checks fail, the cause is probably a proxy
+//! between the crawlers and this process, and not impostors.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
@@ -31,8 +31,8 @@ const FEW: u32 = 10;
 /// - In the last hour, but not in the day before, more clients were refuted than verified. The path
 ///   remains suspect until a client was verified in the last hour and the refuted clients are no
 ///   longer in the majority. The path also stops being suspect a day after it became suspect, if
-///   the crawler was verified in the meantime. This shows that addresses on the path are correct, so
-///   the refuted clients are real impostors.
+///   the crawler was verified in the meantime. The verification shows that addresses on the path
+///   are correct, so the refuted clients are real impostors.
 ///
 /// The breaker counts each client at most once in the last hour and once in the day before,
 /// regardless of the number of its requests. Refuted clients in the same network (`/24`, `/48`) are
@@ -91,7 +91,7 @@ impl PathBreaker {
         let counts = &self.methods[place(method)];
         let is_verified = counts.last_verified.is_some_and(|at| match now.duration_since(at) {
             Ok(age) => age < DAY,
-            // A time further in the future comes from a wrong clock, so it proves nothing.
+            // A time that is further in the future comes from a wrong clock, so it proves nothing.
             Err(ahead) => ahead.duration() <= CLOCK_STEP,
         });
         !is_verified || counts.open_since.is_some()
@@ -137,7 +137,7 @@ impl PathBreaker {
     }
 }
 
-/// Returns the index of a method's counts. Lists and reverse DNS names have the same counts,
+/// Returns the index of a method's counts. Lists and reverse DNS names share the same counts,
 /// because both check addresses.
 fn place(method: IdentityMethod) -> usize {
     usize::from(method == IdentityMethod::Signature)
@@ -203,7 +203,7 @@ struct RecentAddresses {
     in_hour: usize,
 }
 
-/// The slots in which an address was seen, one bit per slot. Bit 0 is the current slot.
+/// The slots when an address was seen, one bit per slot. Bit 0 is the current slot.
 #[derive(Clone, Copy, Debug, Default)]
 struct SeenSlots(u128);
 
@@ -282,7 +282,7 @@ mod tests {
         SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000 / SLOT.as_secs() * SLOT.as_secs() + minutes * 60)
     }
 
-    /// Returns the address with this number. Each address is in another network.
+    /// Returns the address with this number. Each address is in a different network.
     fn address(number: u32) -> Option<PublicAddress> {
         let address = IpAddr::from((0x0808_0000 + (number << 8)).to_be_bytes());
         Some(PublicAddress::of(Some(address), |_| false).expect("public"))
@@ -329,7 +329,7 @@ mod tests {
     fn a_share_that_jumps_above_one_half_opens_it() {
         let mut path = Path::new();
         path.requests(VERIFIED, 20, 0);
-        // First, half of the 40 addresses are refuted. One more refuted address then opens the
+        // First, half of the 40 addresses are refuted. A further refuted address then opens the
         // breaker.
         assert_eq!(path.requests(REFUTED, 20, 1), REFUTED);
         assert_eq!(path.requests(REFUTED, 21, 1), SUSPECT);

@@ -37,8 +37,8 @@ pub(super) struct VerifiedClaims {
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ClaimKey {
-    /// Hash of the claim path (site and listener) and the crawler. They are configured, so clients
-    /// cannot choose them freely.
+    /// Hash of the claim path (site and listener) and the crawler. Sites, listeners and crawlers
+    /// are configured, so clients cannot choose these values freely.
     path: u64,
     client: u128,
     minute: u64,

@@ -29,8 +29,8 @@ use crate::source::follow::{DocumentStatus, FollowBuilder, FollowError, Followed
 /// claims of requests.
 ///
 /// Lists are fetched regularly. Key directories are fetched, and reverse DNS names are looked up,
-/// when a request needs them. This happens on separate threads. A request is judged with the
-/// current evidence and never waits.
+/// when a request needs them. Fetches and lookups run on separate threads. Requests never wait for
+/// them: a request is checked with the evidence that is available.
 ///
 /// Cloning is cheap; clones share the evidence. When the last clone is dropped, the threads stop.
 #[derive(Clone)]
@@ -55,8 +55,9 @@ pub(super) struct Evidence {
     pub(super) following: Following,
     pub(super) configured: Configured,
     pub(super) trusted_proxies: ArcSwap<RangeSet>,
-    /// The lists that are fetched, by URL with the query. If the registry is replaced, lists that the new registry
-    /// also contains are kept. The lock is held while the registry is replaced.
+    /// The lists that are fetched. The key is the URL with its query. If the registry is replaced,
+    /// lists that the new registry also contains are kept. The lock is held while the registry is
+    /// replaced.
     pub(super) lists: Mutex<BTreeMap<String, FollowedDocument<RangeList>>>,
     pub(super) methods: ArcSwap<MethodTable>,
     pub(super) directories: ArcSwap<DirectoryTable>,
@@ -110,12 +111,12 @@ impl Verifier {
     }
 
     /// Replaces the registry, and uses the lists, reverse DNS names and key directories in the new
-    /// registry. Evidence that the old registry also used is kept.
+    /// registry. Evidence that both registries use is kept.
     ///
     /// # Errors
     ///
     /// Returns an error if a row contains an invalid URL of a list or directory, or an invalid host
-    /// pattern. The registry and the evidence then do not change.
+    /// pattern. In this case, the registry and the evidence do not change.
     pub fn follow(&self, registry: &Registry) -> Result<(), FollowError> {
         let evidence = &*self.inner;
         let mut known = evidence.lists.lock();
@@ -370,17 +371,17 @@ pub struct VerifierStatus {
     /// Messages about configured copies of lists that the registry does not contain. Such copies
     /// have no effect. Each message suggests the URL that was probably meant.
     pub unnamed_lists: Vec<String>,
-    /// Whether claims can be refuted. This needs a list that its server has confirmed within a day,
-    /// or a DNS resolver that answers. In the first minute after the start, this is `None` instead
-    /// of `false` if a list has not been requested yet.
+    /// Whether claims can be refuted. Refuting a claim requires a list that its server has
+    /// confirmed within a day, or a DNS resolver that answers. In the first minute after the start,
+    /// this is `None` instead of `false` if a list has not been requested yet.
     pub can_refute: Option<bool>,
     /// Whether at least one list was confirmed by its server within a day. `None` if there are no
     /// lists. In the first minute after the start, this is also `None` instead of `false` if a list
     /// has not been requested yet.
     pub is_list_fresh: Option<bool>,
-    /// Whether the DNS resolver answers. This becomes true when the resolver answers a query, and
-    /// false when a query fails more than an hour after the last response. `None` if no query was
-    /// sent.
+    /// Whether the DNS resolver answers. The value becomes `true` when the resolver answers a
+    /// query, and `false` when a query fails more than an hour after the last response. `None` if
+    /// no query was sent.
     pub are_names_answered: Option<bool>,
     /// Number of stored lookup results, at most 65,536; `None` if lookups are disabled.
     pub known_names: Option<usize>,
@@ -391,9 +392,9 @@ pub struct VerifierStatus {
     /// Claim paths where a proxy may change addresses or signatures. Failed checks on these paths
     /// do not refute claims.
     pub suspects: Vec<SuspectPath>,
-    /// The reason why the times when crawlers were last verified on each claim path cannot be saved
-    /// or could not be loaded. Without these times, a new process refutes claims on a path only
-    /// after it has verified a crawler there.
+    /// Why the times when each crawler was last verified on each claim path cannot be saved, or
+    /// could not be loaded. Without these times, a new process refutes claims on a path only after
+    /// it has verified a crawler there.
     pub paths_problem: Option<Arc<str>>,
 }
 

@@ -85,8 +85,8 @@ impl FollowBuilder<VerifierSettings> {
     /// Sets the components that a signature must cover in addition to the authority. A signature
     /// that lacks one of these components neither verifies nor refutes a claim. By default, only
     /// the authority is required. A signature that covers only the authority is valid for every
-    /// path of the site, so anyone who intercepts it can use it until it expires. A second call
-    /// adds components.
+    /// path of the site, so anyone who intercepts such a signature can use it until it expires. A
+    /// second call adds components.
     pub fn require_components(mut self, components: impl IntoIterator<Item = RequiredComponent>) -> Self {
         self.followed.required.extend(components);
         self
@@ -130,7 +130,7 @@ impl FollowBuilder<VerifierSettings> {
         self
     }
 
-    /// Starts to fetch on a separate thread.
+    /// Starts to fetch evidence on a separate thread.
     ///
     /// # Errors
     ///
@@ -195,8 +195,8 @@ impl FollowBuilder<VerifierSettings> {
 const SOON: Duration = Duration::from_millis(if cfg!(test) { 10 } else { 500 });
 const LATER: Duration = Duration::from_secs(if cfg!(test) { 1 } else { 60 });
 
-/// Notifies the listeners of every new cause of problems, and when no problem is left. Returns when
-/// the evidence is dropped.
+/// Notifies the listeners when a new cause of problems appears, and when no problem is left.
+/// Returns when the evidence is dropped.
 async fn report(evidence: Weak<Evidence>, listeners: Vec<ProblemListener>) {
     let began = Instant::now();
     let mut said: BTreeMap<String, String> = BTreeMap::new();

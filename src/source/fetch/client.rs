@@ -79,8 +79,8 @@ impl Client {
         self.in_time(self.follow(target)).await.unwrap_or_else(FetchOutcome::Failed)
     }
 
-    /// Fetches in a separate task, so that a panic counts as a failed fetch. If the future is
-    /// dropped, the task stops.
+    /// Fetches the target in a separate task, so that a panic counts as a failed fetch. If the
+    /// future is dropped, the task stops.
     pub(in crate::source) async fn fetch_apart(self: &Arc<Self>, target: FetchTarget) -> FetchOutcome {
         let client = self.clone();
         let mut fetching = JoinSet::new();
@@ -163,8 +163,8 @@ impl Client {
 
     /// Sends one request, and stores the address of the server in `led_from`. If that address is
     /// public, a redirect must not lead to a private address. For an upstream, `led_from` stays
-    /// `None`, because the operator has configured the upstream, and redirects are requested from
-    /// the same upstream.
+    /// `None`, because the operator has configured the upstream, and the targets of redirects are
+    /// requested from the same upstream.
     async fn request_once(
         &self,
         target: &FetchTarget,

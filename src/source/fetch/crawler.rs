@@ -40,7 +40,7 @@ const RETRY_MOST: Duration = Duration::from_secs(3600);
 /// | 2xx | the body's rules |
 /// | 304 | the copy's rules |
 /// | more than five redirects, or an invalid redirect | everything is allowed, as after 404 |
-/// | a redirect that nobody followed | as 5xx |
+/// | a redirect that was not followed | as 5xx |
 /// | 4xx, 401 and 403 included | everything is allowed |
 /// | 429, 5xx | everything is disallowed, and the file is fetched again |
 /// | unknown host, no connection, or an incomplete response | as 5xx |
@@ -48,7 +48,7 @@ const RETRY_MOST: Duration = Duration::from_secs(3600);
 ///
 /// A response is used for 24 hours, or for the time in `Cache-Control: max-age`. With `no-cache` or
 /// `no-store`, the file must be fetched again before each use. While the previous response is
-/// fresh, a failed fetch changes nothing. The last copy is kept while fetches fail, unless its
+/// fresh, a failed fetch has no effect. The last copy is kept while fetches fail, unless its
 /// response had `no-store`. A 4xx or too many redirects remove the copy.
 ///
 /// ```
@@ -106,13 +106,13 @@ struct Failing {
 pub enum CrawlerReading<'a> {
     /// Robots.txt was not fetched yet, so its rules are unknown. The crawler must fetch it first.
     Unknown,
-    /// The rules in robots.txt decide which paths the crawler may fetch. Contains the bytes of
+    /// The crawler may fetch the paths that the rules in robots.txt allow. Contains the bytes of
     /// robots.txt.
     Rules(&'a Arc<[u8]>),
     /// The crawler may fetch all paths.
     AllowAll,
-    /// The crawler may fetch no path, because fetches of robots.txt fail. This ends when a fetch
-    /// succeeds, or after 30 days of failures.
+    /// The crawler must not fetch any path, because fetches of robots.txt fail. This restriction
+    /// ends when a fetch succeeds, or after 30 days of failures.
     DisallowAll,
 }
 
@@ -178,8 +178,8 @@ impl CrawlerCache {
     }
 
     /// Reports whether the crawler may fetch a path or URL of this site now. A crawler may always
-    /// fetch the site's `/robots.txt` (RFC 9309, section 2.2.2), but nothing else before the first
-    /// outcome is recorded. A URL of another site may not be fetched, because this robots.txt does
+    /// fetch the site's `/robots.txt` (RFC 9309, section 2.2.2), but no other path before the first
+    /// outcome is recorded. Returns `false` for a URL of another site, because this robots.txt does
     /// not apply to it.
     ///
     /// `agent` has the same meaning as in [`RobotsTxt::for_agent`], and `url` as in

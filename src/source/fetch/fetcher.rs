@@ -94,8 +94,8 @@ impl Fetcher {
         async { fetched.await.unwrap_or_else(|_| FetchOutcome::Failed(FetchError::new(FetchErrorKind::Stopped))) }
     }
 
-    /// Sends one request and follows no redirect. Use it in programs that show how a server
-    /// responds. To handle the response as a crawler does, use [`Fetcher::fetch`].
+    /// Sends one request, and does not follow redirects. Use this function in programs that show
+    /// how a server responds. To handle the response as a crawler does, use [`Fetcher::fetch`].
     ///
     /// Any executor can poll the future.
     pub fn exchange(
@@ -252,7 +252,7 @@ impl FetcherBuilder {
         let handle = runtime.handle().clone();
         let (stop, stopped) = oneshot::channel::<()>();
         std::thread::Builder::new().name("robots-fetch".into()).spawn(move || {
-            // Nothing is ever sent, so this waits until the channel is closed.
+            // No message is ever sent, so this line waits until the channel is closed.
             let _ = runtime.block_on(stopped);
             // This shutdown does not wait for host names that are still being resolved.
             runtime.shutdown_background();
@@ -263,7 +263,7 @@ impl FetcherBuilder {
 
 impl FetchBody {
     /// Returns the next part; `None` at the end of the body. Any executor can poll the future. If
-    /// the future is dropped, the next call returns the part.
+    /// the future is dropped, no part is lost: the next call returns it.
     ///
     /// # Errors
     ///

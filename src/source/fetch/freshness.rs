@@ -53,7 +53,7 @@ impl Freshness {
     }
 
     /// Returns how long a private cache, such as a crawler's, may use the response from now on;
-    /// `None` if the header fields set no such limit.
+    /// `None` if the header fields set no limit.
     pub fn private(&self) -> Option<Duration> {
         self.rest(self.max_age)
     }
@@ -143,8 +143,8 @@ pub(in crate::source) fn later(now: SystemTime, pause: Duration) -> SystemTime {
     now.checked_add(pause.min(century)).unwrap_or(now)
 }
 
-/// Settings for when a site's robots.txt is fetched again, and how long the last version is
-/// enforced after its server has stopped providing a robots.txt.
+/// The schedule for fetching a site's robots.txt. Also determines how long the last version is
+/// enforced after the server has stopped providing a robots.txt.
 ///
 /// ```
 /// use std::time::Duration;
@@ -166,7 +166,7 @@ pub struct Schedule {
     /// 24 hours.
     pub most: Duration,
     /// Pause after the first failure. The pause doubles with each further failure. Each pause is
-    /// reduced by a random amount of up to half. Default: five seconds.
+    /// reduced by a random amount of up to half of the pause. Default: five seconds.
     pub retry_first: Duration,
     /// Maximum pause after failures. With `Retry-After`, the pause may be up to four times as long.
     /// Default: 15 minutes.

@@ -63,9 +63,9 @@ pub struct Validators {
 }
 
 impl FetchOutcome {
-    /// Converts a response that another HTTP client has received. If there was no response, for
-    /// example because of a timeout, use [`FetchOutcome::Failed`] with
-    /// [`FetchErrorKind::Timeout`] instead.
+    /// Converts a response that another HTTP client has received. If there was no response, use
+    /// [`FetchOutcome::Failed`] with the kind of failure instead, such as
+    /// [`FetchErrorKind::Timeout`].
     ///
     /// Before you call this function, follow up to five redirects (RFC 9309, section 2.3.1.2). For
     /// a response with status 301, 302, 303, 307 or 308, the outcome is [`FetchOutcome::Failed`],
@@ -93,7 +93,8 @@ impl FetchOutcome {
     }
 }
 
-/// Reports whether redirects with this status are followed (RFC 9309, section 2.3.1.2).
+/// Reports whether a response with this status is a redirect that clients follow (RFC 9309, section
+/// 2.3.1.2).
 pub(super) const fn is_redirect(status: StatusCode) -> bool {
     matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308)
 }
@@ -127,7 +128,7 @@ pub struct FetchError {
     /// The kind of failure.
     pub kind: FetchErrorKind,
     /// Address of the server that a single request was sent to. `None` if no connection was made,
-    /// or if the fetch follows redirects, because it may then have used several servers.
+    /// or if the fetch follows redirects, because such a fetch may use several servers.
     pub address: Option<SocketAddr>,
     pub(super) cause: Option<Arc<dyn Error + Send + Sync>>,
 }

@@ -23,7 +23,7 @@ const MAX_SLEEP: Duration = Duration::from_secs(30 * 24 * 3600);
 /// The task that polls a site. If this value is dropped, the task stops.
 #[derive(Debug)]
 pub(super) struct SitePoller {
-    /// Channel for telling the task to fetch immediately. A message is the [`Completion`] that
+    /// Channel for telling the task to fetch immediately. Each message is the [`Completion`] that
     /// receives the outcome.
     requests: UnboundedSender<Arc<Completion>>,
     status: Arc<Mutex<FetchStatus>>,
@@ -135,8 +135,8 @@ impl PollTask {
                 let version = Version::new(bytes, &self.origin, modified);
                 (Candidate::Version(version.clone()), Some((version, *validators, interval)))
             }
-            // The confirmed version is possibly not live, because it was rolled back or the gate
-            // has refused it. So it is passed to the site, which decides whether it goes live.
+            // The confirmed version may not be live, because it was rolled back or the gate has
+            // refused it. So the version is passed to the site, which decides whether it goes live.
             Step::Confirm => match &self.last {
                 Some(last) => (Candidate::Version(last.clone()), None),
                 None => (Candidate::Rejected(Rejection::new(RejectionKind::NotFetched, &self.origin)), None),
@@ -168,8 +168,9 @@ impl PollTask {
         Some(offered.unwrap_or_else(|_| Reload::interrupted(cause, &self.origin, None)))
     }
 
-    /// Notifies the listeners on another thread, and waits until they return. A listener may reload
-    /// the site and wait for the outcome, so a request ends the wait and is returned.
+    /// Notifies the listeners on another thread, and waits until they return. If a request for a
+    /// reload arrives in the meantime, returns this request, because a listener may be waiting for
+    /// its outcome.
     async fn notify(&self, inbox: &mut UnboundedReceiver<Arc<Completion>>) -> Option<Arc<Completion>> {
         let site = self.site.upgrade()?;
         let mut notified = tokio::task::spawn_blocking(move || site.notify());

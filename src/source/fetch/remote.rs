@@ -13,7 +13,7 @@ use crate::live::{
 use crate::rules::ValueError;
 use crate::source::builder::{LiveBuilder, SiteSource};
 
-/// A robots.txt that is fetched, see [`LiveRobots::url`] and [`LiveRobots::upstream`].
+/// A robots.txt that is fetched over HTTP, see [`LiveRobots::url`] and [`LiveRobots::upstream`].
 #[derive(Debug)]
 pub struct RemoteSource {
     target: FetchTarget,
@@ -31,11 +31,11 @@ impl LiveRobots {
     /// Prepares a site whose robots.txt is at an `http` or `https` URL on any host. The file is
     /// fetched when the site is opened, and then again at times that depend on its `Cache-Control`.
     ///
-    /// Until the first fetch succeeds, nothing is enforced, and `/robots.txt` is answered with 503
-    /// (change this with [`WhenMissing`]). Later, the last good version stays live while fetches
-    /// fail. If the server responds with 404 or another 4xx to the first fetch, or later for 24
-    /// hours, the site has no robots.txt. Nothing is enforced then, and requests for `/robots.txt`
-    /// are forwarded to the application.
+    /// Until the first fetch succeeds, nothing is enforced, and requests for `/robots.txt` get a
+    /// 503 response (change this with [`WhenMissing`]). Later, the last good version stays live
+    /// while fetches fail. The site has no robots.txt if the server responds to the first fetch
+    /// with 404 or another 4xx, or if it later responds with 4xx for 24 hours. In this case,
+    /// nothing is enforced, and requests for `/robots.txt` are forwarded to the application.
     ///
     /// Up to five redirects are followed. A redirect is not followed if it leads from https to
     /// http, or from a server with a public address to a loopback, private or link-local address.
@@ -73,9 +73,9 @@ impl LiveRobots {
     ///
     /// Until the first fetch succeeds, nothing is enforced, and the upstream itself answers
     /// `/robots.txt` (change this with [`WhenMissing`]). Later, the last good version stays live
-    /// while fetches fail. If the upstream responds with 404 or another 4xx to the first fetch, or
-    /// later for 24 hours, the site has no robots.txt. Nothing is enforced then, and the upstream's
-    /// own response is forwarded.
+    /// while fetches fail. The site has no robots.txt if the upstream responds to the first fetch
+    /// with 404 or another 4xx, or if it later responds with 4xx for 24 hours. In this case,
+    /// nothing is enforced, and the upstream's own response is forwarded.
     ///
     /// Up to five redirects are followed, if their targets are on the same site.
     ///
@@ -139,7 +139,7 @@ impl RemoteSource {
 }
 
 impl SiteSource for RemoteSource {
-    /// Starts to fetch. With [`WhenMissing::Fail`], waits for the first response.
+    /// Starts to fetch the file. With [`WhenMissing::Fail`], waits for the first response.
     fn open(LiveBuilder { source, settings }: LiveBuilder<Self>) -> Result<LiveRobots, Rejection> {
         let origin: Arc<str> = source.to_string().into();
         let must_have_one = settings.when_missing == WhenMissing::Fail;
@@ -166,7 +166,8 @@ impl SiteSource for RemoteSource {
 }
 
 impl Source for Polled {
-    /// Always returns an error, because the poller passes every fetched version to the site itself.
+    /// Always returns an error, because the poller passes every fetched version directly to the
+    /// site.
     fn load(&self) -> Loaded {
         Err(Rejection::new(RejectionKind::NotFetched, &self.origin))
     }

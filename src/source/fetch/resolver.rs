@@ -18,8 +18,8 @@ use crate::source::hosts::Scheme;
 #[cfg(unix)]
 use std::path::PathBuf;
 
-/// The system's resolver. Tests can use only loopback addresses, so they replace it with their own
-/// resolver.
+/// The system's resolver. Tests can use only loopback addresses, so they replace this resolver with
+/// a simulated one.
 #[derive(Clone, Default)]
 pub(super) struct Resolver {
     elsewhere: Option<Arc<PlaceOf>>,
@@ -141,8 +141,8 @@ pub(super) fn leads_nowhere() -> FetchError {
     FetchError::with_cause(FetchErrorKind::Redirect, "it has no target, or there are too many redirects")
 }
 
-/// Returns the error for a redirect to `url`, whose `address` has the forbidden class `class`.
-/// `from` is the class of the redirecting server's address.
+/// Returns the error for a redirect to `url` whose host has an `address` of the forbidden class
+/// `class`. `from` is the class of the redirecting server's address.
 pub(super) fn wrong_class(url: &FetchUrl, from: AddressClass, address: IpAddr, class: AddressClass) -> FetchError {
     let cause = format!(
         "{url} has the {class} address {address}, but the redirecting server has a {from} address; if the file is kept \

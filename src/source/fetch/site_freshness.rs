@@ -1,6 +1,6 @@
-//! Decides what a site that fetches its own robots.txt does with each response. A failed fetch
-//! never changes the live version, and a missing file ends the enforcement of the live version only
-//! after a while.
+//! Decides how a site whose robots.txt is fetched handles each response. A failed fetch never
+//! changes the live version, and a missing file ends the enforcement of the live version only after
+//! a while.
 //!
 //! This module contains a state machine without a clock. For each response, it returns what to do
 //! next, and when to fetch the file again.
@@ -19,7 +19,7 @@ pub(super) struct SiteFreshness {
     pub(super) schedule: Schedule,
     known: LastKnown,
     /// When the server began to respond that the robots.txt is missing. `None` if the file is not
-    /// missing, or if the site never had one.
+    /// missing, or if the site never had a robots.txt.
     missed_since: Option<SystemTime>,
     pub(super) validators: Validators,
     /// Status of the fetches. `failures` counts consecutive failures of any kind, including fetched
@@ -71,8 +71,8 @@ impl SiteFreshness {
         }
     }
 
-    /// Records which version is live. It may have changed without a fetch, because the site has
-    /// restored an earlier version or an operator has accepted the pending version.
+    /// Records which version is live. The live version may have changed without a fetch, because
+    /// the site has restored an earlier version or an operator has accepted the pending version.
     pub(super) fn observe(&mut self, live: Option<VersionHash>) {
         self.known = match (live, self.known) {
             (Some(_), _) => LastKnown::Good,

@@ -1,5 +1,5 @@
-//! Simulates a day of a site that fetches: its state machine, task and snapshot. The test sets the
-//! clock.
+//! Simulates a site whose robots.txt is fetched: its state machine, task and snapshot. The test
+//! sets the clock.
 
 mod redirects;
 

@@ -1,7 +1,7 @@
 //! The URL of a robots.txt.
 //!
 //! The `url` crate is not used, because it silently corrects typing errors of operators and accepts
-//! URLs that cannot be fetched here. Only three operations are needed: parsing, resolving a
+//! URLs that this client cannot fetch. Only three operations are needed: parsing, resolving a
 //! `Location`, and displaying a URL without its secrets.
 
 use std::borrow::Cow;
@@ -67,8 +67,8 @@ impl FetchUrl {
         if self.port == self.scheme.port() { self.host.clone() } else { format!("{}:{}", self.host, self.port) }
     }
 
-    /// Returns the URL with its query, for use as a key. It must not be displayed, because the
-    /// query may contain a secret.
+    /// Returns the URL with its query, for use as a key. The returned string must not be displayed,
+    /// because the query may contain a secret.
     pub(in crate::source) fn unredacted(&self) -> String {
         format!("{}://{}{}", self.scheme.as_str(), self.authority(), self.target)
     }
@@ -178,8 +178,8 @@ const PORT: &str = "has an invalid port: write a number from 1 to 65535";
 const TARGET: &str = "has a path with characters that a request cannot contain";
 const NO_TLS: &str = "cannot be fetched: https needs the feature `tls` of this crate";
 
-/// Creates the error for an invalid URL. The message quotes the URL, with `…` instead of user
-/// information and query, because these may contain secrets.
+/// Creates the error for an invalid URL. The message quotes the URL, but contains `…` instead of
+/// the user information and the query, because both may contain secrets.
 pub(super) fn fault(url: &str, what: &'static str) -> ValueError {
     ValueError::new(without_secrets(url).chars().take(256).collect::<String>(), what)
 }

@@ -31,8 +31,8 @@ impl<F> FollowBuilder<F> {
     }
 
     /// Sets a folder for saving the last fetched version. The next process uses the saved version
-    /// until its first fetch. For each site and listener, a `Verifier` also saves the times when
-    /// crawlers were last verified. Default: none. A second call replaces the first.
+    /// until its first fetch. A `Verifier` also saves when each crawler was last verified on each
+    /// site and listening socket. Default: none. A second call replaces the first.
     pub fn saved_in(self, folder: impl Into<PathBuf>) -> Self {
         Self { folder: Some(folder.into()), ..self }
     }

@@ -107,7 +107,7 @@ pub enum DocumentEvent<D> {
     },
     /// The document cannot be fetched or used, so the previous version stays in use.
     Failed(Arc<str>),
-    /// The document could be fetched again, and has not changed.
+    /// After failures, a fetch succeeded, and the document has not changed.
     Recovered,
 }
 
@@ -383,8 +383,8 @@ impl<D: Document> Followed<D> {
         if let Some(saved) = &self.saved {
             let octets = match taken {
                 Taken::New(octets) => Some(octets),
-                // If the last version could not be saved, the folder has an older one, which this
-                // response does not confirm.
+                // If the current version could not be saved, the folder still contains an older
+                // version, which this response does not confirm.
                 Taken::Confirmed => {
                     let hash = self.held.load().as_ref().and_then(|held| held.hash);
                     let saved = saved.read(&self.url).ok().flatten();

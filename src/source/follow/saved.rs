@@ -113,7 +113,7 @@ pub(in crate::source) fn read_json(path: &Path) -> Result<Option<Value>, String>
     serde_json::from_slice(&octets).map(Some).map_err(|error| failed(&error))
 }
 
-/// Error if a document cannot be kept up to date, or if its saved copy cannot be read.
+/// The reason why a document cannot be kept up to date, or why its saved copy cannot be read.
 #[derive(Clone, PartialEq, Eq)]
 pub struct FollowError(String);
 

@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 use super::target::ReadResult;
 use crate::source::file::QUIET;
 
-/// Maximum delay of an event. Readers can see a modification before the system reports it.
+/// Maximum delay between a modification and its event. A read can find the modified content before
+/// the system reports the event.
 pub(super) const SETTLE: Duration = Duration::from_millis(20);
 
 /// How long to wait before a folder is listed, after names were added to it or removed from it. One
@@ -67,8 +68,8 @@ pub(super) struct Debounce {
 }
 
 impl Debounce {
-    /// Creates the state of a new target. It counts as running at first, so no worker reads the
-    /// target before [`Debounce::finish`] is called.
+    /// Creates the state of a new target. The target counts as running at first, so no worker reads
+    /// it before [`Debounce::finish`] is called.
     pub(super) fn new(poll: Duration, now: Instant) -> Self {
         Self {
             work: Activity::Running,
@@ -214,7 +215,7 @@ mod tests {
         debounce.finish(start);
         assert_eq!(debounce.wake(), Some(start + SETTLE));
         assert!(debounce.begin(start).is_none(), "too early");
-        // If a file is renamed to this name, the content that was read before does not change.
+        // Renaming another file to this name does not modify the content that was read.
         debounce.notify(Urgency::Renamed, start);
         assert!(matches!(debounce.begin(start + SETTLE), Some(DueWork::Take(_))));
         debounce.finish(start + SETTLE);
@@ -260,7 +261,7 @@ mod tests {
         let later = start + SETTLE;
         assert!(debounce.begin(later).is_none());
         assert_eq!(debounce.wake(), Some(later + QUIET));
-        // Each new write postpones the read, and the last event decides.
+        // Each new write postpones the read. The last event determines the time of the read.
         debounce.notify(Urgency::Closed, later);
         debounce.notify(Urgency::WhenQuiet, later + QUIET / 2);
         assert_eq!(debounce.wake(), Some(later + QUIET / 2 + QUIET));

@@ -71,7 +71,7 @@ impl Folders {
     }
 
     /// Registers a target for its path and for the symbolic links that currently lead to it.
-    /// Removes its registrations for links that no longer lead to it.
+    /// Removes its registrations for links that no longer lead to the target.
     pub(super) fn register(
         &self,
         id: WatchId,
@@ -97,8 +97,8 @@ impl Folders {
     fn watch(&self, id: WatchId, name: &WatchedName, folder: &FolderId) -> Result<(), String> {
         let events = self.events_of(name.system)?;
         let mut source = events.source.lock();
-        // The source must be locked for this check. Otherwise, the folder could count as watched
-        // because another thread is about to register it, although this registration then fails.
+        // The source must be locked for this check. Otherwise, the check could count a folder as
+        // watched while another thread is still registering it, and that registration could fail.
         let is_watched = events.routes.lock().add(id, name, folder);
         if is_watched { Ok(()) } else { events.register_folder(folder, &name.folder, &mut source) }
     }
@@ -163,8 +163,8 @@ pub(super) fn recommended(handler: EventHandler) -> notify::Result<EventSource> 
 }
 
 /// Returns the names to watch: the name of the path itself, and the names of the symbolic links on
-/// it. If any of them changes, the path may lead to another file. Also returns an error if one of
-/// the folders does not exist.
+/// it. If any of these entries changes, the path may lead to another file. Also returns an error if
+/// one of the folders does not exist.
 fn names_on_the_way(path: &Path, listing: Listing) -> (BTreeMap<WatchedName, FolderId>, Result<(), String>) {
     let mut result = Ok(());
     let mut names = BTreeMap::new();

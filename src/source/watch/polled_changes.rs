@@ -1,10 +1,10 @@
 //! Decides whether the result of a poll is new, by comparing the stamp and the contents. Also finds
-//! the symbolic links on the path of a file, because if one of them changes, the path may lead to
+//! the symbolic links on the path of a file. If one of these links changes, the path may lead to
 //! another file.
 //!
 //! **Most polls read only the stamp**: length, times and inode. A poll also reads the contents if
-//! the stamp has changed, or if the file was modified within the last seconds. In addition, every
-//! thirtieth poll reads the contents.
+//! the stamp has changed, or if the file was modified within the last few seconds. In addition,
+//! every thirtieth poll reads the contents.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -93,8 +93,8 @@ impl FileStamp {
         Self { facts: metadata.map(|metadata| FileFacts::of(path, &metadata)) }
     }
 
-    /// Reports whether every later change will change the stamp. Returns `false` for a file that
-    /// was modified a moment ago, because file systems may round times.
+    /// Reports whether any later change of the file is certain to change the stamp. Returns `false`
+    /// for a file that was modified a moment ago, because file systems may round times.
     pub(super) fn is_telling(&self) -> bool {
         let modified = self.facts.as_ref().and_then(|facts| facts.modified);
         modified.is_none_or(|modified| modified.elapsed().is_ok_and(|age| age > COARSEST_CLOCK))
@@ -123,11 +123,11 @@ impl FileFacts {
 const MAX_LINKS: usize = 40;
 
 /// Returns the path itself, the symbolic links on it, and the path of the file that the links lead
-/// to. Except for the path itself, the folders in the returned paths are not symbolic links.
+/// to. In all other returned paths, no folder is a symbolic link.
 pub(super) fn links_to(path: &Path) -> BTreeSet<PathBuf> {
     let mut files = BTreeSet::new();
     let mut pending = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    // The path itself is included, because events are reported for the file's name in this folder.
+    // The path itself is included, because the watcher needs the events for its file name.
     files.insert(pending.clone());
     for _ in 0..MAX_LINKS {
         let Some((link, target)) = first_link(&pending) else { break };

@@ -1,8 +1,8 @@
 //! Finds the targets (watched files and folders) that an event affects.
 //!
-//! A folder is watched under its path without symbolic links, regardless of the paths that lead to
-//! it. The identity of the folder is also stored. If the folder is moved, another folder may get
-//! the same path.
+//! A folder is watched under its canonical path, whatever symbolic links lead to it. The identity
+//! of the folder is also stored, because another folder may get the same path after the folder is
+//! moved.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -54,8 +54,8 @@ pub(super) struct FolderListeners {
     /// Whether the folder was moved or removed. In this case, the system has removed the watch, or
     /// still reports events of the moved folder under the old path.
     is_gone: bool,
-    /// The targets that events affect, by name. The targets for the name `None` are affected by
-    /// events for any name.
+    /// The targets in the folder, by the name that they watch. The targets with the key `None`
+    /// watch all names.
     targets: HashMap<Option<OsString>, Vec<WatchId>>,
 }
 

@@ -1,4 +1,5 @@
-//! The kinds of watched files and folders: how each is read, and what happens after a change.
+//! The kinds of watched files and folders. Each kind defines how a target is read, and how a change
+//! is processed.
 
 use std::fs;
 use std::path::PathBuf;
@@ -22,8 +23,8 @@ pub(super) trait Target: Send + Sync {
     /// processed again.
     fn known(&self) -> Option<Fingerprint>;
 
-    /// Processes the result of a read, for example by publishing it. If something could not be
-    /// processed yet, returns the time until the next read.
+    /// Processes the result of a read, for example by publishing it. If a part of the result could
+    /// not be processed yet, returns the time until the next read.
     fn take(&self, cause: Cause, read: ReadResult) -> Option<Duration>;
 }
 

@@ -14,7 +14,8 @@ use crate::live::Site;
 ///
 /// Cloning is cheap; clones share everything. The threads end when all clones and all [`Watched`]
 /// values are dropped. Use the same watcher for all [`LiveBuilder`](crate::source::LiveBuilder)s of
-/// a process, and for other files that are reloaded. A builder without a watcher creates its own.
+/// a process, and for the other files that the process reloads. A builder without a watcher creates
+/// its own.
 ///
 /// A file system that does not respond does not delay other file systems, because each file system
 /// has its own workers and events. Code that reads a status or drops a handle never waits for a
@@ -60,7 +61,8 @@ impl Watcher {
     /// Minimum interval between polls for changes.
     pub const MIN_POLL: Duration = Duration::from_millis(50);
 
-    /// Creates a watcher without targets. Its threads start when the first target is added.
+    /// Creates a watcher that watches nothing yet. Its threads start when the first file or folder
+    /// is added.
     pub fn new() -> Self {
         Self::with(recommended)
     }
@@ -90,8 +92,8 @@ impl Watcher {
         watched
     }
 
-    /// Calls `changed` when names are added to a folder or removed, if `counts` returns `true` for
-    /// at least one of these names. The current names are not reported as a change, so list the
+    /// Calls `changed` when names are added to or removed from a folder, if `counts` returns `true`
+    /// for at least one of these names. The current names are not reported as a change, so list the
     /// folder after this call.
     pub fn names(
         &self,
@@ -105,8 +107,8 @@ impl Watcher {
         })
     }
 
-    /// Watches the names in a folder, like [`Watcher::names`]. If the callback returns a time, it
-    /// is called again after that time.
+    /// Watches the names in a folder, like [`Watcher::names`]. If the callback returns a duration,
+    /// it is called again after that duration.
     pub(in crate::source) fn folder(
         &self,
         path: PathBuf,
@@ -148,8 +150,8 @@ impl Watched {
         self.handle.0.begin(self.id);
     }
 
-    /// Returns why the target is polled for changes; `None` if the file system reports changes.
-    /// Does not wait for any file system.
+    /// Returns why the file or folder is polled for changes; `None` if the file system reports
+    /// changes. Does not wait for any file system.
     pub fn problem(&self) -> Option<String> {
         self.handle.0.problem(self.id)
     }
@@ -233,7 +235,7 @@ mod tests {
         }
     }
 
-    /// A poll interval that is so long that only events find changes.
+    /// A poll interval so long that tests detect changes only through events.
     const SELDOM: Duration = Duration::from_secs(3600);
 
     fn has_body(live: &LiveRobots, text: &str) -> bool {

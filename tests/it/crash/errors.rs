@@ -1,5 +1,5 @@
 //! Every operation on a state directory fails with every error that a disk can report, either once
-//! or permanently. A site keeps running, reports what is not written, and writes it when it can.
+//! or permanently. A site keeps running, reports which state is not written, and writes it later.
 //!
 //! `strace` makes the calls of a process fail. Partial writes are tested in `full_disk`, whose disk
 //! really is full.
@@ -14,7 +14,7 @@ use super::failing::{Failing, can_attach};
 use super::{folder, open_broken, open_site, text};
 use crate::crash::recording::folder_inside;
 
-/// Environment variable of a process whose calls fail: which call, and how.
+/// Environment variable of a process whose system calls fail: which call, and with which error.
 const FAULT: &str = "CRASH_FAULT";
 
 /// Environment variable to try every fault, not only some of them.
@@ -23,7 +23,7 @@ const ALL: &str = "CRASH_ERRORS";
 /// Message of a faulty process if something could not be written immediately.
 const UNWRITTEN: &str = "something had to wait";
 
-/// The calls, with their possible errors.
+/// The system calls, with their possible errors.
 const FAULTS: [(&str, &[&str]); 8] = [
     ("openat", &["ENOSPC", "EIO", "EDQUOT", "EROFS", "EMFILE"]),
     ("write", &["ENOSPC", "EIO", "EDQUOT"]),
@@ -42,7 +42,8 @@ const CALLS: usize = 24;
 const AT_ONCE: usize = 4;
 
 /// Publishes versions and makes an operator's decisions while calls fail. The live version and the
-/// switches take effect in any case. What could not be written is reported, and written later.
+/// switches take effect in any case. State that could not be written is reported, and is written
+/// later.
 fn go_on(folder: &Path, fault: &str) {
     let path = folder.join("state");
     let state = StateDir::open(&path).unwrap();
@@ -118,7 +119,7 @@ fn a_site_goes_on_whatever_the_disk_says_and_writes_later_what_it_could_not() {
     let faults = faults.flat_map(|(call, error)| {
         (1..=CALLS).flat_map(move |at| ["", "+"].map(|then| format!("{call}:error={error}:when={at}{then}")))
     });
-    // The faults are spread over the whole list, so that the default run has each call and each
+    // The faults are spread over the whole list, so that the default run tries each call and each
     // error.
     let every = if std::env::var_os(ALL).is_some() { 1 } else { 41 };
     let tried: Vec<String> = faults.step_by(every).collect();

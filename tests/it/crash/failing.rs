@@ -1,4 +1,4 @@
-//! Makes calls of a process fail, using `strace`.
+//! Makes system calls of a process fail, using `strace`.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -14,8 +14,8 @@ impl Failing {
     pub(crate) fn begin(process: u32, fault: &str, paths: &[PathBuf]) -> Self {
         let (call, _) = fault.split_once(':').unwrap();
         // The process that ends `strace` is started beforehand, because the calls of new processes
-        // fail, too. With a signal, `strace` could wait forever for a process that ends at the same
-        // time.
+        // fail, too. With a signal other than SIGKILL, `strace` could wait forever for a process
+        // that ends at the same time.
         let script = format!(
             "strace -f -o /dev/null -p {process} -e trace={call} -e inject={fault} \"$@\" & read end; kill -KILL $!; wait"
         );

@@ -1,4 +1,4 @@
-//! Tests every crash point of a state directory. The recorded file operations are cut after each
+//! Tests every crash point of a state directory. A recording of file operations is cut after each
 //! operation, and unsynced changes are lost in every allowed combination, up to a limit. The next
 //! start finds each value in its old or its new state, never a mixture. An operator's decision is
 //! durable once the call has returned, and no kill switch changes by itself.
@@ -30,7 +30,7 @@ const BROKEN: &str = "<html>";
 const USUAL: usize = 4;
 
 /// By default, one in this many points is tried, and each point at which a step is complete. A
-/// planted bug is visible only at few points, so more points are tried to find it.
+/// planted bug is visible at only a few points, so more points are tried to find it.
 const EVERY: usize = 20;
 const EVERY_WITH_FAULT: usize = 5;
 
@@ -95,7 +95,7 @@ fn publish_accept_roll_back_and_switch(folder: &Path) {
     let path = folder.join("state");
     let mut source = 2;
     begin();
-    // Before the first start there is nothing.
+    // Before the first start, there is no state.
     let on = ["all", "shop", "closed"].map(|key| (key, "on"));
     let none = ["live", "pending", "with_source"].map(|key| (key, "none"));
     let nothing = on.into_iter().chain(none).map(|(key, value)| (key.to_owned(), value.to_owned())).collect();

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Calls that change files, or determine where the next write of a descriptor goes.
+/// System calls that change files, or that determine where the next write to a descriptor begins.
 const CALLS: &str = "open,openat,creat,read,write,pwrite64,writev,pwritev,lseek,ftruncate,truncate,fallocate,fsync,fdatasync,\
                      rename,renameat,renameat2,link,linkat,symlink,symlinkat,unlink,unlinkat,rmdir,mkdir,mkdirat,\
                      copy_file_range,sendfile,statx";

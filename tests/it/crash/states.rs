@@ -54,7 +54,8 @@ pub(crate) struct Tried {
     pub(crate) sampled: usize,
 }
 
-/// Returns the maximum number of states to try at a point: `usual`, or what the environment says.
+/// Returns the maximum number of states to try at a point: `usual`, or the number in the
+/// environment variable.
 pub(crate) fn most(usual: usize) -> usize {
     std::env::var(VARIABLE)
         .map_or(usual, |most| most.parse().unwrap_or_else(|_| panic!("{VARIABLE}={most} is no number")))
@@ -133,7 +134,7 @@ impl Tried {
         tried
     }
 
-    /// Fails with the first violations, or prints how much was tried.
+    /// Fails with the first violations, or prints how many states were tried.
     #[track_caller]
     pub(crate) fn expect_none(&self, what: &str) {
         let Self { points, states, violations, sampled } = self;

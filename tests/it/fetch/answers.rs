@@ -39,7 +39,7 @@ fn answer_to(octets: impl Into<Vec<u8>>) -> FetchOutcome {
     fetch(&Server::saying(octets).url("/robots.txt"))
 }
 
-/// Returns `allow`, `disallow` or the body.
+/// Returns how a crawler interprets the outcome: `allow`, `disallow`, or the body.
 fn reading(answer: FetchOutcome) -> String {
     let now = SystemTime::now();
     let mut cache = CrawlerCache::new("http://127.0.0.1").unwrap();

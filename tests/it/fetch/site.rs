@@ -13,7 +13,7 @@ use tower_robots::source::fetch::Fetcher;
 use super::server::{Server, Stream, nowhere, response, robots};
 use crate::waiting::{PATIENCE, body, wait_for};
 
-/// A schedule so slow that only requested fetches occur.
+/// Returns a schedule with such long pauses that only requested fetches occur.
 fn seldom() -> Schedule {
     Schedule { retry_first: PATIENCE * 10, retry_most: PATIENCE * 10, ..Schedule::default() }
 }
@@ -205,7 +205,7 @@ fn a_file_that_never_was_means_no_rules_at_once() {
     assert_eq!(live.snapshot().when_missing, WhenMissing::Relay);
 }
 
-/// Opens a site that has a state directory and is fetched from this URL.
+/// Returns a builder for a site with a state directory, whose robots.txt is fetched from this URL.
 fn remembering(state: &StateDir, url: &str) -> LiveBuilder<RemoteSource> {
     LiveRobots::url(url).unwrap().schedule(seldom()).state(state, "shop")
 }
@@ -385,8 +385,8 @@ fn an_upstream_may_be_a_unix_socket() {
     assert!(error.contains(&format!("cannot connect: {gone}: ")), "{error}");
 }
 
-/// A server that redirects `/robots.txt` to this location, and answers all other requests with a
-/// robots.txt.
+/// Starts a server that redirects `/robots.txt` to this location, and answers all other requests
+/// with a robots.txt.
 fn redirecting(location: impl Into<String>) -> Server {
     let location = location.into();
     Server::start(move |head, stream: &mut dyn Stream| {

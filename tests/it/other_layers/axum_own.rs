@@ -1,4 +1,4 @@
-//! Every layer of axum 0.8.
+//! Tests every layer of axum 0.8.
 
 use std::convert::Infallible;
 

@@ -56,7 +56,7 @@ async fn assert_enforces(app: Router) {
 }
 
 /// Creates a test for each layer, with this crate's layer outside it and inside it. The handler
-/// after `under` is outside both, because axum requires errors to be handled.
+/// after `under` is outside both layers, because axum requires errors to be handled.
 macro_rules! in_both_orders {
     ($($name:ident: $layer:expr $(, under $handler:expr)?;)+) => {$(
         #[tokio::test]

@@ -1,4 +1,4 @@
-//! Every layer of tower-http 0.7, in the order of its modules.
+//! Tests every layer of tower-http 0.7, in the order of its modules.
 #![expect(clippy::result_large_err, reason = "tower-http wants the response as the error of the function")]
 
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! The layers of Tower 0.5. Their errors are handled outside them, as axum demands.
+//! Tests the layers of Tower 0.5. Each error is handled outside the layer that returns it, as axum
+//! requires.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -34,9 +35,9 @@ fn same_request(request: Request<Body>) -> Request<Body> {
     request
 }
 
-/// The layer is ready when its inner service is. A crawler does not wait for its file if the limit
-/// is a separate layer in axum, or if an inner layer sheds load. Everything runs in this process,
-/// so paused time advances only when all tasks wait.
+/// The layer is ready when its inner service is. A crawler does not wait for robots.txt if the
+/// limit is a separate layer in axum, or if an inner layer sheds load. Everything runs in this
+/// process, so paused time advances only when all tasks wait.
 #[tokio::test(start_paused = true)]
 async fn an_inner_limit_delays_robots_txt_only_within_one_stack() {
     let limit = || GlobalConcurrencyLimitLayer::new(1);

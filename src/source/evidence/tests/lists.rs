@@ -46,7 +46,7 @@ impl Followed {
         Self::start_at(PlayedHttp::start(answer), change)
     }
 
-    /// Starts with the operator's own file of the list, which contains these networks.
+    /// Starts a verifier with the operator's own copy of the list, which contains these networks.
     fn start_with_file(answer: impl Into<Vec<u8>>, networks: &[&str]) -> Self {
         let copy = tempfile::NamedTempFile::new().expect("a file");
         std::fs::write(copy.path(), list(networks)).expect("written");
@@ -375,7 +375,7 @@ fn lists_whose_urls_differ_only_in_the_query_are_separate_and_the_query_is_not_d
     until("the list with the new token", || requested("d").then_some(()));
 }
 
-/// If the network is down, one event reports all lists. Another one reports an unknown list.
+/// If the network is down, one event reports all lists. A second event reports an unknown list.
 #[test]
 fn what_cannot_be_fetched_is_said_once_by_its_cause() {
     let server = PlayedHttp::start(answer("503 Service Unavailable", "Retry-After: 0\r\n", ""));

@@ -136,7 +136,7 @@ fn a_resolver_counts_as_evidence_while_it_answers() {
     resolved.dns.names("9.9.9.11", Played::Code(ResponseCode::ServFail));
     assert_eq!(resolved.rdns("9.9.9.11"), undecided(UndecidedReason::ResolverFailure));
     assert_eq!(can_refute(), Some(false));
-    // A list can only refute claims to be its own crawler.
+    // A list can refute only claims to be the crawler of this list.
     lists.answers(answer("200 OK", "", r#"{"prefixes": [{"ipv4Prefix": "8.8.8.0/24"}]}"#));
     until("a list", || {
         // This is repeated, because a fetch that is in progress may have received the old response.

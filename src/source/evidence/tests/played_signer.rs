@@ -20,7 +20,8 @@ pub(crate) fn keys(keys: &[&str]) -> String {
     answer("200 OK", "Cache-Control: max-age=600\r\n", &format!(r#"{{"keys":[{}]}}"#, keys.join(",")))
 }
 
-/// Signature fields of a request to `example.com`, signed now with this directory's key.
+/// Returns the signature fields of a request to `example.com`, signed now with the key in this
+/// directory.
 pub(crate) fn signed(directory: &str, now: SystemTime) -> Vec<(&'static str, String)> {
     let created = now.duration_since(SystemTime::UNIX_EPOCH).expect("a time").as_secs();
     let expires = created + 20_000;

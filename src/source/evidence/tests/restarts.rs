@@ -85,7 +85,7 @@ fn a_clock_that_was_wrong_before_a_restart_refutes_no_request() {
         }
         let verifier = installed.start();
         assert_eq!(installed.identity(&verifier, IMPOSTOR), SUSPECT, "ahead: {is_ahead}");
-        // When the time of the wrong clock has passed, claims are not refuted, either.
+        // After the wrong time has passed, claims are still not refuted.
         drop(verifier);
         installed.clock.pass(25 * HOUR);
         assert_eq!(installed.identity(&installed.start(), IMPOSTOR), SUSPECT, "ahead: {is_ahead}");

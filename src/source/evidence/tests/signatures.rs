@@ -129,7 +129,7 @@ fn a_valid_signature_is_checked_once() {
     assert_eq!(signer.results.known(), 1);
     signer.exhaust("8.8.8.8", CREATED);
     // No more signatures are checked in this second, so the result comes from the store. The result
-    // applies to other paths, because the signature does not cover the path.
+    // also applies to other paths, because the signature does not cover the path.
     assert_eq!(signer.check(&request, "8.8.8.8", CREATED), VERIFIED);
     assert_eq!(signer.check(&Request { target: "/other", ..request }, "8.8.8.8", CREATED), VERIFIED);
     assert_eq!(signer.check(&signer.sign(PLAIN, 2), "8.8.8.8", CREATED), BUSY);

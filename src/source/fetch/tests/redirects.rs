@@ -84,7 +84,8 @@ impl Server {
     }
 }
 
-/// Starts a public server and a loopback server with the same port. A name can have both addresses.
+/// Starts a public server and a loopback server with the same port. So one host name can resolve to
+/// both servers.
 fn on_one_port() -> (Server, Server) {
     let bind = || {
         let public = TcpListener::bind((PUBLIC, 0)).expect("a port");
