@@ -6,8 +6,8 @@
 #
 # Varnish first passes a request to robotsd, and restarts the request when it has robotsd's answer.
 # Varnish therefore has to keep the request's body, and also sends it to robotsd, which accepts up
-# to 16 KB. A POST with a larger body, or with a body of unknown length, is forwarded without
-# asking. If robotsd is down or does not answer within 250 ms, requests are forwarded unchecked.
+# to 16 KB. Varnish forwards a POST with a larger body, or with a body of unknown length, without
+# asking robotsd. If robotsd is down or does not answer within 250 ms, requests are forwarded unchecked.
 # After two seconds, the probe detects this, and Varnish stops asking robotsd. The site then
 # serves its own /robots.txt.
 
@@ -36,7 +36,7 @@ backend site {
     .port = "3000";
 }
 
-# The backend of the client's request. If there are several, select the backend by req.http.host here.
+# The backend of the client's request. If there are several backends, select one by req.http.host here.
 sub select_site {
     set req.backend_hint = site;
 }
