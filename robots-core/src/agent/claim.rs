@@ -213,8 +213,8 @@ impl<'a, 'h> ClaimReader<'a, 'h> {
 struct DeclaredEvidence<'a> {
     serves: Option<&'a Part>,
     crawls: Option<&'a Part>,
-    /// Whether a word contains `crawl`, `spider` or a similar string; `bot` is not enough. If so,
-    /// the client is a crawler even if other words suggest another purpose.
+    /// Whether a word contains `crawl`, `spider` or a similar string; `bot` is not enough. If it
+    /// does, the client is a crawler even if other words suggest another purpose.
     is_crawler: bool,
     collects: Option<&'a Part>,
     addressed: Option<&'a Part>,

@@ -36,8 +36,8 @@ pub struct Crawler {
     pub operator: String,
     /// Purpose of the crawler's requests.
     pub category: Category,
-    /// Further purposes of the data that the operator publishes, if other organisations use this
-    /// data.
+    /// Purposes, other than `category`, that other organisations have for the data that the
+    /// operator publishes.
     pub supplies: Vec<Category>,
     /// Whether the crawler obeys groups that name it.
     pub obeys_robots: Obeys,

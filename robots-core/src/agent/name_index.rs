@@ -3,8 +3,8 @@
 //! [`Class`](super::Class) of an agent.
 //!
 //! An automaton over all names would step through every byte of the header, and would also report
-//! matches inside words. For ten names, an automaton takes kilobytes per file, and this index takes
-//! a few hundred bytes.
+//! matches inside words. For a file with ten names, an automaton takes kilobytes, but this index
+//! takes only a few hundred bytes.
 
 use std::cmp::Reverse;
 use std::sync::LazyLock;

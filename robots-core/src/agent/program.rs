@@ -3,8 +3,9 @@
 //!
 //! Headers of many programs contain the address of the program's maker, just as headers of crawlers
 //! contain the address of the crawler's operator. Some headers also contain a syllable that
-//! suggests a crawler (`CUBOT` makes telephones, `BOTECH` televisions). So in the header of such a
-//! program, neither an address alone nor a syllable alone declares a crawler.
+//! suggests a crawler (such as `CUBOT`, a maker of telephones, and `BOTECH`, a maker of
+//! televisions). So in the header of such a program, neither an address alone nor a syllable alone
+//! declares a crawler.
 
 use super::header::{Header, Marks, Part, Word};
 use super::name_index::{Kinds, ends_with, is_forge};

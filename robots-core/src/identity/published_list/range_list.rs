@@ -103,8 +103,8 @@ impl RangeList {
 
     /// Checks whether this list may replace a list that was fetched before.
     ///
-    /// Do not pass an embedded list, or a list from a file of the user, as `before`. Such a list
-    /// may be old, and the operator may have removed most of its addresses in the meantime.
+    /// Do not pass an embedded list or the user's own list as `before`. Such a list may be old, and
+    /// the operator may have removed most of its addresses in the meantime.
     ///
     /// # Errors
     ///
