@@ -2,9 +2,10 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg_attr(not(test), warn(clippy::too_many_lines))]
 
-/// Implements `Debug` with the given values instead of all fields. Use this for types with many,
-/// large or secret fields, or with functions as fields. For a generic type, write its parameters in
-/// brackets first: `|it| [S: std::fmt::Debug] Robots::<S> { inner: it.inner }`.
+/// Implements `Debug` with the given values instead of all fields. Use this macro for a type that
+/// has many, large or secret fields, or fields that are functions. For a generic type, write its
+/// parameters in brackets before the name of the type:
+/// `|it| [S: std::fmt::Debug] Robots::<S> { inner: it.inner }`.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! debug_as {
@@ -19,7 +20,7 @@ macro_rules! debug_as {
 }
 
 /// Implements `Debug` for an error with the output of `Display`. If `main` returns an error, Rust
-/// prints it with `Debug`.
+/// prints the error with `Debug`.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! debug_as_displayed {

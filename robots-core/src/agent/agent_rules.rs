@@ -29,7 +29,7 @@ impl RobotsTxt {
             None => {
                 let agents = Recognizer::new(Arc::clone(Registry::builtin()), self).agents(agent.as_ref());
                 // The caller of this function is a crawler, so `*` applies even if the header looks
-                // like a browser's.
+                // like the header of a browser.
                 agents.iter().map(|agent| (agent.tokens().to_vec(), agent.obeys_star().fallback())).collect()
             }
         };

@@ -29,8 +29,8 @@ struct Claimed {
     tokens: Vec<ProductToken>,
 }
 
-/// The agents in one `User-Agent` line, in the order of the line. Nearly every line names only one
-/// agent. Cloning is cheap.
+/// The agents in one `User-Agent` line: the registered crawlers in the order of the line, and then
+/// an unregistered agent, if any. Nearly every line names only one agent. Cloning is cheap.
 ///
 /// Dereferences to a slice that is never empty. [`Policy::decide`](crate::policy::Policy::decide)
 /// takes this slice.
@@ -65,13 +65,13 @@ impl Agent {
         Self { class, recognized: RecognizedAs::Claimed(Arc::new(Claimed { product, category, tokens })) }
     }
 
-    /// Returns the class of the agent, which tells how it was recognised.
+    /// Returns the agent's class, which tells how the agent was recognised.
     pub const fn class(&self) -> Class {
         self.class
     }
 
     /// Returns the purpose of the agent's requests; `None` if neither the registry nor the header
-    /// states one.
+    /// states a purpose.
     pub fn category(&self) -> Option<Category> {
         match &self.recognized {
             RecognizedAs::Registered(crawler) => Some(crawler.category),
@@ -106,9 +106,10 @@ impl Agent {
         self.registered().map_or(Obeys::Unknown, |crawler| crawler.obeys_star)
     }
 
-    /// Returns whether the groups for `*` apply to the agent if no group names it. They apply only
-    /// to crawlers, except crawlers whose operators document that they ignore `*`. A
-    /// [`Policy`](crate::policy::Policy) may apply `*` to fewer or to more agents.
+    /// Returns whether the groups for `*` apply to the agent if no group names it. These groups do
+    /// not apply to clients other than crawlers, or to a crawler that ignores `*` according to its
+    /// operator's documentation. A [`Policy`](crate::policy::Policy) may apply `*` to fewer or to
+    /// more agents.
     pub fn fallback(&self) -> Fallback {
         if self.class.is_crawler() { self.obeys_star().fallback() } else { Fallback::Nothing }
     }
@@ -148,7 +149,7 @@ impl Agents {
         }
     }
 
-    /// Returns the first agent in the line. Logs and reports show the name of this agent.
+    /// Returns the first agent of the list. Logs and reports show the name of this agent.
     pub fn first(&self) -> &Agent {
         &self[0]
     }

@@ -1,8 +1,8 @@
 //! The built-in crawlers: the rows of the embedded data file.
 //!
 //! The file is in TOML, but this module parses only the five kinds of lines that the file contains.
-//! This is enough, because tests check the file, and it avoids a dependency on a TOML crate.
-//! `robotsd` uses a TOML crate for operators' files.
+//! The library therefore needs no TOML crate. A test checks that every line of the file can be
+//! parsed. `robotsd` uses a TOML crate for operators' files.
 //!
 //! **Embedded data is parsed on first use.** The built-in registry, the word lists for `User-Agent`
 //! headers and the embedded address lists are `LazyLock`s that never change. The crate has no other

@@ -16,9 +16,9 @@ use super::purpose::{Purpose, crawls, goes_on_as_other, is_address_of_service, i
 #[derive(Debug)]
 pub(super) struct ClaimReader<'a, 'h> {
     header: &'a Header<'h>,
-    /// The purposes that words of the header suggest, each with the index of the part that contains
-    /// the word, in the order of the parts. Each purpose of a part is stored once, because a part of
-    /// a crafted header may contain thousands of such words.
+    /// The purposes that words of the header suggest, in the order of the parts. Each purpose is
+    /// stored with the index of the part that contains the word. A part's purpose is stored only
+    /// once, because a part of a crafted header may contain thousands of such words.
     purposes: Vec<(usize, Purpose)>,
     is_in_view: OnceCell<bool>,
     is_on_desk: OnceCell<bool>,
@@ -71,15 +71,16 @@ impl<'a, 'h> ClaimReader<'a, 'h> {
         }
     }
 
-    /// Reports whether a word of the part at this index suggests such a purpose.
+    /// Reports whether a word of the part at this index suggests a purpose that `is_sought`
+    /// accepts.
     fn suggests(&self, at: usize, is_sought: impl Fn(Purpose) -> bool) -> bool {
         let first = self.purposes.partition_point(|(part, _)| *part < at);
         let mut own = self.purposes[first..].iter().take_while(|(part, _)| *part == at);
         own.any(|(_, purpose)| is_sought(*purpose))
     }
 
-    /// Returns the parts that may name the agent. In a browser's header, these are only the parts
-    /// that declare a product.
+    /// Returns the parts that may name the agent. In a browser's header, these are the parts before
+    /// the browser, and the parts that declare a product.
     pub(super) fn declared_parts(&self) -> impl Iterator<Item = &'a Part> {
         let header = self.header;
         header.parts.iter().enumerate().filter(|(at, _)| self.speaks(*at)).map(|(_, part)| part)
@@ -119,10 +120,10 @@ impl<'a, 'h> ClaimReader<'a, 'h> {
         self.header.browser.is_none_or(|browser| at < browser) || self.declares(at)
     }
 
-    /// Reports whether a part of a browser's header declares a product. It does so if it follows
-    /// `compatible;`, contains or precedes a contact, or calls itself a crawler. In comments with
-    /// `MSIE` or `Konqueror`, a part must call itself a crawler, because toolbars add their
-    /// addresses to such comments.
+    /// Reports whether a part of a browser's header declares a product. A part declares a product
+    /// if the part follows `compatible;`, contains or precedes a contact, or calls itself a
+    /// crawler. In comments with `MSIE` or `Konqueror`, a part must call itself a crawler, because
+    /// toolbars add their addresses to such comments.
     fn declares(&self, at: usize) -> bool {
         let marks = self.header.parts[at].marks;
         let points = marks.has(Marks::CONTACT) || marks.has(Marks::ADDRESSED) || marks.has(Marks::COMPATIBLE);
@@ -212,8 +213,8 @@ impl<'a, 'h> ClaimReader<'a, 'h> {
 struct DeclaredEvidence<'a> {
     serves: Option<&'a Part>,
     crawls: Option<&'a Part>,
-    /// Whether a word contains `crawl`, `spider` or similar; `bot` alone is not enough. If so, the
-    /// client is a crawler even if other words suggest another purpose.
+    /// Whether a word contains `crawl`, `spider` or a similar string; `bot` is not enough. If it
+    /// does, the client is a crawler even if other words suggest another purpose.
     is_crawler: bool,
     collects: Option<&'a Part>,
     addressed: Option<&'a Part>,
@@ -276,9 +277,10 @@ fn is_for_media(header: &Header<'_>, part: &Part) -> bool {
 }
 
 impl DeclaredEvidence<'_> {
-    /// Returns the part that contains the name of the crawler that `part` declares. This is usually
-    /// the part with the leading product, and never a part that names a library. A part outside a
-    /// comment takes precedence if it calls itself a crawler.
+    /// Returns the part that contains the name of the crawler that `part` declares. If `part` calls
+    /// itself a crawler outside comments, this is `part` itself. Otherwise, it is usually the part
+    /// with the leading product. Parts that begin with a library's name or an everyday word are
+    /// skipped.
     fn name<'a>(&self, header: &'a Header<'_>, part: &'a Part) -> &'a Part {
         let everyday = Kinds::LIBRARY.with(Kinds::GENERIC);
         let lead = |part: &Part| header.product_lead(part).filter(|word| !word.kinds.has(everyday));
@@ -311,8 +313,8 @@ fn named_after_host<'a>(header: &'a Header<'_>) -> Option<&'a Part> {
     })
 }
 
-/// Finds the only product of a header such as `Mozilla/5.0 (compatible; Product/1.0)`. Browsers do
-/// not send such a header, because they name their platform.
+/// Finds the only product of a header such as `Mozilla/5.0 (compatible; Product/1.0)`. Such a
+/// header is not from a browser, because browsers name their platform.
 fn sole_product<'a>(header: &'a Header<'_>) -> Option<&'a Part> {
     let part = header.parts.iter().find(|part| {
         part.marks.has(Marks::COMPATIBLE)
@@ -350,8 +352,8 @@ fn silent_class(header: &Header<'_>) -> Class {
 }
 
 // The following functions find an unregistered crawler in a header that also contains registered
-// names. Without them, such a crawler could hide behind a registered name. But words outside
-// registered names may also describe a registered crawler:
+// names. Without these functions, such a crawler could hide behind a registered name. But words
+// outside registered names may also describe a registered crawler:
 // `serpstatbot/1.0 (advanced backlink tracking bot; …)`, `PingdomPageSpeed/1.0 (pingbot/2.0; …)`,
 // `Dazzle BlueSky Bot/1.1`. So in these headers, an unregistered crawler must be declared more
 // clearly than in headers without registered names.
@@ -368,8 +370,8 @@ impl Header<'_> {
     }
 
     /// Marks the words in the ranges of `places` as registered names. Removes [`Marks::ADDRESSED`]
-    /// and [`Marks::COMPATIBLE`] from the parts that contain these words: these marks are then
-    /// about the registered crawler, and do not show that the header names another crawler.
+    /// and [`Marks::COMPATIBLE`] from the parts that contain these words: in such a part, the marks
+    /// describe the registered crawler, and do not show that the header names another crawler.
     pub(super) fn without(mut self, places: &[Range<usize>]) -> Self {
         let mut places = places.iter().peekable();
         for part in &mut self.parts {
@@ -386,7 +388,7 @@ impl Header<'_> {
     }
 
     /// Sets the role [`WordRole::Ignored`] for words that may describe a registered crawler.
-    /// Expects a header from [`Header::without`]. Only these words are not ignored:
+    /// Expects a header from [`Header::without`]. These words keep their role:
     ///
     /// - outside comments: products with a version (`MyBot/1.0`), and words that contain `bot`,
     ///   `crawl` or similar;
@@ -507,8 +509,8 @@ mod tests {
             ("Mozilla/5.0 (compatible; Foo/2.2; Website Thumbnail Generator; +http://foo.test)", "Foo"),
             ("Metacast/1.0 Crawler +https://metacast.test", "Metacast"),
             ("Pageling http://pageling.test curl www", "Pageling"),
-            // The agent's name is not the leading product. It calls itself a bot, follows a library
-            // or a device, or is inside the header of a browser.
+            // The agent is not the leading product: it is a product that calls itself a bot,
+            // follows a library or a device, or is inside the header of a browser.
             ("Example/5.0 (linux) Example_Bot/2.3.1", "Example_Bot"),
             ("curl/8.0 (Example; +https://example.test/)", "Example"),
             ("DoCoMo/2.0 N902iS(c100;TB)(compatible; foo-crawler; http://foo.test/)", "foo-crawler"),
@@ -669,7 +671,7 @@ mod tests {
             ("PingdomPageSpeed/1.0 (pingbot/2.0; AcmeBot; +http://www.pingdom.com/)", Some("acmebot")),
             ("Quux UptimeRobot/2.0", Some("quux")),
             ("UptimeRobot/2.0 (like Quux)", None),
-            // Everyday words are names only if they are the leading word.
+            // An everyday word is a name only if it is the leading word.
             ("UptimeRobot bot", None),
             ("facebookexternalhit/1.1 Facebot Twitterbot/1.0", None),
         ] {

@@ -9,7 +9,7 @@ use crate::rules::{Fallback, ProductToken};
 
 /// A row of a [`Registry`](super::Registry): a crawler and the known facts about it.
 ///
-/// To add a crawler, start with [`Crawler::new`] and set the fields that differ from its defaults.
+/// To add a crawler, start with [`Crawler::new`] and set the fields that differ from the defaults.
 /// [`Registry::extended_with`](super::Registry::extended_with) checks the values.
 ///
 /// ```
@@ -25,18 +25,19 @@ pub struct Crawler {
     /// Name of the crawler in the registry, in settings and in reports.
     pub name: String,
     /// The names that identify the crawler in `User-Agent` headers; empty for a control token. A
-    /// name must match whole words of the header, but a version may follow its last word
+    /// name must match whole words of the header, but a version may follow the last word
     /// (`ExampleBot2`).
     pub header_names: Vec<String>,
     /// Product tokens whose groups the crawler obeys. If a file has groups for several of these
-    /// tokens, only the group for the first token in this list is used. Never empty in a registry.
+    /// tokens, only the group for the token that comes first in this list is used. Never empty in a
+    /// registry.
     pub tokens: Vec<ProductToken>,
     /// Name of the company or organisation that operates the crawler.
     pub operator: String,
     /// Purpose of the crawler's requests.
     pub category: Category,
-    /// Purposes, in addition to `category`, of other organisations that use data published by the
-    /// operator.
+    /// Purposes, other than `category`, that other organisations have for the data that the
+    /// operator publishes.
     pub supplies: Vec<Category>,
     /// Whether the crawler obeys groups that name it.
     pub obeys_robots: Obeys,
@@ -51,7 +52,7 @@ pub struct Crawler {
     /// Whether the crawler feeds the index of a search engine that people use, or tests pages for
     /// such a search engine (`index` in the data file). If its requests for a page are refused, the
     /// page is removed from the index. So a [`Policy`](crate::policy::Policy) refuses these
-    /// requests only if an override requires it.
+    /// requests only if an override refuses them.
     pub is_index_engine: bool,
     /// Additional strings for a crawler whose name is also an ordinary word: a header must contain
     /// the name and at least one of these strings. If the list is empty, the name is enough.
@@ -229,8 +230,8 @@ keyword_enum! {
 }
 
 impl Class {
-    /// Reports whether agents of this class are crawlers: registered ones, and agents that declare
-    /// themselves as crawlers.
+    /// Reports whether agents of this class are crawlers: either registered crawlers, or agents
+    /// that declare themselves as crawlers.
     pub const fn is_crawler(self) -> bool {
         matches!(self, Self::Registered | Self::Declared)
     }

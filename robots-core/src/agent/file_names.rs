@@ -15,8 +15,9 @@ pub(super) struct FileNames {
 impl FileNames {
     pub(super) fn new(registry: &Registry, file: &RobotsTxt) -> Self {
         let mut tokens = Vec::new();
-        // If a registered crawler requires no other string in the header, the registry finds its
-        // name, also before a version. So this index need not contain the name.
+        // This index does not need the names of registered crawlers, because the registry finds
+        // these names, even if a version follows. Crawlers that require another string in the
+        // header are the exception.
         let is_found = |token: &ProductToken| {
             registry.with_header_name(token.as_bytes()).is_some_and(|crawler| crawler.requires.is_empty())
         };
@@ -57,8 +58,8 @@ impl FileNames {
         best.map(|(_, name)| &self.tokens[name as usize])
     }
 
-    /// Calls `report` for every name whose first word equals the header word at `start..end`. The
-    /// version at the end of the header word may be missing in the name.
+    /// Calls `report` for every name whose first word equals the header word at `start..end`. A
+    /// version at the end of the header word is not compared.
     fn starting_at(&self, bytes: &[u8], start: usize, end: usize, mut report: impl FnMut(u32, End, usize)) {
         let limit = end.min(start.saturating_add(self.index.longest_word));
         for at in start..limit {
@@ -105,8 +106,8 @@ fn is_general(token: &ProductToken) -> bool {
 }
 
 impl Registry {
-    /// Returns product tokens that the group with this name also applies to, in addition to the
-    /// token from [`ProductToken::from_name`]. Use this with
+    /// Returns further product tokens that the group with this name applies to. The token from
+    /// [`ProductToken::from_name`] is not included. Use this with
     /// [`RobotsTxt::compile_with`](crate::rules::RobotsTxt::compile_with).
     ///
     /// Many crawlers read a name only up to the first byte that is not in `[A-Za-z_-]`. So if a

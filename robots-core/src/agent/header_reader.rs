@@ -22,7 +22,8 @@ struct HeaderReader<'h> {
     address: Range<usize>,
     first_word: usize,
     /// Initial marks of the following parts. Marks that are set within a comment apply only up to
-    /// its end. `inherited_outside` stores the initial marks for the parts after the comment.
+    /// the end of this comment. `inherited_outside` stores the initial marks for the parts after
+    /// the comment.
     inherited: Marks,
     inherited_outside: Marks,
     /// Which of the following words are ignored because of an earlier word such as "like".
@@ -184,8 +185,8 @@ impl<'h> HeaderReader<'h> {
     }
 
     /// Prepares for the next word: ends the current part if it is a versioned product such as
-    /// `FooBot/1.0`, because the word then begins another product. In comments, a part ends only at
-    /// a separator.
+    /// `FooBot/1.0`, because the next word then begins another product. In comments, a part ends
+    /// only at a separator.
     fn begin_product(&mut self) {
         if self.depth == 0 && self.marks.has(Marks::VERSIONED) {
             self.end_part();
@@ -193,12 +194,12 @@ impl<'h> HeaderReader<'h> {
     }
 
     /// Handles the `@` of an e-mail address. If a host follows the `@`, the words of the address
-    /// before the `@` are ignored, and the part has a contact.
+    /// before the `@` are ignored, and the part is marked as a part with a contact.
     fn address(&mut self) {
         let bytes = self.header.bytes;
         self.at += 1;
         let length = bytes[self.at..].iter().take_while(|byte| is_word_byte(**byte)).count();
-        // Dots after the host are dropped, because they may end a sentence.
+        // Dots after the host are dropped, because a dot may end a sentence.
         let host = &bytes[self.at..self.at + length];
         let host = &host[..host.iter().rposition(|byte| !is_joint(*byte)).map_or(0, |last| last + 1)];
         let Some(dot) = host.iter().rposition(|byte| *byte == b'.') else { return };

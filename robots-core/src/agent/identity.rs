@@ -9,7 +9,7 @@ use crate::rules::ValueError;
 
 /// The result of verifying the claim that a request makes about its sender.
 ///
-/// The string form contains the outcome, the method and the reason: `verified(range)`,
+/// The string form contains the outcome and, if any, the method and the reason: `verified(range)`,
 /// `refuted(signature: expired)`, `undecided(stale)`, `unverifiable`, `unclaimed`. With the feature
 /// `serde`, an identity is serialised as an object with `outcome`, `method` and `reason`.
 ///

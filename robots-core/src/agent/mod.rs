@@ -1,11 +1,11 @@
-//! Recognises the agent in a `User-Agent` header, and finds the robots.txt groups that it obeys.
-//! This module is for servers and for tools that analyse their logs.
+//! Recognises the agent in a `User-Agent` header, and finds the robots.txt groups that this agent
+//! obeys. The module is for servers and for tools that analyse server logs.
 //!
 //! In RFC 9309, the *crawler* chooses its group by its own product token. A server sees only a
-//! header, which contains that token among platforms, addresses and the *costume* of browsers:
-//! words such as `Mozilla/5.0` and `like Gecko`, which most headers share. A [`Recognizer`] finds
-//! the token. It first looks for crawlers of the [`Registry`], then for other names in the file,
-//! and then for words that declare a crawler.
+//! header. The header contains this token among names of platforms, addresses, and the *costume* of
+//! browsers: the words that most headers share, such as `Mozilla/5.0` and `like Gecko`. A
+//! [`Recognizer`] finds the token. It first looks for crawlers of the [`Registry`], then for other
+//! names in the robots.txt file, and then for words that declare a crawler.
 //!
 //! 1. Words that do not name the agent itself are ignored: versions, the model of an Android
 //!    device, words after "like" and "compatible with", and words in URLs, e-mail addresses and
@@ -24,27 +24,27 @@
 //! 4. If the header names no registered crawler, the agent is the longest name in the file that
 //!    equals a product in the header. If no name equals a product, the agent is the longest name
 //!    that is followed by a version, as in `FooBot2` and `FooBot-1.0`. `FooBot-Image` does not
-//!    match `FooBot`, because it is the name of another crawler. An everyday word or a very short
-//!    name in the file is found only if it is the whole leading product of the header. Words of the
-//!    browsers' costume are never treated as names.
+//!    match `FooBot`, because it is the name of another crawler. A name in the file that is an
+//!    everyday word or very short is found only if it is the whole leading product of the header.
+//!    Words of the browsers' costume are never treated as names.
 //! 5. In a header that looks like the header of a browser, only declared parts are searched:
 //!    segments after `compatible;`, segments that contain or precede a contact address, and
 //!    products that call themselves a crawler.
 //! 6. Headers of telephones, televisions, applications, media players and feed readers may contain
-//!    the address of their maker. In these headers, neither an address alone nor the syllable "bot"
-//!    alone (`CUBOT`, `BOTECH`) declares a crawler. In headers of web views and desktop programs, a
-//!    word such as `Archive` alone does not declare a crawler (`Archive Viewer/2.0 (Mac OS X)`). A
-//!    client whose header contains the address of a player or a radio station probably fetches
-//!    feeds that people subscribed to. Tools that people run on their own machines are not
-//!    crawlers. A header is from such a tool if it names a known program, a runtime or a machine
-//!    (`go1.20.5`, `linux/amd64`). A header is also from such a tool if its only addresses are
-//!    those of the source code or of the program's home page
-//!    (`Terraform/1.9.0 (+https://www.terraform.io)`). The name of a declared crawler is usually
-//!    the leading product of its header, not the words next to the contact address.
-//! 7. In a comment with `MSIE` or `Konqueror`, only products that call themselves a crawler count
-//!    as declared.
-//! 8. The agent's [`Class`] tells how it was recognised. Whether `*` applies to the agent depends
-//!    on the policy and this class.
+//!    the address of the product's maker. In these headers, neither an address alone nor the
+//!    syllable "bot" alone (`CUBOT`, `BOTECH`) declares a crawler. In headers of web views and
+//!    desktop programs, a word such as `Archive` alone does not declare a crawler
+//!    (`Archive Viewer/2.0 (Mac OS X)`). If a header contains the address of a player or a radio
+//!    station, its client probably fetches feeds that people subscribed to. Tools that people run
+//!    on their own machines are not crawlers. A header is from such a tool if it names a known
+//!    program, a runtime or a machine (`go1.20.5`, `linux/amd64`). A header is also from such a
+//!    tool if every address in it is the location of the program's source code or the program's
+//!    home page (`Terraform/1.9.0 (+https://www.terraform.io)`). The name of a declared crawler is
+//!    usually the leading product of its header, not the words next to the contact address.
+//! 7. In a comment with `MSIE` or `Konqueror`, a product is declared only if it calls itself a
+//!    crawler.
+//! 8. The agent's [`Class`] tells how the agent was recognised. The policy and this class decide
+//!    whether `*` applies to the agent.
 //!
 //! A header may contain a false name. This module treats every name as true. The module `identity`
 //! verifies claims.

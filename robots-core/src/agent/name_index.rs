@@ -3,8 +3,8 @@
 //! [`Class`](super::Class) of an agent.
 //!
 //! An automaton over all names would step through every byte of the header, and would also report
-//! matches inside words. For ten names, an automaton takes kilobytes per file, and this index takes
-//! a few hundred bytes.
+//! matches inside words. For a file with ten names, an automaton takes kilobytes, but this index
+//! takes only a few hundred bytes.
 
 use std::cmp::Reverse;
 use std::sync::LazyLock;
@@ -13,7 +13,8 @@ pub(super) const fn is_word_byte(byte: u8) -> bool {
     WORD_BYTES[byte as usize]
 }
 
-/// Table of the results of [`is_word_byte`], for speed: every byte of every header is looked up.
+/// The results of [`is_word_byte`] for all bytes. A table is used because the function is called
+/// for every byte of every header.
 const WORD_BYTES: [bool; 256] = {
     let mut table = [false; 256];
     let mut byte = 0;
@@ -73,8 +74,8 @@ impl WordHash {
 
 #[derive(Clone, Debug)]
 pub(super) struct NameIndex {
-    /// Hash table of the names. A slot contains an index in `names` plus one, or 0 if it is empty.
-    /// The number of slots is a power of two, and at most half of them are full.
+    /// Hash table of the names. A slot contains one plus an index in `names`; an empty slot
+    /// contains 0. The number of slots is a power of two, and at most half of them are full.
     slots: Box<[u32]>,
     /// The names, sorted by hash, so that names with the same first word are adjacent.
     names: Box<[Named]>,
@@ -87,7 +88,7 @@ pub(super) struct Named {
     hash: WordHash,
     /// The name in lower case, without `-`, `_` and `.` at its ends.
     text: Box<[u8]>,
-    /// Number of bytes before the first word of the name: 1 in `!Susie`.
+    /// Number of bytes before the first word of the name, for example 1 in `!Susie`.
     lead: usize,
     pub(super) value: u32,
 }
@@ -101,14 +102,14 @@ pub(super) enum End {
     Whole,
 }
 
-/// Maximum number of names with the same first word. All of them are compared with the text at each
-/// occurrence of this word, and a header may contain the word thousands of times.
+/// Maximum number of names with the same first word. Each of these names is compared with the
+/// header at every occurrence of this word, and a header may contain the word thousands of times.
 const MAX_PER_WORD: usize = 256;
 
 impl NameIndex {
     /// Creates an index of names and their values. Leaves out names without any word, because they
-    /// cannot be found. If more than [`MAX_PER_WORD`] names have the same first word, keeps the
-    /// longest ones.
+    /// cannot be found. If more than [`MAX_PER_WORD`] names have the same first word, keeps only
+    /// the longest of these names.
     pub(super) fn new<'n>(names: impl IntoIterator<Item = (&'n [u8], u32)>) -> Self {
         let mut names: Vec<Named> = names.into_iter().filter_map(|(name, value)| Named::new(name, value)).collect();
         let order = |name: &Named| (name.hash.0, Reverse(name.len()));
@@ -271,8 +272,8 @@ impl Kinds {
         Self(self.0 & (Self::APP.0 | Self::APPLIANCE.0))
     }
 
-    /// Reports whether the kinds are those of words that all browsers send. Such a word is never
-    /// accepted as a name from the file.
+    /// Reports whether all browsers send words of these kinds. Such a word is never accepted as a
+    /// name from the file.
     pub(super) const fn is_costume(self) -> bool {
         self.has(Self::BROWSER.with(Self::PLATFORM))
     }
@@ -324,7 +325,7 @@ pub(super) fn is_forge(host: &[u8]) -> bool {
 
 /// Reports whether a word is a host name, such as `example.com` in `example.com/1.0`. Returns
 /// `false` for names of applications (`com.example.app`). Also returns `false` for [`FORGES`],
-/// because many programs have their home pages there.
+/// because many programs have their home pages on these sites.
 pub(super) fn is_host(word: &[u8]) -> bool {
     let Some(dot) = word.iter().rposition(|byte| *byte == b'.') else { return false };
     let (name, domain) = (&word[..dot], &word[dot + 1..]);

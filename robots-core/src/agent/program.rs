@@ -3,8 +3,9 @@
 //!
 //! Headers of many programs contain the address of the program's maker, just as headers of crawlers
 //! contain the address of the crawler's operator. Some headers also contain a syllable that
-//! suggests a crawler (`CUBOT` makes telephones, `BOTECH` televisions). So in the header of such a
-//! program, neither an address alone nor a syllable alone declares a crawler.
+//! suggests a crawler (such as `CUBOT`, a maker of telephones, and `BOTECH`, a maker of
+//! televisions). So in the header of such a program, neither an address alone nor a syllable alone
+//! declares a crawler.
 
 use super::header::{Header, Marks, Part, Word};
 use super::name_index::{Kinds, ends_with, is_forge};
@@ -48,9 +49,10 @@ pub(super) fn is_on_desk(header: &Header<'_>) -> bool {
     header.kinds.has(Kinds::PERSONAL) && !header.kinds.has(Kinds::ENGINE) && is_plain(header)
 }
 
-/// Reports whether a part of a device's header declares a crawler. The contact in the header must
-/// have a form that crawlers use, because headers of applications also contain the address of their
-/// maker. `has_crawlers_contact` returns the result of the function with this name.
+/// Reports whether a part of a device's header declares a crawler. The part must have a contact.
+/// Because headers of applications also contain the address of the maker, the part must also follow
+/// `compatible;`, or the header must have a contact in a form that crawlers use. The parameter
+/// `has_crawlers_contact` stands for the function with this name.
 pub(super) fn declares_on_device(part: &Part, has_crawlers_contact: impl FnOnce() -> bool) -> bool {
     has_contact(part) && (part.marks.has(Marks::COMPATIBLE) || has_crawlers_contact())
 }
@@ -62,8 +64,8 @@ pub(super) fn is_of_maker(header: &Header<'_>, part: &Part, presents: bool) -> b
     if !is_plain(header) {
         return header.words_of(part).iter().any(|word| word.kinds.has(programs));
     }
-    // Desktop programs name their platform. Some crawlers also name a platform, but their contacts
-    // have a form that programs do not use.
+    // Desktop programs name their platform. Some crawlers also name a platform, but the contacts of
+    // crawlers have a form that programs do not use.
     let leads = header.words().next().is_some_and(|first| first.kinds.has(programs)) || is_program(header);
     let on_desk = presents || header.kinds.has(Kinds::PLATFORM);
     leads || is_on_device(header) || is_called_program(header) || on_desk && !has_crawlers_contact(header)
@@ -109,7 +111,7 @@ fn is_of_source(address: &[u8]) -> bool {
 /// Reports whether every address in the header is the home page of a versioned product, as in
 /// `HashiCorp Terraform/1.9.0 (+https://www.terraform.io)`. Headers of crawlers contain the address
 /// of a page about the crawler, or of a site whose name is not the crawler's name. Search engines
-/// are excluded, because their crawlers may have the same name as their home pages.
+/// are excluded, because the crawler of a search engine may have the same name as the home page.
 pub(super) fn has_home_page_of_product(header: &Header<'_>) -> bool {
     let contacts = || header.parts.iter().filter(|part| part.marks.has(Marks::CONTACT));
     (1..=MAX_HOME_PAGES).contains(&contacts().take(MAX_HOME_PAGES + 1).count())
@@ -118,8 +120,9 @@ pub(super) fn has_home_page_of_product(header: &Header<'_>) -> bool {
         && contacts().all(|part| is_home_page(header, part))
 }
 
-/// Maximum number of home pages in the header of a program. Each of them is compared with all
-/// products of the header, so a crafted header with thousands of addresses would take too long.
+/// Maximum number of home pages in the header of a program. Each page is compared with all products
+/// of the header, so without this limit, a crafted header with thousands of addresses would take
+/// too long.
 const MAX_HOME_PAGES: usize = 8;
 
 /// Reports whether a part is a comment that contains only `+` and a host that is named like a
@@ -175,7 +178,7 @@ fn has_page_of_crawler(header: &Header<'_>) -> bool {
     })
 }
 
-/// Returns the host in a URL, with its port, if any. The URL may lack its scheme.
+/// Returns the host in a URL, with its port, if any. The URL may have no scheme.
 fn host(address: &[u8]) -> &[u8] {
     let rest = &address[start_of_host(address)..];
     &rest[..memchr::memchr(b'/', rest).unwrap_or(rest.len())]
@@ -228,7 +231,7 @@ mod tests {
         for crawler in crawlers.split(" | ") {
             assert!(!of_maker(crawler), "{crawler}");
         }
-        // The word must be in the path of the URL; a word in the host name does not count.
+        // A word such as `bot` must be in the path of the URL. In the host name, it does not count.
         assert!(of_maker("Foo/1.0 (Linux; http://bot.example)"));
     }
 
@@ -254,8 +257,8 @@ mod tests {
             "Foo/1.0 (+http://foo.fm)",
             "Foo/1.0 +http://foo.example",
             "Foo/1.0; +http://foo.example",
-            // The first two products are search engines. In the other headers, the host is not
-            // named after a product.
+            // The next two products are search engines. In the other headers, the host is not named
+            // after a product, the comment contains other words, or the header is from a browser.
             "Foo-Search/0.86 (+http://www.foo-search.example)",
             "Foo/1.0 (image search) (+http://foo.example)",
             "Foo/1.0 (+http://help.foo.example)",

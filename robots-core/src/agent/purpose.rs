@@ -11,7 +11,7 @@ use super::name_index::ends_with;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
     /// The product crawls. Words such as `crawl` declare a crawler even in a browser's header,
-    /// because only crawlers use them.
+    /// because only crawlers use such words.
     Crawls,
     /// The product is a bot. It is treated like [`Crawls`](Self::Crawls) unless other words suggest
     /// another purpose. For example, some bots monitor a site for its owner.
@@ -106,8 +106,8 @@ fn counted(text: &[u8]) -> impl Iterator<Item = (Match, &'static str, Purpose)> 
             && next.is_some_and(u8::is_ascii_uppercase)
             && !after.is_some_and(u8::is_ascii_lowercase);
         let ends = next.is_none_or(|next| !next.is_ascii_lowercase()) && !goes_on;
-        // Short pieces also occur inside unrelated words, so they must be at the beginning or at
-        // the end of a word.
+        // Short pieces also occur inside unrelated words, so a short piece counts only at the
+        // beginning or at the end of a word.
         let counts = match *stem {
             "bot" | "robot" => ends || plural,
             "cron" | "dcv" | "ipn" | "ocsp" => begins && ends,

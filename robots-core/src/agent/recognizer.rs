@@ -2,8 +2,9 @@
 //!
 //! A typed string is first looked up in the registry. A string that the registry does not contain
 //! is treated as a header. Names differ from headers in two ways. In a header, some registered
-//! names count only together with other strings (`Stripe` is also a word), but a person may write
-//! the name alone. Also, a person may mean a control token, which never occurs in a header.
+//! names count only together with other strings (`Stripe` is also an ordinary word), but a person
+//! may write the name alone. Also, a person may mean a control token, which never occurs in a
+//! header.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -71,9 +72,9 @@ impl Recognizer {
         &self.registry
     }
 
-    /// Returns the first agent in one `User-Agent` line. Logs and reports show the name of this
-    /// agent as the sender. To decide on a request, consider all agents that [`Recognizer::agents`]
-    /// returns.
+    /// Returns the first of the agents that [`Recognizer::agents`] returns for one `User-Agent`
+    /// line. Logs and reports show the name of this agent as the sender. A decision on a request
+    /// must consider all of its agents.
     ///
     /// The line may contain any bytes. All bytes are examined, even in a long line.
     pub fn identify(&self, field: &[u8]) -> Agent {
@@ -83,9 +84,9 @@ impl Recognizer {
     /// Returns all agents in one `User-Agent` line, so that no crawler can hide behind another
     /// name. All registered crawlers come first, each once. If the rest of the line contains a name
     /// from the file or declares a crawler, one more agent follows. If the line names several link
-    /// previewers, only the first is returned, because a messenger may also name other previewers,
-    /// whose metadata the messenger understands. If the line names no registered crawler, there is
-    /// exactly one agent.
+    /// previewers, only the first of them is returned: messengers also send the names of other
+    /// previewers, to show that they understand the metadata for these previewers. If the line
+    /// names no registered crawler, there is exactly one agent.
     ///
     /// ```
     /// use robots_core::agent::{Recognizer, Registry};
@@ -190,8 +191,8 @@ impl Recognizer {
     }
 }
 
-/// Creates the agent with this claim. `name` is a name from the file that occurs in the header. The
-/// group for this name takes precedence over the group for the agent's own product.
+/// Creates the agent that a header claims. `name` is a name from the file that occurs in the
+/// header. The group for this name takes precedence over the group for the agent's own product.
 fn claimed(claim: Claim, name: Option<&ProductToken>) -> Agent {
     let own = claim.product.as_deref().and_then(|product| ProductToken::from_name(product.as_bytes()));
     let own = own.filter(|own| Some(own) != name && may_claim(own));
@@ -207,8 +208,8 @@ pub(super) struct NamedCrawlers<'r> {
     pub(super) places: Vec<Range<usize>>,
     /// Whether the header names a framework in a word that is not a version.
     pub(super) framework: bool,
-    /// Pointers to the crawlers after the first one. This set makes it fast to find repeated names:
-    /// a header of 64 KiB may contain thousands of names.
+    /// Pointers to the crawlers after the first one. A set finds repeated names quickly, even in a
+    /// header of 64 KiB with thousands of names.
     further: HashSet<*const Crawler>,
     previewer: bool,
 }
@@ -233,8 +234,8 @@ impl<'r> NamedCrawlers<'r> {
             None => true,
             Some(first) => !Arc::ptr_eq(first, crawler) && self.further.insert(Arc::as_ptr(crawler)),
         };
-        // A messenger may also name other previewers, whose metadata the messenger understands, so
-        // only the first previewer counts.
+        // Only the first previewer counts, because messengers also send the names of other
+        // previewers ([`Recognizer::agents`]).
         if is_new && !(is_previewer && self.previewer) {
             self.previewer |= is_previewer;
             self.crawlers.push(crawler);
@@ -244,8 +245,8 @@ impl<'r> NamedCrawlers<'r> {
 
 impl Registry {
     /// Returns the first framework in a header, and its position. Versions (`Nutch-1.10`) are
-    /// always searched. Other words are searched only if `speaks` is true, because
-    /// [`NamedCrawlers::of`] then found the name of a framework in these words.
+    /// always searched. Other words are searched only if `speaks` is true, which means that
+    /// [`NamedCrawlers::of`] found the name of a framework in these words.
     ///
     /// In `FooBot/Nutch-1.10` and `FooBot/1.0 (Scrapy 2.11; …)`, the crawler is the product before
     /// the framework's name, not the framework.

@@ -74,8 +74,8 @@ impl ReferrerIndex {
     }
 }
 
-/// Returns the length of the domain after the name of the site, such as `co.uk` in `google.co.uk`.
-/// `None` if the host does not end with a country's domain, `com` or `cat`.
+/// Returns the length of the domain after the name of the site. For `google.co.uk`, this is the
+/// length of `co.uk`. `None` if the host does not end with a country's domain, `com` or `cat`.
 fn country_domain(name: &[u8]) -> Option<usize> {
     let is_country = |label: &[u8]| label.len() == 2 && label.iter().all(u8::is_ascii_lowercase);
     let (before, last) = name.split_at(memchr::memrchr(b'.', name)? + 1);

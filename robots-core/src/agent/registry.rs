@@ -1,4 +1,4 @@
-//! The registry of known crawlers, and the detection of changes that are rarely intended.
+//! The registry of known crawlers, and the detection of changes that are probably mistakes.
 
 use std::collections::{HashMap, HashSet};
 use std::iter;
@@ -165,8 +165,8 @@ impl Registry {
     /// begin at the word, the longest name counts.
     ///
     /// `searched` contains the results of earlier calls for the same header: for each crawler that
-    /// requires other strings, whether the header contains one of them. So the header is searched
-    /// only once for each crawler.
+    /// requires other strings, whether the header contains one of these strings. So the header is
+    /// searched only once for each crawler.
     pub(super) fn named_at(
         &self,
         word: &Word,
@@ -204,8 +204,8 @@ impl Registry {
         accepted
     }
 
-    /// Returns the changes from this registry to `next` that are rarely intended: many crawlers are
-    /// missing, or a search engine has changed. Each change is a clause for a message. If the
+    /// Returns the changes from this registry to `next` that are probably mistakes: many crawlers
+    /// are missing, or a search engine has changed. Each change is a clause for a message. If the
     /// result is empty, `next` can replace this registry without confirmation.
     ///
     /// ```

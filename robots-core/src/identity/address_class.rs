@@ -2,11 +2,11 @@
 //! identify a client, and whether a server may redirect a fetch to the address.
 //!
 //! Files such as address lists are fetched from inside a site's own network. A server that
-//! redirects such a fetch chooses the next address. This address must not be one that only the
-//! fetching machine or its network can reach, such as an admin interface on the loopback, or the
-//! metadata service of a cloud on a link-local address. A name may resolve to a different address
-//! each time (DNS rebinding). So the class is checked after name resolution, for the address of the
-//! connection.
+//! redirects such a fetch chooses the next address. The redirect must not lead to an address that
+//! only the fetching machine or its network can reach, such as an admin interface on the loopback,
+//! or the metadata service of a cloud on a link-local address. A name may resolve to a different
+//! address each time (DNS rebinding). So the class is checked after name resolution, for the
+//! address of the connection.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -112,8 +112,8 @@ impl fmt::Display for AddressClass {
 /// the client, not to a trusted proxy.
 ///
 /// An IPv4 address that is mapped into IPv6 is treated as the IPv4 address. Documentation addresses
-/// (RFC 5737, RFC 3849) are treated as public, because examples and tests use them and clients
-/// never have them.
+/// (RFC 5737, RFC 3849) are treated as public, because examples and tests use these addresses, and
+/// no client has such an address.
 ///
 /// ```
 /// use robots_core::agent::UndecidedReason;

@@ -15,7 +15,7 @@ use super::signature::{DirectoryUrl, KeySet, MessageHead, SignatureCheck};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum ClaimKind {
     Unclaimed,
-    /// Only the `Signature-Agent` names the signer; the `User-Agent` names no crawler.
+    /// The `User-Agent` names no crawler, but the `Signature-Agent` names a signer.
     #[cfg_attr(
         not(feature = "signatures"),
         allow(dead_code, reason = "only the feature `signatures` creates such claims")
@@ -81,12 +81,13 @@ impl Examination {
     /// ignored. Otherwise, an impostor could avoid the refutation, because anybody can send a
     /// signature with an unknown key, and the owner of an address controls its reverse DNS zone.
     /// Outcomes with the reason [`UndecidedReason::UnprovenResolver`] are also ignored: if the
-    /// operator's lists are complete and do not contain the address, they refute the claim without
-    /// DNS.
+    /// operator's lists are complete and do not contain the address, the lists refute the claim
+    /// without DNS.
     ///
     /// A user-triggered fetcher may run on a person's device, so its claim is unverifiable if the
-    /// check of its address failed. An invalid signature still refutes the claim, because it does
-    /// not depend on the address. A request without a claim cannot be refuted.
+    /// check of its address failed. An invalid signature still refutes the claim, because the check
+    /// of a signature does not depend on the address. Without a claim, the result is never
+    /// [`Identity::Refuted`].
     pub(super) fn conclude(&self) -> Identity {
         // The outcomes of address checks count only if the `User-Agent` names a crawler. Otherwise,
         // only the signature counts.
@@ -208,21 +209,21 @@ pub trait ClaimEvidence {
 /// seen.
 const FRESH: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// A list that is older than [`FRESH`] can refute a claim only if more than this time passed from
-/// the first request with the claim to the confirmation of the list. This margin is for a clock
-/// that was wrong by up to a day.
+/// Margin for a clock that was wrong by up to a day. A list that is older than [`FRESH`] can refute
+/// a claim only if the list was confirmed more than this time after the first request with the
+/// claim.
 const CLOCK_ERROR: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Maximum difference between the current time and a confirmation in the future. If the difference
-/// is larger, the clock was wrong at the confirmation or is wrong now.
+/// Maximum time from now to a confirmation in the future. If a confirmation is later than that, the
+/// clock was wrong at the confirmation or is wrong now.
 const CLOCK_STEP: Duration = Duration::from_secs(60);
 
 /// An address list of an operator, with the time of its last confirmation.
 ///
 /// A list of any age can verify claims, but it can refute a claim only if it is recent enough
 /// ([`ListEvidence::examine`]). Within four months, one published list lost 119 of its 240 prefixes
-/// and gained 83. So an address may belong to the crawler although it is missing in an old copy of
-/// the list.
+/// and gained 83. So an address may belong to the crawler even if an old copy of the list does not
+/// contain the address.
 #[derive(Clone, Copy, Debug)]
 pub struct ListEvidence<'a> {
     /// The addresses on the list.
@@ -237,9 +238,9 @@ impl ListEvidence<'_> {
     /// Checks an address against a crawler's lists. A list that is not loaded is `None` in `lists`.
     ///
     /// The claim is verified if one of the lists contains the address. The claim fails if no list
-    /// contains the address and every list can refute the claim. A list can refute the claim if its
-    /// server confirmed it within the last 24 hours, or more than 24 hours after the first request
-    /// with this claim from the address.
+    /// contains the address and every list can refute the claim. A list can refute the claim in two
+    /// cases: the operator's server confirmed the list within the last 24 hours, or it confirmed
+    /// the list more than 24 hours after the first request with this claim from the address.
     pub fn examine(
         lists: impl IntoIterator<Item = Option<Self>>,
         address: PublicAddress,
@@ -274,8 +275,8 @@ impl ListEvidence<'_> {
         for outcome in outcomes {
             match (outcome, missed) {
                 (MethodOutcome::Verified, _) => return outcome,
-                // If one list is not loaded and another is stale, `NotLoaded` is reported, because
-                // it is the more important reason.
+                // If one list is not loaded and another is stale, `NotLoaded` is reported as the
+                // more important reason.
                 (_, Some(NOT_LOADED)) | (MethodOutcome::Failed(_), Some(_)) => {}
                 (outcome, _) => missed = Some(outcome),
             }
@@ -482,8 +483,8 @@ mod tests {
             (Some(0), None, 25, STALE),
             (Some(0), Some(10), 24, FAILED),
             (Some(0), Some(10), 25, STALE),
-            // The address was first seen long before the list was confirmed, but the list does not
-            // contain it.
+            // The list was confirmed more than a day after the address was first seen, and does not
+            // contain the address.
             (Some(35), Some(10), 400, FAILED),
             (Some(34), Some(10), 400, STALE),
             (Some(20), Some(20), 400, STALE),

@@ -22,10 +22,11 @@ mod tests {
 
     use super::*;
 
-    /// Runs the corpus of a fuzz target, so that inputs that once failed are tried in every build.
+    /// Runs a fuzz target with its corpus, so that every test run includes the inputs that once
+    /// failed.
     fn corpus(target: &str, entry: fn(&[u8])) {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/corpus").join(target);
-        // The package does not contain the corpus.
+        // The published package does not contain the corpus.
         let Ok(inputs) = fs::read_dir(&folder) else { return };
         let tried = inputs.map(|input| entry(&fs::read(input.expect("an entry").path()).expect("an input"))).count();
         assert!(tried >= 10, "{target}: {tried} inputs");

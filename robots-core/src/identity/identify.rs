@@ -45,8 +45,8 @@ pub struct Identified<'a> {
 }
 
 impl<'a> IdentityRequest<'a> {
-    /// Creates a request from the agents in its `User-Agent` lines and the client's address. The
-    /// address is `None` if it proves nothing about the client ([`PublicAddress::of`]).
+    /// Creates a request from the agents in its `User-Agent` lines and the client's address. Pass
+    /// `None` if the address proves nothing about the client ([`PublicAddress::of`]).
     pub const fn new(agents: &'a [Agent], address: Option<PublicAddress>) -> Self {
         Self {
             agents,
@@ -66,9 +66,9 @@ impl<'a> IdentityRequest<'a> {
     /// Identifies the sender of the request.
     ///
     /// 1. If the `User-Agent` names a registered crawler, the claim is checked with the methods in
-    ///    the crawler's registry row, and with signatures of its operator. If the `User-Agent`
-    ///    names an unregistered crawler, its operator is unknown, so a signature of any configured
-    ///    operator verifies the claim.
+    ///    the crawler's registry row, and with the signatures of the crawler's operator. If the
+    ///    `User-Agent` names an unregistered crawler, the operator is unknown, so a signature of
+    ///    any configured operator verifies the claim.
     /// 2. If the `User-Agent` names no crawler but the request has a `Signature-Agent`, this field
     ///    is the claim. A valid signature identifies the crawler, and an invalid signature refutes
     ///    the claim.
@@ -203,9 +203,9 @@ mod tests {
     use crate::agent::{IdentityMethod, Recognizer, Refutation, Registry};
     use crate::rules::RobotsTxt;
 
-    /// Test evidence about Googlebot. A list verifies the first address, and a reverse DNS name
-    /// verifies the second. For the third address, both checks fail. For the fifth address, the
-    /// lists are stale, and the reverse DNS lookup is pending.
+    /// Evidence for these tests. All lists contain 8.8.8.1, and AdsBot's list also contains
+    /// 8.8.8.4. A reverse DNS name verifies 8.8.8.2. For 8.8.8.3, both checks fail. For 8.8.8.5,
+    /// the lists are stale, and the reverse DNS lookup is pending.
     struct Played;
 
     impl ClaimEvidence for Played {
@@ -297,7 +297,7 @@ mod tests {
         assert_eq!(pending(&[BROWSER], Some(5)), (Identity::Unclaimed, false));
     }
 
-    /// Address 4 is in AdsBot's list, but not in Googlebot's.
+    /// The address 8.8.8.4 is in AdsBot's list, but not in Googlebot's list.
     #[test]
     fn another_crawler_of_the_same_operator_is_no_impostor() {
         const ADSBOT: &str = "AdsBot-Google (+http://www.google.com/adsbot.html)";

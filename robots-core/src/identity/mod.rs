@@ -1,6 +1,6 @@
 //! Verifies the identity of a crawler: combines a claim and the evidence into an
 //! [`Identity`](crate::agent::Identity). This module is for programs that collect the evidence
-//! themselves. In a Tower server, the `Verifier` of `tower-robots` collects it.
+//! themselves. In a Tower server, the `Verifier` of `tower-robots` collects the evidence.
 //!
 //! Three methods verify a claim: address ranges that the operator publishes, the reverse DNS names
 //! of an address, and a signature on the request. This module does not fetch documents, resolve
@@ -14,9 +14,9 @@
 //! 3. A method is complete if it verifies all genuine requests of the crawler. A claim is refuted
 //!    only if all complete methods that could be tried have failed. If the data for a check is
 //!    missing, old or unreliable, the claim is undecided.
-//! 4. A list of any age can verify a claim. A list can refute a claim only if its server confirmed
-//!    it within the last day, or more than a day after the first request from the address
-//!    ([`ListEvidence`]).
+//! 4. A list of any age can verify a claim. A list can refute a claim only if the operator's server
+//!    confirmed the list within the last day, or more than a day after the first request from the
+//!    address ([`ListEvidence`]).
 //! 5. A reverse DNS name verifies a claim only if the name is in the operator's domain and resolves
 //!    back to the client's address. A failed check refutes the claim only if the same resolver
 //!    verified another address of this operator within the last hour.
@@ -30,7 +30,7 @@
 //! [`RangeSet`], for a list of your own prefixes, needs no feature.
 //!
 //! [`IdentityRequest::identify`] combines claim, registry and evidence. The layer of `tower-robots`
-//! and the commands `robotsd explain` and `robotsd replay` use it.
+//! and the commands `robotsd explain` and `robotsd replay` use this function.
 
 pub(crate) mod address_class;
 mod examination;

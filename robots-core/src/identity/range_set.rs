@@ -24,8 +24,8 @@ pub struct RangeSet {
     v4: Ranges<u32>,
     v4_index: SearchIndex,
     v6: Ranges<u128>,
-    /// The upper 64 bits of the starts in `v6`. They are searched first, because they need less
-    /// memory than complete starts and are faster to compare.
+    /// The upper 64 bits of the starts in `v6`. A search begins with these halves, because they
+    /// need less memory than complete starts and are faster to compare.
     v6_upper: Box<[u64]>,
     v6_index: SearchIndex,
 }
@@ -108,8 +108,9 @@ impl<T: Copy + Ord + Into<u128>> Ranges<T> {
         let (mut starts, mut ends): (Vec<T>, Vec<T>) = (Vec::new(), Vec::new());
         for (start, end) in ranges {
             match ends.last_mut() {
-                // The addition cannot overflow for IPv4, because it uses 128 bits. After the last
-                // IPv6 address, no range begins, so the saturated result is never compared.
+                // The addition cannot overflow for IPv4, because it uses 128 bits. For IPv6, the
+                // sum may saturate. The comparison is then still right, because no range begins
+                // after the last address.
                 Some(last) if start.into() <= (*last).into().saturating_add(1) => *last = (*last).max(end),
                 _ => {
                     starts.push(start);
@@ -170,7 +171,7 @@ pub(super) struct SearchIndex {
 
 impl SearchIndex {
     /// Creates the index for sorted numbers. There must be fewer than 2^32 numbers; a list has at
-    /// most 50,000.
+    /// most 50,000 prefixes.
     pub(super) fn of<T: Copy + Into<u64>>(sorted: &[T]) -> Self {
         let (Some(first), Some(last)) = (sorted.first(), sorted.last()) else { return Self::default() };
         let (first, last): (u64, u64) = ((*first).into(), (*last).into());
@@ -269,7 +270,8 @@ mod tests {
     }
 
     fn prefix() -> impl Strategy<Value = Network> {
-        // The prefixes have only a few different bytes, so that ranges overlap, touch and repeat.
+        // The prefixes contain only a few byte values, so that ranges often overlap, touch or
+        // repeat.
         let v4 = (prop::array::uniform4(prop::sample::select(vec![0_u8, 1, 2, 127, 128, 255])), 0_u32..=32).prop_map(
             |(octets, length)| {
                 let bits = u32::from_be_bytes(octets) & u32::MAX.checked_shl(32 - length).unwrap_or(0);

@@ -138,8 +138,8 @@ impl RdnsCheck {
         if names.is_empty() {
             return RdnsState::Done(MethodOutcome::Failed(Refutation::NoName));
         }
-        // Names outside the operator's domain are not queried, because the owner of the address may
-        // have chosen them.
+        // Names outside the operator's domain are not queried, because they prove nothing: the
+        // owner of an address can give the address any name.
         let is_operators = |name: &String| self.patterns.iter().any(|pattern| pattern.matches(name));
         // Names beyond the limit might be in the operator's domain, so a failed check of the first
         // names proves nothing.

@@ -1,4 +1,4 @@
-//! The key directories of operators, and the crawlers that sign with the keys in the directories.
+//! The key directories of operators, and the crawlers that sign with the keys in these directories.
 
 use std::collections::HashMap;
 

@@ -97,15 +97,16 @@ impl PolicyBuilder {
     }
 
     /// Sets the categories of crawlers that the groups for `*` do not apply to. An unregistered
-    /// agent belongs to a category if its header suggests so, for example by a name with `monitor`.
-    /// Default: infrastructure, monitoring, preview, feed and user-fetch. A second call replaces the
-    /// first.
+    /// agent belongs to a category if its header suggests the category, for example with a name
+    /// that contains `monitor`. Default: infrastructure, monitoring, preview, feed and user-fetch.
+    /// A second call replaces the first.
     pub fn wildcard_exempt(self, categories: impl AsRef<[Category]>) -> Self {
         self.with(|policy| policy.star.exempt = categories.as_ref().into())
     }
 
-    /// Sets whether the groups for `*` apply to crawlers that are documented to ignore them.
-    /// Default: [`WildcardExceptions::Honour`]. A second call replaces the first.
+    /// Sets whether the groups for `*` apply to crawlers whose operators document that the crawlers
+    /// ignore these groups. Default: [`WildcardExceptions::Honour`]. A second call replaces the
+    /// first.
     pub fn wildcard_exceptions(self, exceptions: WildcardExceptions) -> Self {
         self.with(|policy| policy.star.exceptions = exceptions)
     }
@@ -146,8 +147,8 @@ impl PolicyBuilder {
     }
 
     /// Adds networks whose requests pass unchecked. An item is a
-    /// [`Network`](crate::agent::Network), an address, or a string that contains one of them.
-    /// Default: none. A second call adds to the first.
+    /// [`Network`](crate::agent::Network), an address, or the string form of either. Default: none.
+    /// A second call adds to the first.
     ///
     /// ```
     /// use robots_core::policy::Policy;
@@ -162,8 +163,8 @@ impl PolicyBuilder {
     /// # Ok::<(), robots_core::rules::ValueError>(())
     /// ```
     ///
-    /// The method takes a slice, not an iterator, because a `Result` is also an iterator: an `Err`
-    /// would be an empty iterator, and no network would be exempt.
+    /// The method takes a slice, not an iterator, because a `Result` is also an iterator. If a
+    /// caller passed an `Err`, the iterator would be empty, and no network would be exempt.
     ///
     /// ```compile_fail,E0277
     /// # use robots_core::policy::{Network, Policy};
@@ -191,9 +192,9 @@ impl PolicyBuilder {
         Ok(self)
     }
 
-    /// Adds names of cookies. A request with one of these cookies passes. Default: none. A second
-    /// call adds to the first. Choose names that are hard to guess: only the name of a cookie is
-    /// compared, and any client can send a cookie with this name.
+    /// Adds names of cookies. A request passes if it has a cookie with one of these names. Default:
+    /// none. A second call adds to the first. Choose names that are hard to guess: only the name of
+    /// a cookie is compared, and any client can send a cookie with this name.
     ///
     /// # Errors
     ///
@@ -256,7 +257,7 @@ impl PolicyBuilder {
     /// the first.
     ///
     /// The requests of search engines that people use are only observed, unless a rate override
-    /// names the crawler ([`with_rate_override`](Self::with_rate_override)). Even this override
+    /// names the crawler ([`with_rate_override`](Self::with_rate_override)). Even such an override
     /// does not enforce the delay of a group for `*`. Exempt requests, disallowed requests and
     /// requests for parts of pages ([`RateLimit::is_for_asset`](super::RateLimit::is_for_asset))
     /// are not counted. If the delay is longer than

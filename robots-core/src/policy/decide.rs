@@ -32,7 +32,7 @@ pub struct Policy {
     pub(super) cookies: Cookies,
     pub(super) suspect_human: SuspectHuman,
     pub(super) identity: IdentityRules,
-    /// Overrides, in order of addition. The last one that applies decides.
+    /// Overrides, in order of addition. The last override that applies decides.
     pub overrides: Vec<Override>,
     pub(super) rate: RateRules,
 }
@@ -66,8 +66,8 @@ impl Policy {
     ///    remove pages with status 403 from their index.
     /// 5. An impostor does not get the privileges of a crawler's name ([`IdentityNeeded`]):
     ///    exemptions for agents, overrides that are milder than the mode, and, for search engines,
-    ///    a tag instead of a refusal. The policy may tag or refuse an impostor even if the rules
-    ///    allow the request ([`Impostors`]), within the limits of the mode, with
+    ///    a tag instead of a refusal. Within the limits of the mode, the policy may tag or refuse
+    ///    an impostor even if the rules allow the request ([`Impostors`]). The reason is then
     ///    [`Reason::Impostor`]. A request with an exempt address, path or cookie still passes.
     /// 6. If the request has several agents, the result is the strictest decision, with the
     ///    strictest [`RateLimit`] of all agents.
@@ -191,8 +191,8 @@ impl Policy {
     }
 
     /// Returns the path of a request in the forms that this policy compares with the rules. If the
-    /// target contains a `#`, these are the forms of the part before it and of the whole target,
-    /// because some servers treat a `#` as an ordinary byte.
+    /// target contains a `#`, these are the forms of the part before the `#` and of the whole
+    /// target, because some servers treat a `#` as an ordinary byte.
     pub fn path<'t>(&self, target: &'t [u8]) -> RequestPath<'t> {
         RequestPath::of_request(target, self.forms)
     }
@@ -220,16 +220,16 @@ impl Policy {
         modes.chain(rates).map(|(setting, crawlers)| (setting, Cow::Borrowed(crawlers))).chain(exempt)
     }
 
-    /// Returns the rate overrides that record or refuse requests and have not ended by the time
-    /// `now`.
+    /// Returns the rate overrides that record or refuse requests, except overrides that have ended
+    /// at the time `now`.
     #[doc(hidden)]
     pub fn rate_overrides(&self, now: SystemTime) -> impl Iterator<Item = &Override<RateMode>> {
         let is_running = move |over: &&Override<RateMode>| over.until.is_none_or(|end| now < end);
         self.rate.overrides.iter().filter(is_running).filter(|over| over.mode != RateMode::Off)
     }
 
-    /// Returns the overrides that have already ended at the time `now`: for each, a description and
-    /// the time when it ended.
+    /// Returns the overrides that have already ended at the time `now`. For each override, returns
+    /// a description and the time when the override ended.
     #[doc(hidden)]
     pub fn ended_overrides(&self, now: SystemTime) -> impl Iterator<Item = (String, SystemTime)> {
         let modes = self.overrides.iter().map(|over| (format!("override for {over}"), over.until));
@@ -298,9 +298,9 @@ impl Policy {
         rules.select(self.tokens_of(agent), fallback)
     }
 
-    /// Returns the agent that a decision is about. If no rule was applied, returns the first agent
-    /// that is a crawler. If the request is exempt and no agent is a crawler, returns the first
-    /// agent that has a group.
+    /// Returns the agent that a decision is about. If no rule was applied and observers are not
+    /// notified of the reason, returns the first agent that is a crawler. If the request is exempt
+    /// and no agent is a crawler, returns the first agent that has a group.
     #[doc(hidden)]
     pub fn subject<'a>(&self, rules: &RuleSet, agents: &'a [Agent], decision: &Decision<'_>) -> Option<&'a Agent> {
         if decision.verdict.is_some() || decision.reason.is_reported() {
@@ -326,7 +326,7 @@ impl Policy {
 
     /// Returns the groups whose usage lines and licences apply to an agent. If no group names the
     /// agent, returns the groups for `*`, even if the policy does not apply the rules of these
-    /// groups to the agent. So a response makes the same statement about usage as the file.
+    /// groups to the agent. So the header fields of a response and the file state the same usage.
     #[doc(hidden)]
     pub fn selection_for_use<'r>(&self, rules: &'r RuleSet, agent: &Agent) -> Selection<'r> {
         rules.select(self.tokens_of(agent), Fallback::Star)
@@ -412,8 +412,8 @@ impl Policy {
 
     /// Returns the strictest handling of a disallowed request among all disallowed forms of its
     /// path, and the verdict on that form. The forms may match different rules, and an override may
-    /// be for only one of these rules. For example, some servers interpret `/old/../private/` as a
-    /// path below `/old/`, and others as `/private/`.
+    /// apply to only one of these rules. For example, some servers interpret `/old/../private/` as
+    /// a path below `/old/`, and others as `/private/`.
     fn strictest<'r>(
         &self,
         mode: Mode,
@@ -452,9 +452,9 @@ impl Policy {
         holds: impl Fn(&Override) -> bool,
     ) -> Handling<'_> {
         let is_believed = self.identity.believe(identity);
-        // If the claim is not believed, an override for crawlers counts only if it is stricter than
-        // the mode and all other overrides. Otherwise, an impostor could choose the name with the
-        // mildest override.
+        // If the policy does not accept the claim, an override for crawlers counts only if it is
+        // stricter than the mode and all other overrides. Otherwise, an impostor could choose the
+        // name with the mildest override.
         let mut claimed: Option<Handling<'_>> = None;
         for over in self.overrides.iter().rev().filter(|over| over.fits(agent, rule) && holds(over)) {
             let handling = Handling { over: Some(over), ..Handling::of(over.mode) };

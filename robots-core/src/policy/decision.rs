@@ -23,7 +23,8 @@ pub struct Decision<'r> {
     /// Index of the agent that the decision is about, among the agents given to
     /// [`Policy::decide`](super::Policy::decide).
     pub agent: usize,
-    /// The signs that a person made the request, found by [`Policy::weigh`](super::Policy::weigh).
+    /// Signs that a person made the request. [`Policy::weigh`](super::Policy::weigh) finds these
+    /// signs.
     pub signs: HumanSigns,
     /// Crawl delay that the policy enforces, from the groups that allow the request. If the request
     /// has several agents, this is the strictest delay of all agents, even if the decision is about
@@ -307,8 +308,8 @@ impl IdentityRules {
 
     /// Returns the mode for an impostor's request, before the site's mode limits it. `None` if the
     /// request is not from an impostor, or if impostors are only observed. A request that names no
-    /// crawler is not treated as an impostor's, even if its signature is invalid, because a person
-    /// may have made it.
+    /// crawler is not treated as a request from an impostor, even if its signature is invalid,
+    /// because a person may have made the request.
     pub(super) fn handling(self, agent: &Agent, identity: Identity) -> Option<Mode> {
         let mode = match self.impostors {
             Impostors::Observe => None,

@@ -65,8 +65,8 @@ impl<'a> RequestFacts<'a> {
         }
     }
 
-    /// Calls `find` with the path in all forms, also if the rules are compared with only one form.
-    /// The patterns of a policy are always in the standard reading.
+    /// Calls `find` with the path in all forms, even if the rules are compared with only one form.
+    /// The patterns of a policy always use the standard reading.
     pub(super) fn with_all_forms<T>(
         &self,
         reading: Reading,

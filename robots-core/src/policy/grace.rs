@@ -1,4 +1,4 @@
-//! The grace period of new rules, during which they are not enforced.
+//! The grace period of new rules. The rules are not enforced until the end of this period.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -7,8 +7,8 @@ use crate::rules::{
     Access, Fallback, Group, MatchBudget, Name, PathPattern, ProductToken, RequestPath, Rule, RuleSet, Selection,
 };
 
-/// The grace period of the present version of the rules. Also stores the earlier versions, and the
-/// time when each version went live.
+/// The grace period of the present version of the rules. This type also stores the earlier
+/// versions, and the time when each version went live.
 ///
 /// A disallowed request is refused only if a version that disallows it went live at least one grace
 /// period ago. Until then, the request is only observed. So a grace period begins if a `Disallow`
@@ -84,8 +84,8 @@ impl Grace {
     /// present version of the rules.
     ///
     /// Until the present version's grace period ends, the result is the longest delay in the
-    /// earlier versions whose grace period has ended. `None` if those versions have no delay for
-    /// the agent. `select` is the same as in [`covers`](Self::covers).
+    /// earlier versions whose grace period has ended. `None` if these earlier versions have no
+    /// delay for the agent. `select` is the same as in [`covers`](Self::covers).
     pub(super) fn due_interval<'g>(
         &'g self,
         now: SystemTime,

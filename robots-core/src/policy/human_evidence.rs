@@ -8,8 +8,8 @@
 use crate::keyword_enum;
 use crate::rules::{Authority, ValueError};
 
-/// The cookies and header fields that may show that a person made the request. Callers collect them
-/// only for requests that would be refused, tagged or recorded.
+/// The cookies and header fields that may show that a person made the request. Callers collect this
+/// evidence only for requests that would be refused, tagged or recorded.
 #[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct HumanEvidence<'a> {
@@ -18,7 +18,7 @@ pub struct HumanEvidence<'a> {
     comes_from_here: bool,
 }
 
-/// The signs, found in a request, that a person made it.
+/// The signs in a request that suggest that a person made the request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HumanSigns {
     session_cookie: bool,
@@ -68,9 +68,9 @@ impl<'a> HumanEvidence<'a> {
         self
     }
 
-    /// Adds `Sec-Fetch-Site`, `Sec-Fetch-Mode` and `Sec-Fetch-Dest` (W3C Fetch Metadata). They are
-    /// a sign of a person only if all three are present, in a combination that browsers send: the
-    /// destination is a document if and only if the mode is `navigate`.
+    /// Adds `Sec-Fetch-Site`, `Sec-Fetch-Mode` and `Sec-Fetch-Dest` (W3C Fetch Metadata). These
+    /// fields are a sign of a person only if all three are present, in a combination that browsers
+    /// send: the destination is a document if and only if the mode is `navigate`.
     pub fn fetch_metadata(mut self, site: &[u8], mode: &[u8], destination: &[u8]) -> Self {
         let known_site = matches!(site, b"same-origin" | b"same-site" | b"cross-site" | b"none");
         let known_mode = matches!(mode, b"navigate" | b"cors" | b"no-cors" | b"same-origin" | b"websocket");

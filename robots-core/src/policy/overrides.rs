@@ -40,8 +40,8 @@ enum OverrideFor {
 pub enum Crawlers {
     /// One crawler. [`Crawlers::agent`] creates this value.
     Agent(ProductToken),
-    /// The registered crawlers of a category. Other agents may suggest a category in their header
-    /// ([`Agent::category`]), but do not count.
+    /// The registered crawlers of a category. Unregistered agents do not count, even if their
+    /// headers suggest this category ([`Agent::category`]).
     Category(Category),
     /// The registered crawlers of an operator.
     Operator(Box<str>),
@@ -56,8 +56,8 @@ impl Crawlers {
     /// # Errors
     ///
     /// Returns an error if `name` is not a crawler's name: for example, a whole `User-Agent` value,
-    /// `*`, or the name of a registered crawler with added spaces (`GPT Bot`). The error suggests
-    /// the right name if there is one.
+    /// `*`, or the name of a registered crawler with added spaces (`GPT Bot`). If the right name is
+    /// known, the error suggests it.
     pub fn agent(name: &str) -> Result<Self, ValueError> {
         called(name).map(Self::Agent)
     }
@@ -79,7 +79,7 @@ impl Crawlers {
 impl Override {
     /// Creates an override for the rules with this path pattern, in any spelling: `/%40x` and `/@x`
     /// are equal. The value must be the pattern of a rule in the file, not the path of a request.
-    /// To let requests for a path pass, exempt it
+    /// To let requests for a path pass, exempt the path
     /// ([`PolicyBuilder::exempt_paths`](super::PolicyBuilder::exempt_paths)) or write an `Allow`
     /// line.
     ///

@@ -74,10 +74,10 @@ pub struct RateLimit<'r> {
 }
 
 impl RateRules {
-    /// Returns the rate limit of an allowed request; `None` if the request's groups have no delay
-    /// or the policy does not limit its rate. `bound` returns the mode that limits the policy's
-    /// rate mode for this agent. `is_believed` is whether the policy accepts the client's claim to
-    /// be this agent.
+    /// Returns the rate limit of an allowed request; `None` if the groups have no delay or the
+    /// policy does not limit the agent's rate. `bound` returns the mode that limits the policy's
+    /// rate mode for this agent. `is_believed` tells whether the policy accepts the client's claim
+    /// to be this agent.
     pub(super) fn rate_limit<'r>(
         &self,
         bound: impl FnOnce() -> Mode,
@@ -142,9 +142,9 @@ impl RateLimit<'_> {
         !name.ends_with(b"/") && ASSETS.iter().copied().flatten().any(is_called) && is_plain(path)
     }
 
-    /// Replaces all values except the mode with the values of `refusing`, the rate limit under
-    /// [`Mode::Refuse`], so that requests are counted as under [`Mode::Refuse`]. The two limits may
-    /// be for different agents of the request.
+    /// If this limit does not refuse requests, replaces all values except the mode with the values
+    /// of `refusing`, the rate limit under [`Mode::Refuse`]. Requests are then counted as under
+    /// [`Mode::Refuse`]. The two limits may be for different agents of the request.
     pub(super) fn with_refusing(self, refusing: Self) -> Self {
         if self.mode == RateMode::Refuse { self } else { Self { mode: self.mode, ..refusing } }
     }

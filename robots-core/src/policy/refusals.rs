@@ -3,7 +3,7 @@
 //!
 //! **Requests for some documents never get a special response**: robots.txt, `security.txt`, and
 //! the sitemaps and licences that the robots.txt names. These documents contain the terms of a
-//! site, and crawlers could not read the terms if they got a price or a tarpit instead. The
+//! site, and a crawler could not read these terms if it got a price or a tarpit instead. The
 //! documents are not exempt from the rules, because an operator may have good reasons to disallow a
 //! sitemap. If a rule disallows a document, the crawler gets the plain refusal.
 //!

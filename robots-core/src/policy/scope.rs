@@ -111,8 +111,8 @@ impl Star {
             || !REGISTERED_METHODS.iter().any(|methods| methods.contains(&method))
     }
 
-    /// Reports whether `*` applies to this agent. If the registry does not know whether a crawler
-    /// obeys `*`, the crawler is treated as if it did.
+    /// Reports whether `*` applies to this agent. If the registry does not state whether a crawler
+    /// obeys `*`, the crawler is treated like a crawler that obeys `*`.
     pub(super) fn holds(&self, agent: &Agent) -> bool {
         self.covers_class(agent.class())
             && (agent.obeys_star() != Obeys::No || self.exceptions == WildcardExceptions::Ignore)

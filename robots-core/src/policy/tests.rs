@@ -53,7 +53,8 @@ fn refusing() -> PolicyBuilder {
     Policy::builder().mode(Mode::Refuse)
 }
 
-/// Returns a policy that also refuses search engines, for tests about other parts of a policy.
+/// Returns the builder of a policy that also refuses search engines, for tests of other parts of
+/// the policy.
 fn refusing_every_crawler() -> PolicyBuilder {
     refusing().with_override(Override::index_engines(Mode::Refuse))
 }
@@ -116,7 +117,7 @@ fn a_decision_is_about_the_first_of_the_agents_with_the_strictest_outcome() {
 
 #[test]
 fn an_agent_is_called_by_its_crawlers_name_or_by_its_own_token() {
-    // The file names an unregistered crawler, and a registered one whose name is not its own token.
+    // The file names an unregistered crawler and a registered crawler.
     let site = Site::new("User-agent: NeverHeardOfBot\nUser-agent: Googlebot-Image\nDisallow: /\n");
     for (field, name) in [(UNKNOWN, "neverheardofbot"), ("Googlebot-Image/1.0", "googlebot-image")] {
         let policy = refusing().exempt_agents([name]).expect("a name").build();

@@ -42,7 +42,7 @@ impl Quota {
         NonZeroU32::new(burst).unwrap_or(NonZeroU32::MIN)
     }
 
-    /// Decides on a request at the time `now`. `paid` is the value of the bucket, as in [`Bucket`].
+    /// Decides on a request at the time `now`. `paid` is the value that the [`Bucket`] contains.
     /// Returns the bucket's next value and, if the request does not pass, the time to wait.
     pub(super) fn take(self, paid: u64, now: u64) -> (u64, Result<(), Duration>) {
         // The bucket is ahead of the clock by more than a full burst only if the interval was
@@ -59,8 +59,8 @@ impl Quota {
 }
 
 impl Bucket {
-    /// Counts one request in the bucket if the request may pass. If several threads call this at
-    /// once, no more requests pass in total than the quota allows.
+    /// Counts one request in the bucket if the request may pass. If several threads call this
+    /// method at once, no more requests pass in total than the quota allows.
     ///
     /// # Errors
     ///
@@ -123,8 +123,8 @@ pub enum RateSender {
 }
 
 impl RateSender {
-    /// Returns the sender of a request. `identity` is the result of checking its claim to be a
-    /// crawler. Calls `address` only if the claim is neither verified nor refuted.
+    /// Returns the sender of a request. `identity` is the result of checking the sender's claim to
+    /// be a crawler. Calls `address` only if the claim is neither verified nor refuted.
     pub fn of(identity: Identity, address: impl FnOnce() -> Option<IpAddr>) -> Self {
         match identity {
             Identity::Verified(_) => Self::Verified,
@@ -145,7 +145,8 @@ impl<'a> RateKey<'a> {
             [] if !matches!(sender, RateSender::Claimed(Some(_))) => return None,
             [first, ..] if agent.is_registered() => Some(first),
             // An unregistered name may be made up unless the claim is verified. So the key uses the
-            // first token that occurs in the file, if any.
+            // first token that a group names. If there is no such token but the claim is verified,
+            // the key uses the agent's first token.
             tokens => {
                 let verified = tokens.first().filter(|_| sender == RateSender::Verified);
                 tokens.iter().find(|token| is_named(token)).or(verified)

@@ -1,6 +1,6 @@
-//! Rate limiting of crawlers, with one word of memory per sender. The Tower layer uses this module.
-//! Use it directly in frameworks without Tower, or to keep the buckets in a store that several
-//! processes share.
+//! Rate limiting of crawlers, with a few bytes of memory per sender. The Tower layer uses this
+//! module. Use it directly in frameworks without Tower, or to keep the buckets in a store that
+//! several processes share.
 //!
 //! A [`Quota`] is an interval and a burst. A bucket enforces the quota with the generic cell rate
 //! algorithm (GCRA). The bucket stores the time when it will be full again. Each request that

@@ -2,12 +2,13 @@
 //! instead counted by network, in buckets that all sites share.
 //!
 //! **Buckets outlive snapshots and sites.** All snapshots of a site share its buckets. If a site is
-//! opened again under the same name (`LiveBuilder::counted_as`), it uses the same buckets. So a
-//! reload does not give any sender a new burst.
+//! opened again under the same name (`LiveBuilder::counted_as`), the new site uses the same
+//! buckets. So a reload does not give any sender a new burst.
 //!
-//! Only crawler names in the registry and in the robots.txt have buckets, so there are few.
-//! [`SiteBuckets::MAX_NAMES`] limits their number. Times are measured on a monotonic clock from the
-//! creation of the `CompileCache`, which all sites of a process share.
+//! Only crawler names that are in the registry or the robots.txt, or that are verified, have
+//! buckets. So there are few buckets, and [`SiteBuckets::MAX_NAMES`] limits the number of names.
+//! Times are measured on a monotonic clock from the creation of the `CompileCache`, which all sites
+//! of a process share.
 
 use std::hash::BuildHasher;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
@@ -72,7 +73,7 @@ impl SiteBuckets {
     }
 
     /// Returns the bucket for a key. If the bucket is in `networks` instead, returns `Err` with the
-    /// hash that selects it there.
+    /// hash that selects the bucket in `networks`.
     fn bucket(&self, key: &RateKey<'_>) -> Result<&Bucket, u64> {
         let (site, hasher) = (self.shared.site, &self.networks.hasher);
         // IPv6 clients are counted by /64, because a client can choose the last 64 bits of its
@@ -105,8 +106,8 @@ const LISTS: usize = 64;
 /// Buckets for a limited number of crawler names.
 ///
 /// A delay in a group for `*` applies to hundreds of registered crawlers, but only a few of them
-/// visit a site. So the buckets of a name are created on the first request with this name. They are
-/// never removed, so lookups need no lock.
+/// visit a site. So the buckets of a name are created on the first request with this name. The
+/// buckets are never removed, so lookups need no lock.
 #[derive(Default)]
 pub(super) struct NameBuckets {
     lists: OnceLock<Box<[EntryLink; LISTS]>>,
@@ -199,7 +200,7 @@ pub(super) struct NetworkEntry {
     /// process. Senders with equal hashes share a bucket. A collision is likely only among about
     /// 2^32 senders.
     key: u64,
-    /// Value of the bucket, as in [`Bucket`]; 0 if the entry is free.
+    /// The value that a [`Bucket`] would contain; 0 if the entry is free.
     pub(super) paid: u64,
 }
 

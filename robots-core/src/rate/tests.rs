@@ -20,7 +20,7 @@ fn quota(interval: Duration, burst: u32) -> Quota {
     Quota::new(interval, NonZeroU32::new(burst).unwrap())
 }
 
-/// Counts the entries, including those whose buckets are full again.
+/// Counts the entries, including entries whose buckets are full again.
 fn entries(networks: &NetworkBuckets) -> usize {
     let shards = networks.shards.iter().filter_map(OnceLock::get).map(|shard| shard.lock().unwrap());
     shards.map(|shard| shard.iter().flat_map(|set| set.0).filter(|entry| entry.paid > 0).count()).sum()
@@ -73,7 +73,7 @@ proptest! {
     }
 }
 
-/// Counts the requests that ten threads take in total if each thread tries `tries` times.
+/// Returns how many requests pass in total if each of ten threads makes `tries` requests.
 fn taken_by_ten_threads(tries: usize, take: impl Fn(usize) -> bool + Sync) -> usize {
     let passed = AtomicUsize::new(0);
     std::thread::scope(|scope| {

@@ -36,8 +36,8 @@ impl EmbeddedList {
     }
 }
 
-/// Parses the file that contains all embedded lists. Skips invalid lines; a test checks that there
-/// are none.
+/// Parses the file that contains all embedded lists. Skips invalid prefixes; a test checks that the
+/// file contains none.
 fn read(text: &'static str) -> Box<[EmbeddedList]> {
     let lists = text.split("\n[").skip(1).filter_map(|section| {
         let (url, rest) = section.split_once("]\n")?;
@@ -115,8 +115,9 @@ mod tests {
         }
     }
 
-    /// Tests IPv4, IPv6 and mapped addresses at the first and last address of every range, and next
-    /// to them. The bench `identity` tests a million addresses in the same way.
+    /// Tests IPv4, IPv6 and mapped addresses directly before and after every range, and addresses
+    /// at random distances from the start of the range. The bench `identity` tests a million
+    /// addresses in the same way.
     #[test]
     fn membership_equals_a_scan_of_all_prefixes() {
         use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

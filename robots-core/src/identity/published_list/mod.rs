@@ -77,5 +77,5 @@ impl fmt::Display for DocumentError {
 impl Error for DocumentError {}
 
 /// Maximum number of prefixes in a list. The longest published list of single addresses has about
-/// 10,000, and the longest list of networks about 1,000.
+/// 10,000 entries, and the longest list of networks has about 1,000.
 pub(super) const MAX_PREFIXES: usize = 50_000;

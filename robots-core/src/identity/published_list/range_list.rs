@@ -20,8 +20,8 @@ const MIN_PREFIX_V6: u32 = 19;
 /// Three formats are supported. The first is the JSON object that search engines and AI crawlers
 /// publish, including the version in the JAFAR draft (draft-illyes-webbotauth-jafar). The second is
 /// text with one prefix per line. The third is the CSV of a geofeed (RFC 8805). Any other content
-/// is an error. It must not be parsed as an empty list, because genuine crawlers would then be
-/// treated as impostors.
+/// is an error. Such content must not be parsed as an empty list, because genuine crawlers would
+/// then be treated as impostors.
 ///
 /// ```
 /// use robots_core::identity::{RangeList, DocumentErrorKind};
@@ -56,7 +56,7 @@ impl RangeList {
     /// # Errors
     ///
     /// Returns an error if the major version is greater than 1, or not a number. The caller must
-    /// then keep the previous list instead of parsing this one.
+    /// then keep the previous list, and not parse the new list.
     #[doc(hidden)]
     pub fn check_media_type(content_type: &str) -> Result<(), DocumentError> {
         let mut parts = content_type.split(';');
@@ -103,7 +103,7 @@ impl RangeList {
 
     /// Checks whether this list may replace a list that was fetched before.
     ///
-    /// Do not pass an embedded list or somebody's own file as `before`. Such a list may be old, and
+    /// Do not pass an embedded list or the user's own list as `before`. Such a list may be old, and
     /// the operator may have removed most of its addresses in the meantime.
     ///
     /// # Errors
@@ -316,7 +316,7 @@ mod tests {
         let moved = error(r#"{"Action needed":"update"}"#).to_string();
         let want = "the list is JSON, but without an array `prefixes` (its keys are [\"Action needed\"]): ";
         assert!(moved.starts_with(want), "{moved}");
-        // A list that is nested almost as deeply as the size limit allows.
+        // A deeply nested document must not overflow the stack of the parser.
         let deep = format!("{{\"prefixes\":{}", "[".repeat(500_000));
         assert_eq!(error(&deep).kind, InvalidJson);
     }

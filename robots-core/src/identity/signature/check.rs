@@ -14,7 +14,8 @@ use super::structured_field::{as_received, read, text};
 use crate::agent::{Refutation, UndecidedReason};
 use crate::identity::MethodOutcome;
 
-/// Maximum number of signatures that are checked per request, because a check can take 60 µs.
+/// Maximum number of signatures that are checked per request. There is a limit because a check can
+/// take 60 µs.
 const MAX_SIGNATURES: usize = 2;
 
 pub(super) type FoundKeys = Result<Arc<KeySet>, UndecidedReason>;
@@ -22,8 +23,8 @@ pub(super) type FoundKeys = Result<Arc<KeySet>, UndecidedReason>;
 /// A Web Bot Auth signature that passed all checks that need no key. Its key has not been looked up
 /// yet.
 ///
-/// Equal candidates have equal results. So a result can be cached by its candidate until the time
-/// that [`until`](Self::until) returns.
+/// Equal candidates have equal results. So a candidate can be the key of a cached result, until the
+/// time that [`until`](Self::until) returns.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct SignatureCandidate {
@@ -67,11 +68,11 @@ fn own_signatures(input: &Dictionary) -> Vec<(&str, &ListEntry)> {
 }
 
 impl SignatureCandidate {
-    /// Returns the Web Bot Auth signatures of a request, at most two. If a signature is refuted or
-    /// undecided even without its key, the element is `Err` with this outcome.
+    /// Returns the Web Bot Auth signatures of a request, at most two. If the outcome of a signature
+    /// is already known before its key is looked up, the element is `Err` with this outcome.
     ///
-    /// The result is empty if the request is not signed: it has no `Signature-Input`, or only
-    /// signatures with another `tag`.
+    /// The result is empty if the request is not signed. This is the case if the request has no
+    /// `Signature-Input`, or only signatures with another `tag`.
     pub fn all(message: &MessageHead<'_>, now: SystemTime) -> Vec<Result<Self, MethodOutcome>> {
         const UNPARSABLE: MethodOutcome = MethodOutcome::Failed(Refutation::Unparsable);
         let Some(input) = message.field("signature-input") else { return Vec::new() };
@@ -183,9 +184,9 @@ impl SignatureCheck {
 
     /// Returns the outcome of the signature for a claim. `directories` contains the key directories
     /// of the claimed crawler's operator; `None` if the operator is unknown. Returns `None` if the
-    /// signature is valid but made with another operator's key, because it then neither confirms
-    /// nor refutes the claim. If the signature's directory belongs to another operator and could
-    /// not be fetched, returns the same outcome as for a directory that is not configured.
+    /// signature is valid but made with another operator's key, because such a signature neither
+    /// confirms nor refutes the claim. If the signature's directory belongs to another operator and
+    /// could not be fetched, returns the same outcome as for a directory that is not configured.
     pub(in crate::identity) fn outcome_for(&self, directories: Option<&[DirectoryUrl]>) -> Option<MethodOutcome> {
         let is_of_claim = match (directories, &self.directory) {
             (None, _) | (_, None) => true,

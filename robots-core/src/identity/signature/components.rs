@@ -14,8 +14,8 @@ use crate::rules::ValueError;
 /// of all fields of the request, so the limit bounds the cost.
 const MAX_COMPONENTS: usize = 32;
 
-/// Maximum number of field bytes that are processed for one signature base. Each covered member of
-/// a dictionary field needs a parse of the whole field, so the limit bounds the cost.
+/// Maximum number of field bytes that are processed for one signature base. For each covered member
+/// of a dictionary field, the whole field is parsed, so the limit bounds the cost.
 const MAX_BYTES: usize = 64 * 1024;
 
 /// The components that a signature covers, without duplicates.
@@ -39,8 +39,8 @@ impl<'l> Components<'l> {
         Ok(Self { list, raw })
     }
 
-    /// Reports whether the signature covers the authority, alone or in the target URI. Without the
-    /// authority, a signature could be used for any site.
+    /// Reports whether the signature covers the authority, either alone or as part of the target
+    /// URI. Without the authority, a signature could be used for any site.
     pub(super) fn cover_target(&self) -> bool {
         let is_target =
             |item: &Item| item.params.is_empty() && matches!(text(&item.bare_item), Some("@authority" | "@target-uri"));
@@ -211,7 +211,7 @@ impl CoveredValues {
                 "@method" => values.push(method()),
                 "@scheme" => values.push(scheme()),
                 // The scheme is also compared, because the default port of the authority depends on
-                // it.
+                // the scheme.
                 "@authority" => values.extend([authority(), scheme()]),
                 "@target-uri" => values.extend([authority(), scheme(), path(), query()]),
                 "@request-target" => values.push(CoveredValue::Target(message.target.into())),

@@ -15,8 +15,8 @@ use super::parameters::ValidityWindow;
 use crate::agent::{Refutation, UndecidedReason};
 use crate::identity::MethodOutcome;
 
-/// Maximum total size of a request's signature fields, in bytes. If they are larger, the results
-/// are not cached. Real signers send about 500 bytes.
+/// Maximum total size of a request's signature fields, in bytes. If the fields are larger, the
+/// results are not cached. Real signers send about 500 bytes.
 const MAX_BYTES: usize = 4 * 1024;
 
 /// The results of checking a request's signatures, and all values that the results depend on.
@@ -111,8 +111,9 @@ impl KeptChecks {
         (Some(checks), kept)
     }
 
-    /// Returns the cached results if they apply to `message` at the time `now`. They apply if the
-    /// request has the same signatures and covered values, and if the same keys are still loaded.
+    /// Returns the cached results if they apply to `message` at the time `now`. The results apply
+    /// if the request has the same signatures and covered values, the signatures are still valid,
+    /// and the same keys are still loaded.
     pub fn of_request(
         &self,
         lines: &[u8],

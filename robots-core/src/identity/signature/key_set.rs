@@ -28,8 +28,8 @@ pub struct KeySet {
     keys: Vec<(String, VerifyingKey)>,
     /// Number of keys that were skipped because they are of another type or unusable.
     pub skipped: usize,
-    /// Whether signatures with the test key of RFC 9421 are accepted. Its private key is public, so
-    /// set this only in tests.
+    /// Whether signatures with the test key of RFC 9421 are accepted. Set this field only in tests,
+    /// because the private key of the test key is public.
     pub accepts_test_key: bool,
 }
 
@@ -134,7 +134,7 @@ impl VerifyingKey {
 
 fn is_usable(key: &[u8; 32]) -> bool {
     /// The y coordinates of the eight points of small order, as little-endian bytes. There are only
-    /// five, because some points differ only in the sign of x.
+    /// five coordinates, because some points differ only in the sign of x.
     const SMALL_ORDER: [[u8; 32]; 5] = [
         [0; 32],
         [1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
@@ -207,8 +207,8 @@ mod tests {
             jwk("").replace(X, ""),
             jwk("").replace(X, &format!("{X}AAAA")),
             jwk("").replace(X, &X.replace('_', "/")),
-            // Only the unused bits of the last character differ, so this string encodes the same
-            // key.
+            // In this string, only the unused bits of the last character differ. The decoder
+            // rejects such a string, although it would give the same key.
             jwk("").replace(X, &format!("{}t", &X[..42])),
             r#"{"kty":"OKP","crv":"Ed25519"}"#.to_owned(),
             r#"{"kty":"RSA","n":"x","e":"AQAB"}"#.to_owned(),
@@ -251,7 +251,7 @@ mod tests {
         }
         assert!(is_usable(&TEST_KEY));
         assert!(is_usable(&octets(&format!("eb{f}7f"))));
-        // With this key, a signature of one byte 1 followed by zeros would be valid for any
+        // With this key, a signature that consists of a byte 1 and zeros would be valid for any
         // message.
         let mut forged = [0; 64];
         forged[0] = 1;

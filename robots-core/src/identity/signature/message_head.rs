@@ -23,7 +23,7 @@ impl<N: AsRef<str>, V: AsRef<[u8]>> FieldLines for &[(N, V)] {
 ///
 /// `target` is the target in the request line, or the `:path` of HTTP/2. `authority` is from
 /// `:authority`, an absolute target, or `Host`. `scheme` is the scheme that the client used. If a
-/// proxy terminates TLS, it is `https`.
+/// proxy terminates TLS, `scheme` is `https`.
 #[derive(Clone, Copy)]
 pub struct MessageHead<'a> {
     pub(super) method: &'a str,

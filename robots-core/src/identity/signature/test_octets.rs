@@ -9,8 +9,8 @@ use super::directory_url::DirectoryUrl;
 use super::message_head::MessageHead;
 use super::structured_field::{as_received, read};
 
-/// Checks that the serialized form of a parsed field parses to the same value. Checks the same for
-/// each dictionary member as received.
+/// Checks that the serialized form of a parsed field parses to the same value. Also checks that the
+/// received bytes of each dictionary member parse to the same member.
 pub fn structured_field(octets: &[u8]) {
     let Ok(text) = std::str::from_utf8(octets) else { return };
     if let Some(dictionary) = read::<Dictionary>(text) {

@@ -93,8 +93,8 @@ impl Signed {
         self.field("Signature-Input", format!("{label}={list}")).field("Signature", format!("{label}=:{signature}:"))
     }
 
-    /// Returns the result of the best signature: verified before undecided, undecided before
-    /// failed.
+    /// Returns the result of the best signature: verified is better than undecided, and undecided
+    /// is better than failed.
     fn check(&self) -> Option<SignatureCheck> {
         let fields = self.fields.as_slice();
         let message = MessageHead::new("GET", "https", Some(&self.authority), "/path?x=1", &fields);
@@ -147,7 +147,7 @@ fn a_signature_verifies_the_claim_of_its_own_operator_only() {
     assert_eq!(valid.outcome_for(None), VERIFIED);
     assert_eq!(valid.outcome_for(Some(&others)), None);
     assert_eq!(valid.outcome_for(Some(&[])), None);
-    // An invalid signature refutes the claim to be from any crawler.
+    // An invalid signature refutes a claim, whichever crawler the request claims to be from.
     let forged = check(&Signed::new(AGENT).sign("sig1", &list, Some("another base")));
     assert_eq!(forged.outcome_for(Some(&others)), failed(BadSignature));
     let outcome = MethodOutcome::Undecided(UndecidedReason::DirectoryUnavailable);

@@ -1,4 +1,5 @@
-//! Requests that pass because of exempt paths, agents or networks, or because of signs of a person.
+//! Tests requests that pass because of exempt paths, agents or networks, or because of signs of a
+//! person.
 
 use super::*;
 
@@ -77,7 +78,7 @@ fn what_speaks_for_a_person_is_recorded_or_exempts() {
     assert_eq!(weigh(&record, browsing()), refused(&["fetch-metadata"]));
     let from_here = browsing().referer(b"https://Example.com/x", b"example.com");
     assert_eq!(weigh(&record, from_here), refused(&["fetch-metadata", "own-referer"]));
-    // Any client can send a referer, and no browser sends these combinations.
+    // Any client can send a `Referer`, and no browser sends these combinations of fetch metadata.
     assert_eq!(weigh(&record, HumanEvidence::default().referer(b"https://example.com/", b"example.com")), refused(&[]));
     for (site, mode, destination) in [
         ("none", "navigate", "image"),

@@ -1,4 +1,4 @@
-//! Grace periods of new rules.
+//! Tests the grace periods of new rules.
 
 use super::*;
 
@@ -37,7 +37,7 @@ fn what_was_allowed_a_moment_ago_is_in_grace() {
     }
     assert_eq!(grace.end(), start + hours(124));
     // The rules with a grace period are `/new` and, for GPTBot, `/all`. The rule `/shop/` is not
-    // counted: only paths that the `Allow` used to outweigh have a grace period.
+    // counted, because only the paths that the removed `Allow` rule allowed have a grace period.
     assert_eq!([101, 124].map(|hour| grace.count_rules(start + hours(hour), &site.rules)), [2, 0]);
 }
 

@@ -1,4 +1,4 @@
-//! The effects of identities on decisions.
+//! Tests the effects of identities on decisions.
 
 use super::*;
 use crate::agent::{Identity, IdentityMethod, Refutation, UndecidedReason};
@@ -76,7 +76,7 @@ fn impostors_are_tagged_or_refused_whatever_the_file_says() {
     }
 }
 
-/// Tools of the site's own team that send the name of a crawler count as impostors.
+/// Tools of the site's own team are treated as impostors if they send the name of a crawler.
 #[test]
 fn exempt_networks_and_cookies_are_for_impostors_too() {
     let policy = refusing().impostors(Impostors::Refuse).exempt_cookies(["team"]).expect("a name");
@@ -127,7 +127,7 @@ fn what_a_name_is_granted_can_need_an_identity() {
     for identity in ALL {
         assert_eq!(decide(&strict, identity, GPTBOT, "/private/x"), REFUSED, "{identity}");
     }
-    // An override for a rule does not depend on a name.
+    // An override for a rule applies to requests with any claim.
     let rule = refusing().identity_needed(IdentityNeeded::Verified);
     let rule = rule.with_override(Override::pattern("/private/", Mode::Observe).expect("a pattern")).build();
     for identity in ALL {

@@ -25,8 +25,8 @@ fn no_spelling_of_a_path_is_a_way_past_a_rule() {
     }
 }
 
-/// Returns a file with 16,000 wildcards that nearly match a path of letters. The first rule of the
-/// file does not match such a path.
+/// Returns a file with 16,000 wildcard rules that almost match a path of letters. The first rule of
+/// the file does not match such a path.
 fn costly_file() -> String {
     let letters = |mut seed: usize| -> String {
         let mut letter = || {
@@ -144,7 +144,8 @@ fn a_target_is_read_as_the_rules_are() {
             |target: &str| policy.decide(&rules, &agents, RequestFacts::of_target("GET", target.as_bytes())).action;
         assert_eq!(action("/%7Ejoe/x"), Action::Refuse, "{reading}");
         assert_eq!(action("/%7Ejane/x"), Action::Pass, "{reading}");
-        // A path is exempt only if every form is, also if the rules are compared with one form.
+        // A path is exempt only if every form is exempt, even if the rules are compared with only
+        // one form.
         assert_eq!(action("/.well-known/../x"), Action::Refuse, "{reading}");
         assert_eq!(action("/.well-known/x"), Action::Pass, "{reading}");
     }

@@ -1,4 +1,5 @@
-//! Crawlers of search engines that people use are tagged unless an override changes that.
+//! Tests that the crawlers of search engines that people use are only tagged, unless an override
+//! applies.
 
 use super::*;
 
@@ -54,7 +55,7 @@ fn the_last_override_that_fits_an_engine_wins_over_the_default() {
     let policy = policy.build();
     assert_eq!(decide(&policy, INSPECTION, "/private/x"), REFUSED);
     assert_eq!(decide(&policy, BINGBOT, "/private/x"), (Action::Tag, Reason::Disallowed), "the operator's own tag");
-    // An override for one pattern applies to that rule only.
+    // An override for a pattern applies only to the rule with this pattern.
     let pattern = Override::pattern("/search", Mode::Refuse).expect("a pattern");
     let policy = refusing().with_override(pattern).build();
     assert_eq!(decide(&policy, GOOGLEBOT, "/search"), REFUSED);

@@ -1,4 +1,4 @@
-//! The agents and methods that the groups for `*` apply to.
+//! Tests which agents and methods the groups for `*` apply to.
 
 use super::*;
 

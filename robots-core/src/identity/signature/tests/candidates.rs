@@ -33,7 +33,7 @@ fn of_several_signatures_two_are_tried() {
     // If a label is repeated, the last member with the label counts.
     assert_eq!(wrong(new(), "sig1").sign("sig1", &list, None).outcome(), VERIFIED);
     assert_eq!(wrong(new().sign("sig1", &list, None), "sig1").outcome(), failed(BadSignature));
-    // If one signature is undecided, a failed one does not refute the claim.
+    // If one signature is undecided, another signature that failed does not refute the claim.
     let unknown = list.replace(KEYID, "unknown");
     let doubtful = wrong(new(), "a").sign("b", &unknown, None);
     assert_eq!(doubtful.outcome(), undecided(UndecidedReason::KeyUnknownThere));
@@ -65,7 +65,7 @@ fn keys_are_looked_up_in_the_directory_that_is_named() {
     {
         assert_eq!(named(agent, "x"), failed(Unparsable), "{agent}");
     }
-    // If a member is repeated, the last one counts.
+    // If a member is repeated, the last value counts.
     let repeated = r#"sig1="https://other.example", sig1="https://signature-agent.test""#;
     assert_eq!(named(repeated, "https://signature-agent.test"), VERIFIED);
 }

@@ -1,4 +1,4 @@
-//! Tests the limits of structured fields, and members as received.
+//! Tests the limits of structured fields, and the received bytes of dictionary members.
 
 use super::*;
 
