@@ -123,7 +123,7 @@ pub(crate) fn limits(clients: EdgeLimits) -> EdgeLimits {
 }
 
 impl<'t> QuestionTarget<'t> {
-    /// Parses a target. `None` if it is not the target of a decision request.
+    /// Parses a target. Returns `None` if it is not the target of a decision request.
     fn of(target: &'t str) -> Option<Self> {
         let endpoint = target.strip_prefix("/-/")?;
         let (site, endpoint) = match endpoint.strip_prefix("site/").and_then(|named| named.split_once('/')) {
@@ -138,8 +138,8 @@ impl<'t> QuestionTarget<'t> {
 
     /// Reports whether dot segments lead out of the path below the preset. A client can send such a
     /// target to a proxy that resolves dot segments to select a backend, and then forwards the
-    /// target unchanged: `/-/auth/caddy/../../../robots.txt`. A proxy never sends one for its own
-    /// decision request.
+    /// target unchanged: `/-/auth/caddy/../../../robots.txt`. A proxy never builds such a target
+    /// itself.
     ///
     /// Proxies interpret escapes and repeated slashes differently, so each segment counts as few
     /// levels down and as many levels up as possible.
@@ -163,9 +163,9 @@ impl<'t> QuestionTarget<'t> {
     }
 }
 
-/// Returns what a decision request with this target asks for. `None` if this is not the target of a
-/// decision request. The access log uses this function, because the target of a decision request is
-/// not the path of the original request.
+/// Returns what a decision request with this target asks for. Returns `None` if this is not the
+/// target of a decision request. The access log uses this function, because the target of a
+/// decision request is not the path of the original request.
 pub(crate) fn question_kind(target: &[u8]) -> Option<QuestionKind> {
     let target = std::str::from_utf8(target).ok().and_then(QuestionTarget::of)?;
     Preset::named(target.preset).map(|_| target.kind)

@@ -8,15 +8,16 @@
 //!
 //! Serving a request does not touch the lists of connections. The [`ConnectionState`] of a
 //! connection is read only when the limit is reached. A *pass* then examines all connections of a
-//! worker. It keeps the connections that have been idle for longest as candidates, usually one in
+//! worker, and keeps as candidates those that have been idle for longest, usually one connection in
 //! sixteen. Each candidate is checked again before its slot is claimed. The candidates remain the
-//! best choice: a connection that becomes idle after the pass has been idle for less time than all
-//! of them.
+//! best choice: a connection that becomes idle after the pass has been idle for less time than any
+//! candidate.
 //!
-//! After its slot is claimed, a connection closes when its worker next runs its task, which may
-//! take a while if the worker is busy. More claims would not free a slot sooner, and would close
-//! connections unnecessarily. So each waiting connection claims only one slot. It claims further
-//! slots only if a request has arrived on the claimed connection, which then stays open.
+//! A connection whose slot was claimed closes when its worker next runs the connection's task,
+//! which may take a while if the worker is busy. More claims would only close connections
+//! unnecessarily, without freeing a slot sooner. So each new connection that waits claims only one
+//! slot. It claims further slots only if a request has arrived on the connection that was to be
+//! closed, which then stays open.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -61,8 +62,8 @@ pub(crate) struct RegisteredConnection {
 
 /// Minimum time that a connection with an incomplete request head keeps its slot. After that time,
 /// the connection can lose its slot if no other connection is idle. Otherwise a client could keep a
-/// slot for the whole timeout `header_read` by sending one byte. Honest clients send their whole
-/// head sooner.
+/// slot for the whole timeout `header_read` by sending one byte. Well-behaved clients send the
+/// whole head within this time.
 const HEAD_GRACE: Duration = Duration::from_secs(1);
 
 /// Number of candidates to keep after a pass, if the worker has few connections.
@@ -72,8 +73,8 @@ const BATCH: usize = 64;
 /// pause, passes use at most a twentieth of a core.
 const PASS_SHARE: u32 = 20;
 
-/// Maximum pause after a pass. If a pass took so long that the pause would be longer, the thread
-/// was probably interrupted during the pass.
+/// Maximum pause after a pass. Only a pass that took very long would need a longer pause, and its
+/// thread was then probably interrupted.
 const MAX_PAUSE: Duration = Duration::from_secs(1);
 
 impl WorkerConnections {
@@ -129,8 +130,8 @@ impl OpenConnections {
     }
 }
 
-/// Keeps at most `most` candidates: the connections that have been idle for longest. Sorts them by
-/// idle time; the longest idle time is last.
+/// Keeps the `most` connections that have been idle for longest. Sorts them by idle time, with the
+/// longest idle time last.
 fn keep_oldest(candidates: &mut Vec<SlotCandidate>, most: usize) {
     if candidates.len() > most {
         candidates.select_nth_unstable_by_key(most, |candidate| candidate.since);
@@ -353,7 +354,7 @@ mod tests {
             assert!(registry.reclaim(&shard).is_some());
             assert_eq!(left(&all), (0..expected).collect::<Vec<_>>());
         }
-        // Some connections end, and new ones reuse their entries.
+        // Some connections end, and new connections reuse their entries.
         registered.drain(BATCH..BATCH + 3);
         let (later, _later) = connections(&shard, 3);
         for expected in BATCH + 3..2 * BATCH {

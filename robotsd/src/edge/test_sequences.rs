@@ -33,7 +33,7 @@ const WRITES: usize = 6;
 /// Time to wait after each write. By then, the server has sent all of its answers.
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// Length of all deadlines of the server. It is longer than all pauses together, so that no
+/// Duration of each deadline of the server. It is longer than all pauses together, so that no
 /// deadline passes early.
 const DEADLINE: Duration = Duration::from_millis(40);
 

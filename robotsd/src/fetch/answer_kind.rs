@@ -28,7 +28,7 @@ pub(crate) enum AnswerKind {
     Restricted(StatusCode),
     /// 429.
     TooManyRequests,
-    /// 4xx other than the above.
+    /// Any other 4xx status.
     ClientError(StatusCode),
     /// 5xx.
     ServerError(StatusCode),

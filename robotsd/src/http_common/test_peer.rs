@@ -152,7 +152,8 @@ impl Raw {
         peers
     }
 
-    /// Opens `count` connections and sends the request on each. All must get 200.
+    /// Opens `count` connections and sends the request on each. Panics unless every response has
+    /// the status 200.
     pub(crate) async fn kept(count: usize, address: SocketAddr, request: &str) -> Vec<Self> {
         let mut peers = Vec::new();
         for _ in 0..count {
@@ -257,8 +258,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Raw<S> {
         }
     }
 
-    /// Reads the next request, which must have no body, and returns its target. `None` if the
-    /// connection has ended.
+    /// Reads the next request, which must have no body, and returns its target. Returns `None` if
+    /// the connection has ended.
     pub(crate) async fn asked(&mut self) -> Option<String> {
         let head = self.up_to(b"\r\n\r\n").await?;
         String::from_utf8_lossy(&head).split(' ').nth(1).map(str::to_owned)
@@ -306,7 +307,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Raw<S> {
         self.text()
     }
 
-    /// Reads the next bytes, without a deadline. Returns whether there were any.
+    /// Reads the next bytes, without a deadline. Returns whether any bytes arrived.
     async fn more(&mut self) -> bool {
         matches!(self.socket.read_buf(&mut self.buffer).await, Ok(1..))
     }
@@ -360,7 +361,8 @@ pub(crate) async fn octets(mut body: RecvStream) -> Result<Vec<u8>, h2::Error> {
     Ok(octets)
 }
 
-/// Percent-encodes the bytes of a target that hyper rejects. Independent of the code under test.
+/// Percent-encodes the bytes of a target that hyper rejects. This function does not use the code
+/// under test.
 pub(crate) fn as_escaped(target: &[u8]) -> Vec<u8> {
     let (is_text, mut in_query, mut out) = (std::str::from_utf8(target).is_ok(), false, Vec::new());
     for octet in target {

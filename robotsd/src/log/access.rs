@@ -9,8 +9,8 @@
 //! The combined format is the one that log analysers expect: `address - - [time] "request" status
 //! bytes "referer" "agent"`. Three more fields follow: the site, the action if the robots.txt
 //! disallows the request, and the id of the request. These three fields are in quotes. A missing
-//! value is written `-`. Quotes, backslashes, control characters and bytes from 0x80 are written
-//! `\xHH`, as nginx does, so that lines and fields cannot be forged.
+//! value is written as `-`. Quotes, backslashes, control characters and bytes from 0x80 are written
+//! as `\xHH`, as in nginx, so that lines and fields cannot be forged.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -178,8 +178,8 @@ impl Writer {
     }
 }
 
-/// Opens the log. If it is a file, sets `last_is_cut` to whether its last line is incomplete, for
-/// example because the disk was full before a restart.
+/// Opens the log. If the log is a file, sets `last_is_cut` to whether its last line is incomplete,
+/// for example because the disk was full before a restart.
 fn open_sink(path: Option<&Path>, last_is_cut: &Mutex<bool>) -> Result<Box<dyn Write + Send>, String> {
     let Some(path) = path else { return Ok(Box::new(io::stdout())) };
     let file = open(path).map_err(|error| format!("{}: the access log cannot be opened: {error}", path.display()))?;

@@ -4,8 +4,8 @@
 //! Values from requests are escaped, so that a client cannot break or forge lines.
 //!
 //! All threads append their lines to one shared string, which the writing thread takes. Sending
-//! each line to the writing thread would be slower, because one thread would allocate it and
-//! another would free it.
+//! each line to the writing thread would be slower, because one thread would allocate the line and
+//! another thread would free it.
 
 mod access;
 mod entry;
@@ -94,14 +94,15 @@ impl Drop for OpenQueue {
 #[derive(Debug, Default)]
 pub(crate) struct LostLines {
     pub(crate) count: AtomicU64,
-    /// Number of lines that were dropped because the queue was full, and not reported yet.
+    /// Number of lines that were dropped because the queue was full, and that have not been
+    /// reported yet.
     dropped: AtomicU64,
     /// `Some` while writing fails: the number of lines lost since the failure began, and the error.
     problem: Mutex<Option<(u64, String)>>,
 }
 
 impl LostLines {
-    /// Returns the reason why lines cannot be written now; `None` if they can.
+    /// Returns the reason why lines cannot be written now; `None` if they can be written.
     pub(crate) fn problem(&self) -> Option<String> {
         self.problem.lock().as_ref().map(|(_, why)| why.clone())
     }

@@ -332,8 +332,8 @@ mod tests {
     fn what_is_past_the_bound_is_left_out_from_the_end_and_counted() {
         let text = exposition(ExpositionFormat::Text).finish_within(5);
         assert!(text.contains("robotsd_metrics_series 5\n"), "{text}");
-        // Fourteen series are dropped: one of the two decision series, and the thirteen of the
-        // histogram.
+        // Fourteen series are dropped: one of the two decision series, and the thirteen series of
+        // the histogram.
         assert!(text.contains("robotsd_metrics_series_dropped 14\n"), "{text}");
         assert!(text.contains("} 17\n") && !text.contains("duration"), "{text}");
     }

@@ -87,8 +87,8 @@ impl AdminPlaces {
                 let address = settings.command_listener().zip(opened.address);
                 self.addresses.extend(address.map(|(config, socket)| AddressPlace { config, socket }));
             }
-            // The default socket is not in the config, so sites must be served even if it cannot be
-            // opened.
+            // The default socket is not in the config, so sites must be served even if the socket
+            // cannot be opened.
             Err(error) if settings.is_usual => {
                 let message = format!(
                     "{error}; so commands such as `robotsd status` cannot reach this process: set \"socket\" in \

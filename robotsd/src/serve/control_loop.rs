@@ -256,8 +256,8 @@ impl<'a> ControlLoop<'a> {
         self.active.listeners.lock().drain();
     }
 
-    /// Sends a task to every worker. When all workers have run it, a background task notifies the
-    /// watchdog of the supervisor. This function does not wait for the workers.
+    /// Sends a task to every worker. When all workers have run this task, a background task
+    /// notifies the watchdog of the supervisor. This function does not wait for the workers.
     fn report_alive(&mut self) {
         // After an upgrade, only the new process may notify the watchdog.
         if self.upgrade.successor.is_some() {

@@ -136,9 +136,9 @@ impl ActiveConfig {
                 swapped => swapped,
             },
             Err(RejectedConfig { why, changes }) => {
-                // The config is tried again automatically, because the cause may be outside the
-                // file. For example, a key file may not exist yet, or another program may use a
-                // port.
+                // The config is tried again automatically, because the cause of the rejection may
+                // be outside the file. For example, a key file may not exist yet, or another
+                // program may use a port.
                 self.change.again = Some(Instant::now() + AGAIN);
                 is_known = !self.state.config.reject(&why, changes);
                 ("kept", format!("{why}; the previous config stays in use"))

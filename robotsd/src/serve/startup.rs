@@ -156,7 +156,7 @@ impl Start<'_> {
             admin.open(settings, token_files, inherited)?;
         }
         if self.predecessor.is_none() {
-            // The copy in the state directory is not written yet, because the directory may still
+            // No place file is written to the state directory yet, because the directory may still
             // belong to another process.
             let _ = admin.leave_place(self.path, None);
         }

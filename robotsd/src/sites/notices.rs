@@ -28,7 +28,7 @@ const AGAIN: Duration = Duration::from_secs(4 * 3600);
 const NEWS: Duration = Duration::from_secs(3600);
 
 impl Sites {
-    /// Sends the current notices that were not already sent. Blocks while it reads the state
+    /// Sends the current notices that have not been sent yet. Blocks while it reads the state
     /// directory.
     pub(crate) fn notify(&self, config: &ConfigReport) {
         let Some(hooks) = self.hooks() else { return };

@@ -28,8 +28,8 @@ use crate::date::rfc3339;
 use crate::log::{LogEvent, LogLevel};
 use crate::report::{ReloadOutcome, ReloadReport, SiteReload};
 
-/// Maximum number of sites that are read at the same time: there may be thousands, and each read
-/// needs a thread.
+/// Maximum number of sites that are read at the same time. There may be thousands of sites, and
+/// each read needs a thread.
 const AT_ONCE: usize = 16;
 
 /// Maximum time that the response to a reload request waits for each step of reloading one site,
@@ -128,8 +128,8 @@ impl Sites {
         reloads
     }
 
-    /// Reads the additional registry again, and applies it together with the published one. Returns
-    /// `None` if the config names neither.
+    /// Reads the additional registry again, and applies it together with the published registry.
+    /// Returns `None` if the config names neither registry.
     pub(crate) async fn reload_registry(self: Arc<Self>) -> Option<ReloadOutcome> {
         let RegistrySources { extra, published } = self.registry.clone();
         if extra.is_none() && published.is_none() {
@@ -223,7 +223,7 @@ fn late() -> String {
     format!("still being read after {seconds} s", seconds = PATIENCE.as_secs())
 }
 
-/// Reads a robots.txt again. If `order` is given, first waits for the lock, which an earlier read
+/// Reads a robots.txt again. If `order` is given, first waits for this lock, which an earlier read
 /// may hold.
 async fn reload_live(live: LiveSite, order: Option<Arc<Mutex<()>>>) -> SiteReload {
     let robots = live.robots.clone();

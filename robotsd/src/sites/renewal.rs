@@ -32,7 +32,7 @@ pub(crate) struct Renewal {
     pub(crate) sites: Arc<Sites>,
     registry: Arc<Registry>,
     /// Versions of the published registry that are accepted even if they differ a lot from the
-    /// current one.
+    /// current version.
     accept: Vec<VersionHashPrefix>,
     hooks: Vec<(String, SiteHooks)>,
     /// New settings of each robots.txt that is already served.
@@ -68,7 +68,7 @@ impl Sites {
     ///
     /// # Errors
     ///
-    /// Returns an error, without any change, if the registry, a gate, a new site or a backend
+    /// Returns an error, and changes nothing, if the registry, a gate, a new site or a backend
     /// cannot be used.
     pub(crate) fn renew(&self, config: &Config) -> Result<Renewal, String> {
         let held = self.opener();
@@ -239,7 +239,7 @@ impl Renewal {
             evidence.apply(&self.registry);
         }
         // If the registry was read again meanwhile, the steps above may have replaced it with an
-        // older one, so the current registry is applied until it no longer changes.
+        // older registry, so the current registry is applied until it no longer changes.
         let mut applied = self.registry.clone();
         loop {
             let current = self.sites.opener().registry;

@@ -1,4 +1,4 @@
-//! Opens sites: the robots.txt and the backend of each.
+//! Opens the robots.txt and the backend of each site.
 
 use std::sync::Arc;
 
@@ -22,7 +22,8 @@ use crate::upstream::{SharedResources, UpstreamLimits};
 pub(super) struct SiteBackends {
     /// The backend for allowed requests; `None` if no listener forwards requests.
     own: Option<BackendSource>,
-    /// The servers for refused requests, indexed by refusal case. `None` if the case has no server.
+    /// The servers for refused requests, indexed by refusal case. An entry is `None` if the case
+    /// has no server.
     refusals: Vec<Option<RefusalServer<BackendSource>>>,
 }
 

@@ -1,5 +1,6 @@
-//! Keeps the pages that the gate of a site protects, with notes about problems with their sources,
-//! and with a copy in the state directory. All sites share a memory limit for these pages.
+//! Stores the pages that the gate of a site protects, notes about problems with the sources of
+//! these pages, and a copy of the pages in the state directory. All sites share a memory limit for
+//! these pages.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -34,7 +35,7 @@ const REQUESTED: &str = "that search engines request most";
 const FIRST: Duration = Duration::from_secs(10);
 
 /// The pages of one site, and notes about sources that could not be read. A reload of the config
-/// does not discard them.
+/// discards neither the pages nor the notes.
 #[derive(Debug)]
 pub(super) struct SitePages {
     site: SiteName,

@@ -87,7 +87,8 @@ impl Sites {
         self.iter().flat_map(missing).collect()
     }
 
-    /// Returns the sites without a robots.txt and, for a site with a folder, the hosts without one.
+    /// Returns the sites without a robots.txt and, for a site with a folder, the hosts without a
+    /// robots.txt.
     pub(crate) fn without_robots(&self) -> Vec<WithoutRobots> {
         let has_none = |live: &LiveSite| live.robots.with(|snapshot| snapshot.content.is_none());
         let mut without = Vec::new();

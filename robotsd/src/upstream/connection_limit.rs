@@ -42,14 +42,14 @@ pub(super) struct ConnectionLimit {
     pub(super) wanted: Notify,
     pub(super) shares: Mutex<Shares>,
     pub(super) start: Instant,
-    /// Until this time, in milliseconds since `start`, clients beyond their share get no new
-    /// connections, because a transfer was aborted. Zero if these clients may get connections now.
+    /// Earliest time of new connections for clients beyond their share, after a transfer was
+    /// aborted. In milliseconds since `start`. Zero if these clients may get connections now.
     short_until: AtomicU64,
-    /// Until this time, in milliseconds since `start`, there is no new search for stalled
-    /// transfers, because the last search found none.
+    /// Earliest time of the next search for stalled transfers, if the last search found none. In
+    /// milliseconds since `start`.
     fruitless_until: AtomicU64,
-    /// Until this time, in milliseconds since `start`, requests do not share HTTP/2 connections.
-    /// Zero if there was no such period yet.
+    /// End of the period in which requests do not share HTTP/2 connections, in milliseconds since
+    /// `start`. Zero if there was no such period yet.
     pub(super) separate_until: AtomicU64,
 }
 

@@ -115,7 +115,7 @@ impl Endpoint {
         self.scheme == Scheme::HTTPS
     }
 
-    /// Returns the `Host` to send if a request has none.
+    /// Returns the `Host` to send if a request has no `Host`.
     pub(super) fn authority(&self) -> String {
         match &self.address {
             EndpointAddress::Server(ServerAddress::Unix(_)) => "localhost".to_owned(),
@@ -192,7 +192,7 @@ pub(crate) struct UpstreamLimits {
     /// Maximum number of open connections to one server.
     pub(crate) address_connections: NonZeroUsize,
     /// Maximum number of idle connections per server. Each worker may keep an equal part of this
-    /// number, because a hash distributes clients about equally to the workers.
+    /// number, because a hash distributes clients about equally among the workers.
     pub(crate) idle_connections: usize,
     /// Maximum time that an idle connection is kept.
     pub(crate) idle_timeout: Duration,

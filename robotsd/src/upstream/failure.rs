@@ -1,6 +1,6 @@
 //! Failures of upstreams: what clients receive, and which events are logged.
 //!
-//! Changes of state are rare, so each of them is reported: a server goes out of service or returns,
+//! Changes of state are rare, so every change is reported: a server goes out of service or returns,
 //! or a host name can no longer be resolved. Failed requests and aborted transfers can be frequent,
 //! so each kind is reported at most once a second, with the number of occurrences since the last
 //! report of this kind.
@@ -137,8 +137,9 @@ impl UpstreamReporter {
         FailureKind::ALL.map(total).into_iter().filter(|(_, total)| *total > 0).collect()
     }
 
-    /// Returns how many requests in a row have failed, with the last failure; `None` if a request
-    /// was answered since then. `answered` is the current number of answered requests.
+    /// Returns the number of requests that have failed in a row, and the last failure. Returns
+    /// `None` if a request has been answered since the last failure. `answered` is the current
+    /// number of answered requests.
     pub(super) fn unanswered(&self, answered: u64) -> Option<(u64, UpstreamFailure)> {
         let (before, count, last) = self.unanswered.lock().clone();
         last.filter(|_| before == answered).map(|last| (count, last))

@@ -148,8 +148,8 @@ impl UpstreamConnection {
         .await
     }
 
-    /// Performs an exchange with hyper, to which the connection is handed over if necessary.
-    /// `early` contains the bytes of the response that the fast path has read.
+    /// Performs an exchange with hyper. Hands the connection over to hyper if necessary. `early`
+    /// contains the bytes of the response that the fast path has read.
     async fn exchange_by_hyper(
         &mut self,
         request: Box<Request<RequestBody>>,
@@ -243,7 +243,7 @@ impl UpstreamConnection {
         }
     }
 
-    /// Reports whether both messages are complete, and no more bytes have arrived.
+    /// Reports whether request and response are complete, and no more bytes have arrived.
     pub(super) fn is_reusable(&mut self) -> bool {
         // No task waits for this connection any more, so no waker is needed.
         let mut silent = Context::from_waker(Waker::noop());
@@ -341,7 +341,8 @@ impl Http1Pool {
         Self { idle: Mutex::new(VecDeque::new()), capacity, timeout, demand }
     }
 
-    /// Takes an idle connection from the pool. `None` if no idle connection seems to be open.
+    /// Takes an idle connection from the pool. Returns `None` if no idle connection seems to be
+    /// open.
     pub(super) fn take(&self, certainty: Certainty) -> Option<Box<UpstreamConnection>> {
         loop {
             let mut connection = self.idle.lock().pop_back()?;
@@ -379,7 +380,8 @@ impl Http1Pool {
         *idle = kept;
     }
 
-    /// Closes the connection that has been idle longest; `None` if no connection is idle.
+    /// Closes the connection that has been idle for longest. Returns `None` if no connection is
+    /// idle.
     pub(super) fn give_up(&self) -> Option<()> {
         // The lock is released before the connection is closed.
         let oldest = self.idle.lock().pop_front();

@@ -110,8 +110,8 @@ impl FastConnection {
     }
 
     pub(super) fn poll_body(&mut self, cx: &mut Context<'_>, left: u64, most: usize) -> Poll<io::Result<Bytes>> {
-        // One extra byte is read, to detect a server that sends too much. It also saves a system
-        // call: if the buffer is not full after a read, no more data has arrived.
+        // One extra byte is read, to detect a server that sends too much. The extra byte also saves
+        // a system call: if the buffer is not full after a read, no more data has arrived.
         let room = usize::try_from(left.saturating_add(1)).unwrap_or(most).min(most);
         self.body.reserve(room);
         let mut limited = (&mut self.body).limit(room);

@@ -52,8 +52,8 @@ impl Body for OutgoingBody {
     }
 }
 
-/// Converts the head of a request to HTTP/1.1. `authority` is used as `Host` if the request has
-/// none, but it is not added to the forwarded fields.
+/// Converts the head of a request to HTTP/1.1. `authority` is used as `Host` if the request has no
+/// `Host`, but it is not added to the forwarded fields.
 pub(super) fn prepare(
     request: &mut Request<RequestBody>,
     wants_websocket: bool,
@@ -99,7 +99,7 @@ pub(super) fn without_body(request: &Request<RequestBody>) -> Box<Request<Reques
 }
 
 /// Maximum number of interim responses to forward. Servers usually send one or two, or one from
-/// time to time while they work.
+/// time to time while they process the request.
 const RESPONSES: usize = 32;
 
 /// Maximum number of interim responses to accept from the server.

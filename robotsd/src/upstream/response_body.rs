@@ -37,7 +37,8 @@ enum Content {
     Own(Option<Bytes>),
     Upstream(Arc<StreamingBody>),
     /// A body on an HTTP/2 stream. The stream occupies a slot on the connection until the body
-    /// ends. Such a body is never aborted for other requests, only at its own deadlines.
+    /// ends. Only the body's own deadlines abort such a body. It is never aborted for other
+    /// requests.
     Http2(Box<Http2Body>),
 }
 
@@ -255,8 +256,8 @@ impl StreamState {
                 Poll::Ready(Some(Ok(octets))) => self.ahead.push(&octets),
                 Poll::Ready(Some(Err(error))) => self.failed = Some(error),
                 Poll::Ready(None) => {}
-                // A body of unknown length may be endless, so the code waits for the client, not
-                // for the end of the body.
+                // A body of unknown length may be endless, so the transfer waits for the client,
+                // not for the end of the body.
                 Poll::Pending if left.is_some() => return WaitsFor::Upstream,
                 Poll::Pending => break,
             }

@@ -259,7 +259,7 @@ async fn answer(upstream: &Upstream, method: &str) -> (u16, String) {
     (response.status().as_u16(), text(response).await)
 }
 
-/// Sends requests with these methods one after another, and returns their statuses.
+/// Sends requests with these methods one after another, and returns the statuses of the responses.
 async fn statuses<const N: usize>(upstream: &Upstream, methods: [&str; N]) -> [u16; N] {
     let mut statuses = [0; N];
     for (status, method) in statuses.iter_mut().zip(methods) {
@@ -316,7 +316,7 @@ fn dying(then: &'static str) -> (Origin, &'static AtomicUsize) {
     (origin, delivered)
 }
 
-/// Starts an origin that reads whole requests, and sends the body of each back.
+/// Starts an origin that reads whole requests, and sends back the body of each request.
 fn echo() -> Origin {
     Origin::start(|_, mut peer| async move {
         loop {

@@ -7,8 +7,8 @@
 //! 2. Hooks in an included file may send requests only to public addresses and to the hosts that
 //!    the operator lists in `hook_hosts`.
 //!
-//! A name can resolve to any address, and to a different address each time. Therefore, its
-//! addresses are checked for each request, and the request is sent to a checked address.
+//! A name can resolve to any address, and to a different address each time. Therefore, the
+//! addresses of a name are checked for each request, and the request is sent to a checked address.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs, UdpSocket};
@@ -124,8 +124,8 @@ impl HookScope {
         self.file.parent().unwrap_or(Path::new(""))
     }
 
-    /// Returns the reason why requests to a host are never allowed. `None` if they may be allowed,
-    /// or if this depends on a name lookup.
+    /// Returns the reason why requests to a host are never allowed. Returns `None` if they may be
+    /// allowed, or if this depends on a name lookup.
     pub(super) fn objection(&self, host: &str, port: u16) -> Option<String> {
         match self.destinations((host, port), &[], look_up_numbers) {
             Err(NoDestination::Refused(why)) => Some(why),

@@ -164,9 +164,9 @@ impl PublishHooks {
         self.hooks(&notice.site).into_iter().for_each(|hook| self.send_once(hook, notice));
     }
 
-    /// Sends the notices that `[[notify]]` selects and that were not already sent. A notice is sent
-    /// again if its event ends and then occurs again, or if the `mark` of the notice changes. If an
-    /// event ends before its notice was sent, the notice is dropped.
+    /// Sends the notices that `[[notify]]` selects and that have not been sent yet. A notice is
+    /// sent again if its event ends and then occurs again, or if the `mark` of the notice changes.
+    /// If an event ends before its notice was sent, the notice is dropped.
     pub(crate) fn notify(self: &Arc<Self>, notices: &[Notice]) {
         for hook in self.hooks("") {
             let wanted = notices.iter().filter(|notice| notice.event.is_some_and(|event| hook.on.contains(&event)));
@@ -289,8 +289,9 @@ impl PublishHooks {
         }
     }
 
-    /// Removes the record of another version. Otherwise, if the requests about this version fail and
-    /// the other version goes live again, a restart would not repeat the request about it.
+    /// Removes the record of another version. Otherwise, if the requests about this version fail
+    /// and the other version goes live again, a restart would not repeat the request about the
+    /// other version.
     fn forget_other(&self, key: &JobKey, announcement: &str) {
         let Some(record) = &self.record else { return };
         if record.read(key).is_some_and(|recorded| recorded != announcement) {
@@ -312,8 +313,8 @@ impl PublishHooks {
         self.jobs.lock().get(key).and_then(|job| job.turn_id.clone())
     }
 
-    /// Records a delivered notice, unless its event has ended or another version has gone live since
-    /// the request was sent. Such a record would suppress a later notice.
+    /// Records a delivered notice, unless its event has ended or another version has gone live
+    /// since the request was sent. In these cases, the record would suppress a later notice.
     pub(super) fn record(&self, Delivery { key, hook, notice, .. }: &Delivery) -> io::Result<()> {
         let (Some(record), announcement) = (&self.record, hook.announcement(notice)) else { return Ok(()) };
         record.write(key, &announcement)?;

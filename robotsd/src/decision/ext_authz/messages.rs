@@ -193,8 +193,8 @@ pub(crate) fn denied(response: Response<Bytes>, metadata: Option<Metadata>) -> C
     }
 }
 
-/// Returns values about a crawler's request that the proxy can write to its own log. They have the
-/// same names as in robotsd's access log.
+/// Returns values about a crawler's request that the proxy can write to its own log. The values
+/// have the same names as in robotsd's access log.
 pub(crate) fn metadata(site: &str, request: &Record) -> Metadata {
     let mut fields = Vec::with_capacity(10);
     let mut text = |key: &str, value: Option<&str>| {
@@ -296,7 +296,7 @@ impl CheckQuestion {
     }
 
     /// Returns the header fields of the client's request. Uses `header_map` if it exists, because
-    /// it contains the raw bytes. `None` if there are too many fields.
+    /// it contains the raw bytes. Returns `None` if there are too many fields.
     pub(crate) fn fields(&self) -> Option<HeaderMap> {
         let raw = self.http.header_map.as_ref().map(|map| &map.headers[..]).filter(|map| !map.is_empty());
         let entries = raw.unwrap_or(&self.http.headers);

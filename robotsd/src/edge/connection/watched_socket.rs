@@ -215,8 +215,8 @@ impl<T: AsyncWrite + Unpin> WatchedSocket<T> {
         }
     }
 
-    /// Writes the rest of an interim response that is partly written. hyper must not write before
-    /// that.
+    /// Writes the rest of an interim response that is partly written. hyper must not write anything
+    /// before the interim response is complete.
     fn poll_write_interim(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         while !self.interim.is_empty() {
             match ready!(Pin::new(&mut self.socket).poll_write(cx, &self.interim))? {
@@ -300,7 +300,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncRead for WatchedSocket<T> {
             Ok(()) => {}
             Err(ProtocolViolation::Preface) => return Poll::Ready(Err(this.refuse_protocol(cx))),
             Err(ProtocolViolation::Flood(kind)) => {
-                // The received bytes are discarded, and no more are read. The GOAWAY with the
+                // The received bytes are discarded, and no more bytes are read. The GOAWAY with the
                 // reason is still sent.
                 buffer.set_filled(before);
                 let _ = this.state.flood.set(kind);

@@ -162,7 +162,7 @@ impl FastSocket {
         let _ = Box::pin(tokio::time::timeout(limit, closing)).await;
     }
 
-    /// Frees all memory except the socket.
+    /// Frees the buffers. Only the socket itself stays in memory.
     pub(crate) fn park(&mut self) {
         self.out = Vec::new();
         self.timeout = IdleTimeout::new(self.write_idle);

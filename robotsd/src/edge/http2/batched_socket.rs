@@ -3,8 +3,8 @@
 //!
 //! `h2` writes each piece of content separately and flushes after it. Without this socket, ten
 //! responses in a turn would need ten TLS records and ten system calls. The [underlying
-//! socket](WatchedSocket) gets the bytes only at the end of the turn. So the deadlines and the
-//! frame accounting of that socket do not include bytes that wait for the end of the turn.
+//! socket](WatchedSocket) gets the bytes only at the end of the turn. So bytes that wait for the
+//! end of the turn do not affect the deadlines and the frame accounting of that socket.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;

@@ -85,9 +85,9 @@ impl<S> Http2ServerConnection<S> {
 /// Maximum window size (RFC 9113, section 6.9.1).
 const MAX_WINDOW: u32 = i32::MAX as u32;
 
-/// Maximum charge to the budget for small frames, per byte of content that waits to be read. For
-/// each frame, `h2` charges 256 minus the frame's length. Frames are assumed to have at least 16
-/// bytes.
+/// Maximum amount that `h2` charges to its budget for small frames, per byte of content that waits
+/// to be read. For each frame, `h2` charges 256 minus the frame's length. This maximum holds for
+/// frames of at least 16 bytes.
 const CHARGE_PER_OCTET: usize = 16;
 
 /// Returns the builder of HTTP/2 connections. The connection's window has room for all of its

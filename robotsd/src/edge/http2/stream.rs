@@ -173,7 +173,7 @@ async fn has_room(stream: &mut SendStream<Bytes>, consumer: &StreamConsumer) -> 
     stream.reserve_capacity(1);
     if stream.capacity() == 0 {
         // The buffer of the stream may still contain bytes that the connection has not sent yet.
-        // There may be room after the other tasks have run.
+        // The buffer may have room after the other tasks have run.
         consumer.polled();
         yield_before_write().await;
     }

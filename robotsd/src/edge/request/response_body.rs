@@ -202,7 +202,7 @@ impl Framing {
     /// from the head. The caller must have removed the hop-by-hop fields, such as
     /// `Transfer-Encoding`.
     pub(crate) fn new(head: &mut response::Parts, body: &impl Body, is_head: bool) -> Self {
-        // These statuses have no body (RFC 9110, section 6.4.1).
+        // Responses with these status codes have no body (RFC 9110, section 6.4.1).
         let has_none = matches!(head.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
         if head.status == StatusCode::NO_CONTENT {
             head.headers.remove(CONTENT_LENGTH);

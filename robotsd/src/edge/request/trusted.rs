@@ -3,7 +3,7 @@
 //!
 //! robotsd always writes the [fields for an upstream](ForwardedValues) itself, and removes incoming
 //! fields with these names. If the peer is trusted, the incoming fields are read first, and
-//! robotsd's fields extend their content. The field `Forwarded` is not written, because most
+//! robotsd's fields also contain their values. The field `Forwarded` is not written, because most
 //! applications read the `X-Forwarded-*` fields. If a request had both kinds of fields, two
 //! applications could see different clients.
 
@@ -36,7 +36,7 @@ pub(crate) struct ForwardedInfo {
     /// If all addresses are trusted, the first one.
     pub(crate) client: SocketAddr,
     /// The addresses from the client to the peer, in the format of `X-Forwarded-For`. Addresses
-    /// before the client's are left out.
+    /// before the client's address are left out.
     pub(crate) way: Option<HeaderValue>,
     pub(crate) scheme: Option<&'static str>,
     pub(crate) host: Option<HeaderValue>,
@@ -152,9 +152,9 @@ impl ForwardedFields {
         scheme == Some("http")
     }
 
-    /// Returns the values of the forwarded fields for a request. The forwarded fields that came
-    /// with the request must have been removed. If the proxies send the client's `User-Agent` in
-    /// another field, that field is added again for the upstream.
+    /// Returns the values of the forwarded fields for a request. The caller must have removed the
+    /// forwarded fields that came with the request. If the proxies send the client's `User-Agent`
+    /// in another field, that field is added again for the upstream.
     pub(crate) fn values(
         &self,
         fields: &mut HeaderMap,

@@ -264,7 +264,7 @@ impl<S: EdgeService> Session<S> {
     }
 
     /// Decides about the messages of a frame, and returns the variables to set. An invalid frame
-    /// ends the connection, and HAProxy then handles it as an error.
+    /// ends the connection, which HAProxy handles as an error.
     fn decide(&self, number: (u64, u64), payload: &[u8], largest: usize) -> Result<WaitingFrame, SpopError> {
         let mut answering = Vec::new();
         let mut rest = payload;

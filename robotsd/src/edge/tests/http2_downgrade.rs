@@ -1,5 +1,5 @@
-//! Tests of HTTP/2 requests that would have another meaning on HTTP/1.1. They are built from bytes,
-//! and none of them may reach the service.
+//! Tests of HTTP/2 requests that would have another meaning on HTTP/1.1. The tests build these
+//! requests from bytes. None of the requests may reach the service.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -143,7 +143,8 @@ async fn a_head_that_would_be_another_one_on_http_1_1_reaches_nothing() {
         answered(&edge, &headers(END_STREAM, &section)).await;
         assert_eq!(reached.heads.load(Ordering::SeqCst), 0, "{what}");
     }
-    // The violations have ended their streams or connections, but the edge still serves.
+    // The violations have ended their streams or connections, but the edge still serves new
+    // connections.
     assert_eq!(answered(&edge, &headers(END_STREAM, &section("GET", "/", &[]))).await, Answered::Response);
 }
 

@@ -9,12 +9,13 @@ use super::*;
 use crate::http_common::frames::{self, DATA, END_STREAM, GOAWAY, RST_STREAM};
 use crate::http_common::test_peer::frame;
 
-/// Builds SETTINGS with a window of zero. No stream may then carry content.
+/// Builds a SETTINGS frame with a window of zero, so that no stream may carry content.
 fn no_window() -> Vec<u8> {
     frame(frames::SETTINGS, 0, 0, &[0, 4, 0, 0, 0, 0])
 }
 
-/// Reads frames until one of this kind arrives on a stream. The connection must not end before.
+/// Reads frames until a frame of this kind arrives on the stream. Panics if the connection ends
+/// before that.
 pub(super) async fn until(client: &mut Raw, kind: u8, stream: u32) {
     loop {
         let received = soon(client.frame()).await.expect("an open connection");

@@ -25,7 +25,7 @@ async fn hinting(request: Request<RequestBody>) -> Result<Response<Full<Bytes>>,
     Ok(Response::new(Full::new(body)))
 }
 
-/// Reads the responses to one HTTP/1.1 request: two interim ones and the final one.
+/// Reads the responses to one HTTP/1.1 request: two interim responses and the final response.
 async fn read_hinted(client: &mut Raw) -> test_peer::RawMessage {
     for (status, link) in [(103, "</a>"), (102, "</b>")] {
         let interim = client.message().await;

@@ -53,8 +53,8 @@ pub(crate) struct TlsAcceptor {
 
 impl TlsAcceptor {
     /// Creates an acceptor that allows this number of concurrent `handshakes`. A handshake counts
-    /// only when the first record of its ClientHello is complete. The `deadline` includes the time
-    /// until this record is complete, and the wait for a permit.
+    /// once the first record of its ClientHello is complete, or [`USUAL_HELLO`] bytes of the record
+    /// have arrived. The `deadline` includes the time until then, and the wait for a permit.
     pub(crate) fn new(certificates: LiveCertificates, handshakes: NonZeroUsize, deadline: Duration) -> Self {
         let permits = Arc::new(Semaphore::new(handshakes.get().min(Semaphore::MAX_PERMITS)));
         Self { certificates, permits, under_way: Arc::default(), deadline }
@@ -151,8 +151,8 @@ impl LiveCertificates {
     }
 }
 
-/// Reads the first record of a ClientHello, but at most [`USUAL_HELLO`] bytes. `None` if the
-/// connection ends before its first byte, or if `stop` completes before the first byte.
+/// Reads the first record of a ClientHello, but at most [`USUAL_HELLO`] bytes. Returns `None` if
+/// the connection ends before its first byte, or if `stop` completes before the first byte.
 async fn begin_hello(
     socket: &mut TcpStream,
     stop: impl Future<Output = ()>,
@@ -268,8 +268,8 @@ impl HandshakesUnderWay {
         handshake
     }
 
-    /// Ends the handshake that acquired its permit first, if this was longer ago than [`GRACE`].
-    /// Returns the time until the next check.
+    /// Ends the handshake that has held its permit for longest, if this time is longer than
+    /// [`GRACE`]. Returns the time until the next check.
     pub(crate) fn give_up(&self) -> Duration {
         let mut all = self.0.lock();
         while let Some((since, first)) = all.front() {
@@ -302,7 +302,8 @@ pub(crate) struct Secured {
 }
 
 /// The protocol that a connection must use. With TLS, ALPN determines the protocol (HTTP/1.1 if the
-/// client does not use ALPN). Without TLS, the first request on the connection determines it.
+/// client does not use ALPN). Without TLS, the first request on the connection determines the
+/// protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SettledProtocol {
     Http1,

@@ -3,9 +3,9 @@
 //! A certificate is chosen by the name that the client sends (SNI). An exact name takes precedence
 //! over a wildcard. If several certificates have the same name, for example with an ECDSA key and
 //! with an RSA key, the first certificate whose signature the client supports is chosen. If a
-//! client sends an unknown name or no name, it gets the first certificate of the listener. With a
-//! certificate for another name, people understand the problem more easily than with a failed
-//! handshake, and health checks that connect by address keep working.
+//! client sends an unknown name or no name, it gets the first certificate of the listener. A
+//! certificate for another name is easier to diagnose than a failed handshake, and health checks
+//! that connect by address keep working.
 //!
 //! A certificate and its key are two files, which are not replaced at the same moment. So a new
 //! pair is used only if its certificate and key match, and two successive reads have found the same
@@ -32,7 +32,7 @@ use self::CertificateEventKind::InForce;
 use super::pair::{CertificatePair, PairPaths, PairVersion, Validity, provider, version};
 use crate::authorities::Authorities;
 
-/// The certificates of a listener, indexed by name. There is at least one.
+/// The certificates of a listener, indexed by name. A listener has at least one certificate.
 #[derive(Debug)]
 pub(super) struct CertificatesByName<P = Arc<CertificatePair>> {
     pub(super) certificates: Vec<P>,

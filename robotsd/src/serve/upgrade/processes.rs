@@ -22,8 +22,8 @@ pub(in crate::serve) struct Predecessor {
 }
 
 impl Predecessor {
-    /// Returns the process that this process replaces, with its listening sockets. `None` if this
-    /// process replaces no process. Blocks.
+    /// Returns the process that this process replaces, with its listening sockets. Returns `None`
+    /// if this process replaces no process. Blocks.
     ///
     /// # Errors
     ///
@@ -81,8 +81,8 @@ impl Predecessor {
 /// the channel.
 const END: Duration = Duration::from_millis(500);
 
-/// The new process, which will replace this one. Dropping this value kills the new process, unless
-/// it serves.
+/// The new process, which will replace this process. Dropping this value kills the new process,
+/// unless it serves.
 #[derive(Debug)]
 pub(in crate::serve) struct Successor {
     child: Child,

@@ -58,7 +58,7 @@ const EMPTY: usize = 50;
 /// Size of h2's budget for small unread DATA frames, in bytes per byte of the connection's window.
 /// For each of these frames, h2 charges 256 bytes minus the length of the frame, and it ends the
 /// connection when the budget is used up. Frames of 16 bytes cost 15 bytes per byte of content, so
-/// a window full of them does not end the connection.
+/// a window full of such frames does not end the connection.
 const CHARGE_PER_OCTET: usize = 16;
 
 #[derive(Debug)]
@@ -131,7 +131,7 @@ impl Http2ClientConnection {
         })
     }
 
-    /// Reserves a stream if fewer than `most` are in use. The stream is counted until
+    /// Reserves a stream if fewer than `most` streams are in use. The stream is counted until
     /// [`leave`](Self::leave).
     pub(super) fn enter(&self, most: usize) -> Admission {
         let streams = self.streams.load(Ordering::Relaxed);
@@ -198,8 +198,8 @@ impl Http2ClientConnection {
         !self.is_blamed.swap(true, Ordering::Relaxed)
     }
 
-    /// Records that a request that was sent at `since` got no response in time. Causes a PING,
-    /// unless the server has sent something in the second half of that time.
+    /// Records that a request, sent at `since`, got no response in time. Causes a PING, unless the
+    /// server has sent something in the second half of the time since then.
     pub(super) fn doubt(&self, since: Instant) {
         if self.activity.received_at().elapsed() >= since.elapsed() / 2 {
             self.doubt.raise();

@@ -134,7 +134,7 @@ impl Http2Pool {
         drop(gone);
     }
 
-    /// Closes one idle connection. `None` if no connection is idle.
+    /// Closes one idle connection. Returns `None` if no connection is idle.
     pub(in crate::upstream) fn give_up(&self) -> Option<()> {
         let mut connections = self.connections.lock();
         let at = connections.iter().position(|connection| connection.is_idle())?;
@@ -151,8 +151,8 @@ impl Http2Pool {
         drop(all);
     }
 
-    /// Records that a connection has no more requests. Closes it unless the pool keeps idle
-    /// connections.
+    /// Records that a connection has no more requests. Closes the connection unless the pool keeps
+    /// idle connections.
     fn rested(&self, connection: &Arc<Http2ClientConnection>) {
         if self.keeps_idle && !self.demand.are_others_first() {
             return;

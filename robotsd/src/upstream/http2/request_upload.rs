@@ -21,7 +21,7 @@ use crate::upstream::tracked_io::UploadProgress;
 /// be sent again if the server reports that it did not process the request.
 const KEPT: usize = 64 * 1024;
 
-/// Maximum number of pieces that are kept, because each piece uses more memory than its bytes.
+/// Maximum number of pieces that are kept. A piece uses more memory than the bytes in it.
 const KEPT_PIECES: usize = 256;
 
 /// Pieces smaller than this, in bytes, are joined with the pieces that follow immediately. Some
@@ -192,7 +192,8 @@ impl RequestUpload {
 }
 
 impl UploadTask {
-    /// Returns the time when the server last accepted bytes. `None` if the upload has ended.
+    /// Returns the time when the server last accepted bytes. Returns `None` if the upload has
+    /// ended.
     pub(super) fn last_taken(&self) -> Option<Instant> {
         (!self.task.is_finished()).then(|| self.progress.last_taken())
     }

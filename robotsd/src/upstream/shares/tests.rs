@@ -21,7 +21,8 @@ impl Site {
         }
     }
 
-    /// Opens a connection for a client that has stalled for `stalled` seconds, or makes progress.
+    /// Opens a connection for a client that has stalled for `stalled` seconds, or makes progress if
+    /// `stalled` is `None`.
     fn open(&mut self, client: (u64, u64), stalled: Option<u64>) -> Arc<Usage> {
         let usage = Arc::new(Usage::new(Arc::clone(&self.server), Instant::now(), by(client)));
         if let Some(seconds) = stalled {

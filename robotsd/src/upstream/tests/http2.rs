@@ -19,7 +19,7 @@ impl Http2Origin {
         Self::with(|_| {}, script)
     }
 
-    /// Starts the server with its own SETTINGS.
+    /// Starts the server with SETTINGS that the test chooses.
     pub(super) fn with<F>(
         change: impl Fn(&mut h2::server::Builder),
         script: impl Fn(Request<RecvStream>, Respond) -> F + Send + Sync + 'static,

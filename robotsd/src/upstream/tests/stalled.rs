@@ -322,7 +322,8 @@ async fn tunnels_whose_clients_do_not_read_hold_no_slot_for_long() {
             }
             let said = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n";
             peer.send(said).await;
-            // The upstream sends until both sockets' buffers are full: the client's and its own.
+            // The upstream sends until the buffers of the client's socket and of its own socket are
+            // full.
             peer.pour(4 * LARGE).await;
         }
     });

@@ -193,7 +193,7 @@ fn a_broken_pair_is_reported_once_and_the_one_before_stays() {
     std::fs::create_dir(&paths.key).unwrap();
     assert!(certificates.look(now, SETTLING)[0].message.contains("not a regular file"));
     std::fs::remove_dir(&paths.key).unwrap();
-    // The files again get the content of the certificate in use.
+    // The files get the content of the pair in use again.
     put(&paths.chain, &chain);
     put(&paths.key, &key);
     let news = certificates.look(now, SETTLING);
