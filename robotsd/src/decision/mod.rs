@@ -222,7 +222,7 @@ impl EdgeService for Decisions {
         let called = ServiceRequest::of(&request);
         let (head, body) = request.into_parts();
         let question = Request::from_parts(head, ());
-        // The futures are boxed, because they are large and would otherwise be moved with each
+        // The futures are boxed, because these large futures would otherwise be moved with each
         // enclosing future.
         let answering: Pin<Box<dyn Future<Output = Response<DecisionBody>> + Send>> = match called {
             None => Box::pin(self.answer_question(question, body)),

@@ -1,5 +1,5 @@
-//! Limits the number of open connections, and chooses the idle connection to close if a new one
-//! needs its slot.
+//! Limits the number of open connections, and chooses the idle connection to close if a new
+//! connection needs its slot.
 //!
 //! Anyone can open connections and send nothing on them. So if the process-wide limit is reached, a
 //! new connection takes the slot of the connection that has been idle for longest, as in nginx.
@@ -171,8 +171,8 @@ struct SlotClaims {
 /// A new connection that waits for a slot. Dropping this value ends the wait.
 struct SlotWaiter<'c>(&'c Mutex<SlotClaims>);
 
-/// Maximum number of slots that one waiter claims if claimed connections stay open because requests
-/// have arrived on them.
+/// Maximum number of slots that one waiter claims. It claims several slots if requests arrive on
+/// the claimed connections, which then stay open.
 const MAX_CLAIMS: usize = 32;
 
 /// Maximum age of a claim. After that time, the waiter may claim another slot, which may become

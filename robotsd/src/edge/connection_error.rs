@@ -18,7 +18,7 @@ pub(crate) struct ConnectionError {
     pub(crate) peer: Option<SocketAddr>,
     /// Text of the underlying error. Empty if `kind` describes the error completely.
     pub(crate) detail: String,
-    /// Number of errors of this kind since its last report, including this one.
+    /// Number of errors of this kind since the last report, including this error.
     pub(crate) count: u64,
 }
 

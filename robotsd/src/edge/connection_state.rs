@@ -132,8 +132,8 @@ impl ConnectionState {
         }
         match self.phase.load(Ordering::Relaxed) & 3 {
             SILENT => self.enter(HEAD),
-            // On HTTP/2, the bytes may be a PING or a WINDOW_UPDATE frame. So they do not start the
-            // shorter deadline for heads.
+            // On HTTP/2, the bytes may be a PING or a WINDOW_UPDATE frame. So these bytes do not
+            // start the shorter deadline for heads.
             BETWEEN if !self.is_http2.is_set() => self.enter(HEAD),
             _ => {}
         }
@@ -312,9 +312,9 @@ impl Drop for RequestInProgress {
     }
 }
 
-/// Tracks how much of the responses the client has received. For the HTTP libraries, a response is
-/// finished when they have read the whole body. Here, a response is finished when the socket or the
-/// stream has accepted all bytes.
+/// Tracks how much of the responses the client has received. An HTTP library considers a response
+/// finished when the library has read the whole body. Here, a response is finished when the socket
+/// or the stream has accepted all bytes.
 #[derive(Debug, Default)]
 pub(crate) struct Delivery {
     unsent: AtomicU64,

@@ -108,8 +108,8 @@ impl Edge {
     }
 
     /// Changes the connection limit of all listeners from `before` to `now`. If more than `now`
-    /// connections are open, idle connections are closed until the new limit is met. New
-    /// connections wait meanwhile. Must be called within a Tokio runtime.
+    /// connections are open, idle connections are closed until the new limit is met. Until then,
+    /// new connections wait. Must be called within a Tokio runtime.
     pub(crate) fn set_places(&self, before: usize, now: usize) {
         if now >= before {
             self.shared.limit.slots.add_permits(now - before);
@@ -279,7 +279,7 @@ impl<S: EdgeService> ServedListener<S> {
         }
     }
 
-    /// Waits for a slot. Removes finished tasks meanwhile.
+    /// Waits for a slot, and removes finished tasks while it waits.
     async fn slot(&mut self) -> OwnedSemaphorePermit {
         let SharedConnections { limit, reporter, .. } = &*self.context.edge.shared;
         let mut acquiring = pin!(limit.acquire(&self.worker, reporter));
@@ -295,7 +295,7 @@ impl<S: EdgeService> ServedListener<S> {
     /// Starts to serve an accepted connection, which holds `slot` until it ends.
     fn open(&mut self, (socket, peer): Accepted, slot: OwnedSemaphorePermit) {
         // Without this option, small responses may wait for an acknowledgement. An error is
-        // ignored, because the socket is then already broken.
+        // ignored, because it occurs only if the socket is already broken.
         let _ = socket.set_nodelay(true);
         let ListenerContext { edge, .. } = &*self.context;
         let settings = edge.settings.load_full();

@@ -133,7 +133,7 @@ impl Retriever {
         Ok(Self { fetcher: builder.start()?, runtime, requests: AtomicUsize::new(0), over, whole })
     }
 
-    /// Returns the time limit of the whole run if it has been reached; otherwise `None`.
+    /// Returns the time limit of the whole run if this limit has been reached; otherwise `None`.
     pub(crate) fn is_over(&self) -> Option<Duration> {
         (Instant::now() >= self.over).then_some(self.whole)
     }

@@ -48,7 +48,7 @@ where
     }
 }
 
-/// Waits for something that must happen, and panics if it takes too long.
+/// Waits for a future that must complete, and panics if this takes too long.
 pub(crate) async fn soon<F: Future>(future: F) -> F::Output {
     tokio::time::timeout(PATIENCE, future).await.expect("this should have happened long ago")
 }
@@ -131,7 +131,7 @@ pub(crate) struct Raw<S = TcpStream> {
 impl Raw {
     pub(crate) async fn connect(address: SocketAddr) -> Self {
         let socket = soon(TcpStream::connect(address)).await.expect("a connection");
-        // Without this option, small frames would be delayed until earlier ones are acknowledged.
+        // Without this option, small frames would be delayed until earlier frames are acknowledged.
         let _ = socket.set_nodelay(true);
         Self::new(socket)
     }

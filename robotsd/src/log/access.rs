@@ -34,8 +34,8 @@ use crate::render;
 /// Maximum number of requests that wait for the writing thread.
 const QUEUE: usize = 16 * 1024;
 
-/// Size of the collected lines, in bytes, at which they are written to the log. If no request is
-/// queued, they are written earlier.
+/// Total size of the collected lines that causes a write to the log, in bytes. If no request is
+/// queued, the lines are written earlier.
 const BLOCK: usize = 64 * 1024;
 
 /// Sends each request to the writing thread. Cheap to clone. The thread ends when the last clone is

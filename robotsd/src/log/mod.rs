@@ -76,7 +76,7 @@ impl Log {
     }
 
     /// Waits until all queued lines are written, but at most one second, because the log may be a
-    /// pipe that nobody reads.
+    /// pipe without a reader.
     pub(crate) fn flush(&self) {
         let (done, wait) = sync_channel(1);
         self.queue.0.waiting.lock().flushes.push(done);
@@ -107,9 +107,9 @@ impl LostLines {
         self.problem.lock().as_ref().map(|(_, why)| why.clone())
     }
 
-    /// Writes complete lines. If the last line may be incomplete, writes a line feed first. Returns
-    /// a message only when writing begins to fail and when it works again, because a full disk
-    /// affects many lines.
+    /// Writes complete lines. If the last line may be incomplete, writes a line feed first. Because
+    /// a full disk affects many lines, returns a message only when writing begins to fail and when
+    /// writing works again.
     fn write(
         &self,
         out: &mut impl Write,

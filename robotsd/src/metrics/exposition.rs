@@ -255,7 +255,7 @@ struct Member<'f> {
 }
 
 impl<'f> Member<'f> {
-    /// Parses a list member. Returns `None` if it is invalid and must be ignored.
+    /// Parses a list member. Returns `None` if the member is invalid and must be ignored.
     fn new(text: &'f str) -> Option<Self> {
         let (name, parameters) = text.split_once(';').unwrap_or((text, ""));
         let mut member = Self { name: name.trim(), parameters, weight: 1000 };

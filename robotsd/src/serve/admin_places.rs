@@ -157,7 +157,7 @@ impl AdminPlaces {
         if let Some(place) = &self.commands {
             let access = CommandAccess { place, tokens: &self.token_files, addresses: self.addresses() };
             let left = PlaceFile::leave(&access, config, state.map(StateDir::path));
-            // Commands read the path of a socket from the config, too.
+            // Commands can also read the path of a socket from the config.
             let config = if matches!(place, AdminPlace::Socket(_)) { "--config, " } else { "" };
             let only = |why| {
                 let ways = format!("{config}--admin {place} or ROBOTSD_ADMIN");

@@ -59,8 +59,8 @@ impl BoardKeeper {
     }
 
     /// Writes the current counts before another process takes over. Requests that this process
-    /// counts later are not lost: before each write, it reads the files again, and adds its counts
-    /// to the counts of the other process.
+    /// counts later are not lost: before each write, this process reads the files again, and adds
+    /// its counts to the counts of the other process.
     pub(super) fn hand_over(&mut self, sites: &Sites) -> impl Future<Output = Result<(), String>> + Send + 'static {
         let now = seconds(SystemTime::now());
         self.board.add(now, sites.board_moments(now));

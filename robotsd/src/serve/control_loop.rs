@@ -226,7 +226,8 @@ impl<'a> ControlLoop<'a> {
         }
     }
 
-    /// Sends notices to the hooks in `[[notify]]`. Runs on another thread, because it reads files.
+    /// Sends notices to the hooks in `[[notify]]`. This happens on another thread, because files
+    /// must be read.
     fn notify(&mut self) {
         let (sites, state) = (Arc::clone(&self.active.sites), Arc::clone(&self.active.state));
         if !self.active.config.notify.is_empty() && self.notifying.as_ref().is_none_or(AbortHandle::is_finished) {
@@ -272,7 +273,7 @@ impl<'a> ControlLoop<'a> {
     }
 }
 
-/// Writes the state directory when dropped, so that it is written even after an error.
+/// Writes the state directory when dropped, so that the directory is written even after an error.
 struct FlushOnDrop {
     state: Option<StateDir>,
     log: Log,

@@ -62,7 +62,8 @@ pub(super) struct ActiveConfig {
 pub(super) struct PendingChange {
     preparing: Option<Preparation>,
     waiters: ConfigWaiters,
-    /// Time of the next attempt to use a rejected config or unusable sources, or to open a listener.
+    /// Time of the next attempt to use a rejected config or unusable sources, or to open a
+    /// listener.
     again: Option<Instant>,
     logged: Vec<UnusableSource>,
     /// Time and description of the last reload that changed something.
@@ -145,7 +146,7 @@ impl ActiveConfig {
             }
         };
         match outcome {
-            // If nobody requested the reload, two outcomes are not logged: the config is rejected
+            // If the reload was not requested, two outcomes are not logged: the config is rejected
             // for the same reason as before, or a valid config has not changed.
             "kept" if self.change.waiters.now.is_empty() && is_known => {}
             "kept" => self.log.say(LogEvent::ConfigRejected, message.clone()),
@@ -342,8 +343,8 @@ impl ActiveConfig {
     }
 }
 
-/// Returns the served sites and listeners, for the admin interface. Also tells the webhooks the
-/// addresses of the admin interface, so that they send nothing there.
+/// Returns the served sites and listeners, for the admin interface. Also passes the addresses of
+/// the admin interface to the webhooks, so that no webhook sends requests to these addresses.
 pub(super) fn serving(
     sites: &Arc<Sites>,
     listeners: &Listeners,

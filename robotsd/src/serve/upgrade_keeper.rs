@@ -41,7 +41,7 @@ pub(super) enum AfterStep {
     /// The new process with this ID serves, so this process must drain. The string is the new
     /// process's summary.
     Leave(u32, String),
-    /// The upgrade has failed, and a reload that was requested meanwhile must be done now.
+    /// The upgrade has failed, and a reload that was requested during the upgrade must be done now.
     Reload,
 }
 

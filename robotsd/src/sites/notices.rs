@@ -114,7 +114,7 @@ fn of_fleet(fleet: &Fleet, mut scopes: BTreeSet<String>, notices: &mut Vec<Notic
 }
 
 /// Returns the notice that enforcement is off or on, for a site or for all sites. A notice that
-/// enforcement is on is sent only after a notice that it was off.
+/// enforcement is on is sent only after a notice that enforcement was off.
 fn switched(name: &str, to: Enforcement, by: &str, flags: CommandFlags, replica: &str) -> Notice {
     let (of, mut site) = match name {
         "" => ("every site".to_owned(), vec![]),

@@ -105,8 +105,8 @@ impl RobotsOpener {
     }
 
     /// Returns an opener whose sites inherit state according to `inheritance`. The opener holds
-    /// only a weak reference. A robots.txt that it opens after `inheritance` was dropped, such as a
-    /// file that is added to a directory later, inherits nothing.
+    /// only a weak reference. A robots.txt that the opener opens after `inheritance` was dropped,
+    /// such as a file that is added to a directory later, inherits nothing.
     pub(super) fn inheriting(self, inheritance: &Arc<Inheritance>) -> Self {
         Self { inheritance: Arc::downgrade(inheritance), ..self }
     }

@@ -179,10 +179,10 @@ impl Sites {
         self.state.fleet.is_some() || self.has_replicas
     }
 
-    /// Returns options for suggested commands: first for commands that accept or roll back a
-    /// version, then for commands that switch enforcement. With `--fleet`, a command reaches every
-    /// replica. A fleet with a name has its own off switches, so in such a fleet, commands that
-    /// switch enforcement need no option.
+    /// Returns options for suggested commands: the first element is for commands that accept or
+    /// roll back a version, the second for commands that switch enforcement. With `--fleet`, a
+    /// command reaches every replica. A fleet with a name has its own off switches, so in such a
+    /// fleet, commands that switch enforcement need no option.
     pub(super) fn fleet_flags(&self) -> [CommandFlags; 2] {
         let is_for_all = [self.is_of_fleet(), self.has_replicas && self.state.fleet.is_none()];
         is_for_all.map(|is_for_all| -> CommandFlags {

@@ -23,15 +23,15 @@ use crate::pages::{PageSet, held_octets};
 use crate::render::plural;
 use crate::report::WatchedPagesReport;
 
-/// Name of the list of pages from sitemaps. In messages, it follows the word "pages".
+/// Name of the list of pages from sitemaps. In messages, the name follows the word "pages".
 const OF_SITEMAPS: &str = "of the sitemaps";
 
-/// Name of the list of pages that verified search engines request. In messages, it follows the word
-/// "pages".
+/// Name of the list of pages that verified search engines request. In messages, the name follows
+/// the word "pages".
 const REQUESTED: &str = "that search engines request most";
 
-/// Delay between a start and the first read of the sitemaps, so that this read does not slow the
-/// start down.
+/// Delay between a start and the first read of the sitemaps, so that this read does not slow down
+/// the start.
 const FIRST: Duration = Duration::from_secs(10);
 
 /// The pages of one site, and notes about sources that could not be read. A reload of the config

@@ -102,8 +102,8 @@ impl SiteRobots {
     }
 
     /// Copies the states of kill switches, and the times when live versions were published, from
-    /// the robots.txt that this one replaces. For a new host, enforcement is switched off if it is
-    /// off for all previous hosts. Blocks while it writes to the state directory.
+    /// the robots.txt that this robots.txt replaces. For a new host, enforcement is switched off if
+    /// enforcement is off for all previous hosts. Blocks while it writes to the state directory.
     pub(super) fn go_on_from(&self, before: &Self) {
         let before: HashMap<_, _> = before
             .lives("", &[])
@@ -192,8 +192,8 @@ impl SiteRobots {
     }
 
     /// Changes the settings. In a directory, the settings for files that are added later are
-    /// changed first, so that no file is missed. The settings of a file that is added meanwhile are
-    /// set twice.
+    /// changed first, so that no file is missed. A file that is added between these two steps gets
+    /// its settings twice.
     fn change(&self, settings: impl FnOnce(&mut SiteSettings), live: impl Fn(&LiveRobots)) {
         match &self.kind {
             RobotsKind::One(robots, _) => live(robots),

@@ -24,7 +24,8 @@ use crate::metrics::EventCounter;
 #[display("{kind:?}: {}", self.detail.escape_debug())]
 pub(crate) struct UpstreamFailure {
     pub(crate) kind: FailureKind,
-    /// The underlying error message. It is not shown to clients, because it may contain addresses.
+    /// The underlying error message. Clients do not get this message, because it may contain
+    /// addresses.
     pub(crate) detail: String,
 }
 
@@ -56,7 +57,7 @@ pub(crate) struct UpstreamEvent {
     pub(crate) kind: UpstreamEventKind,
     /// The upstream and the underlying error. May quote bytes from an upstream.
     pub(crate) detail: String,
-    /// Number of occurrences since the last report of this kind, including this one.
+    /// Number of occurrences since the last report of this kind, including this occurrence.
     pub(crate) count: u64,
 }
 
@@ -152,7 +153,7 @@ impl UpstreamReporter {
             return;
         }
         // If no connection was free, the request was never sent. This shows that the servers are
-        // busy, not that they do not answer.
+        // busy, not that the servers fail to answer.
         if failure.kind != FailureKind::Busy {
             let mut unanswered = self.unanswered.lock();
             let before = if unanswered.0 == answered { unanswered.1 } else { 0 };

@@ -2,7 +2,7 @@
 //!
 //! No separate task drives a connection: the task that waits for a response polls the connection.
 //! This saves a wake-up per request, and a connection closes when its response is dropped. An idle
-//! connection is not polled, so [`Http1Pool`] checks its state before it is used again.
+//! connection is not polled, so [`Http1Pool`] checks the state of a connection before reusing it.
 
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
@@ -34,7 +34,8 @@ use crate::socket::Socket;
 #[derive(Debug)]
 pub(super) struct UpstreamConnection {
     driver: Driver,
-    /// The timer for overdue responses is not reset for each request, so it may fire too early.
+    /// Timer for overdue responses. The timer is not reset for each request, so it may fire too
+    /// early.
     timer: Pin<Box<Sleep>>,
     pub(super) progress: Arc<ExchangeProgress>,
     exchanges: u64,

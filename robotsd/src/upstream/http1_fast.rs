@@ -1,7 +1,7 @@
 //! The fast path for simple exchanges: a GET or HEAD request, and a response that declares its
 //! length and whose head arrives in one read.
 //!
-//! Nearly all exchanges are of this kind. They need no state machine: this module writes the
+//! Nearly all exchanges are of this kind, and need no state machine: this module writes the
 //! requests itself, and reads the responses with the parser that hyper uses. For other responses,
 //! the connection is handed over to hyper. Such a response is chunked or malformed, ends with the
 //! close of the connection, follows an interim response, or has a head that arrives in parts. hyper

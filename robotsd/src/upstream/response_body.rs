@@ -4,7 +4,7 @@
 //! body is dropped before its end, the connection is closed, so that the upstream notices that the
 //! client has left.
 //!
-//! While the client does not read, nobody polls the body; instead, the code that writes to the
+//! While the client does not read, the body is not polled. Instead, the code that writes to the
 //! client drives the connection through the [`Transfer`]. If the rest of the body is small, it is
 //! [read ahead](super::read_ahead), which frees the connection.
 //!

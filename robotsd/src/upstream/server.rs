@@ -7,8 +7,8 @@
 //! everybody else.
 //!
 //! A server that fails too often in a row is out of service for a while. After that time, one
-//! request tries it: if the request is answered, the server is in service again, and otherwise it
-//! is out of service for twice the time.
+//! request is sent to it as a trial. If the request is answered, the server is in service again.
+//! Otherwise, it is out of service for twice the time.
 //!
 //! All workers share this state, and requests to a healthy server only read it.
 
@@ -196,8 +196,8 @@ impl Health {
             return None;
         }
         let mut record = self.record.lock();
-        // When a server goes out of service, many connections to it may break at once. So a failure
-        // does not count if its request was sent before the server went out of service.
+        // When a server goes out of service, many connections to it may break at the same time. So
+        // a failure does not count if its request was sent before the server went out of service.
         if ticket.ejections != self.ejections() {
             return None;
         }

@@ -6,7 +6,7 @@
 //!
 //! **The result is a [`Lease`]: an HTTP/1.1 connection or a slot on an HTTP/2 connection.** Each of
 //! these two kinds has its own types and its own pool. The balancer, health, permits and the second
-//! attempt are the same for both.
+//! attempt are the same for both kinds.
 
 use std::io;
 use std::sync::Arc;
@@ -327,9 +327,8 @@ impl ServerSearch<'_> {
         Err(ConnectFailure { kind, why, is_of_server })
     }
 
-    /// Reserves a slot on a shared connection, or opens a connection. Requests that arrive
-    /// meanwhile wait for the new connection, so that a burst of requests opens only one
-    /// connection.
+    /// Reserves a slot on a shared connection, or opens a connection. Requests that arrive while it
+    /// opens wait for the new connection, so that a burst of requests opens only one connection.
     async fn join(&self, candidate: &CandidateServer, http2: &Arc<Http2Pool>, left: usize) -> Opened {
         let is_shared = || !http2.has_refused.is_set() && !self.shared.connection_limit.are_requests_separate();
         if !is_shared() {

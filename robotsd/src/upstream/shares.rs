@@ -18,8 +18,8 @@
 //!    their share. If no client beyond its share has stalled at all, the last candidates are all
 //!    clients that have stalled for [`LONG`]. Among equal candidates, the longest stall is chosen.
 //! 4. After a transfer was aborted, clients beyond their share get no new connection for
-//!    [`STALLED`]. Otherwise, they would immediately get the connection that was freed for other
-//!    clients.
+//!    [`STALLED`]. Otherwise, these clients would immediately get the connection that was freed for
+//!    other clients.
 //!
 //! A transfer whose client makes progress is never aborted, and neither is a request that waits for
 //! its upstream. Progress is reported by the code that writes to clients (`edge::connection`,
@@ -38,7 +38,7 @@ use super::usage::{ClientKey, Stall, Usage};
 /// this time must be shorter.
 pub(super) const STALLED: Duration = Duration::from_secs(2);
 
-/// Time without reading after which a client within its share counts as stalled.
+/// Minimum time without reading until a client within its share counts as stalled.
 pub(super) const LONG: Duration = Duration::from_secs(5);
 
 /// Minimum time between two counts of the connections, in milliseconds.

@@ -109,7 +109,8 @@ impl Origin {
         })
     }
 
-    /// Starts an origin that sends `text` at once, and keeps the connection open.
+    /// Starts an origin that sends `text` without waiting for a request, and keeps the connection
+    /// open.
     fn blurting(text: &'static str) -> Self {
         Self::start(move |_, mut peer| async move {
             peer.try_send(text).await;

@@ -210,7 +210,7 @@ mod tests {
         let usage = usage();
         usage.stalled.store(1, Ordering::Relaxed);
         let seen = usage.stalled().unwrap();
-        // Before the chosen transfer is aborted, it ends, and the next request begins.
+        // The chosen transfer ends before it can be aborted, and the next request begins.
         usage.moved();
         assert!(!usage.give_up(seen));
         usage.rest();

@@ -165,11 +165,11 @@ pub(crate) struct RetryPlan {
 #[derive(Debug)]
 pub(super) enum Attempt {
     Delivered(StatusCode),
-    /// The attempt failed, but a later one may succeed.
+    /// The attempt failed, but a later attempt may succeed.
     Failed(String),
-    /// The attempt failed because the receiver did not respond. A later one may succeed.
+    /// The attempt failed because the receiver did not respond. A later attempt may succeed.
     Unanswered(String),
-    /// The attempt failed, and every later one would fail as well.
+    /// The attempt failed, and every later attempt would fail as well.
     Refused(String),
 }
 

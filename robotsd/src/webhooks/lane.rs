@@ -3,7 +3,7 @@
 //!
 //! There are limits per config file, per receiver, and per file and receiver, so that a hanging
 //! request delays only related requests. A request holds its permits until its threads have ended,
-//! even if nobody waits for the request any more.
+//! even if the caller does not wait for the request any more.
 
 use std::collections::HashMap;
 use std::io;

@@ -203,8 +203,8 @@ impl PublishHooks {
         }
     }
 
-    /// Returns the state of each `[[notify]]` hook. If a notice has failed, this is the state of
-    /// that notice; otherwise, it is the state of the latest notice.
+    /// Returns the state of each `[[notify]]` hook. The state of a hook is the state of a failed
+    /// notice, if there is one, and otherwise the state of the latest notice.
     pub(crate) fn notifying(&self) -> Vec<HookStatus> {
         let hooks = self.hooks("");
         let jobs = self.jobs.lock();
@@ -336,8 +336,8 @@ impl PublishHooks {
         let is_gone = !self.settings.lock().get(&notice.site).is_some_and(|site| site.hooks.iter().any(is_own));
         if is_gone {
             self.update(key, |job| {
-                // The last announcement is forgotten, so that it is sent if the hook is configured
-                // again.
+                // The last announcement is forgotten, so that the notice is sent if the hook is
+                // configured again.
                 (job.waiting, job.asked) = (None, None);
                 job.status = Job::new(hook).status;
             });
@@ -476,8 +476,8 @@ impl HookStatus {
         (self.report.state, self.report.problem) = (state.to_owned(), problem);
     }
 
-    /// Reports whether the hook failed at least [`AFTER_FAILING`] ago. The notice is then sent
-    /// again if its event still lasts.
+    /// Reports whether the hook failed at least [`AFTER_FAILING`] ago. In this case, the notice is
+    /// sent again if its event still lasts.
     fn has_rested_from_failing(&self) -> bool {
         let is_past = |since: SystemTime| since.elapsed().is_ok_and(|age| age >= AFTER_FAILING);
         self.report.state == "failed" && self.since.is_some_and(is_past)
@@ -504,7 +504,7 @@ impl DeliveryRecord {
         Some(String::from_utf8(bytes).ok()?.trim_end().to_owned())
     }
 
-    /// Writes a record. If the process ends meanwhile, the previous record remains.
+    /// Writes a record. If the process ends during the write, the previous record remains.
     fn write(&self, key: &JobKey, version: &str) -> io::Result<()> {
         files::replace(&self.path(key), format!("{version}\n").as_bytes())
     }

@@ -71,7 +71,7 @@ pub(super) async fn serve_handover<S: EdgeService>(
         // If TLS has negotiated HTTP/2, the server must send nothing before it has received the
         // HTTP/2 preface.
         Some(SettledProtocol::Http2) | None => {
-            // Boxed, so that the memory for the detection is freed when it ends.
+            // The detection is boxed, so that its memory is freed when it ends.
             let detection = Box::new(ProtocolDetection::new(socket));
             let cancel = |detection: Pin<&mut Box<ProtocolDetection<_>>>| detection.get_mut().socket = None;
             let detected = drive(detection, cancel, &state, &settings, stop.clone()).await?;
@@ -189,8 +189,8 @@ fn poll_close_idle<C, O, E>(connection: Pin<&mut C>, state: &ConnectionState, cx
 where
     C: Future<Output = Result<O, E>>,
 {
-    // All bytes that have arrived have been read. So if the next read returns bytes, they belong to
-    // a new request.
+    // All bytes that have arrived so far have been read. So bytes from the next read belong to a
+    // new request.
     state.close_if_idle.set(true);
     let served = connection.poll(cx);
     if state.is_closed_as_idle.is_set() {

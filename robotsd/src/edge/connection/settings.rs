@@ -30,8 +30,8 @@ pub(crate) struct ConnectionSettings {
     pub(crate) limits: EdgeLimits,
     pub(crate) on_access: Option<OnAccess>,
     pub(crate) http1: http1::Builder,
-    /// Whether another process has begun to accept connections instead of this one. Clients must
-    /// then reconnect. All connection settings of this process share this flag.
+    /// Whether another process has begun to accept connections instead of this process. Clients
+    /// must then reconnect. All connection settings of this process share this flag.
     pub(crate) successor: Arc<Flag>,
 }
 

@@ -66,8 +66,8 @@ impl FastSocket {
         self.poll_read(cx)
     }
 
-    /// Completes when the client has disconnected. Stores up to [`READ`] bytes that arrive
-    /// meanwhile.
+    /// Completes when the client has disconnected. Stores up to [`READ`] bytes that arrive before
+    /// that.
     pub(crate) fn poll_left(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         while self.early.is_empty() {
             match ready!(self.poll_read(cx)) {
@@ -213,7 +213,8 @@ impl DateClock {
 
 fn text(second: u64) -> HeaderValue {
     let date = date::http(UNIX_EPOCH + Duration::from_secs(second));
-    // The date consists of letters, digits, spaces, commas and colons, so this cannot fail.
+    // The date consists of letters, digits, spaces, commas and colons, so this conversion cannot
+    // fail.
     HeaderValue::try_from(date).unwrap_or_else(|_| HeaderValue::from_static(""))
 }
 

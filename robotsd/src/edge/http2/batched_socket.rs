@@ -1,10 +1,11 @@
 //! The socket that `h2` uses for a connection. It gathers the small writes that `h2` makes in one
 //! turn (one poll of the connection), and sends them together at the end of the turn.
 //!
-//! `h2` writes each piece of content separately and flushes after it. Without this socket, ten
-//! responses in a turn would need ten TLS records and ten system calls. The [underlying
-//! socket](WatchedSocket) gets the bytes only at the end of the turn. So bytes that wait for the
-//! end of the turn do not affect the deadlines and the frame accounting of that socket.
+//! `h2` writes each piece of content separately, and flushes the socket after each piece. Without
+//! this socket, ten responses in a turn would need ten TLS records and ten system calls. The
+//! [underlying socket](WatchedSocket) gets the bytes only at the end of the turn. So bytes that
+//! wait for the end of the turn do not affect the deadlines and the frame accounting of that
+//! socket.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;

@@ -52,7 +52,8 @@ impl Http2Pieces {
     }
 
     /// Records that the body returns `frame`, which is `None` at the end of the body. If the frame
-    /// is larger than one piece, keeps only the first piece in the frame and queues the others.
+    /// is larger than one piece, keeps only the first piece in the frame and queues the other
+    /// pieces.
     fn hand_out(&mut self, frame: Option<&mut Frame<Bytes>>) {
         self.consumer.handed_out();
         if let Some(data) = frame.and_then(Frame::data_mut)

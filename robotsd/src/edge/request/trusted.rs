@@ -33,7 +33,7 @@ pub(crate) struct Trusted {
 #[derive(Debug)]
 pub(crate) struct ForwardedInfo {
     /// Address of the client: the last address in the forwarded fields that is not a trusted proxy.
-    /// If all addresses are trusted, the first one.
+    /// If all addresses are trusted, the first address.
     pub(crate) client: SocketAddr,
     /// The addresses from the client to the peer, in the format of `X-Forwarded-For`. Addresses
     /// before the client's address are left out.
@@ -142,8 +142,8 @@ impl ForwardedFields {
         }
     }
 
-    /// Reports whether the client is known to have sent a request without TLS. A proxy that does not
-    /// report the client's scheme may have terminated TLS.
+    /// Reports whether the client is known to have sent a request without TLS. A proxy that does
+    /// not report the client's scheme may have terminated TLS.
     pub(crate) fn is_plain_http(&self, forwarded: Option<&ForwardedInfo>) -> bool {
         let scheme = match forwarded {
             Some(forwarded) => forwarded.scheme,
@@ -208,8 +208,8 @@ mod tests {
             ("2001:db8:2::1, 2001:db8:1::7", "2001:db8:2::1", "2001:db8:2::1, 2001:db8:1::7, 10.0.0.1"),
             ("::ffff:192.0.2.1, ::ffff:10.0.0.2", "192.0.2.1", "192.0.2.1, 10.0.0.2, 10.0.0.1"),
             ("10.0.0.3, 10.0.0.2", "10.0.0.3", "10.0.0.3, 10.0.0.2, 10.0.0.1"),
-            // If an entry cannot be parsed, the entry after it counts as the client. If there is no
-            // entry after it, the peer counts as the client.
+            // If an entry cannot be parsed, the next entry counts as the client. If there is no
+            // next entry, the peer counts as the client.
             ("192.0.2.1, unknown", "10.0.0.1", "10.0.0.1"),
             ("192.0.2.1, x, 10.0.0.2", "10.0.0.2", "10.0.0.2, 10.0.0.1"),
             ("", "10.0.0.1", "10.0.0.1"),

@@ -201,7 +201,7 @@ impl<S: EdgeService> Session<S> {
         let is_partial = self.partial_since.is_some();
         let (why, ended) = match end {
             Next::Closed(Err(error)) if is_partial => return Err(broken(error)),
-            // If a proxy resets an idle connection, it has simply disconnected.
+            // A proxy that resets an idle connection has simply disconnected.
             Next::Closed(_) => return Ok(()),
             Next::Overdue if is_partial => {
                 (SpopError::TIMEOUT, Err((ConnectionErrorKind::Slow, "the SPOP frame was not complete in time".into())))

@@ -133,7 +133,7 @@ async fn empty_data_frames_without_an_end_are_bounded() {
 
 #[tokio::test]
 async fn what_is_left_over_when_requests_are_given_up_is_bounded() {
-    // Each request opens a stream, and the client resets it at once.
+    // Each request opens a stream, which the client resets immediately.
     let edge = ServedEdge::start(EdgeLimits::default(), service_fn(mirror));
     let mut client = framed(&edge).await;
     let given_up = |stream| [head(2, END_STREAM, stream), reset(stream)].concat();

@@ -174,7 +174,7 @@ async fn a_length_that_lies_is_no_complete_request() {
     ] {
         let mut client = framed(&edge).await;
         client.try_send(&octets).await;
-        // The PING is answered after the bytes before it have been processed.
+        // The PING is answered only after all earlier bytes have been processed.
         client.try_send(&frame(6, 0, 0, &[7; 8])).await;
         while let Some(frame) = soon(client.frame()).await {
             if frame.kind == 6 && frame.flags == frames::ACK {

@@ -80,7 +80,7 @@ async fn requests_that_are_given_up_as_soon_as_they_are_taken_are_bounded() {
     // If the client stayed connected, the edge would read from it for a while.
     drop(client);
     edge.reports(ConnectionErrorKind::Flood).await;
-    // The client may reset all requests of a page at once, and then all requests of another page.
+    // The client may reset all requests of a page together, and then all requests of another page.
     assert!(begun.load(Ordering::Relaxed) >= 200);
 }
 
@@ -128,7 +128,7 @@ async fn small_frames_that_are_not_taken_do_not_end_the_connection() {
 async fn a_client_that_has_more_to_read_than_it_can_is_not_taken_for_gone() {
     let limits = brief(|limits| (limits.keep_alive, limits.header_read) = (MOMENT, MOMENT));
     let (edge, _dropped) = endless_once(limits);
-    // Everything is sent at once; otherwise the deadline for heads could pass.
+    // Everything is sent in one write; otherwise the deadline for heads could pass.
     let settings = frame(frames::SETTINGS, 0, 0, &[0, 4, 0x7F, 0xFF, 0xFF, 0xFF]);
     let asking = [PREFACE, &settings, &window(0, 0x7FFF_0000), &request(2, "/endless", END_STREAM, 1)].concat();
     let mut client = edge.sent(asking).await;

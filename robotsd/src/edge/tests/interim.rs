@@ -5,7 +5,7 @@ use http::HeaderMap;
 
 use super::*;
 
-/// Sends an interim response to the client, if the client accepts any.
+/// Sends an interim response to the client, if the client accepts interim responses.
 pub(super) fn hint(request: &Request<RequestBody>, status: u16, link: &str) {
     if let Some(client) = ClientRequest::of(request.extensions()).and_then(|known| known.interim.as_ref()) {
         let fields = HeaderMap::from_iter([(http::header::LINK, link.parse().unwrap())]);
@@ -52,7 +52,8 @@ async fn rfc_9110_15_2_interim_responses_come_before_the_final_one() {
         let mut client = edge.sent(request).await;
         assert_eq!(read_hinted(&mut client).await.body, body, "{request}");
     }
-    // The requests are sent one after another, and then all at once. In between, hyper takes over.
+    // The requests are sent one after another, and then all in one write. In between, hyper takes
+    // over.
     let mut client = edge.client().await;
     for (request, body) in REQUESTS {
         client.send(request).await;

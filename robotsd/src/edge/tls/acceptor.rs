@@ -1,13 +1,13 @@
 //! Performs the TLS handshake on an accepted socket, within a deadline.
 //!
-//! A connection first waits for the first record of its ClientHello. Meanwhile, it uses memory only
-//! for the bytes that have arrived, and like any other idle connection, it may be closed to make
-//! room for a new one. When the record is complete, the handshake begins: the connection acquires a
-//! permit, and rustls reads the ClientHello, which may consist of several records. If the first
-//! record is longer than [`USUAL_HELLO`] bytes, the connection needs the permit to receive the rest
-//! of it. So the memory for all incomplete first records is limited.
+//! A connection first waits for the first record of its ClientHello. During this wait, the
+//! connection uses memory only for the bytes that have arrived. Like any other idle connection, it
+//! may be closed to make room for a new one. When the record is complete, the handshake begins: the
+//! connection acquires a permit, and rustls reads the ClientHello, which may consist of several
+//! records. If the first record is longer than [`USUAL_HELLO`] bytes, the connection needs the
+//! permit to receive the rest of it. So the memory for all incomplete first records is limited.
 //!
-//! rustls is not used before the handshake begins, because it reserves 4 to 64 KiB for each
+//! rustls is not used before the handshake begins, because rustls reserves 4 to 64 KiB for each
 //! incomplete ClientHello. If rustls read the first byte, every connection would need a permit from
 //! its first byte on. Memory allows only few permits, so a few clients could block all others by
 //! sending one byte each.
@@ -296,7 +296,8 @@ pub(crate) struct Secured {
     certificates: LiveCertificates,
     served: Arc<ServedCertificate>,
     place: usize,
-    /// The host that the client named in the handshake, in lower case; `None` if it named no host.
+    /// The host that the client named in the handshake, in lower case; `None` if the client named
+    /// no host.
     name: Option<Box<str>>,
     pub(crate) protocol: SettledProtocol,
 }

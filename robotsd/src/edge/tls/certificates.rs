@@ -222,8 +222,8 @@ impl LiveCertificates {
     }
 
     /// Returns the path of each pair's certificate file. If the pair's current files cannot be
-    /// used, also returns the reason; the previous certificate stays in force meanwhile. Does not
-    /// read files.
+    /// used, also returns the reason; the previous certificate then stays in force. Does not read
+    /// files.
     pub(crate) fn rejections(&self) -> Vec<(PathBuf, Option<String>)> {
         let chains = self.0.paths.iter().map(|paths| paths.chain.clone());
         chains.zip(self.0.rejections.load().iter().cloned()).collect()
@@ -234,8 +234,7 @@ impl LiveCertificates {
     pub(crate) fn are_for(&self, pattern: &str) -> bool {
         let current = self.current();
         let mut names = current.certificates.iter().flat_map(|shown| &shown.pair.names);
-        // For a pattern, it is enough if a certificate is for some of the hosts that the pattern
-        // matches.
+        // A certificate is for a pattern if it is for at least one host that the pattern matches.
         let is_any_below = |below: &str| names.any(|name| name.ends_with(below));
         pattern.strip_prefix('*').map_or_else(|| current.candidates(pattern).next().is_some(), is_any_below)
     }

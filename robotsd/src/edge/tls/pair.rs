@@ -211,8 +211,9 @@ fn refusal(certificate: &CertificateDer<'_>, time: UnixTime) -> Option<webpki::E
 }
 
 /// Warnings begin at most this long before a certificate expires, and only in the last quarter of
-/// its validity. A certificate for 90 days is usually renewed 30 days before it expires, and one for
-/// six days is renewed after three days. So a warning means that automatic renewal has failed.
+/// its validity. Usually, a certificate for 90 days is renewed 30 days before it expires, and a
+/// certificate for six days is renewed after three days. So a warning means that automatic renewal
+/// has failed.
 const SOON: Duration = Duration::from_secs(14 * 24 * 3600);
 
 /// The first and last date of a certificate's validity (RFC 5280, section 4.1.2.5).

@@ -275,7 +275,7 @@ impl Doubt {
 /// Sends a PING if a request raises the suspicion, or if the server has been silent for [`QUIET`].
 /// Completes if a PING is not answered within `patience`, or when the connection has ended.
 async fn death(mut ping: PingPong, activity: Arc<ConnectionActivity>, doubt: Arc<Doubt>, patience: Duration) {
-    // Time of the last PING, and the number of DATA and HEADERS frames received before it.
+    // Time of the last PING, and the number of DATA and HEADERS frames received before the PING.
     let mut last: Option<(Instant, usize)> = None;
     loop {
         tokio::select! {
@@ -296,8 +296,8 @@ async fn death(mut ping: PingPong, activity: Arc<ConnectionActivity>, doubt: Arc
         loop {
             match timeout(patience, poll_fn(|cx| ping.poll_pong(cx))).await {
                 Ok(Ok(_)) => break doubt.settle(),
-                // If bytes have arrived meanwhile, the server is alive. The answer to the PING may
-                // be queued behind these bytes.
+                // If bytes have arrived since the PING, the server is alive. The answer to the PING
+                // may be queued behind these bytes.
                 Err(_) if activity.received_at() > asked => asked = activity.received_at(),
                 Ok(Err(_)) | Err(_) => return,
             }

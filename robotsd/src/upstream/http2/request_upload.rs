@@ -37,7 +37,7 @@ pub(super) struct RequestUpload {
     /// The trailers, the error or the end that the body returned when it was polled in advance.
     /// Processed after the bytes in `waiting`.
     next: Option<Option<Result<Frame<Bytes>, RequestBodyError>>>,
-    /// All pieces received from the client so far; `None` if they exceed the limits.
+    /// All pieces received from the client so far; `None` if the pieces exceed the limits.
     kept: Option<Vec<Bytes>>,
     kept_octets: usize,
     pub(super) progress: Arc<UploadProgress>,
@@ -146,8 +146,8 @@ impl RequestUpload {
         joined.freeze()
     }
 
-    /// Sends as many of the waiting bytes as the server accepts. Returns how the upload ended, if
-    /// it has ended.
+    /// Sends as many of the waiting bytes as the server accepts. Returns how the upload ended, or
+    /// `None` if it continues.
     fn poll_send_waiting(&mut self, cx: &mut Context<'_>) -> Poll<Option<UploadEnd>> {
         self.stream.reserve_capacity(self.waiting.len());
         while self.stream.capacity() == 0 {

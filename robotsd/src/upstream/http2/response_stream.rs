@@ -64,7 +64,7 @@ enum BodyPart {
 }
 
 /// A stream whose body is complete according to its declared length, but whose end has not arrived.
-/// Nobody polls the complete body any more, so a task waits for the end of the stream. The stream
+/// The complete body is not polled any more, so a task waits for the end of the stream. The stream
 /// keeps its slot, so the stream limit also limits the number of these tasks.
 #[derive(Debug)]
 struct EndingStream {

@@ -79,7 +79,7 @@ impl Http2Slot {
     }
 }
 
-/// Waits for the head of the response, and sends the body of the request meanwhile.
+/// Sends the body of the request while waiting for the head of the response.
 async fn head_of(
     mut response: ResponseFuture,
     upload: &mut Option<RequestUpload>,

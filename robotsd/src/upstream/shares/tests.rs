@@ -47,7 +47,8 @@ fn by((address, connection): (u64, u64)) -> ClientKey {
 fn who_waits_within_its_share_counts_among_the_clients() {
     let mut site = Site::new();
     let _open: Vec<_> = (1..16).map(|at| site.open((1, 1 + at % 4), None)).collect();
-    // If five clients share 16 connections, each share is three. With four clients, it is four.
+    // If five clients share 16 connections, each share is three connections. With four clients,
+    // each share is four.
     assert_eq!(site.shares.share_use(by((1, 1)), 16, NOW), ShareUse::Within);
     site.shares.wait(by((1, 9)));
     assert_eq!(site.shares.share_use(by((1, 1)), 16, NOW), ShareUse::Beyond);

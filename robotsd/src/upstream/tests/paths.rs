@@ -432,7 +432,7 @@ async fn a_body_after_a_response_without_one_belongs_to_no_request() {
     let address = listener.local_addr().unwrap();
     let (sender, receiver) = std::sync::mpsc::channel();
     let (go, may_go) = std::sync::mpsc::channel::<()>();
-    // The origin has its own thread, because this thread sleeps meanwhile.
+    // The origin has its own thread, because this thread sleeps during the test.
     std::thread::spawn(move || {
         for (number, socket) in listener.incoming().enumerate() {
             let mut socket = socket.unwrap();

@@ -187,8 +187,8 @@ impl Reader {
     }
 }
 
-/// Sends `octets` at once, and then another request, to see whether the connection was kept open.
-/// Returns the responses.
+/// Sends `octets` in one write, and then another request, to see whether the connection was kept
+/// open. Returns the responses.
 async fn exchanged(address: SocketAddr, octets: &[u8], heads: &[bool]) -> Vec<Option<Received>> {
     let mut reader = Reader(Raw::connect(address).await);
     reader.0.send(octets).await;
