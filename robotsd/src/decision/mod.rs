@@ -113,10 +113,10 @@ pub(crate) enum QuestionKind {
 /// change replaces the whole table.
 pub(crate) type SiteTable = Arc<ArcSwap<DecisionSites>>;
 
-/// Returns the limits of a decision listener. They are higher than those of a listener for clients,
-/// because robotsd must decide about every request that the proxy accepts. If robotsd allowed all
-/// requests above the limits, crawlers could evade the rules. If it refused these requests, people
-/// would be blocked.
+/// Returns the limits of a decision listener. These limits are higher than the limits of a listener
+/// for clients, because robotsd must decide about every request that the proxy accepts. If robotsd
+/// allowed all requests above the limits, crawlers could evade the rules. If it refused these
+/// requests, people would be blocked.
 pub(crate) fn limits(clients: EdgeLimits) -> EdgeLimits {
     let fields = clients.fields.max(500);
     EdgeLimits { callers: Callers::AskingProxies, target_bytes: clients.head_bytes, fields, ..clients }
@@ -141,8 +141,8 @@ impl<'t> QuestionTarget<'t> {
     /// target unchanged: `/-/auth/caddy/../../../robots.txt`. A proxy never builds such a target
     /// itself.
     ///
-    /// Proxies interpret escapes and repeated slashes differently, so each segment counts as few
-    /// levels down and as many levels up as possible.
+    /// Proxies interpret escapes and repeated slashes differently. So for each segment, the check
+    /// assumes the worst case: as few levels down and as many levels up as possible.
     fn leaves_preset(&self) -> bool {
         let path = self.preset.split('?').next().unwrap_or_default();
         let mut depth = 0_usize;
@@ -469,8 +469,8 @@ fn strictest<'s, 'a>(
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Strictness {
     Passed,
-    /// The request is forwarded, but a rule disallows it, or it came before the crawl delay had
-    /// passed.
+    /// The request is forwarded, but a rule disallows it, or the request came before the crawl
+    /// delay had passed.
     Reported,
     Tagged,
     Refused,

@@ -73,8 +73,8 @@ const BATCH: usize = 64;
 /// pause, passes use at most a twentieth of a core.
 const PASS_SHARE: u32 = 20;
 
-/// Maximum pause after a pass. Only a pass that took very long would need a longer pause, and its
-/// thread was then probably interrupted.
+/// Maximum pause after a pass. A pass would need a longer pause only if it took very long, probably
+/// because its thread was interrupted.
 const MAX_PAUSE: Duration = Duration::from_secs(1);
 
 impl WorkerConnections {

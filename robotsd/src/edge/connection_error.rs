@@ -99,7 +99,7 @@ mod tests {
         }
         reporter.report(ConnectionErrorKind::Full, None, &"");
         let reported = reported.lock();
-        // There is one report per second, and even a short burst may extend over two seconds.
+        // There is one report per second, and even a short burst may fall into two seconds.
         let seconds = begun.elapsed().as_secs() as usize + 2;
         assert!((2..=1 + seconds).contains(&reported.len()), "{reported:?}");
         assert_eq!(reported[0].count, 1);

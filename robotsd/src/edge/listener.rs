@@ -156,7 +156,7 @@ impl Edge {
     /// Idle connections are closed immediately. Connections that have not sent anything yet are
     /// closed after [`EdgeLimits::greeting`]. Requests in progress have [`EdgeLimits::drain`] to
     /// finish. If [another process](Edge::set_successor) now accepts connections, open connections
-    /// are kept longer, so that a response can announce the end of its connection. Dropping the
+    /// are kept longer, so that a response can announce the end of the connection. Dropping the
     /// future ends everything immediately.
     pub(crate) async fn serve(
         &self,

@@ -200,7 +200,7 @@ fn as_variable(byte: u8) -> u8 {
 }
 
 /// Fields that a CDN uses to send the client's address to the origin server. robotsd does not read
-/// them, but applications do.
+/// these fields, but applications do.
 const CLIENT_ADDRESS: &[&str] = &["cf-connecting-ip", "true-client-ip"];
 
 /// Other fields that only a proxy may send. `Proxy` is included because CGI maps it to the variable

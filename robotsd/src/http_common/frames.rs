@@ -165,7 +165,7 @@ const OCTETS: u32 = 512;
 
 /// Cost of a RST_STREAM frame if no content of the response was sent. The cost equals the growth of
 /// the budget for the HEADERS frames of the request and of its response. A browser that leaves a
-/// page resets up to a hundred requests at once.
+/// page resets up to a hundred requests at the same time.
 const RESET_COST: u32 = 2 * PER_FRAME;
 
 /// Cost of a SETTINGS frame, which must be acknowledged and may change the window of every stream.

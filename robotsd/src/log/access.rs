@@ -3,8 +3,8 @@
 //!
 //! Workers only send the data of each request to this thread. If the thread cannot keep up, lines
 //! are dropped and counted, so that a slow disk does not slow down requests. Requests that are not
-//! valid HTTP appear only in the event log, as connection errors, because hyper answers them
-//! itself.
+//! valid HTTP appear only in the event log, as connection errors, because hyper answers these
+//! requests itself.
 //!
 //! The combined format is the one that log analysers expect: `address - - [time] "request" status
 //! bytes "referer" "agent"`. Three more fields follow: the site, the action if the robots.txt
@@ -59,7 +59,7 @@ impl AccessLog {
         let (queue, messages) = sync_channel(QUEUE);
         let lost = Arc::<LostLines>::default();
         // The event log also writes to standard output. The two logs therefore share `is_cut`,
-        // which records whether the last line there is incomplete.
+        // which records whether the last line on standard output is incomplete.
         let is_cut = if path.is_some() { Arc::default() } else { log.queue.0.is_cut.clone() };
         let sink = open_sink(path.as_deref(), &is_cut)?;
         let writer = Writer {

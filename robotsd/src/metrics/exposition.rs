@@ -1,9 +1,9 @@
 //! Builds the text of a scrape, in Prometheus's format 0.0.4 or in OpenMetrics 1.0.
 //!
-//! Samples are added site by site, but the text must be ordered by family. Therefore, each family
-//! has its own text until all samples have been added. The number of series is limited. Above the
-//! limit, series of the last families are dropped and counted, so that the first families are
-//! complete.
+//! Samples are added site by site, but the text must be ordered by family. Therefore, the lines of
+//! each family are collected in a separate string until all samples have been added. The number of
+//! series is limited. Above the limit, series of the last families are dropped and counted, so that
+//! the first families are complete.
 //!
 //! The format and the content coding depend on the request (RFC 9110, section 12). A client that
 //! accepts none of the supported formats gets the text format, not a 406.

@@ -83,7 +83,7 @@ impl ListenerPlan {
     /// Checks that a starting process can bind its listeners, except those that a supervisor
     /// opened. This check comes before the sites are opened. Otherwise, a start could fail after a
     /// new version was published, and the grace period of the version would begin although crawlers
-    /// cannot fetch it.
+    /// cannot fetch this version.
     pub(super) fn rehearse(config: &Config, passed: &InheritedSockets) -> Result<(), String> {
         let mut bound_here = config.listeners.iter().filter(|listener| !passed.has_for(listener));
         bound_here.try_for_each(|config::ListenerConfig { address, .. }| {

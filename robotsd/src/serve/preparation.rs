@@ -372,7 +372,7 @@ mod tests {
         assert!(rejected.why.contains("192.0.2.1:1"), "{}", rejected.why);
         assert!(rejected.changes.unwrap().iter().any(|change| change.setting == "mode"));
         // The robots.txt is a FIFO. The warning about the unknown name in `agents.ignore` must not
-        // require reading it, because that would hang.
+        // require reading this file, because the read would hang.
         let fifo = served.folder.path().join("robots.txt");
         assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
         let config =

@@ -457,8 +457,8 @@ impl ConfigWaiters {
     }
 
     /// Sends the outcome of the current read to the requests that wait for it. If the read found no
-    /// change because the previous read had already published it, sends the published change
-    /// instead. Returns whether another read is required.
+    /// change, because the previous read had already published the change, sends the published
+    /// change instead. Returns whether another read is required.
     pub(super) fn answer(&mut self, outcome: &'static str, message: &str) -> bool {
         let (sent, text) = match self.published.take() {
             Some(published) if outcome == "unchanged" => ("published", published),

@@ -250,8 +250,8 @@ impl DrySite<'_> {
             _ => None,
         };
         let origin = &status.last_reload.origin;
-        // The findings are about the served version, whose line numbers may differ from those of
-        // the source.
+        // The findings are about the served version, whose line numbers may differ from the line
+        // numbers of the source.
         let origin =
             if untaken.is_some() { format!("the version of {origin} that stays live") } else { origin.to_string() };
         let problem = |finding: &Finding| {

@@ -129,7 +129,7 @@ impl ServedSite {
             recorders.follow(robots, now);
         }
         let content = robots.and_then(|robots| robots.with(|snapshot| snapshot.content.clone()));
-        // Enforcement may have been off since the last call, even if it is on now.
+        // Enforcement may have been off for a while since the last call, even if it is on now.
         let was_off = recorders.has_missed.swap(false, Ordering::AcqRel);
         let is_off = robots.is_some_and(|robots| robots.with(Snapshot::enforcement) == Enforcement::Off);
         // Without a live version, crawlers are not recognised. A crawler that gets a 404 may

@@ -79,8 +79,7 @@ impl<'a> SiteOpener<'a> {
     pub(super) fn rehearse(&self, opener: &RobotsOpener, strict: bool) -> Result<(), String> {
         let sites = &self.config.sites;
         let must_be_there = |site: &SiteConfig| strict || site.when_missing == WhenMissing::Fail;
-        // A single site needs no check, because no other site can have been published before it
-        // fails to open.
+        // A single site needs no check: if opening it fails, no other site has been published.
         if sites.len() < 2 {
             return Ok(());
         }

@@ -61,8 +61,8 @@ impl StateHandle {
         Self { directory: None, all: KillSwitch::default(), fleet: None, sites: Arc::default() }
     }
 
-    /// Gives the builder of the robots.txt `name` its stored state and the kill switch for all
-    /// sites.
+    /// Adds the stored state of the robots.txt `name` and the kill switch for all sites to a
+    /// builder.
     pub(super) fn attach<S>(&self, builder: LiveBuilder<S>, name: &str) -> LiveBuilder<S> {
         let builder = match &self.directory {
             Some(state) => builder.state(state, name),

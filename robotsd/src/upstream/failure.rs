@@ -17,8 +17,8 @@ use super::response_body::ResponseBody;
 use crate::http_common::plain_answer;
 use crate::metrics::EventCounter;
 
-/// The reason why a request got no response from its upstream, for the log. It is stored in the
-/// extensions of the response that the client gets instead.
+/// The reason why a request got no response from its upstream, for the log. This value is stored in
+/// the extensions of the response that the client gets instead.
 // The detail may quote bytes from an upstream, so it is escaped and stays on one line.
 #[derive(Clone, Debug, derive_more::Display)]
 #[display("{kind:?}: {}", self.detail.escape_debug())]

@@ -185,8 +185,8 @@ impl UpstreamConnection {
         }
         let mut answer = pin!(sender.try_send_request(request));
         let progress = &self.progress;
-        // The time limit starts when the request has been sent, so time that the fast path has
-        // waited counts as well.
+        // The time limit starts when the request has been sent, so the time that the fast path has
+        // already waited counts as well.
         let mut timer = pin!(sleep_until(progress.upload.last_taken() + limits.response_header));
         let answer = poll_fn(|cx| {
             let has_ended = connection.poll(cx).is_ready();

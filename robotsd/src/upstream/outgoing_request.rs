@@ -99,8 +99,8 @@ pub(super) fn without_body(request: &Request<RequestBody>) -> Box<Request<Reques
     copy
 }
 
-/// Maximum number of interim responses to forward. Servers usually send one or two, or one from
-/// time to time while they process the request.
+/// Maximum number of interim responses to forward. Servers usually send one or two interim
+/// responses, or one from time to time while they process the request.
 const RESPONSES: usize = 32;
 
 /// Maximum number of interim responses to accept from the server.

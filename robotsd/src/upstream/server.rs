@@ -217,7 +217,7 @@ impl Health {
                 if record.fails < self.policy.max_fails {
                     return None;
                 }
-                // Each outage lasts twice as long as the previous one, unless the server was in
+                // Each outage lasts twice as long as the previous outage, unless the server was in
                 // service for at least as long as its last outage lasted.
                 if record.returned.is_none_or(|returned| now.saturating_duration_since(returned) >= record.span) {
                     record.span = Duration::ZERO;

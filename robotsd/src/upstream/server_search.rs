@@ -327,8 +327,9 @@ impl ServerSearch<'_> {
         Err(ConnectFailure { kind, why, is_of_server })
     }
 
-    /// Reserves a slot on a shared connection, or opens a connection. Requests that arrive while it
-    /// opens wait for the new connection, so that a burst of requests opens only one connection.
+    /// Reserves a slot on a shared connection, or opens a connection. Requests that arrive while a
+    /// connection is being opened wait for this connection, so that a burst of requests opens only
+    /// one connection.
     async fn join(&self, candidate: &CandidateServer, http2: &Arc<Http2Pool>, left: usize) -> Opened {
         let is_shared = || !http2.has_refused.is_set() && !self.shared.connection_limit.are_requests_separate();
         if !is_shared() {

@@ -95,8 +95,8 @@ impl Shares {
         let is_beyond = |side| {
             let wanted = self.in_use.of(side, client) + self.waiting.of(side, client) + 1;
             let clients = self.clients(side, client);
-            // The first connection of a client is always within its share. If there is only one
-            // client, all of its connections are.
+            // The first connection of a client is always within its share. If there are no other
+            // clients, a client is always within its share.
             wanted > 1 && clients > 1 && wanted * clients > capacity
         };
         if ClientCounts::SIDES.into_iter().any(is_beyond) { ShareUse::Beyond } else { ShareUse::Within }

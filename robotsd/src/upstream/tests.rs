@@ -304,7 +304,7 @@ fn proxy_with(limits: EdgeLimits, listener_settings: ListenerSettings, upstream:
 }
 
 /// Starts an origin that answers the first request of each connection. It answers the second
-/// request with `then`, and closes the connection. Also returns the number of requests.
+/// request with `then`, and closes the connection. Also returns the number of requests received.
 fn dying(then: &'static str) -> (Origin, &'static AtomicUsize) {
     let delivered = shared::<AtomicUsize>();
     let origin = Origin::start(move |_, mut peer| async move {

@@ -344,7 +344,7 @@ pub(crate) struct StopSignal<'s> {
     signal: Pin<Box<dyn Future<Output = ()> + Send>>,
     is_registered: bool,
     settings: &'s ConnectionSettings,
-    /// Timer for the time that the connection waits for one more request after the signal.
+    /// Timer that limits the wait for one more request after the signal.
     farewell: Option<Pin<Box<Sleep>>>,
 }
 

@@ -208,7 +208,7 @@ async fn without_a_header_nothing_is_answered() {
     let first = &edge.messages()[0];
     assert!(first.starts_with("proxy-header 127.0.0.1:"), "{first}");
     assert!(first.contains("proxy_protocol = true requires"), "{first}");
-    // The connection ends within its header.
+    // The connection ends before its header is complete.
     let mut client = edge.sent(b"PROXY TC").await;
     client.finish().await;
     assert_eq!(client.rest().await, "");

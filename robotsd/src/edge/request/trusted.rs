@@ -2,8 +2,8 @@
 //! upstream about the client.
 //!
 //! robotsd always writes the [fields for an upstream](ForwardedValues) itself, and removes incoming
-//! fields with these names. If the peer is trusted, the incoming fields are read first, and
-//! robotsd's fields also contain their values. The field `Forwarded` is not written, because most
+//! fields with these names. If the peer is trusted, the incoming fields are read first, and their
+//! values become part of robotsd's fields. The field `Forwarded` is not written, because most
 //! applications read the `X-Forwarded-*` fields. If a request had both kinds of fields, two
 //! applications could see different clients.
 

@@ -166,7 +166,7 @@ async fn edge_that_waits(limits: EdgeLimits, permits: Arc<Semaphore>) -> (Raw, S
     (edge.client().await, edge)
 }
 
-/// Returns the type of the next frame, and the part of it after the flags.
+/// Returns the type of the next frame, and the bytes after its flags.
 async fn next(client: &mut Raw) -> (u8, Vec<u8>) {
     let length = client.bytes(4).await.try_into().map(u32::from_be_bytes).unwrap();
     let mut frame = client.bytes(length as usize).await;

@@ -104,7 +104,7 @@ async fn a_flood_of_any_frame_is_closed() {
     }
 }
 
-/// The connection stalls while the edge has written only a part of a frame. Then the client floods
+/// The connection stalls when the edge has written only a part of a frame. Then the client floods
 /// the connection, and reads only afterwards.
 #[tokio::test]
 async fn a_client_that_reads_late_is_told_why_the_connection_ends() {

@@ -9,8 +9,8 @@
 //!
 //! rustls is not used before the handshake begins, because rustls reserves 4 to 64 KiB for each
 //! incomplete ClientHello. If rustls read the first byte, every connection would need a permit from
-//! its first byte on. Memory allows only few permits, so a few clients could block all others by
-//! sending one byte each.
+//! its first byte on. The available memory allows only a few permits, so a few clients could block
+//! all others by sending one byte each.
 //!
 //! **Each certificate has its own rustls configuration**, and a handshake chooses a configuration.
 //! So the certificate of a connection is known without asking the TLS session. All configurations
@@ -111,9 +111,9 @@ impl TlsAcceptor {
         Ok(Some((stream, secured)))
     }
 
-    /// Waits for a handshake permit. Meanwhile, ends handshakes that have waited for their clients
-    /// for longer than [`GRACE`]. Otherwise a thousand clients that send only a ClientHello could
-    /// block all others until the deadline.
+    /// Waits for a handshake permit. While waiting, ends handshakes that have waited for their
+    /// clients for longer than [`GRACE`]. Otherwise a thousand clients that send only a ClientHello
+    /// could block all others until the deadline.
     async fn permit(&self, full: impl FnOnce()) -> Result<SemaphorePermit<'_>, AcquireError> {
         if let Ok(permit) = self.permits.try_acquire() {
             return Ok(permit);

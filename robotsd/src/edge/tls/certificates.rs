@@ -37,7 +37,7 @@ use crate::authorities::Authorities;
 pub(super) struct CertificatesByName<P = Arc<CertificatePair>> {
     pub(super) certificates: Vec<P>,
     exact: HashMap<String, Vec<usize>>,
-    /// Certificates for wildcards, indexed by the part of the name after `*.`.
+    /// Certificates with wildcard names, indexed by the part of the name after `*.`.
     wildcard: HashMap<String, Vec<usize>>,
 }
 

@@ -1,5 +1,5 @@
-//! Sends the same bytes to the fast path and to hyper alone, and compares the responses. They must
-//! be the same, even if the fast path hands the connection over to hyper.
+//! Sends the same bytes to the fast path and to hyper alone, and compares the responses. The
+//! responses must be the same, even if the fast path hands the connection over to hyper.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
