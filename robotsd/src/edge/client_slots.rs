@@ -15,9 +15,8 @@
 //!
 //! A connection whose slot was claimed closes when its worker next runs the connection's task,
 //! which may take a while if the worker is busy. More claims would only close connections
-//! unnecessarily, without freeing a slot sooner. So each new connection that waits claims only one
-//! slot. It claims further slots only if a request has arrived on the connection that was to be
-//! closed, which then stays open.
+//! unnecessarily, without freeing a slot sooner. So each new connection that waits claims one slot,
+//! and further slots only if a request arrives on the claimed connection, which then stays open.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -73,8 +72,7 @@ const BATCH: usize = 64;
 /// pause, passes use at most a twentieth of a core.
 const PASS_SHARE: u32 = 20;
 
-/// Maximum pause after a pass. A pass would need a longer pause only if it took very long, probably
-/// because its thread was interrupted.
+/// Maximum pause after a pass. A pass that would need a longer pause was probably interrupted.
 const MAX_PAUSE: Duration = Duration::from_secs(1);
 
 impl WorkerConnections {
@@ -171,8 +169,7 @@ struct SlotClaims {
 /// A new connection that waits for a slot. Dropping this value ends the wait.
 struct SlotWaiter<'c>(&'c Mutex<SlotClaims>);
 
-/// Maximum number of slots that one waiter claims. It claims several slots if requests arrive on
-/// the claimed connections, which then stay open.
+/// Maximum number of slots that one waiter claims if requests keep arriving on claimed connections.
 const MAX_CLAIMS: usize = 32;
 
 /// Maximum age of a claim. After that time, the waiter may claim another slot, which may become

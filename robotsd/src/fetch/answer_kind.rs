@@ -63,8 +63,7 @@ pub(crate) struct AnswerReading {
     /// way.
     pub(crate) crawlers: CrawlerAccess,
     pub(crate) section: &'static str,
-    /// Behaviour of crawlers that follow other specifications; `None` if their behaviour is the
-    /// same.
+    /// Behaviour of crawlers that follow other specifications; `None` if they behave the same.
     pub(crate) other_readings: Option<&'static str>,
 }
 

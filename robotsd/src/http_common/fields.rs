@@ -233,8 +233,7 @@ pub(crate) struct ForwardedValues {
 }
 
 impl ForwardedValues {
-    /// Inserts the fields into a request. The caller must have removed the client's own forwarded
-    /// fields.
+    /// Inserts the fields into a request. The caller must have removed the client's fields.
     pub(crate) fn insert(&self, fields: &mut HeaderMap) {
         fields.insert(X_FORWARDED_FOR, self.way.clone());
         fields.insert(X_FORWARDED_PROTO, HeaderValue::from_static(self.scheme));

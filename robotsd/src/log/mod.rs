@@ -94,8 +94,7 @@ impl Drop for OpenQueue {
 #[derive(Debug, Default)]
 pub(crate) struct LostLines {
     pub(crate) count: AtomicU64,
-    /// Number of lines that were dropped because the queue was full, and that have not been
-    /// reported yet.
+    /// Number of lines dropped because the queue was full, and not reported yet.
     dropped: AtomicU64,
     /// `Some` while writing fails: the number of lines lost since the failure began, and the error.
     problem: Mutex<Option<(u64, String)>>,

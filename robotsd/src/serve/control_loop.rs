@@ -226,8 +226,7 @@ impl<'a> ControlLoop<'a> {
         }
     }
 
-    /// Sends notices to the hooks in `[[notify]]`. This happens on another thread, because files
-    /// must be read.
+    /// Sends notices to the hooks in `[[notify]]`, on another thread, because files must be read.
     fn notify(&mut self) {
         let (sites, state) = (Arc::clone(&self.active.sites), Arc::clone(&self.active.state));
         if !self.active.config.notify.is_empty() && self.notifying.as_ref().is_none_or(AbortHandle::is_finished) {

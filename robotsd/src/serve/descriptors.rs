@@ -14,9 +14,8 @@ const A_CONNECTION: u64 = 2;
 /// robots.txt files again.
 const SPARE: u64 = 32;
 
-/// Divisor for the descriptors that are reserved for idle upstream connections: the reserve is at
-/// most the number of free descriptors divided by this value. These connections are rarely all open
-/// at the same time.
+/// At most the number of free descriptors divided by this value is reserved for idle upstream
+/// connections. These connections are rarely all open at the same time.
 const IDLE_SHARE: u64 = 8;
 
 /// Minimum number of connections. If fewer are possible, the process does not start.

@@ -369,15 +369,13 @@ impl FollowedRegistry {
         self.0.current().unwrap_or_else(|| Registry::builtin().clone())
     }
 
-    /// Fetches the registry again. Returns the reason why the fetched version is not used; `None`
-    /// if the fetched version is used.
+    /// Fetches the registry again, and returns the new [`problem`](Self::problem), if any.
     pub(super) async fn fetch_again(&self) -> Option<String> {
         self.0.fetch_again().await;
         self.problem()
     }
 
-    /// Returns the reason why the fetched version is not used; `None` if the fetched version is
-    /// used.
+    /// Returns the reason why the fetched version is not used; `None` if that version is used.
     pub(super) fn problem(&self) -> Option<String> {
         let PublishedRegistryReport { waiting, problem, .. } = self.report();
         waiting.map(|waiting| waiting.why).or(problem)

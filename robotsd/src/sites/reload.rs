@@ -227,8 +227,7 @@ fn late() -> String {
 /// may hold.
 async fn reload_live(live: LiveSite, order: Option<Arc<Mutex<()>>>) -> SiteReload {
     let robots = live.robots.clone();
-    // The read is a separate task, so that it continues even if the caller stops waiting for the
-    // result.
+    // The read is a separate task, so that it continues even if the caller stops waiting.
     let reading = tokio::spawn(async move {
         let _order = OptionFuture::from(order.map(Mutex::lock_owned)).await;
         robots.reload().await

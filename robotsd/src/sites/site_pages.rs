@@ -1,6 +1,5 @@
-//! Stores the pages that the gate of a site protects, notes about problems with the sources of
-//! these pages, and a copy of the pages in the state directory. All sites share a memory limit for
-//! these pages.
+//! Stores the pages that the gate of a site protects, notes about problems with their sources, and
+//! a copy of the pages in the state directory. All sites share a memory limit for these pages.
 
 use std::collections::BTreeMap;
 use std::fs::File;

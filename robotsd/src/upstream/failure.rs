@@ -24,8 +24,7 @@ use crate::metrics::EventCounter;
 #[display("{kind:?}: {}", self.detail.escape_debug())]
 pub(crate) struct UpstreamFailure {
     pub(crate) kind: FailureKind,
-    /// The underlying error message. Clients do not get this message, because it may contain
-    /// addresses.
+    /// The underlying error message. Clients never get this message, as it may contain addresses.
     pub(crate) detail: String,
 }
 
@@ -138,9 +137,8 @@ impl UpstreamReporter {
         FailureKind::ALL.map(total).into_iter().filter(|(_, total)| *total > 0).collect()
     }
 
-    /// Returns the number of requests that have failed in a row, and the last failure. Returns
-    /// `None` if a request has been answered since the last failure. `answered` is the current
-    /// number of answered requests.
+    /// Returns the number of requests that have failed in a row, and the last failure; `None` if a
+    /// request has been answered since. `answered` is the current number of answered requests.
     pub(super) fn unanswered(&self, answered: u64) -> Option<(u64, UpstreamFailure)> {
         let (before, count, last) = self.unanswered.lock().clone();
         last.filter(|_| before == answered).map(|last| (count, last))

@@ -129,8 +129,7 @@ impl UpstreamState {
         if matches!(response.body(), UnreadBody::Hyper(_)) {
             unify_framing(response.headers_mut())
                 .map_err(|detail| UpstreamFailure::new(FailureKind::Invalid, format_args!("{lease}: {detail}")))?;
-            // The upstream's reason phrase is removed, because robotsd writes its own reason
-            // phrase.
+            // The upstream's reason phrase is replaced with robotsd's own reason phrase.
             response.extensions_mut().remove::<ReasonPhrase>();
         }
         let (mut head, coming) = response.into_parts();

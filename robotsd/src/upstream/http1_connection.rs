@@ -34,8 +34,7 @@ use crate::socket::Socket;
 #[derive(Debug)]
 pub(super) struct UpstreamConnection {
     driver: Driver,
-    /// Timer for overdue responses. The timer is not reset for each request, so it may fire too
-    /// early.
+    /// Timer for overdue responses. It is not reset for each request, so it may fire too early.
     timer: Pin<Box<Sleep>>,
     pub(super) progress: Arc<ExchangeProgress>,
     exchanges: u64,
@@ -342,8 +341,7 @@ impl Http1Pool {
         Self { idle: Mutex::new(VecDeque::new()), capacity, timeout, demand }
     }
 
-    /// Takes an idle connection from the pool. Returns `None` if no idle connection seems to be
-    /// open.
+    /// Takes an idle connection from the pool, or returns `None` if none seems to be open.
     pub(super) fn take(&self, certainty: Certainty) -> Option<Box<UpstreamConnection>> {
         loop {
             let mut connection = self.idle.lock().pop_back()?;
@@ -381,8 +379,7 @@ impl Http1Pool {
         *idle = kept;
     }
 
-    /// Closes the connection that has been idle for longest. Returns `None` if no connection is
-    /// idle.
+    /// Closes the connection that has been idle for longest, or returns `None` if none is idle.
     pub(super) fn give_up(&self) -> Option<()> {
         // The lock is released before the connection is closed.
         let oldest = self.idle.lock().pop_front();

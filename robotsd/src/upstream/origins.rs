@@ -180,8 +180,8 @@ impl Origins {
         self.0.answered_requests()
     }
 
-    /// Returns the number of requests that have failed in a row, and the last failure. Returns
-    /// `None` if a request has been answered since the last failure.
+    /// Returns the number of requests that have failed in a row, and the last failure; `None` if a
+    /// request has been answered since.
     pub(crate) fn unanswered(&self) -> Option<(u64, UpstreamFailure)> {
         self.0.reporter.unanswered(self.answered_requests())
     }

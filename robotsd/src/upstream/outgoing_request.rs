@@ -1,8 +1,7 @@
 //! A request on its way to an upstream, and the interim responses (1xx) to it.
 //!
 //! A proxy must forward interim responses (RFC 9110, section 15.2), but a server could send any
-//! number of them. So only the first few interim responses are forwarded, and no deadline is
-//! extended by them.
+//! number of them. So only the first few are forwarded, and interim responses extend no deadline.
 
 use std::pin::Pin;
 use std::sync::Arc;

@@ -37,8 +37,7 @@ enum Content {
     Own(Option<Bytes>),
     Upstream(Arc<StreamingBody>),
     /// A body on an HTTP/2 stream. The stream occupies a slot on the connection until the body
-    /// ends. Only the body's own deadlines abort such a body. It is never aborted for other
-    /// requests.
+    /// ends. Such a body is aborted at its own deadlines, but never for other requests.
     Http2(Box<Http2Body>),
 }
 

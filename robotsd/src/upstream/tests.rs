@@ -109,8 +109,7 @@ impl Origin {
         })
     }
 
-    /// Starts an origin that sends `text` without waiting for a request, and keeps the connection
-    /// open.
+    /// Starts an origin that sends `text` before any request, and keeps the connection open.
     fn blurting(text: &'static str) -> Self {
         Self::start(move |_, mut peer| async move {
             peer.try_send(text).await;
@@ -181,7 +180,6 @@ fn times_reported(events: &Events, kind: &str) -> usize {
     events.lock().iter().filter(|event| event.kind.as_str() == kind).count()
 }
 
-/// Creates the upstream client for a single worker.
 fn worker(origins: &Origins) -> Upstream {
     Upstream::new(origins, NonZeroUsize::MIN)
 }
@@ -275,7 +273,6 @@ fn asking(upstream: &Upstream, method: &'static str) -> JoinHandle<u16> {
     tokio::spawn(async move { status(&upstream, method).await })
 }
 
-/// Starts `N` requests at the same time.
 fn burst<const N: usize>(upstream: &Upstream, method: &'static str) -> [JoinHandle<u16>; N] {
     std::array::from_fn(|_| asking(upstream, method))
 }

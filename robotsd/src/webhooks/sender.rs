@@ -290,8 +290,7 @@ impl PublishHooks {
     }
 
     /// Removes the record of another version. Otherwise, if the requests about this version fail
-    /// and the other version goes live again, a restart would not repeat the request about the
-    /// other version.
+    /// and the other version goes live again, a restart would not announce that version.
     fn forget_other(&self, key: &JobKey, announcement: &str) {
         let Some(record) = &self.record else { return };
         if record.read(key).is_some_and(|recorded| recorded != announcement) {

@@ -67,7 +67,6 @@ impl Server {
     }
 }
 
-/// Reads the head and the body of a request.
 fn request_of(socket: &mut TcpStream) -> String {
     let _ = socket.set_read_timeout(Some(Duration::from_secs(60)));
     let (mut octets, mut part) = (Vec::new(), [0; 4096]);

@@ -99,8 +99,7 @@ pub(super) async fn serve_handover<S: EdgeService>(
 }
 
 /// Polls `connection` until it completes. This future serves a whole connection, or only detects
-/// its protocol. Returns `None` if the connection was closed deliberately before the future
-/// completed.
+/// its protocol. Returns `None` if the connection was closed before that.
 async fn drive<C, O, E>(
     connection: C,
     begin_shutdown: impl Fn(Pin<&mut C>),

@@ -213,8 +213,7 @@ impl DateClock {
 
 fn text(second: u64) -> HeaderValue {
     let date = date::http(UNIX_EPOCH + Duration::from_secs(second));
-    // The date consists of letters, digits, spaces, commas and colons, so this conversion cannot
-    // fail.
+    // A date is letters, digits, spaces, commas and colons, so this conversion cannot fail.
     HeaderValue::try_from(date).unwrap_or_else(|_| HeaderValue::from_static(""))
 }
 

@@ -3,9 +3,8 @@
 //!
 //! `h2` writes each piece of content separately, and flushes the socket after each piece. Without
 //! this socket, ten responses in a turn would need ten TLS records and ten system calls. The
-//! [underlying socket](WatchedSocket) gets the bytes only at the end of the turn. So bytes that
-//! wait for the end of the turn do not affect the deadlines and the frame accounting of that
-//! socket.
+//! [underlying socket](WatchedSocket) gets the bytes only at the end of the turn. So its deadlines
+//! and its frame accounting ignore bytes that wait for the end of the turn.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;

@@ -15,7 +15,6 @@ use crate::edge::{ConnectionErrorKind, EdgeLimits, ListenerSettings, Trusted};
 use crate::http_common::test_peer::{Raw, soon, wait_until};
 use crate::http_common::{ClientRequest, RequestBody};
 
-/// Builds a version 2 header.
 fn version_2(command: u8, family: u8, block: &[u8]) -> Vec<u8> {
     let length = u16::try_from(block.len()).unwrap().to_be_bytes();
     [b"\r\n\r\n\0\r\nQUIT\n", &[0x20 | command, family][..], &length, block].concat()

@@ -37,8 +37,7 @@ pub(crate) fn admit(head: &mut Parts, limits: &EdgeLimits) -> Result<bool, Reque
     }
     let is_chunked = fields::is_chunked(&head.headers).map_err(RequestRefusal::bad_request)?;
     // If a request has both fields, hyper removes `Content-Length`, and closes the connection after
-    // the response. So this check rejects a request only if a later version of hyper keeps the
-    // field.
+    // the response. So this check only guards against a later version of hyper.
     if is_chunked && head.headers.contains_key(CONTENT_LENGTH) {
         return Err(RequestRefusal::bad_request("the request has both Content-Length and Transfer-Encoding"));
     }

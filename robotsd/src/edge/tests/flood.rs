@@ -15,8 +15,8 @@ const PRIORITY: u8 = 2;
 pub(super) const PING: u8 = 6;
 pub(super) const WINDOW_UPDATE: u8 = 8;
 
-/// Builds the head of a request with the method `GET` (2) or `POST` (3), the scheme `http` and the
-/// host `h.test`.
+/// Builds the head of a `GET` (2) or `POST` (3) request with the scheme `http` and the host
+/// `h.test`.
 pub(super) fn request(method: u8, path: &str, flags: u8, stream: u32) -> Vec<u8> {
     let length = u8::try_from(path.len()).unwrap();
     let fields = [&[0x80 | method, 0x86, 4, length], path.as_bytes(), &[1, 6], b"h.test"].concat();

@@ -143,8 +143,7 @@ async fn a_head_that_would_be_another_one_on_http_1_1_reaches_nothing() {
         answered(&edge, &headers(END_STREAM, &section)).await;
         assert_eq!(reached.heads.load(Ordering::SeqCst), 0, "{what}");
     }
-    // The violations have ended their streams or connections, but the edge still serves new
-    // connections.
+    // The violations have ended streams or connections, but the edge still serves new connections.
     assert_eq!(answered(&edge, &headers(END_STREAM, &section("GET", "/", &[]))).await, Answered::Response);
 }
 

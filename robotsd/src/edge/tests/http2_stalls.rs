@@ -14,8 +14,7 @@ fn no_window() -> Vec<u8> {
     frame(frames::SETTINGS, 0, 0, &[0, 4, 0, 0, 0, 0])
 }
 
-/// Reads frames until a frame of this kind arrives on the stream. Panics if the connection ends
-/// before that.
+/// Reads frames until a frame of this kind arrives on the stream. Panics if the connection ends.
 pub(super) async fn until(client: &mut Raw, kind: u8, stream: u32) {
     loop {
         let received = soon(client.frame()).await.expect("an open connection");

@@ -52,8 +52,8 @@ async fn rfc_9110_15_2_interim_responses_come_before_the_final_one() {
         let mut client = edge.sent(request).await;
         assert_eq!(read_hinted(&mut client).await.body, body, "{request}");
     }
-    // The requests are sent one after another, and then all in one write. In between, hyper takes
-    // over.
+    // The requests are sent one after another, and then all in one write. hyper takes over in
+    // between.
     let mut client = edge.client().await;
     for (request, body) in REQUESTS {
         client.send(request).await;

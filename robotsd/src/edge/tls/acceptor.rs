@@ -296,15 +296,13 @@ pub(crate) struct Secured {
     certificates: LiveCertificates,
     served: Arc<ServedCertificate>,
     place: usize,
-    /// The host that the client named in the handshake, in lower case; `None` if the client named
-    /// no host.
+    /// The host that the client named, in lower case; `None` if the client named no host.
     name: Option<Box<str>>,
     pub(crate) protocol: SettledProtocol,
 }
 
 /// The protocol that a connection must use. With TLS, ALPN determines the protocol (HTTP/1.1 if the
-/// client does not use ALPN). Without TLS, the first request on the connection determines the
-/// protocol.
+/// client does not use ALPN). Without TLS, the first request determines the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SettledProtocol {
     Http1,

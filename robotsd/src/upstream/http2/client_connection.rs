@@ -185,7 +185,6 @@ impl Http2ClientConnection {
         (self.is_idle() && now.saturating_duration_since(idle_since) >= timeout) || is_closed()
     }
 
-    /// Records that a response has arrived.
     pub(super) fn answered(&self) {
         if !self.has_answered.is_set() {
             self.has_answered.set(true);

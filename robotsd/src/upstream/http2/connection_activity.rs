@@ -49,7 +49,6 @@ impl ConnectionActivity {
         self.resets.load(Ordering::Relaxed)
     }
 
-    /// Returns the number of DATA and HEADERS frames received.
     pub(super) fn content(&self) -> usize {
         self.content.load(Ordering::Relaxed)
     }

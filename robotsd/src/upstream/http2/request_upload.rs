@@ -192,8 +192,7 @@ impl RequestUpload {
 }
 
 impl UploadTask {
-    /// Returns the time when the server last accepted bytes. Returns `None` if the upload has
-    /// ended.
+    /// Returns the time when the server last accepted bytes, or `None` if the upload has ended.
     pub(super) fn last_taken(&self) -> Option<Instant> {
         (!self.task.is_finished()).then(|| self.progress.last_taken())
     }

@@ -139,13 +139,11 @@ fn masked(text: &str) -> String {
     masked + rest
 }
 
-/// Splits a list at each `~`.
 fn pieces(list: &'static [u8]) -> Vec<&'static [u8]> {
     list.split(|octet| *octet == b'~').collect()
 }
 
-/// Returns heads of requests: valid heads, nearly valid heads, and heads that are crafted to be
-/// misread.
+/// Returns valid heads, nearly valid heads, and heads that are crafted to be misread.
 fn requests() -> BTreeSet<Vec<u8>> {
     let long = [&b"X-Long: "[..], &[b'l'; 7000]].concat();
     let target = [&b"/"[..], &[b't'; 7000]].concat();
