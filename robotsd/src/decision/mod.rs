@@ -113,17 +113,17 @@ pub(crate) enum QuestionKind {
 /// change replaces the whole table.
 pub(crate) type SiteTable = Arc<ArcSwap<DecisionSites>>;
 
-/// Returns the limits of a decision listener. They are higher than those of a listener for clients,
-/// because robotsd must decide about every request that the proxy accepts. If robotsd allowed all
-/// requests above the limits, crawlers could evade the rules. If it refused these requests, people
-/// would be blocked.
+/// Returns the limits of a decision listener. These limits are higher than the limits of a listener
+/// for clients, because robotsd must decide about every request that the proxy accepts. If robotsd
+/// allowed all requests above the limits, crawlers could evade the rules. If it refused these
+/// requests, people would be blocked.
 pub(crate) fn limits(clients: EdgeLimits) -> EdgeLimits {
     let fields = clients.fields.max(500);
     EdgeLimits { callers: Callers::AskingProxies, target_bytes: clients.head_bytes, fields, ..clients }
 }
 
 impl<'t> QuestionTarget<'t> {
-    /// Parses a target. `None` if it is not the target of a decision request.
+    /// Parses a target. Returns `None` if it is not the target of a decision request.
     fn of(target: &'t str) -> Option<Self> {
         let endpoint = target.strip_prefix("/-/")?;
         let (site, endpoint) = match endpoint.strip_prefix("site/").and_then(|named| named.split_once('/')) {
@@ -138,11 +138,11 @@ impl<'t> QuestionTarget<'t> {
 
     /// Reports whether dot segments lead out of the path below the preset. A client can send such a
     /// target to a proxy that resolves dot segments to select a backend, and then forwards the
-    /// target unchanged: `/-/auth/caddy/../../../robots.txt`. A proxy never sends one for its own
-    /// decision request.
+    /// target unchanged: `/-/auth/caddy/../../../robots.txt`. A proxy never builds such a target
+    /// itself.
     ///
-    /// Proxies interpret escapes and repeated slashes differently, so each segment counts as few
-    /// levels down and as many levels up as possible.
+    /// Proxies interpret escapes and repeated slashes differently. So for each segment, the check
+    /// assumes the worst case: as few levels down and as many levels up as possible.
     fn leaves_preset(&self) -> bool {
         let path = self.preset.split('?').next().unwrap_or_default();
         let mut depth = 0_usize;
@@ -163,9 +163,9 @@ impl<'t> QuestionTarget<'t> {
     }
 }
 
-/// Returns what a decision request with this target asks for. `None` if this is not the target of a
-/// decision request. The access log uses this function, because the target of a decision request is
-/// not the path of the original request.
+/// Returns what a decision request with this target asks for. Returns `None` if this is not the
+/// target of a decision request. The access log uses this function, because the target of a
+/// decision request is not the path of the original request.
 pub(crate) fn question_kind(target: &[u8]) -> Option<QuestionKind> {
     let target = std::str::from_utf8(target).ok().and_then(QuestionTarget::of)?;
     Preset::named(target.preset).map(|_| target.kind)
@@ -222,7 +222,7 @@ impl EdgeService for Decisions {
         let called = ServiceRequest::of(&request);
         let (head, body) = request.into_parts();
         let question = Request::from_parts(head, ());
-        // The futures are boxed, because they are large and would otherwise be moved with each
+        // The futures are boxed, because these large futures would otherwise be moved with each
         // enclosing future.
         let answering: Pin<Box<dyn Future<Output = Response<DecisionBody>> + Send>> = match called {
             None => Box::pin(self.answer_question(question, body)),
@@ -469,8 +469,8 @@ fn strictest<'s, 'a>(
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Strictness {
     Passed,
-    /// The request is forwarded, but a rule disallows it, or it came before the crawl delay had
-    /// passed.
+    /// The request is forwarded, but a rule disallows it, or the request came before the crawl
+    /// delay had passed.
     Reported,
     Tagged,
     Refused,

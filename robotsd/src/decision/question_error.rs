@@ -1,6 +1,6 @@
 //! Counts and logs decision requests whose original request is missing or malformed. A client may
-//! be able to cause many of them. Therefore, each kind of error is logged at most once per second
-//! and preset, with the number of errors so far.
+//! be able to cause many such requests. Therefore, each kind of error is logged at most once per
+//! second and preset, with the number of errors so far.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
@@ -80,7 +80,8 @@ impl QuestionErrors {
         Self { log, settings, start: Instant::now(), counts, without_agent }
     }
 
-    /// Counts an error. Logs it, unless an error of this kind was logged within the last second.
+    /// Counts an error. Logs the error, unless an error of the same kind and preset was logged
+    /// within the last second.
     pub(super) fn report(&self, error: QuestionError) {
         let is_passed = self.settings.on_error == OnError::Pass;
         self.report_as(error, if is_passed { "let through without a decision" } else { "refused" });

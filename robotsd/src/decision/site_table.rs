@@ -1,5 +1,5 @@
 //! Determines which sites decide about a request: the site whose name is in the decision request,
-//! the site with the host of the request, or all sites.
+//! the site that serves the host of the request, or all sites.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -146,7 +146,7 @@ mod tests {
     use crate::edge::push_string;
 
     /// Builds the decision request for a message with these arguments. The argument `fields` is
-    /// binary, and all others are strings.
+    /// binary, and all other arguments are strings.
     fn question_of(arguments: &[(&str, &[u8])]) -> Request<()> {
         let mut message = vec![1, b'q', arguments.len() as u8];
         for (name, value) in arguments {

@@ -1,5 +1,5 @@
-//! Limits the number of open connections, and chooses the idle connection to close if a new one
-//! needs its slot.
+//! Limits the number of open connections, and chooses the idle connection to close if a new
+//! connection needs its slot.
 //!
 //! Anyone can open connections and send nothing on them. So if the process-wide limit is reached, a
 //! new connection takes the slot of the connection that has been idle for longest, as in nginx.
@@ -8,15 +8,15 @@
 //!
 //! Serving a request does not touch the lists of connections. The [`ConnectionState`] of a
 //! connection is read only when the limit is reached. A *pass* then examines all connections of a
-//! worker. It keeps the connections that have been idle for longest as candidates, usually one in
+//! worker, and keeps as candidates those that have been idle for longest, usually one connection in
 //! sixteen. Each candidate is checked again before its slot is claimed. The candidates remain the
-//! best choice: a connection that becomes idle after the pass has been idle for less time than all
-//! of them.
+//! best choice: a connection that becomes idle after the pass has been idle for less time than any
+//! candidate.
 //!
-//! After its slot is claimed, a connection closes when its worker next runs its task, which may
-//! take a while if the worker is busy. More claims would not free a slot sooner, and would close
-//! connections unnecessarily. So each waiting connection claims only one slot. It claims further
-//! slots only if a request has arrived on the claimed connection, which then stays open.
+//! A connection whose slot was claimed closes when its worker next runs the connection's task,
+//! which may take a while if the worker is busy. More claims would only close connections
+//! unnecessarily, without freeing a slot sooner. So each new connection that waits claims one slot,
+//! and further slots only if a request arrives on the claimed connection, which then stays open.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -61,8 +61,8 @@ pub(crate) struct RegisteredConnection {
 
 /// Minimum time that a connection with an incomplete request head keeps its slot. After that time,
 /// the connection can lose its slot if no other connection is idle. Otherwise a client could keep a
-/// slot for the whole timeout `header_read` by sending one byte. Honest clients send their whole
-/// head sooner.
+/// slot for the whole timeout `header_read` by sending one byte. Well-behaved clients send the
+/// whole head within this time.
 const HEAD_GRACE: Duration = Duration::from_secs(1);
 
 /// Number of candidates to keep after a pass, if the worker has few connections.
@@ -72,8 +72,7 @@ const BATCH: usize = 64;
 /// pause, passes use at most a twentieth of a core.
 const PASS_SHARE: u32 = 20;
 
-/// Maximum pause after a pass. If a pass took so long that the pause would be longer, the thread
-/// was probably interrupted during the pass.
+/// Maximum pause after a pass. A pass that would need a longer pause was probably interrupted.
 const MAX_PAUSE: Duration = Duration::from_secs(1);
 
 impl WorkerConnections {
@@ -129,8 +128,8 @@ impl OpenConnections {
     }
 }
 
-/// Keeps at most `most` candidates: the connections that have been idle for longest. Sorts them by
-/// idle time; the longest idle time is last.
+/// Keeps the `most` connections that have been idle for longest. Sorts them by idle time, with the
+/// longest idle time last.
 fn keep_oldest(candidates: &mut Vec<SlotCandidate>, most: usize) {
     if candidates.len() > most {
         candidates.select_nth_unstable_by_key(most, |candidate| candidate.since);
@@ -170,8 +169,7 @@ struct SlotClaims {
 /// A new connection that waits for a slot. Dropping this value ends the wait.
 struct SlotWaiter<'c>(&'c Mutex<SlotClaims>);
 
-/// Maximum number of slots that one waiter claims if claimed connections stay open because requests
-/// have arrived on them.
+/// Maximum number of slots that one waiter claims if requests keep arriving on claimed connections.
 const MAX_CLAIMS: usize = 32;
 
 /// Maximum age of a claim. After that time, the waiter may claim another slot, which may become
@@ -353,7 +351,7 @@ mod tests {
             assert!(registry.reclaim(&shard).is_some());
             assert_eq!(left(&all), (0..expected).collect::<Vec<_>>());
         }
-        // Some connections end, and new ones reuse their entries.
+        // Some connections end, and new connections reuse their entries.
         registered.drain(BATCH..BATCH + 3);
         let (later, _later) = connections(&shard, 3);
         for expected in BATCH + 3..2 * BATCH {

@@ -1,9 +1,9 @@
 //! The state of one connection: what it waits for, and since when. The deadline of the connection
 //! is computed from this state, without a timer for each request.
 //!
-//! hyper's own header timer is not used, for three reasons. The timer starts only when the protocol
-//! is known from the first bytes. It also closes idle keep-alive connections. Finally, every
-//! request needs such a timer.
+//! hyper's own header timer is not used, for three reasons: it starts only after the first bytes
+//! have shown the protocol, it also closes idle keep-alive connections, and it costs a timer per
+//! request.
 //!
 //! **An idle connection is parked.** After one second without requests, a connection keeps only its
 //! socket and its state. Bytes are read into a buffer on the stack. A parked connection uses 3 KiB;
@@ -45,8 +45,8 @@ pub(crate) struct ConnectionState {
     /// Time when the current incomplete frame or field section began, in microseconds; [`NEVER`] if
     /// no frame is incomplete.
     partial: AtomicU64,
-    /// Time when the first incomplete frame of this phase began, in microseconds. The idle time
-    /// starts then, so that a client cannot keep its slot by starting another frame.
+    /// Time when the first incomplete frame of this phase began, in microseconds. The idle time is
+    /// counted from this time, so that a client cannot keep its slot by starting another frame.
     first_partial: AtomicU64,
 
     // The claim on the slot. New connections that need a slot, and the driver, write these fields.
@@ -56,8 +56,8 @@ pub(crate) struct ConnectionState {
     claimed_in: AtomicU64,
     /// Whether the connection had an incomplete head or frame when its slot was claimed.
     is_claimed_as_slow: Flag,
-    /// Time of the last declined claim, in microseconds. The idle time of the connection starts
-    /// then, so that the slots of other connections are claimed first.
+    /// Time of the last declined claim, in microseconds. The idle time of the connection is counted
+    /// from this time, so that the slots of other connections are claimed first.
     declined: AtomicU64,
     pub(crate) has_ended: Flag,
 
@@ -132,8 +132,8 @@ impl ConnectionState {
         }
         match self.phase.load(Ordering::Relaxed) & 3 {
             SILENT => self.enter(HEAD),
-            // On HTTP/2, the bytes may be a PING or a WINDOW_UPDATE frame. So they do not start the
-            // shorter deadline for heads.
+            // On HTTP/2, the bytes may be a PING or a WINDOW_UPDATE frame. So these bytes do not
+            // start the shorter deadline for heads.
             BETWEEN if !self.is_http2.is_set() => self.enter(HEAD),
             _ => {}
         }
@@ -149,9 +149,8 @@ impl ConnectionState {
         RequestInProgress(Arc::clone(self))
     }
 
-    /// Returns the time when the connection becomes overdue if its state does not change before
-    /// that time. Returns `None` if requests are in progress, because their bodies have their own
-    /// deadlines.
+    /// Returns the time when the connection becomes overdue, unless its state changes earlier.
+    /// Returns `None` if requests are in progress, because their bodies have their own deadlines.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         if !self.is_idle() {
             return None;
@@ -313,9 +312,9 @@ impl Drop for RequestInProgress {
     }
 }
 
-/// Tracks how much of the responses the client has received. For the HTTP libraries, a response is
-/// finished when they have read the whole body. Here, a response is finished when the socket or the
-/// stream has accepted all bytes.
+/// Tracks how much of the responses the client has received. An HTTP library considers a response
+/// finished when the library has read the whole body. Here, a response is finished when the socket
+/// or the stream has accepted all bytes.
 #[derive(Debug, Default)]
 pub(crate) struct Delivery {
     unsent: AtomicU64,

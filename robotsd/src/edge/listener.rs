@@ -108,8 +108,8 @@ impl Edge {
     }
 
     /// Changes the connection limit of all listeners from `before` to `now`. If more than `now`
-    /// connections are open, idle connections are closed until the new limit is met. New
-    /// connections wait meanwhile. Must be called within a runtime.
+    /// connections are open, idle connections are closed until the new limit is met. Until then,
+    /// new connections wait. Must be called within a Tokio runtime.
     pub(crate) fn set_places(&self, before: usize, now: usize) {
         if now >= before {
             self.shared.limit.slots.add_permits(now - before);
@@ -156,7 +156,7 @@ impl Edge {
     /// Idle connections are closed immediately. Connections that have not sent anything yet are
     /// closed after [`EdgeLimits::greeting`]. Requests in progress have [`EdgeLimits::drain`] to
     /// finish. If [another process](Edge::set_successor) now accepts connections, open connections
-    /// are kept longer, so that a response can announce the end of its connection. Dropping the
+    /// are kept longer, so that a response can announce the end of the connection. Dropping the
     /// future ends everything immediately.
     pub(crate) async fn serve(
         &self,
@@ -223,9 +223,9 @@ impl<S: EdgeService> ServedListener<S> {
                     }
                 }
                 Err(error) if is_of_one_connection(&error) => {}
-                // Usually the process has no free file descriptors. Accepting again immediately
-                // would fail again, in a busy loop. During the pause, other connections may end and
-                // free their descriptors.
+                // The usual cause is that the process is out of file descriptors. An immediate
+                // retry would fail again, in a busy loop. During the pause, other connections may
+                // end and free their descriptors.
                 Err(error) => {
                     self.context.edge.shared.reporter.report(ConnectionErrorKind::Accept, None, &error);
                     pause = (pause * 2).clamp(Duration::from_millis(10), Duration::from_secs(1));
@@ -279,7 +279,7 @@ impl<S: EdgeService> ServedListener<S> {
         }
     }
 
-    /// Waits for a slot. Removes finished tasks meanwhile.
+    /// Waits for a slot, and removes finished tasks while it waits.
     async fn slot(&mut self) -> OwnedSemaphorePermit {
         let SharedConnections { limit, reporter, .. } = &*self.context.edge.shared;
         let mut acquiring = pin!(limit.acquire(&self.worker, reporter));
@@ -295,7 +295,7 @@ impl<S: EdgeService> ServedListener<S> {
     /// Starts to serve an accepted connection, which holds `slot` until it ends.
     fn open(&mut self, (socket, peer): Accepted, slot: OwnedSemaphorePermit) {
         // Without this option, small responses may wait for an acknowledgement. An error is
-        // ignored, because the socket is then already broken.
+        // ignored, because it occurs only if the socket is already broken.
         let _ = socket.set_nodelay(true);
         let ListenerContext { edge, .. } = &*self.context;
         let settings = edge.settings.load_full();
@@ -339,9 +339,9 @@ struct NewConnection {
 }
 
 impl NewConnection {
-    /// Serves the connection until it ends, and reports the error that ended it. The elements of
-    /// the tuple `_open` are dropped in order. The slot must be first: when the registration is
-    /// dropped, a waiter that has claimed the slot expects it to be free.
+    /// Serves the connection until it ends. If an error ended the connection, reports the error.
+    /// The elements of the tuple `_open` are dropped in order. The slot must be first: when the
+    /// registration is dropped, a waiter that has claimed the slot expects it to be free.
     async fn serve(
         self,
         socket: TcpStream,
@@ -352,7 +352,7 @@ impl NewConnection {
         let mut announced = None;
         let Err((kind, error)) = self.serve_announced(socket, service, &mut announced).await else { return };
         let client = self.client(announced);
-        // The connection may be a health check by the proxy. In PROXY version 1, the header of a
+        // The connection may be a health check of the proxy. In PROXY version 1, the header of a
         // health check contains no client, or the proxy itself as the client.
         let may_be_check = announced.is_some() && client == self.peer;
         // A health check resets the connection once it has its result. This is not an error.

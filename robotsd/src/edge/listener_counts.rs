@@ -84,7 +84,6 @@ pub(crate) struct ResponseCounts {
     unanswered: Counter,
     opened: Counter,
     closed: Counter,
-    /// Number of responses that did not come from a site.
     siteless: Mutex<BTreeMap<ResponseKey, u64>>,
 }
 

@@ -1,10 +1,10 @@
 //! The client-facing side of the proxy: HTTP/1.1 and HTTP/2. HTTP/2 is negotiated with ALPN on TLS,
 //! or used with prior knowledge without TLS.
 //!
-//! The edge passes checked and cleaned requests to its service. A checked request has a target in
+//! The edge passes only checked requests to its service. A checked request has a target in
 //! origin-form, one `Host`, only end-to-end fields, and no forwarding fields that a client could
 //! have forged. Every wait has a deadline, and all memory that a client can cause to be allocated
-//! is limited. The edge knows nothing of robots.txt, sites or upstreams.
+//! is limited. The edge does not depend on robots.txt, sites or upstreams.
 //!
 //! A request carries its id in [`X_REQUEST_ID`]. The extensions of the request contain a
 //! [`ClientRequest`](crate::http_common::ClientRequest) with everything else that the edge knows

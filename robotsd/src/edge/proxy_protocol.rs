@@ -6,17 +6,17 @@
 //! proxies may connect to a listener that requires the header.
 //!
 //! The header is not parsed with the crate `ppp` 2.3, which needs the whole header in one buffer. A
-//! version 2 header may contain 64 KiB of extensions; this parser skips them as they arrive. `ppp`
-//! also rejects content that receivers must ignore according to the specification (the family of
-//! `LOCAL`, non-UTF-8 bytes after `UNKNOWN`), and it accepts a port with a sign. Checksums
+//! version 2 header may contain 64 KiB of extensions, which this parser skips as they arrive. `ppp`
+//! also accepts a port with a sign, and rejects content that receivers must ignore according to the
+//! specification (the family of `LOCAL`, non-UTF-8 bytes after `UNKNOWN`). Checksums
 //! (`PP2_TYPE_CRC32C`) are not verified, because TCP has its own checksum and the sender is
 //! trusted.
 //!
-//! The parser first looks at the bytes in the socket without consuming them, and then reads only
-//! the header, so that the bytes after it stay in the kernel for TLS or the fast path. An
-//! incomplete header is treated like an incomplete request head: after a while, the connection may
-//! be closed to make room for a new one. A connection that waits for its header does not count
-//! towards the limit of TLS handshakes.
+//! The parser first peeks at the bytes in the socket, and then reads only the header. The bytes
+//! after the header stay in the kernel for TLS or the fast path. An incomplete header is treated
+//! like an incomplete request head: after a while, the connection may be closed to make room for a
+//! new connection. A connection that waits for its header does not count towards the limit of TLS
+//! handshakes.
 
 use std::future::Future;
 use std::io;
@@ -40,7 +40,7 @@ const VERSION_1: &[u8] = b"PROXY ";
 const VERSION_2: &[u8] = b"\r\n\r\n\0\r\nQUIT\n";
 
 /// Size of the fixed part of a version 2 header, in bytes. This part contains the signature,
-/// version and command, family and transport, and the length of the rest.
+/// version and command, family and transport, and the length of the payload.
 const FIXED: usize = 16;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -199,7 +199,7 @@ pub(crate) async fn receive(
         () = stop => return Ok(None),
         () = sleep(limits.first_byte) => return Err(late()),
     };
-    // Some health checks connect and disconnect at once, or reset the connection.
+    // Some health checks connect and immediately disconnect, or reset the connection.
     if !matches!(begun, Ok(1..)) {
         return Ok(None);
     }

@@ -69,7 +69,6 @@ impl ServedEdge {
         soon(async { while TcpStream::connect(self.address).await.is_ok() {} }).await;
     }
 
-    /// Connects a client and sends these bytes.
     pub(crate) async fn sent(&self, octets: impl AsRef<[u8]>) -> Raw {
         Raw::sent(self.address, octets).await
     }

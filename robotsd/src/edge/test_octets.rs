@@ -19,8 +19,8 @@ use crate::edge::tls::pair::Validity;
 use crate::http_common::fields;
 use crate::http_common::fields::{X_FORWARDED_FOR, X_FORWARDED_HOST, X_FORWARDED_PROTO};
 
-/// Checks the head of a request on the fast path. An accepted head must be a simple request. If the
-/// request is written and parsed again, it must not change.
+/// Checks the head of a request on the fast path. An accepted head must be a simple request.
+/// Writing the request and parsing it again must not change it.
 pub fn request_head(octets: &[u8]) {
     let limits = EdgeLimits::default();
     let Ok(taken) = request::parse(Bytes::copy_from_slice(octets), &limits) else { return };
@@ -60,8 +60,8 @@ pub fn forwarded_fields(octets: &[u8]) {
     assert!(read.host.is_none_or(|host| host::is_valid(host.as_bytes())), "an invalid host");
 }
 
-/// Checks that the entry of the client's own proxy is found, whatever entries the client has
-/// written before it.
+/// Checks that the entry of the client's own proxy is found, whatever other entries the client has
+/// sent.
 pub fn hops(octets: &[u8]) {
     let after = |line: &[u8], entry: &str| HeaderValue::from_bytes(&[line, b",", entry.as_bytes()].concat());
     let [peer, proxy] = [[10, 0, 0, 1], [192, 0, 2, 1]].map(|address| SocketAddr::from((address, 0)));

@@ -33,7 +33,7 @@ const WRITES: usize = 6;
 /// Time to wait after each write. By then, the server has sent all of its answers.
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// Length of all deadlines of the server. It is longer than all pauses together, so that no
+/// Duration of each deadline of the server. It is longer than all pauses together, so that no
 /// deadline passes early.
 const DEADLINE: Duration = Duration::from_millis(40);
 
@@ -143,8 +143,8 @@ pub fn connection(octets: &[u8], runtime: &Runtime) -> usize {
         let end = left.windows(SEPARATOR.len()).position(|window| window == SEPARATOR).unwrap_or(left.len());
         let (write, rest) = left.split_at(end);
         let write = Bytes::copy_from_slice(write);
-        // Without the edge, hyper would reject targets that the edge escapes. So the escaped form
-        // is sent to both.
+        // Without the edge, hyper would reject targets that the edge escapes. So both servers get
+        // the escaped form.
         writes.push(request::escaped(&write).unwrap_or(write));
         left = rest.get(SEPARATOR.len()..).unwrap_or_default();
     }

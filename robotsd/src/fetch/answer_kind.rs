@@ -28,7 +28,7 @@ pub(crate) enum AnswerKind {
     Restricted(StatusCode),
     /// 429.
     TooManyRequests,
-    /// 4xx other than the above.
+    /// Any other 4xx status.
     ClientError(StatusCode),
     /// 5xx.
     ServerError(StatusCode),
@@ -63,7 +63,7 @@ pub(crate) struct AnswerReading {
     /// way.
     pub(crate) crawlers: CrawlerAccess,
     pub(crate) section: &'static str,
-    /// Behaviour of crawlers that follow other specifications; `None` if it is the same.
+    /// Behaviour of crawlers that follow other specifications; `None` if they behave the same.
     pub(crate) other_readings: Option<&'static str>,
 }
 

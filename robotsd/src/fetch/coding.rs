@@ -107,8 +107,8 @@ impl Read for Deflate<'_> {
             let mut octets = std::mem::replace(octets, Box::new(io::empty()));
             let mut head = Vec::new();
             octets.by_ref().take(2).read_to_end(&mut head)?;
-            // In a zlib header, the method is 8, and both bytes as one number are a multiple of 31
-            // (RFC 1950, section 2.2). No encoder begins raw deflate data with these bytes.
+            // In a zlib header, the method is 8, and both bytes, read as one number, are a multiple
+            // of 31 (RFC 1950, section 2.2). No encoder begins raw deflate data with these bytes.
             let has_frame = matches!(head[..], [first, second]
                 if first & 0x0F == 8 && u16::from_be_bytes([first, second]).is_multiple_of(31));
             let octets = io::Cursor::new(head).chain(octets);

@@ -24,7 +24,7 @@ pub(crate) fn is_url(word: &str) -> bool {
     SCHEMES.iter().any(|scheme| word.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme)))
 }
 
-/// Parses a URL. If it has no path, returns the URL of the host's `/robots.txt`.
+/// Parses a URL. If the URL has no path, returns the URL of the host's `/robots.txt`.
 pub(crate) fn robots_url(word: &str) -> Result<FetchUrl, ValueError> {
     let url: FetchUrl = word.parse()?;
     if url.target().as_str() != "/" {

@@ -133,7 +133,7 @@ impl Retriever {
         Ok(Self { fetcher: builder.start()?, runtime, requests: AtomicUsize::new(0), over, whole })
     }
 
-    /// Returns the time limit of the whole run if it has been reached; otherwise `None`.
+    /// Returns the time limit of the whole run if this limit has been reached; otherwise `None`.
     pub(crate) fn is_over(&self) -> Option<Duration> {
         (Instant::now() >= self.over).then_some(self.whole)
     }
@@ -248,8 +248,8 @@ impl RetrievalChain {
         &self.hops.first().unwrap_or(&self.last).url
     }
 
-    /// Returns the final response, which may have any status. `None` if the chain does not end with
-    /// a response.
+    /// Returns the final response, which may have any status. Returns `None` if the chain does not
+    /// end with a response.
     pub(crate) fn answer(&self) -> Option<&FetchAnswer> {
         self.last.answer.as_ref().ok().filter(|_| self.end == ChainEnd::Reached)
     }
@@ -303,7 +303,7 @@ impl FromStr for ConnectTo {
     }
 }
 
-/// Splits a rule at its colons, except those in square brackets.
+/// Splits a rule at its colons, except colons in square brackets.
 fn split(text: &str) -> Vec<&str> {
     let mut is_inside = false;
     text.split(|char| {

@@ -1,8 +1,8 @@
 //! Decides which header fields robotsd forwards.
 //!
 //! Hop-by-hop fields are removed in both directions before robotsd adds its own fields. If they
-//! were removed later, `Connection: Robots-Verdict` from a client would remove robotsd's own field.
-//! Fields that only a proxy may send are removed from clients' requests, and
+//! were removed after that, `Connection: Robots-Verdict` from a client would remove robotsd's own
+//! field. Fields that only a proxy may send are removed from clients' requests, and
 //! `edge::request::trusted` adds robotsd's fields with these names.
 
 use http::header::{CONNECTION, CONTENT_LENGTH, COOKIE, HeaderMap, HeaderName, HeaderValue, TRANSFER_ENCODING};
@@ -40,7 +40,7 @@ pub(crate) fn length(value: &[u8]) -> Option<u64> {
     Some(number).filter(|number| i64::try_from(*number).is_ok())
 }
 
-/// Returns the length of a body according to the head; `None` if the head does not contain it.
+/// Returns the length of a body according to the head; `None` if the head declares no length.
 pub(crate) fn content_length(fields: &HeaderMap) -> Option<u64> {
     fields.get(CONTENT_LENGTH).and_then(|said| length(said.as_bytes()))
 }
@@ -60,9 +60,9 @@ pub(crate) fn unify_length(fields: &mut HeaderMap) -> Result<(), &'static str> {
 }
 
 /// Reports whether a body is chunked. Returns an error for any transfer coding other than a single
-/// `chunked`, because robotsd decodes no other. A request with another coding would be forwarded
-/// with the wrong framing, which makes request smuggling possible. In a response, the client would
-/// mistake the encoded bytes for the content.
+/// `chunked`, because robotsd supports no other coding. A request with another coding would be
+/// forwarded with the wrong framing, which makes request smuggling possible. In a response, the
+/// client would mistake the encoded bytes for the content.
 pub(crate) fn is_chunked(fields: &HeaderMap) -> Result<bool, &'static str> {
     let mut codings = fields.get_all(TRANSFER_ENCODING).iter();
     match (codings.next(), codings.next()) {
@@ -182,8 +182,8 @@ pub(crate) fn is_made_up(name: &str) -> bool {
 }
 
 /// Reports whether a field with a client address must be removed from the requests of this sender.
-/// Trusted proxies may send it only in its usual spelling: other spellings may come from the
-/// client.
+/// Trusted proxies may send such a field only in its usual spelling, because other spellings may
+/// come from the client.
 fn is_of_proxies(name: &str, sender: Sender) -> bool {
     let is_its_own = |known: &str| sender == Sender::TrustedProxy && name == known;
     CLIENT_ADDRESS.iter().any(|known| is_spelling_of(name, known) && !is_its_own(known))
@@ -200,7 +200,7 @@ fn as_variable(byte: u8) -> u8 {
 }
 
 /// Fields that a CDN uses to send the client's address to the origin server. robotsd does not read
-/// them, but applications do.
+/// these fields, but applications do.
 const CLIENT_ADDRESS: &[&str] = &["cf-connecting-ip", "true-client-ip"];
 
 /// Other fields that only a proxy may send. `Proxy` is included because CGI maps it to the variable
@@ -233,7 +233,7 @@ pub(crate) struct ForwardedValues {
 }
 
 impl ForwardedValues {
-    /// Inserts the fields into a request. Forwarded fields of the client must have been removed.
+    /// Inserts the fields into a request. The caller must have removed the client's fields.
     pub(crate) fn insert(&self, fields: &mut HeaderMap) {
         fields.insert(X_FORWARDED_FOR, self.way.clone());
         fields.insert(X_FORWARDED_PROTO, HeaderValue::from_static(self.scheme));

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 #[derive(Debug, Default)]
 pub(crate) struct Frames {
     head: [u8; HEAD],
-    /// Number of bytes of the current frame header so far.
+    /// Number of bytes of the current frame header that have arrived.
     filled: usize,
     /// Number of payload bytes of the current frame that are still to come.
     payload: usize,
@@ -165,7 +165,7 @@ const OCTETS: u32 = 512;
 
 /// Cost of a RST_STREAM frame if no content of the response was sent. The cost equals the growth of
 /// the budget for the HEADERS frames of the request and of its response. A browser that leaves a
-/// page resets up to a hundred requests at once.
+/// page resets up to a hundred requests at the same time.
 const RESET_COST: u32 = 2 * PER_FRAME;
 
 /// Cost of a SETTINGS frame, which must be acknowledged and may change the window of every stream.
@@ -288,8 +288,8 @@ mod tests {
             takes(&mut budget, 6);
         }
         for _ in 0..100_000 {
-            // The server sends small messages. After each, the client updates both windows and
-            // sends a PING.
+            // The server sends small messages. After each message, the client updates both windows
+            // and sends a PING.
             budget.sent(frame(DATA, 20));
             [8, 8, 6].into_iter().for_each(|kind| takes(&mut budget, kind));
         }

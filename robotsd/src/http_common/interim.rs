@@ -1,14 +1,14 @@
-//! Interim responses (1xx), which are sent to the client before the final one (RFC 9110, section
-//! 15.2).
+//! Interim responses (1xx), which are sent to the client before the final response (RFC 9110,
+//! section 15.2).
 //!
 //! The service cannot return interim responses, because they arrive before the final response. If
-//! the client accepts them, its request contains [`InterimResponses`], a handle for sending them.
-//! The heads wait in an [`InterimQueue`]. After each poll of the service's future, the code that
-//! writes to the client takes the heads from this queue.
+//! the client accepts interim responses, its request contains [`InterimResponses`], a handle for
+//! sending them. The heads wait in an [`InterimQueue`]. After each poll of the service's future,
+//! the code that writes to the client takes the heads from this queue.
 //!
-//! Two statuses are not relayed: 100, which the edge sends itself when it begins to read the body,
-//! and 101, which ends the exchange. HTTP/1.0 clients get no interim responses, because they do not
-//! understand them.
+//! Two status codes are not relayed: 100, which the edge sends itself when it begins to read the
+//! body, and 101, which ends the exchange. HTTP/1.0 clients do not understand interim responses, so
+//! they get none.
 
 use std::collections::VecDeque;
 use std::fmt;

@@ -91,8 +91,8 @@ impl ClientRequest {
 
 /// The client of a request: its address and its connection.
 ///
-/// The address is that of the connection, or the address that trusted proxies report. If they
-/// report no port, the port is 0.
+/// The address is the remote address of the connection, or the address that trusted proxies report.
+/// If the proxies report no port, the port is 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Peer {
     pub(crate) address: SocketAddr,

@@ -77,7 +77,7 @@ impl RequestBody {
     }
 
     /// Records progress of the exchange, so that the idle deadline starts again. This call is not
-    /// needed for bytes from the client, because the body itself restarts the deadline then.
+    /// needed for bytes from the client: the body restarts the deadline when such bytes arrive.
     pub(crate) fn has_moved(&mut self) {
         if let Some(coming) = &mut self.coming {
             coming.idle.reset();

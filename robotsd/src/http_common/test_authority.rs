@@ -34,7 +34,6 @@ impl TestAuthority {
         roots
     }
 
-    /// Signs a certificate for these names.
     pub(crate) fn sign(
         &self,
         names: &[&str],

@@ -48,7 +48,7 @@ where
     }
 }
 
-/// Waits for something that must happen, and panics if it takes too long.
+/// Waits for a future that must complete, and panics if this takes too long.
 pub(crate) async fn soon<F: Future>(future: F) -> F::Output {
     tokio::time::timeout(PATIENCE, future).await.expect("this should have happened long ago")
 }
@@ -101,7 +101,6 @@ pub(crate) async fn wait_until(is_so: impl Fn() -> bool) {
     .await;
 }
 
-/// Builds an HTTP/2 frame.
 pub(crate) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let [_, a, b, c] = (payload.len() as u32).to_be_bytes();
     [&[a, b, c, kind, flags][..], &stream.to_be_bytes(), payload].concat()
@@ -113,7 +112,6 @@ pub(crate) fn field(name: &str, value: &str) -> Vec<u8> {
     [&[0, length(name)][..], name.as_bytes(), &[length(value)], value.as_bytes()].concat()
 }
 
-/// An HTTP/2 frame that was received.
 #[derive(Debug)]
 pub(crate) struct RawFrame {
     pub(crate) kind: u8,
@@ -131,12 +129,11 @@ pub(crate) struct Raw<S = TcpStream> {
 impl Raw {
     pub(crate) async fn connect(address: SocketAddr) -> Self {
         let socket = soon(TcpStream::connect(address)).await.expect("a connection");
-        // Without this option, small frames would be delayed until earlier ones are acknowledged.
+        // Without this option, small frames would be delayed until earlier frames are acknowledged.
         let _ = socket.set_nodelay(true);
         Self::new(socket)
     }
 
-    /// Opens a connection and sends bytes on it.
     pub(crate) async fn sent(address: SocketAddr, octets: impl AsRef<[u8]>) -> Self {
         let mut peer = Self::connect(address).await;
         peer.send(octets).await;
@@ -152,7 +149,8 @@ impl Raw {
         peers
     }
 
-    /// Opens `count` connections and sends the request on each. All must get 200.
+    /// Opens `count` connections and sends the request on each. Panics unless all responses are
+    /// 200.
     pub(crate) async fn kept(count: usize, address: SocketAddr, request: &str) -> Vec<Self> {
         let mut peers = Vec::new();
         for _ in 0..count {
@@ -178,7 +176,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Raw<S> {
         let _ = soon(self.socket.write_all(octets.as_ref())).await;
     }
 
-    /// Closes the sending side.
     pub(crate) async fn finish(&mut self) {
         soon(self.socket.shutdown()).await.expect("an open connection");
     }
@@ -257,8 +254,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Raw<S> {
         }
     }
 
-    /// Reads the next request, which must have no body, and returns its target. `None` if the
-    /// connection has ended.
+    /// Reads the next request, which must have no body, and returns its target. Returns `None` if
+    /// the connection has ended.
     pub(crate) async fn asked(&mut self) -> Option<String> {
         let head = self.up_to(b"\r\n\r\n").await?;
         String::from_utf8_lossy(&head).split(' ').nth(1).map(str::to_owned)
@@ -280,7 +277,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Raw<S> {
         String::from_utf8(self.bytes(length).await).expect("text")
     }
 
-    /// Reads exactly this number of bytes.
     pub(crate) async fn bytes(&mut self, length: usize) -> Vec<u8> {
         while self.buffer.len() < length {
             assert!(self.fill().await.expect("an open connection") > 0, "closed after {:?}", self.text());
@@ -306,7 +302,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Raw<S> {
         self.text()
     }
 
-    /// Reads the next bytes, without a deadline. Returns whether there were any.
+    /// Reads the next bytes, without a deadline. Returns whether any bytes arrived.
     async fn more(&mut self) -> bool {
         matches!(self.socket.read_buf(&mut self.buffer).await, Ok(1..))
     }
@@ -320,7 +316,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Raw<S> {
     }
 }
 
-/// An HTTP/2 client for tests.
 pub(crate) struct Http2Client {
     pub(crate) sender: SendRequest<Bytes>,
     /// Completes when the connection ends.
@@ -349,7 +344,6 @@ impl Http2Client {
     }
 }
 
-/// Reads a body to its end.
 pub(crate) async fn octets(mut body: RecvStream) -> Result<Vec<u8>, h2::Error> {
     let mut octets = Vec::new();
     while let Some(data) = soon(body.data()).await {
@@ -360,7 +354,7 @@ pub(crate) async fn octets(mut body: RecvStream) -> Result<Vec<u8>, h2::Error> {
     Ok(octets)
 }
 
-/// Percent-encodes the bytes of a target that hyper rejects. Independent of the code under test.
+/// Percent-encodes the bytes of a target that hyper rejects, without using the code under test.
 pub(crate) fn as_escaped(target: &[u8]) -> Vec<u8> {
     let (is_text, mut in_query, mut out) = (std::str::from_utf8(target).is_ok(), false, Vec::new());
     for octet in target {
@@ -375,7 +369,6 @@ pub(crate) fn as_escaped(target: &[u8]) -> Vec<u8> {
     out
 }
 
-/// A received request or response.
 #[derive(Debug)]
 pub(crate) struct RawMessage {
     /// The start line and the fields, with all line ends.

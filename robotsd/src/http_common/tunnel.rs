@@ -53,8 +53,8 @@ pub(crate) struct PendingTunnel {
 
 impl PendingTunnel {
     /// Passes bytes in both directions. Completes when the upstream has closed its end and the
-    /// client has received everything. A client that has closed its end still receives. Fails if no bytes have passed for `idle`, or if other requests
-    /// need the upstream connection.
+    /// client has received everything. A client may close its sending side and still receive. Fails
+    /// if no bytes have passed for `idle`, or if other requests need the upstream connection.
     pub(crate) async fn run(self, idle: Duration) -> io::Result<()> {
         let Some(TunnelEnd { io: upstream, early, transfer }) = self.upstream.0.lock().take() else { return Ok(()) };
         let passing = async {
@@ -111,7 +111,7 @@ async fn pump(
         match timeout(idle, from.read(&mut buffer)).await {
             Err(_) if moved.load(Ordering::Relaxed) != before => continue,
             Err(expired) => return Err(expired.into()),
-            // A client that reads nothing delays the last bytes of TLS.
+            // If the client does not read, TLS cannot send its last bytes, so the time is limited.
             Ok(Ok(0)) => return timeout(idle, to.shutdown()).await?,
             Ok(length) => timeout(idle, write(&mut to, &buffer[..length?])).await??,
         }

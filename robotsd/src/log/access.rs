@@ -3,14 +3,14 @@
 //!
 //! Workers only send the data of each request to this thread. If the thread cannot keep up, lines
 //! are dropped and counted, so that a slow disk does not slow down requests. Requests that are not
-//! valid HTTP appear only in the event log, as connection errors, because hyper answers them
-//! itself.
+//! valid HTTP appear only in the event log, as connection errors, because hyper answers these
+//! requests itself.
 //!
 //! The combined format is the one that log analysers expect: `address - - [time] "request" status
 //! bytes "referer" "agent"`. Three more fields follow: the site, the action if the robots.txt
 //! disallows the request, and the id of the request. These three fields are in quotes. A missing
-//! value is written `-`. Quotes, backslashes, control characters and bytes from 0x80 are written
-//! `\xHH`, as nginx does, so that lines and fields cannot be forged.
+//! value is written as `-`. Quotes, backslashes, control characters and bytes from 0x80 are written
+//! as `\xHH`, as in nginx, so that lines and fields cannot be forged.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -34,8 +34,8 @@ use crate::render;
 /// Maximum number of requests that wait for the writing thread.
 const QUEUE: usize = 16 * 1024;
 
-/// Size of the collected lines, in bytes, at which they are written to the log. If no request is
-/// queued, they are written earlier.
+/// Total size of the collected lines that causes a write to the log, in bytes. If no request is
+/// queued, the lines are written earlier.
 const BLOCK: usize = 64 * 1024;
 
 /// Sends each request to the writing thread. Cheap to clone. The thread ends when the last clone is
@@ -59,7 +59,7 @@ impl AccessLog {
         let (queue, messages) = sync_channel(QUEUE);
         let lost = Arc::<LostLines>::default();
         // The event log also writes to standard output. The two logs therefore share `is_cut`,
-        // which records whether the last line there is incomplete.
+        // which records whether the last line on standard output is incomplete.
         let is_cut = if path.is_some() { Arc::default() } else { log.queue.0.is_cut.clone() };
         let sink = open_sink(path.as_deref(), &is_cut)?;
         let writer = Writer {
@@ -178,8 +178,8 @@ impl Writer {
     }
 }
 
-/// Opens the log. If it is a file, sets `last_is_cut` to whether its last line is incomplete, for
-/// example because the disk was full before a restart.
+/// Opens the log. If the log is a file, sets `last_is_cut` to whether its last line is incomplete,
+/// for example because the disk was full before a restart.
 fn open_sink(path: Option<&Path>, last_is_cut: &Mutex<bool>) -> Result<Box<dyn Write + Send>, String> {
     let Some(path) = path else { return Ok(Box::new(io::stdout())) };
     let file = open(path).map_err(|error| format!("{}: the access log cannot be opened: {error}", path.display()))?;

@@ -4,8 +4,8 @@
 //! Values from requests are escaped, so that a client cannot break or forge lines.
 //!
 //! All threads append their lines to one shared string, which the writing thread takes. Sending
-//! each line to the writing thread would be slower, because one thread would allocate it and
-//! another would free it.
+//! each line to the writing thread would be slower, because one thread would allocate the line and
+//! another thread would free it.
 
 mod access;
 mod entry;
@@ -76,7 +76,7 @@ impl Log {
     }
 
     /// Waits until all queued lines are written, but at most one second, because the log may be a
-    /// pipe that nobody reads.
+    /// pipe without a reader.
     pub(crate) fn flush(&self) {
         let (done, wait) = sync_channel(1);
         self.queue.0.waiting.lock().flushes.push(done);
@@ -94,21 +94,21 @@ impl Drop for OpenQueue {
 #[derive(Debug, Default)]
 pub(crate) struct LostLines {
     pub(crate) count: AtomicU64,
-    /// Number of lines that were dropped because the queue was full, and not reported yet.
+    /// Number of lines dropped because the queue was full, and not reported yet.
     dropped: AtomicU64,
     /// `Some` while writing fails: the number of lines lost since the failure began, and the error.
     problem: Mutex<Option<(u64, String)>>,
 }
 
 impl LostLines {
-    /// Returns the reason why lines cannot be written now; `None` if they can.
+    /// Returns the reason why lines cannot be written now; `None` if they can be written.
     pub(crate) fn problem(&self) -> Option<String> {
         self.problem.lock().as_ref().map(|(_, why)| why.clone())
     }
 
-    /// Writes complete lines. If the last line may be incomplete, writes a line feed first. Returns
-    /// a message only when writing begins to fail and when it works again, because a full disk
-    /// affects many lines.
+    /// Writes complete lines. If the last line may be incomplete, writes a line feed first. Because
+    /// a full disk affects many lines, returns a message only when writing begins to fail and when
+    /// writing works again.
     fn write(
         &self,
         out: &mut impl Write,

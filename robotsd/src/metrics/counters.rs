@@ -1,6 +1,6 @@
 //! Counters for metrics, and the labels of counted responses. Labels never come from clients.
 //!
-//! Each worker has its own counters, because a counter that several cores write is slow. A
+//! Each worker has its own counters, because a counter that several cores write to is slow. A
 //! [`Counter`] is a single number, which only one thread writes. Counts by key are in a map behind
 //! a mutex, which is contended only while a scrape reads the counts. An [`EventCounter`] also
 //! limits how often events are reported.
@@ -44,7 +44,7 @@ impl EventCounter {
         self.0.lock().total
     }
 
-    /// Reports whether the last report is at most `seconds` seconds old.
+    /// Reports whether the last report is less than `seconds` seconds old.
     pub(crate) fn is_recent(&self, start: Instant, seconds: u64) -> bool {
         self.0.lock().reported.is_some_and(|last| start.elapsed().as_secs() < last + seconds)
     }

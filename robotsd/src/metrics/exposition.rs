@@ -1,9 +1,9 @@
 //! Builds the text of a scrape, in Prometheus's format 0.0.4 or in OpenMetrics 1.0.
 //!
-//! Samples are added site by site, but the text must be ordered by family. Therefore, each family
-//! has its own text until all samples have been added. The number of series is limited. Above the
-//! limit, series of the last families are dropped and counted, so that the first families are
-//! complete.
+//! Samples are added site by site, but the text must be ordered by family. Therefore, the lines of
+//! each family are collected in a separate string until all samples have been added. The number of
+//! series is limited. Above the limit, series of the last families are dropped and counted, so that
+//! the first families are complete.
 //!
 //! The format and the content coding depend on the request (RFC 9110, section 12). A client that
 //! accepts none of the supported formats gets the text format, not a 406.
@@ -255,7 +255,7 @@ struct Member<'f> {
 }
 
 impl<'f> Member<'f> {
-    /// Parses a list member. Returns `None` if it is invalid and must be ignored.
+    /// Parses a list member. Returns `None` if the member is invalid and must be ignored.
     fn new(text: &'f str) -> Option<Self> {
         let (name, parameters) = text.split_once(';').unwrap_or((text, ""));
         let mut member = Self { name: name.trim(), parameters, weight: 1000 };
@@ -332,8 +332,8 @@ mod tests {
     fn what_is_past_the_bound_is_left_out_from_the_end_and_counted() {
         let text = exposition(ExpositionFormat::Text).finish_within(5);
         assert!(text.contains("robotsd_metrics_series 5\n"), "{text}");
-        // Fourteen series are dropped: one of the two decision series, and the thirteen of the
-        // histogram.
+        // Fourteen series are dropped: one of the two decision series, and the thirteen series of
+        // the histogram.
         assert!(text.contains("robotsd_metrics_series_dropped 14\n"), "{text}");
         assert!(text.contains("} 17\n") && !text.contains("duration"), "{text}");
     }

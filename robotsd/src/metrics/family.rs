@@ -1,7 +1,7 @@
 //! Declares the metric families, each with its name, type, unit and help.
 //!
-//! The families are in the order of the scrape. The most important ones are first, because series
-//! beyond the limit are dropped from the end.
+//! The families are in the order of the scrape. The most important families are first, because
+//! series beyond the limit are dropped from the end.
 
 #[derive(Debug)]
 pub(crate) struct Family {

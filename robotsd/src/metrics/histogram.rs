@@ -11,7 +11,7 @@ pub(crate) type Buckets = [(u64, &'static str)];
 pub(crate) static DECISION_BUCKETS: LazyLock<Box<Buckets>> =
     LazyLock::new(|| of_seconds("1e-07 2.5e-07 5e-07 1e-06 2.5e-06 5e-06 1e-05 2.5e-05 0.0001 0.001"));
 
-/// The buckets that OpenTelemetry recommends for HTTP, with two smaller ones for responses that
+/// The buckets that OpenTelemetry recommends for HTTP, with two smaller buckets for responses that
 /// need no upstream.
 pub(crate) static HTTP_BUCKETS: LazyLock<Box<Buckets>> =
     LazyLock::new(|| of_seconds("0.001 0.0025 0.005 0.01 0.025 0.05 0.075 0.1 0.25 0.5 0.75 1.0 2.5 5.0 7.5 10.0"));
@@ -56,8 +56,8 @@ impl Histogram {
         bounds.zip(self.counts.iter().copied())
     }
 
-    /// Returns a quantile in seconds, for example the median if `share` is 0.5. `None` if no
-    /// duration was counted. Interpolates linearly within a bucket, as Prometheus does. If the
+    /// Returns a quantile in seconds, for example the median if `share` is 0.5. Returns `None` if
+    /// no duration was counted. Interpolates linearly within a bucket, as Prometheus does. If the
     /// quantile is above all bounds, returns the last bound.
     pub(crate) fn quantile(&self, share: f64) -> Option<f64> {
         let total: u64 = self.counts.iter().sum();

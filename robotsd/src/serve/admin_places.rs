@@ -87,8 +87,8 @@ impl AdminPlaces {
                 let address = settings.command_listener().zip(opened.address);
                 self.addresses.extend(address.map(|(config, socket)| AddressPlace { config, socket }));
             }
-            // The default socket is not in the config, so sites must be served even if it cannot be
-            // opened.
+            // The default socket is not in the config, so sites must be served even if the socket
+            // cannot be opened.
             Err(error) if settings.is_usual => {
                 let message = format!(
                     "{error}; so commands such as `robotsd status` cannot reach this process: set \"socket\" in \
@@ -157,7 +157,7 @@ impl AdminPlaces {
         if let Some(place) = &self.commands {
             let access = CommandAccess { place, tokens: &self.token_files, addresses: self.addresses() };
             let left = PlaceFile::leave(&access, config, state.map(StateDir::path));
-            // Commands read the path of a socket from the config, too.
+            // Commands can also read the path of a socket from the config.
             let config = if matches!(place, AdminPlace::Socket(_)) { "--config, " } else { "" };
             let only = |why| {
                 let ways = format!("{config}--admin {place} or ROBOTSD_ADMIN");

@@ -24,7 +24,7 @@ pub(super) struct BoardKeeper {
     pub(super) ticks: Interval,
     is_due: bool,
     writing: Option<JoinHandle<Result<(), String>>>,
-    /// The problem that was logged last. It is not logged again while the problem lasts.
+    /// The last problem that was logged. The same problem is not logged again while it lasts.
     problem: Option<String>,
     log: Log,
 }
@@ -59,8 +59,8 @@ impl BoardKeeper {
     }
 
     /// Writes the current counts before another process takes over. Requests that this process
-    /// counts later are not lost: before each write, it reads the files again, and adds its counts to
-    /// those of the other process.
+    /// counts later are not lost: before each write, this process reads the files again, and adds
+    /// its counts to the counts of the other process.
     pub(super) fn hand_over(&mut self, sites: &Sites) -> impl Future<Output = Result<(), String>> + Send + 'static {
         let now = seconds(SystemTime::now());
         self.board.add(now, sites.board_moments(now));

@@ -226,7 +226,7 @@ impl<'a> ControlLoop<'a> {
         }
     }
 
-    /// Sends notices to the hooks in `[[notify]]`. Runs on another thread, because it reads files.
+    /// Sends notices to the hooks in `[[notify]]`, on another thread, because files must be read.
     fn notify(&mut self) {
         let (sites, state) = (Arc::clone(&self.active.sites), Arc::clone(&self.active.state));
         if !self.active.config.notify.is_empty() && self.notifying.as_ref().is_none_or(AbortHandle::is_finished) {
@@ -256,8 +256,8 @@ impl<'a> ControlLoop<'a> {
         self.active.listeners.lock().drain();
     }
 
-    /// Sends a task to every worker. When all workers have run it, a background task notifies the
-    /// watchdog of the supervisor. This function does not wait for the workers.
+    /// Sends a task to every worker. When all workers have run this task, a background task
+    /// notifies the watchdog of the supervisor. This function does not wait for the workers.
     fn report_alive(&mut self) {
         // After an upgrade, only the new process may notify the watchdog.
         if self.upgrade.successor.is_some() {
@@ -272,7 +272,7 @@ impl<'a> ControlLoop<'a> {
     }
 }
 
-/// Writes the state directory when dropped, so that it is written even after an error.
+/// Writes the state directory when dropped, so that the directory is written even after an error.
 struct FlushOnDrop {
     state: Option<StateDir>,
     log: Log,

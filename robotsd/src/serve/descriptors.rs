@@ -14,7 +14,7 @@ const A_CONNECTION: u64 = 2;
 /// robots.txt files again.
 const SPARE: u64 = 32;
 
-/// The number of free descriptors divided by this constant is the maximum reserve for idle upstream
+/// At most the number of free descriptors divided by this value is reserved for idle upstream
 /// connections. These connections are rarely all open at the same time.
 const IDLE_SHARE: u64 = 8;
 

@@ -1,4 +1,4 @@
-//! Opens listeners, and replaces them at a reload. No connection is refused meanwhile.
+//! Opens listeners, and replaces them at a reload without refusing connections.
 //!
 //! A listener that is the same in both configs is not changed. If its settings differ, a new
 //! listener is opened on the sockets of the old listener before the old listener stops accepting.
@@ -51,7 +51,7 @@ enum ListenerStep {
     Open(Box<OpenListener>),
 }
 
-/// Settings of a listener, as they were when it was opened.
+/// The settings that a listener was opened with.
 #[derive(Clone, Debug, PartialEq)]
 struct BindSettings {
     listener: config::ListenerConfig,
@@ -83,7 +83,7 @@ impl ListenerPlan {
     /// Checks that a starting process can bind its listeners, except those that a supervisor
     /// opened. This check comes before the sites are opened. Otherwise, a start could fail after a
     /// new version was published, and the grace period of the version would begin although crawlers
-    /// cannot fetch it.
+    /// cannot fetch this version.
     pub(super) fn rehearse(config: &Config, passed: &InheritedSockets) -> Result<(), String> {
         let mut bound_here = config.listeners.iter().filter(|listener| !passed.has_for(listener));
         bound_here.try_for_each(|config::ListenerConfig { address, .. }| {
@@ -220,8 +220,8 @@ impl Listeners {
         Ok(sockets)
     }
 
-    /// Drops the duplicates of the sockets. A port is then closed as soon as the workers close
-    /// their sockets.
+    /// Drops the duplicates of the sockets. Without the duplicates, a port is closed as soon as the
+    /// workers close their sockets.
     pub(super) fn let_go(&mut self) {
         self.open.iter_mut().for_each(|opened| opened.sockets.clear());
     }

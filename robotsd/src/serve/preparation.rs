@@ -1,8 +1,8 @@
 //! Reads a config and opens everything that is new in it, on a blocking thread.
 //!
-//! A preparation never returns to an earlier stage. Until it begins to apply settings, it can be
-//! abandoned, and its bound sockets are then closed. After that, it is always completed, so that
-//! all sites have the settings of the same config.
+//! A preparation never returns to an earlier stage. Until a preparation begins to apply settings,
+//! it can be abandoned, which closes its bound sockets. After that, the preparation is always
+//! completed, so that all sites have the settings of the same config.
 
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -46,7 +46,8 @@ pub(super) struct RejectedConfig {
 type Prepared = Result<PreparedConfig, RejectedConfig>;
 
 /// A config that is being prepared on a thread. Dropping this value abandons the preparation. The
-/// thread of the preparation then changes nothing, but may still wait for a hanging file system.
+/// thread of an abandoned preparation changes nothing, but may still wait for a hanging file
+/// system.
 #[derive(Debug)]
 pub(super) struct Preparation {
     thread: JoinHandle<Prepared>,
@@ -371,7 +372,7 @@ mod tests {
         assert!(rejected.why.contains("192.0.2.1:1"), "{}", rejected.why);
         assert!(rejected.changes.unwrap().iter().any(|change| change.setting == "mode"));
         // The robots.txt is a FIFO. The warning about the unknown name in `agents.ignore` must not
-        // require reading it, because that would hang.
+        // require reading this file, because the read would hang.
         let fifo = served.folder.path().join("robots.txt");
         assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
         let config =

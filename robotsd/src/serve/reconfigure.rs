@@ -62,7 +62,8 @@ pub(super) struct ActiveConfig {
 pub(super) struct PendingChange {
     preparing: Option<Preparation>,
     waiters: ConfigWaiters,
-    /// Time of the next attempt to use a rejected config or unusable sources, or to open a listener.
+    /// Time of the next attempt to use a rejected config or unusable sources, or to open a
+    /// listener.
     again: Option<Instant>,
     logged: Vec<UnusableSource>,
     /// Time and description of the last reload that changed something.
@@ -136,16 +137,16 @@ impl ActiveConfig {
                 swapped => swapped,
             },
             Err(RejectedConfig { why, changes }) => {
-                // The config is tried again automatically, because the cause may be outside the
-                // file. For example, a key file may not exist yet, or another program may use a
-                // port.
+                // The config is tried again automatically, because the cause of the rejection may
+                // be outside the file. For example, a key file may not exist yet, or another
+                // program may use a port.
                 self.change.again = Some(Instant::now() + AGAIN);
                 is_known = !self.state.config.reject(&why, changes);
                 ("kept", format!("{why}; the previous config stays in use"))
             }
         };
         match outcome {
-            // If nobody requested the reload, two outcomes are not logged: the config is rejected
+            // If the reload was not requested, two outcomes are not logged: the config is rejected
             // for the same reason as before, or a valid config has not changed.
             "kept" if self.change.waiters.now.is_empty() && is_known => {}
             "kept" => self.log.say(LogEvent::ConfigRejected, message.clone()),
@@ -342,8 +343,8 @@ impl ActiveConfig {
     }
 }
 
-/// Returns the served sites and listeners, for the admin interface. Also tells the webhooks the
-/// addresses of the admin interface, so that they send nothing there.
+/// Returns the served sites and listeners, for the admin interface. Also passes the addresses of
+/// the admin interface to the webhooks, so that no webhook sends requests to these addresses.
 pub(super) fn serving(
     sites: &Arc<Sites>,
     listeners: &Listeners,
@@ -456,8 +457,8 @@ impl ConfigWaiters {
     }
 
     /// Sends the outcome of the current read to the requests that wait for it. If the read found no
-    /// change because the previous read had already published it, sends the published change
-    /// instead. Returns whether another read is required.
+    /// change, because the previous read had already published the change, sends the published
+    /// change instead. Returns whether another read is required.
     pub(super) fn answer(&mut self, outcome: &'static str, message: &str) -> bool {
         let (sent, text) = match self.published.take() {
             Some(published) if outcome == "unchanged" => ("published", published),

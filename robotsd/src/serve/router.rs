@@ -132,8 +132,8 @@ impl<B: EdgeService> EdgeService for Router<B> {
 }
 
 impl<B: EdgeService> SiteRoute<B> {
-    /// Returns the response of the refusal case's server, or `refusal` if there is no such
-    /// response.
+    /// Returns the response of the server that is configured for the refusal case, or `refusal` if
+    /// there is no such response.
     async fn refused(
         &self,
         AnsweringCase(case): AnsweringCase,

@@ -109,8 +109,8 @@ impl InheritedSockets {
         self.sockets.iter().any(is_meant)
     }
 
-    /// Takes the sockets for a listener: all sockets with the name of the listener or, if there are
-    /// none, all sockets with its address.
+    /// Takes the sockets for a listener: all sockets with the name of the listener or, if no socket
+    /// has this name, all sockets with its address.
     pub(super) fn for_listener(&mut self, listener: &config::ListenerConfig) -> Vec<TcpListener> {
         let is_meant = self.meant_for(listener);
         let taken = self.sockets.extract_if(.., |socket| is_meant(socket));
@@ -164,8 +164,8 @@ impl InheritedSockets {
     }
 
     /// Returns an error if a supervisor passed a socket that nothing uses: the kernel would accept
-    /// connections to it, and nobody would answer them. Closes unused sockets of a previous
-    /// process.
+    /// connections to this socket, and these connections would never be served. Closes unused
+    /// sockets of a previous process.
     pub(super) fn finish(self) -> Result<(), String> {
         let Some(socket) = self.sockets.iter().find(|socket| socket.before.is_none()) else { return Ok(()) };
         let called = socket.name.as_ref().map(|name| format!(" ({name:?})")).unwrap_or_default();

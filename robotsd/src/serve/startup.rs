@@ -156,7 +156,7 @@ impl Start<'_> {
             admin.open(settings, token_files, inherited)?;
         }
         if self.predecessor.is_none() {
-            // The copy in the state directory is not written yet, because the directory may still
+            // No place file is written to the state directory yet, because the directory may still
             // belong to another process.
             let _ = admin.leave_place(self.path, None);
         }
@@ -210,7 +210,7 @@ impl Start<'_> {
         let ActiveConfig { sites, state, admin, .. } = active;
         let summary = serving.summary();
         // Operators' changes wait until the previous process knows that this process serves: until
-        // then, the previous process may take over again, and it would not know about the changes.
+        // then, the previous process may take over again without knowing about the changes.
         let _changes = state.changes.write().await;
         if let Err(message) = admin.leave_place(self.path, sites.state.directory.as_ref()) {
             self.log.say_at(LogLevel::Warn, LogEvent::AdminListening, message);
@@ -241,7 +241,7 @@ impl Start<'_> {
 }
 
 /// Waits until the admin socket no longer accepts connections. If robotsd was killed and restarted
-/// at once, the socket of the killed process may still accept connections for a moment.
+/// immediately, the socket of the killed process may still accept connections for a moment.
 async fn wait_for_end(socket: &Path) {
     let ended = async {
         while connect_now(socket).is_ok() {

@@ -31,7 +31,7 @@ impl Supervisor {
     pub(super) fn succeeded_by(&self, process: u32, status: &str) {
         use sd_notify::NotifyState::{MainPid, Ready, Status, Watchdog};
         // systemd has ignored the watchdog notifications of the new process until now, so this
-        // process sends one for the new process.
+        // process sends a notification for the new process.
         self.notify(&[MainPid(process), Ready, Status(status), Watchdog]);
     }
 

@@ -29,7 +29,7 @@ pub(super) struct UpgradeKeeper {
     /// Requests for an upgrade that arrived while a new config was being prepared; the requests
     /// wait until the config is ready.
     put_off: Vec<Option<UpgradeWaiter>>,
-    /// ID of the process that has replaced this one and now serves.
+    /// ID of the process that has replaced this process and now serves.
     pub(super) successor: Option<u32>,
     /// Task that takes the released resources back after this process abandoned an upgrade.
     taking_back: Option<JoinHandle<()>>,
@@ -41,7 +41,7 @@ pub(super) enum AfterStep {
     /// The new process with this ID serves, so this process must drain. The string is the new
     /// process's summary.
     Leave(u32, String),
-    /// The upgrade has failed, and a reload that was requested meanwhile must be done now.
+    /// The upgrade has failed, and a reload that was requested during the upgrade must be done now.
     Reload,
 }
 

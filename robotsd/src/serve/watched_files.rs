@@ -111,15 +111,15 @@ pub(super) fn are_of_config(changed: &BTreeSet<PathBuf>, config: &Config) -> boo
 /// Interval between checks of the certificates. A check is cheap, because the files are small.
 const EVERY: Duration = Duration::from_secs(5);
 
-/// Time that changed certificate files must stay the same before they are used.
+/// Minimum time that changed certificate files must stay the same before they are used.
 const SETTLING: Duration = Duration::from_millis(400);
 
 /// Loads the certificates of listeners again when their files change. Clones are cheap and share
 /// their state.
 ///
 /// The files of each listener are read on a separate blocking thread, and never by two threads at
-/// once. Therefore, a hanging file system blocks only one thread, and other listeners are not
-/// delayed.
+/// the same time. Therefore, a hanging file system blocks only one thread, and other listeners are
+/// not delayed.
 #[derive(Clone, Debug)]
 pub(super) struct CertificateWatch {
     followed: Arc<Mutex<Vec<FollowedCertificates>>>,

@@ -11,8 +11,9 @@
 //! connections (once per connection), the cache of recognised agents (for each new header), the
 //! queue of the log (for each line), and the state of upstream servers.
 //!
-//! The control thread calls all functions of this module. To open and close listeners, it spawns
-//! tasks on the runtimes of the workers. To replace the sites of a worker, it stores one pointer.
+//! The control thread calls all functions of this module. The functions spawn tasks on the runtimes
+//! of the workers to open and close listeners, and store one pointer to replace the sites of a
+//! worker.
 
 use std::collections::HashMap;
 use std::io;

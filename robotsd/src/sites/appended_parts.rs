@@ -1,5 +1,5 @@
 //! Reads the lists (parts) that are appended to a site's robots.txt, watches their files, and polls
-//! their URLs. The published registry is polled in the same way, so this module polls it, too.
+//! their URLs. This module also polls the published registry, in the same way as these lists.
 //!
 //! If a part cannot be read or is not a valid list, its last good version stays in use.
 
@@ -369,14 +369,13 @@ impl FollowedRegistry {
         self.0.current().unwrap_or_else(|| Registry::builtin().clone())
     }
 
-    /// Fetches the registry again. Returns the reason why the fetched version is not used; `None`
-    /// if it is used.
+    /// Fetches the registry again, and returns the new [`problem`](Self::problem), if any.
     pub(super) async fn fetch_again(&self) -> Option<String> {
         self.0.fetch_again().await;
         self.problem()
     }
 
-    /// Returns the reason why the fetched version is not used; `None` if it is used.
+    /// Returns the reason why the fetched version is not used; `None` if that version is used.
     pub(super) fn problem(&self) -> Option<String> {
         let PublishedRegistryReport { waiting, problem, .. } = self.report();
         waiting.map(|waiting| waiting.why).or(problem)

@@ -30,7 +30,7 @@ impl EdgeService for SiteBackend {
         match self {
             Self::Upstream(upstream) => upstream.answer(request).await.map(Either::Left),
             Self::Files(files) => {
-                // Without the box, the future of every request would be as large as this one.
+                // Without the box, the future of every request would be as large as this future.
                 let Ok(response) = Box::pin(files.oneshot(*request)).await;
                 response.map(Either::Right)
             }
@@ -74,8 +74,8 @@ impl BackendSource {
     }
 
     /// Returns the backend for one worker. All workers share the state of the servers. `before` is
-    /// this worker's backend in the previous config: if it has the same servers, it is reused with
-    /// its open connections.
+    /// this worker's backend in the previous config. A backend with the same servers is reused,
+    /// with its open connections.
     pub(super) fn backend(&self, workers: NonZeroUsize, before: Option<&SiteBackend>) -> SiteBackend {
         match (self, before) {
             (Self::Upstreams { origins, .. }, Some(SiteBackend::Upstream(upstream))) if upstream.leads_to(origins) => {

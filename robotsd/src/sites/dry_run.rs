@@ -235,7 +235,7 @@ impl DrySite<'_> {
                 _ => at_place(&status.last_reload),
             }];
         };
-        // With `AtGate`, the state directory is not read, so it is unknown which rules are new.
+        // With `AtGate`, the state directory is not read, so the new rules are unknown.
         let is_strict = || self.site.is_strict(SystemTime::now()) && matches!(self.run, DryRun::AsServed);
         let grace = status.grace_end.filter(|_| status.grace_rules > 0 && is_strict()).map(|end| {
             let why = "the grace period of a rule begins when robotsd first reads the rule";
@@ -250,8 +250,8 @@ impl DrySite<'_> {
             _ => None,
         };
         let origin = &status.last_reload.origin;
-        // The findings are about the served version, whose line numbers may differ from those of
-        // the source.
+        // The findings are about the served version, whose line numbers may differ from the line
+        // numbers of the source.
         let origin =
             if untaken.is_some() { format!("the version of {origin} that stays live") } else { origin.to_string() };
         let problem = |finding: &Finding| {

@@ -167,8 +167,8 @@ pub(super) fn keep(state: &StateDir, hosts: &HostsBySite) {
     let _ = serde_json::to_vec(hosts).map(|hosts| files::replace(&state.path().join(KEPT), &hosts));
 }
 
-/// Records in the state directory that only this site has its hosts. Used when a version is
-/// accepted or rolled back while no process serves. Blocks.
+/// Records in the state directory that the hosts of this site belong to no other site. Used when a
+/// version is accepted or rolled back while no process serves. Blocks.
 pub(super) fn settle(state: &StateDir, site: &SiteConfig) {
     let own = HostsOfSite::of(site);
     let others = kept_hosts(state).into_iter().map(|(name, other)| {

@@ -382,7 +382,7 @@ pub(super) fn after_accepting(status: &Status, has_parts: bool, baseline: Option
 }
 
 /// Returns the absolute path of a source file, so that commands with this path work in any folder.
-/// `None` if the source is inline or a URL.
+/// Returns `None` if the source is inline or a URL.
 fn file(origin: &str) -> Option<String> {
     if origin == "inline" || origin.contains("://") {
         return None;

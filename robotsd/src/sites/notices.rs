@@ -28,7 +28,7 @@ const AGAIN: Duration = Duration::from_secs(4 * 3600);
 const NEWS: Duration = Duration::from_secs(3600);
 
 impl Sites {
-    /// Sends the current notices that were not already sent. Blocks while it reads the state
+    /// Sends the current notices that have not been sent yet. Blocks while it reads the state
     /// directory.
     pub(crate) fn notify(&self, config: &ConfigReport) {
         let Some(hooks) = self.hooks() else { return };
@@ -114,7 +114,7 @@ fn of_fleet(fleet: &Fleet, mut scopes: BTreeSet<String>, notices: &mut Vec<Notic
 }
 
 /// Returns the notice that enforcement is off or on, for a site or for all sites. A notice that
-/// enforcement is on is sent only after a notice that it was off.
+/// enforcement is on is sent only after a notice that enforcement was off.
 fn switched(name: &str, to: Enforcement, by: &str, flags: CommandFlags, replica: &str) -> Notice {
     let (of, mut site) = match name {
         "" => ("every site".to_owned(), vec![]),

@@ -34,8 +34,8 @@ pub(crate) struct RefusalServer<S = SiteBackend> {
 /// A response body that occupies a place at its server until the body is dropped.
 pub(crate) type HeldBody = UnsyncBoxBody<Bytes, BoxError>;
 
-/// One worker's clients for the refusal servers of a site, indexed by refusal case. `None` if the
-/// case has no server.
+/// One worker's clients for the refusal servers of a site, indexed by refusal case. An entry is
+/// `None` if the case has no server.
 pub(crate) type RefusalServers<B = SiteBackend> = Arc<[Option<RefusalServer<B>>]>;
 
 /// Header fields that describe the request body, which is not forwarded.

@@ -28,8 +28,8 @@ use crate::date::rfc3339;
 use crate::log::{LogEvent, LogLevel};
 use crate::report::{ReloadOutcome, ReloadReport, SiteReload};
 
-/// Maximum number of sites that are read at the same time: there may be thousands, and each read
-/// needs a thread.
+/// Maximum number of sites that are read at the same time. There may be thousands of sites, and
+/// each read needs a thread.
 const AT_ONCE: usize = 16;
 
 /// Maximum time that the response to a reload request waits for each step of reloading one site,
@@ -39,7 +39,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 impl Sites {
     /// Reads the registry and every robots.txt again, and reports the outcomes. If `only` names a
     /// site or one of its hosts, reads only the files of that site, not the registry. If the new
-    /// registry has an error, the previous one stays in force.
+    /// registry has an error, the previous registry stays in force.
     pub(crate) async fn reload(self: &Arc<Self>, only: Option<&str>) -> Result<ReloadReport, ChangeError> {
         let chosen: Vec<usize> = match only {
             None => (0..self.iter().len()).collect(),
@@ -121,15 +121,15 @@ impl Sites {
         let is_meant = |live: &LiveSite| only.is_none_or(|name| site.is_called(name) || live.name == name);
         let lives = site.lives().into_iter().filter(is_meant);
         let mut reloads = in_windows(lives, |live| reload_live(live, site.robots.reload_order())).await;
-        // All hosts of a site share the parts, so they appear only once in the report.
+        // All hosts of a site share the parts, so the parts appear only once in the report.
         if let (Some(first), Some(parts)) = (reloads.first_mut(), &site.robots.parts) {
             first.append = parts.report();
         }
         reloads
     }
 
-    /// Reads the additional registry again, and applies it together with the published one. Returns
-    /// `None` if the config names neither.
+    /// Reads the additional registry again, and applies it together with the published registry.
+    /// Returns `None` if the config names neither registry.
     pub(crate) async fn reload_registry(self: Arc<Self>) -> Option<ReloadOutcome> {
         let RegistrySources { extra, published } = self.registry.clone();
         if extra.is_none() && published.is_none() {
@@ -155,8 +155,8 @@ impl Sites {
         let sources = &self.registry;
         let (event, outcome, message) = match loaded {
             Ok((registry, _order)) => {
-                // A new config may have replaced these sites meanwhile, so the registry is applied
-                // to the sites that replaced them, too.
+                // A new config may have replaced these sites in the meantime, so the registry is
+                // also applied to the sites that replaced them.
                 let mut next = Some(Arc::clone(&self));
                 while let Some(sites) = next {
                     sites.set_registry(&registry);
@@ -223,11 +223,11 @@ fn late() -> String {
     format!("still being read after {seconds} s", seconds = PATIENCE.as_secs())
 }
 
-/// Reads a robots.txt again. If `order` is given, first waits for the lock, which an earlier read
+/// Reads a robots.txt again. If `order` is given, first waits for this lock, which an earlier read
 /// may hold.
 async fn reload_live(live: LiveSite, order: Option<Arc<Mutex<()>>>) -> SiteReload {
     let robots = live.robots.clone();
-    // The read is a separate task, so that it continues if nobody waits for its result any more.
+    // The read is a separate task, so that it continues even if the caller stops waiting.
     let reading = tokio::spawn(async move {
         let _order = OptionFuture::from(order.map(Mutex::lock_owned)).await;
         robots.reload().await

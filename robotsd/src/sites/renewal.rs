@@ -32,7 +32,7 @@ pub(crate) struct Renewal {
     pub(crate) sites: Arc<Sites>,
     registry: Arc<Registry>,
     /// Versions of the published registry that are accepted even if they differ a lot from the
-    /// current one.
+    /// current version.
     accept: Vec<VersionHashPrefix>,
     hooks: Vec<(String, SiteHooks)>,
     /// New settings of each robots.txt that is already served.
@@ -68,7 +68,7 @@ impl Sites {
     ///
     /// # Errors
     ///
-    /// Returns an error, without any change, if the registry, a gate, a new site or a backend
+    /// Returns an error, and changes nothing, if the registry, a gate, a new site or a backend
     /// cannot be used.
     pub(crate) fn renew(&self, config: &Config) -> Result<Renewal, String> {
         let held = self.opener();
@@ -238,8 +238,8 @@ impl Renewal {
         if let Some(evidence) = &self.sites.evidence {
             evidence.apply(&self.registry);
         }
-        // If the registry was read again meanwhile, the steps above may have replaced it with an
-        // older one, so the current registry is applied until it no longer changes.
+        // If the registry was read again in the meantime, the steps above may have replaced it with
+        // an older registry. So the current registry is applied until it no longer changes.
         let mut applied = self.registry.clone();
         loop {
             let current = self.sites.opener().registry;
@@ -605,7 +605,7 @@ mod tests {
         drop(served);
         let mut waiting = String::new();
         for name in ["b", "b", "c"] {
-            // The second start must find the state that the first one has saved.
+            // The second start must find the state that the first start has saved.
             config.sites[0].name = name.to_owned();
             let said = format!("{:?}", rehearse(&config, DryRun::AsServed));
             let want = format!("enforcement is switched off: to switch it on, run `robotsd enforce on --site {name}`");

@@ -105,8 +105,8 @@ impl RobotsOpener {
     }
 
     /// Returns an opener whose sites inherit state according to `inheritance`. The opener holds
-    /// only a weak reference. A robots.txt that it opens after `inheritance` was dropped, such as a
-    /// file that is added to a directory later, inherits nothing.
+    /// only a weak reference. A robots.txt that the opener opens after `inheritance` was dropped,
+    /// such as a file that is added to a directory later, inherits nothing.
     pub(super) fn inheriting(self, inheritance: &Arc<Inheritance>) -> Self {
         Self { inheritance: Arc::downgrade(inheritance), ..self }
     }
@@ -182,8 +182,8 @@ impl RobotsOpener {
         }?;
         self.state.join(&site.name, &robots);
         // At a start, enforcement that was off for a previous site is turned off here. At a reload,
-        // operators may switch enforcement while sources are opened, so `Sites::renew` turns it off
-        // later.
+        // operators may switch enforcement while sources are opened, so `Sites::renew` turns
+        // enforcement off later.
         if let Some(all) = self.inheritance.upgrade().filter(|_| self.occasion == OpeningOccasion::Start) {
             all.turn_off(&site.name, &robots);
         }
@@ -224,7 +224,7 @@ impl RobotsOpener {
         let on_event = {
             let (name, log) = (site.name.clone(), self.log.clone());
             move |event: &DirectoryEvent<'_>| match event {
-                // The new robots.txt has already logged that it was opened.
+                // The opening of the new robots.txt has already been logged.
                 DirectoryEvent::Added { .. } => {}
                 event => log_events::directory(&log, &name, event),
             }
@@ -309,7 +309,7 @@ const NONE: &str = "none";
 #[derive(Clone, Debug)]
 pub(super) struct PublishListener {
     pub(super) hooks: Arc<PublishHooks>,
-    /// Whether the opened sites are served. Until they are, no version is passed to webhooks.
+    /// Whether the opened sites are served. Before that, no version is passed to webhooks.
     is_serving: Arc<AtomicBool>,
 }
 

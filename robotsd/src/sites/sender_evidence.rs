@@ -28,8 +28,8 @@ pub(super) struct SenderEvidence {
 }
 
 impl SenderEvidence {
-    /// Starts to gather evidence. `None` if the config has no `[identity]`; then no lists are
-    /// fetched and no names are resolved.
+    /// Starts to gather evidence. If the config has no `[identity]`, returns `None`, fetches no
+    /// lists and resolves no names.
     pub(super) fn start(config: &Config, registry: &Arc<Registry>, log: &Log) -> Result<Option<Self>, String> {
         let Some(settings) = &config.identity else { return Ok(None) };
         let failed = |error: &dyn std::fmt::Display| format!("[identity]: {error}");
@@ -71,7 +71,7 @@ impl SenderEvidence {
         }
     }
 
-    /// Returns a description of each own list that differs from the lists in use.
+    /// Describes each of the operator's own lists that differs from the lists in use.
     pub(super) fn changed_lists(&self, config: &Config) -> Vec<String> {
         let lists = config.identity.iter().flat_map(|settings| &settings.lists);
         let changed = lists.filter(|list| !self.settings.lists.contains(list));
@@ -88,8 +88,8 @@ impl SenderEvidence {
     ///
     /// # Errors
     ///
-    /// Returns an error if a value in the registry is invalid. The previous evidence then stays in
-    /// use.
+    /// Returns an error if a value in the registry is invalid. In this case, the previous evidence
+    /// stays in use.
     pub(super) fn follow(&self, registry: &Registry) -> Result<(), String> {
         self.verifier.follow(registry).map_err(|error| error.to_string())
     }

@@ -129,7 +129,7 @@ impl ServedSite {
             recorders.follow(robots, now);
         }
         let content = robots.and_then(|robots| robots.with(|snapshot| snapshot.content.clone()));
-        // Enforcement may have been off since the last call, even if it is on now.
+        // Enforcement may have been off for a while since the last call, even if it is on now.
         let was_off = recorders.has_missed.swap(false, Ordering::AcqRel);
         let is_off = robots.is_some_and(|robots| robots.with(Snapshot::enforcement) == Enforcement::Off);
         // Without a live version, crawlers are not recognised. A crawler that gets a 404 may
@@ -195,8 +195,8 @@ impl ServedSite {
         self.refusals.iter().enumerate().map(client).collect()
     }
 
-    /// Copies the source of the previous site to the settings. The new source cannot be used, so
-    /// the next config must be compared with the source that is open.
+    /// Copies the source of the previous site to the settings, because the new source cannot be
+    /// used. The next config must be compared with the source that is open.
     pub(super) fn keep_source_of(&mut self, before: &Self) {
         let SiteConfig { robots, append, max_age, grace, when_missing, .. } = before.settings.clone();
         self.settings = SiteConfig { robots, append, max_age, grace, when_missing, ..self.settings.clone() };

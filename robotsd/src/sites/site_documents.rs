@@ -4,11 +4,11 @@
 //! The public host names of the site are not resolved, and nothing is read from other hosts. The
 //! time and the numbers of bytes, redirects and servers are limited.
 //!
-//! The gate protects the pages in the sitemaps, and the pages that search engines request most. A
-//! publication does not wait until the sitemaps are read: the gate uses the pages that are known at
-//! that time. If a sitemap cannot be read, the known pages are kept. If the sitemaps list fewer
-//! than half of the known pages, the listed pages still replace them. In both cases, a note reports
-//! the problem.
+//! The gate protects the pages in the sitemaps, and the pages that search engines request most. The
+//! publication of a version does not wait until the sitemaps are read: the gate uses the pages that
+//! are known at that time. If a sitemap cannot be read, the known pages are kept. If the sitemaps
+//! list fewer than half of the known pages, the listed pages still replace the known pages. In both
+//! cases, a note reports the problem.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
@@ -48,8 +48,8 @@ const REDIRECTS: usize = 3;
 /// Maximum number of servers that are tried per document.
 const SERVERS: usize = 3;
 
-/// Header with the scheme that visitors of the site use. Without it, an application might redirect
-/// the request to that scheme.
+/// Header with the scheme that visitors of the site use. Without this field, an application might
+/// redirect the request to that scheme.
 const SCHEME: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
 /// Reads the documents of one site within a time limit. Blocks the thread.
@@ -95,8 +95,8 @@ impl SiteDocuments {
         Ok(Some(Self { place, hosts, end: Instant::now() + WITHIN, runtime }))
     }
 
-    /// Opens a document, whose content is read as it arrives. `None` if the document does not exist
-    /// (404, 410).
+    /// Opens a document, whose content is read as it arrives. Returns `None` if the document does
+    /// not exist (404, 410).
     pub(super) fn open(&self, url: &FetchUrl) -> Result<Option<Box<dyn Read + '_>>, String> {
         let mut url = url.clone();
         for _ in 0..=REDIRECTS {
@@ -232,8 +232,8 @@ fn open_file(files: &StaticFiles, url: &FetchUrl) -> Result<Option<File>, String
     }
 }
 
-/// Returns the relative file path for a URL path. `None` for a path with dot segments or escapes,
-/// which sitemaps do not need.
+/// Returns the relative file path for a URL path. Returns `None` for a path with dot segments or
+/// escapes, which sitemaps do not need.
 fn path_below(path: &str) -> Option<PathBuf> {
     let path = Path::new(path.strip_prefix('/')?);
     let is_plain = path.components().all(|part| matches!(part, Component::Normal(_)));
@@ -249,8 +249,8 @@ const EVERY: Duration = Duration::from_secs(3600);
 const PATIENCE: Duration = Duration::from_secs(30);
 
 impl Sites {
-    /// Reads the pages of all sites whose pages must be read now. Reads one site after another, so
-    /// that the pages of only one site are in memory twice.
+    /// Updates the protected pages of all sites that are due for an update. Updates one site after
+    /// another, so that the pages of only one site are in memory twice.
     pub(crate) async fn refresh_pages(self: Arc<Self>, board: Option<Arc<Board>>) {
         let is_due = |site: &ServedSite| site.gate.is_on() && !site.has_directory() && site.gate.pages.take_due(EVERY);
         let due: Vec<usize> =

@@ -155,8 +155,8 @@ impl Sites {
     }
 
     /// Stops passing new versions to webhooks, because another process does so from now on. No new
-    /// config may be applied to the sites after this call, because that would set the webhooks
-    /// again.
+    /// config may be applied to the sites after this call, because the new config would set the
+    /// webhooks again.
     pub(crate) fn stop_announcing(&self) {
         self.hooks().iter().for_each(|hooks| hooks.set(std::iter::empty()));
     }
@@ -179,10 +179,10 @@ impl Sites {
         self.state.fleet.is_some() || self.has_replicas
     }
 
-    /// Returns options for suggested commands: first for commands that accept or roll back a
-    /// version, then for commands that switch enforcement. With `--fleet`, a command reaches every
-    /// replica. A fleet with a name has its own off switches, so in such a fleet, commands that
-    /// switch enforcement need no option.
+    /// Returns options for suggested commands: the first element is for commands that accept or
+    /// roll back a version, the second for commands that switch enforcement. With `--fleet`, a
+    /// command reaches every replica. A fleet with a name has its own off switches, so in such a
+    /// fleet, commands that switch enforcement need no option.
     pub(super) fn fleet_flags(&self) -> [CommandFlags; 2] {
         let is_for_all = [self.is_of_fleet(), self.has_replicas && self.state.fleet.is_none()];
         is_for_all.map(|is_for_all| -> CommandFlags {
@@ -343,7 +343,7 @@ fn changed(were: &HostsBySite, are: &HostsBySite) -> HashSet<String> {
     are.iter().filter(is_other).map(|(name, _)| name).chain(next).cloned().collect()
 }
 
-/// Starts to use the rate store of a config. If its settings are the same as before, keeps the
+/// Starts to use the rate store of a config. If its settings have not changed, keeps the existing
 /// connection.
 pub(super) fn renewed_rate_store(
     before: Option<&SharedRate>,
@@ -365,8 +365,8 @@ pub(super) fn renewed_rate_store(
         .map_err(|error| format!("the rate store cannot be used, because a thread cannot be started: {error}"))
 }
 
-/// Describes whether the rate store is used, for the log and the status. `None` until the store has
-/// responded or failed.
+/// Describes whether the rate store is used, for the log and the status. Returns `None` until the
+/// store has responded or failed.
 fn store_message(report: &StoreReport) -> Option<String> {
     let (place, why) = (&report.place, report.problem.as_ref().map(|(_, why)| why));
     Some(match report.usage {

@@ -1,4 +1,4 @@
-//! Opens sites: the robots.txt and the backend of each.
+//! Opens the robots.txt and the backend of each site.
 
 use std::sync::Arc;
 
@@ -22,7 +22,8 @@ use crate::upstream::{SharedResources, UpstreamLimits};
 pub(super) struct SiteBackends {
     /// The backend for allowed requests; `None` if no listener forwards requests.
     own: Option<BackendSource>,
-    /// The servers for refused requests, indexed by refusal case. `None` if the case has no server.
+    /// The servers for refused requests, indexed by refusal case. An entry is `None` if the case
+    /// has no server.
     refusals: Vec<Option<RefusalServer<BackendSource>>>,
 }
 
@@ -78,8 +79,7 @@ impl<'a> SiteOpener<'a> {
     pub(super) fn rehearse(&self, opener: &RobotsOpener, strict: bool) -> Result<(), String> {
         let sites = &self.config.sites;
         let must_be_there = |site: &SiteConfig| strict || site.when_missing == WhenMissing::Fail;
-        // A single site needs no check: if it cannot be opened, no other site has been published
-        // before.
+        // A single site needs no check: if opening it fails, no other site has been published.
         if sites.len() < 2 {
             return Ok(());
         }

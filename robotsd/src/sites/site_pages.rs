@@ -1,5 +1,5 @@
-//! Keeps the pages that the gate of a site protects, with notes about problems with their sources,
-//! and with a copy in the state directory. All sites share a memory limit for these pages.
+//! Stores the pages that the gate of a site protects, notes about problems with their sources, and
+//! a copy of the pages in the state directory. All sites share a memory limit for these pages.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -22,19 +22,19 @@ use crate::pages::{PageSet, held_octets};
 use crate::render::plural;
 use crate::report::WatchedPagesReport;
 
-/// Name of the list of pages from sitemaps. In messages, it follows the word "pages".
+/// Name of the list of pages from sitemaps. In messages, the name follows the word "pages".
 const OF_SITEMAPS: &str = "of the sitemaps";
 
-/// Name of the list of pages that verified search engines request. In messages, it follows the word
-/// "pages".
+/// Name of the list of pages that verified search engines request. In messages, the name follows
+/// the word "pages".
 const REQUESTED: &str = "that search engines request most";
 
-/// Delay between a start and the first read of the sitemaps, so that this read does not slow the
-/// start down.
+/// Delay between a start and the first read of the sitemaps, so that this read does not slow down
+/// the start.
 const FIRST: Duration = Duration::from_secs(10);
 
 /// The pages of one site, and notes about sources that could not be read. A reload of the config
-/// does not discard them.
+/// discards neither the pages nor the notes.
 #[derive(Debug)]
 pub(super) struct SitePages {
     site: SiteName,

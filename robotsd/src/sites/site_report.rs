@@ -36,8 +36,8 @@ impl Sites {
         let (hooks, flags) = (self.hooks(), self.fleet_flags());
         let of_site = |site: &ServedSite| {
             let (hooks, parts) = (hooks.clone(), site.robots.parts.clone());
-            // Unanswered requests are counted per site, not per host, so they are reported only
-            // with the first robots.txt of the site.
+            // Unanswered requests are counted per site, not per host, so their number is reported
+            // only with the first robots.txt of the site.
             let (name, mut unanswered) = (site.name.clone(), site.unanswered());
             site.lives().into_iter().map(move |live| {
                 let mut report = live.report(flags);
@@ -87,7 +87,8 @@ impl Sites {
         self.iter().flat_map(missing).collect()
     }
 
-    /// Returns the sites without a robots.txt and, for a site with a folder, the hosts without one.
+    /// Returns the sites without a robots.txt and, for a site with a folder, the hosts without a
+    /// robots.txt.
     pub(crate) fn without_robots(&self) -> Vec<WithoutRobots> {
         let has_none = |live: &LiveSite| live.robots.with(|snapshot| snapshot.content.is_none());
         let mut without = Vec::new();
@@ -227,8 +228,8 @@ fn effect_of(history: &[HistoryEntry], hash: VersionHash) -> Option<String> {
     history.iter().rev().filter(|entry| entry.hash == Some(hash)).find_map(|entry| entry.effect.clone())
 }
 
-/// Describes what the source contains now; `None` if it still contains the pending version. The
-/// content may differ after a rollback, or may no longer be a valid robots.txt.
+/// Describes what the source contains now; `None` if the source still contains the pending version.
+/// The content may differ after a rollback, or may no longer be a valid robots.txt.
 fn held_instead(pending: &Pending, read: &Reload, history: &[HistoryEntry]) -> Option<String> {
     let Some(hash) = read.outcome.hash() else { return Some(read.to_string()) };
     let effect = effect_of(history, hash).map(|effect| format!(": {effect}")).unwrap_or_default();

@@ -60,8 +60,8 @@ impl SiteRobots {
         Arc::new(Self { kind, parts, order: Arc::default() })
     }
 
-    /// Returns the lock for reading the robots.txt again. `None` for a directory, because its files
-    /// may be read concurrently.
+    /// Returns the lock for reading the robots.txt again. Returns `None` for a directory, because
+    /// its files may be read concurrently.
     pub(super) fn reload_order(&self) -> Option<Arc<tokio::sync::Mutex<()>>> {
         self.only().map(|_| Arc::clone(&self.order))
     }
@@ -102,8 +102,8 @@ impl SiteRobots {
     }
 
     /// Copies the states of kill switches, and the times when live versions were published, from
-    /// the robots.txt that this one replaces. For a new host, enforcement is switched off if it is
-    /// off for all previous hosts. Blocks while it writes to the state directory.
+    /// the robots.txt that this robots.txt replaces. For a new host, enforcement is switched off if
+    /// enforcement is off for all previous hosts. Blocks while it writes to the state directory.
     pub(super) fn go_on_from(&self, before: &Self) {
         let before: HashMap<_, _> = before
             .lives("", &[])
@@ -141,8 +141,8 @@ impl SiteRobots {
         })
     }
 
-    /// Returns the reason why changes are found only by polling. `None` if the system reports
-    /// changes.
+    /// Returns the reason why changes are found only by polling. Returns `None` if the system
+    /// reports changes.
     pub(super) fn watch_problem(&self) -> Option<String> {
         match &self.kind {
             RobotsKind::One(live, _) => live.status().watch_problem,
@@ -192,7 +192,8 @@ impl SiteRobots {
     }
 
     /// Changes the settings. In a directory, the settings for files that are added later are
-    /// changed first, so that no file is missed. A file that is added meanwhile is changed twice.
+    /// changed first, so that no file is missed. A file that is added in between gets its settings
+    /// twice.
     fn change(&self, settings: impl FnOnce(&mut SiteSettings), live: impl Fn(&LiveRobots)) {
         match &self.kind {
             RobotsKind::One(robots, _) => live(robots),

@@ -1,10 +1,10 @@
 //! The state that survives a reload, when sites are replaced: the state directory and the kill
 //! switches.
 //!
-//! **A kill switch belongs to the name of a site**, not to an object in memory. If a new robots.txt
-//! replaces an old one, both are registered under the same site name, and the switch affects both
-//! until the old one is dropped. Registering a robots.txt and changing the switch use the same
-//! lock.
+//! **A kill switch belongs to the name of a site**, not to an object in memory. While a new
+//! robots.txt replaces an old one, both are registered under the same site name. The switch affects
+//! both until the old robots.txt is dropped. Registering a robots.txt and changing the switch use
+//! the same lock.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -61,8 +61,8 @@ impl StateHandle {
         Self { directory: None, all: KillSwitch::default(), fleet: None, sites: Arc::default() }
     }
 
-    /// Gives the builder of the robots.txt `name` its stored state and the kill switch for all
-    /// sites.
+    /// Adds the stored state of the robots.txt `name` and the kill switch for all sites to a
+    /// builder.
     pub(super) fn attach<S>(&self, builder: LiveBuilder<S>, name: &str) -> LiveBuilder<S> {
         let builder = match &self.directory {
             Some(state) => builder.state(state, name),

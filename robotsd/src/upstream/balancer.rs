@@ -101,8 +101,8 @@ impl UpstreamState {
     }
 
     /// Reports whether other requests wait (on this or another worker), or a transfer was recently
-    /// aborted for waiting requests. A new request must then join the queue before it may use any
-    /// connection, even an idle one.
+    /// aborted for waiting requests. In these cases, a new request must join the queue before it
+    /// may use any connection, even an idle connection.
     fn is_scarce(&self) -> bool {
         self.demand.has_parked() || self.shared.connection_limit.are_owed() || self.shared.connection_limit.are_short()
     }
@@ -149,7 +149,7 @@ impl UpstreamState {
             let free = async {
                 tokio::select! {
                     // On a slow machine, a connection may become free at the same time as the
-                    // deadline passes. The connection is then used.
+                    // deadline passes. In this case, the connection is used.
                     biased;
                     () = returned => true,
                     () = freed => true,

@@ -42,14 +42,14 @@ pub(super) struct ConnectionLimit {
     pub(super) wanted: Notify,
     pub(super) shares: Mutex<Shares>,
     pub(super) start: Instant,
-    /// Until this time, in milliseconds since `start`, clients beyond their share get no new
-    /// connections, because a transfer was aborted. Zero if these clients may get connections now.
+    /// Earliest time of new connections for clients beyond their share, after a transfer was
+    /// aborted. In milliseconds since `start`. Zero if these clients may get connections now.
     short_until: AtomicU64,
-    /// Until this time, in milliseconds since `start`, there is no new search for stalled
-    /// transfers, because the last search found none.
+    /// Earliest time of the next search for stalled transfers, if the last search found none. In
+    /// milliseconds since `start`.
     fruitless_until: AtomicU64,
-    /// Until this time, in milliseconds since `start`, requests do not share HTTP/2 connections.
-    /// Zero if there was no such period yet.
+    /// Earliest time when requests may share HTTP/2 connections again, in milliseconds since
+    /// `start`. Zero if there was no such period yet.
     pub(super) separate_until: AtomicU64,
 }
 
@@ -120,8 +120,8 @@ impl ConnectionLimit {
         }
         let is_over = millis(self.start) > until;
         if is_over {
-            // If another transfer was aborted meanwhile, the period has started again, and the
-            // value must not be reset.
+            // If another transfer was aborted in the meantime, the period has started again, and
+            // the value must not be reset.
             let _ = self.short_until.compare_exchange(until, 0, Ordering::Relaxed, Ordering::Relaxed);
         }
         !is_over
@@ -194,7 +194,7 @@ impl Drop for Permit {
         self.server.open.fetch_sub(1, Ordering::SeqCst);
         self.limit.open.fetch_sub(1, Ordering::SeqCst);
         // No wake-up is lost, because a request is counted as waiting before it looks for a permit:
-        // either it finds this free permit, or this function finds the request.
+        // either the request finds this free permit, or this function finds the request.
         if let Some(first) = self.limit.waiting.first() {
             self.limit.freed.of(first).notify_one();
         }

@@ -115,7 +115,7 @@ impl Endpoint {
         self.scheme == Scheme::HTTPS
     }
 
-    /// Returns the `Host` to send if a request has none.
+    /// Returns the `Host` to send if a request has no `Host`.
     pub(super) fn authority(&self) -> String {
         match &self.address {
             EndpointAddress::Server(ServerAddress::Unix(_)) => "localhost".to_owned(),
@@ -177,7 +177,7 @@ pub(crate) struct UpstreamLimits {
     /// Maximum time without progress of a response body. The total time is not limited.
     pub(crate) body_idle: Duration,
     /// Size of the buffer for a response body, in bytes. Also the limit for the head and the
-    /// interim responses together. If the head is complete after a single read, it may be twice as
+    /// interim responses together. A head that is complete after a single read may be twice as
     /// large as the buffer.
     pub(crate) buffer_bytes: usize,
     /// Maximum number of bytes to read ahead for one stalled client. A response is read ahead only
@@ -192,7 +192,7 @@ pub(crate) struct UpstreamLimits {
     /// Maximum number of open connections to one server.
     pub(crate) address_connections: NonZeroUsize,
     /// Maximum number of idle connections per server. Each worker may keep an equal part of this
-    /// number, because a hash distributes clients about equally to the workers.
+    /// number, because a hash distributes clients about equally among the workers.
     pub(crate) idle_connections: usize,
     /// Maximum time that an idle connection is kept.
     pub(crate) idle_timeout: Duration,
@@ -206,8 +206,8 @@ impl Default for UpstreamLimits {
             connect: Duration::from_secs(3),
             response_header: Duration::from_secs(30),
             body_idle: Duration::from_secs(60),
-            // This size is enough to read a typical large response at once. With a quarter of this
-            // size, such a response needs 25 % more CPU.
+            // This size is enough to read a typical large response in one read. With a quarter of
+            // this size, such a response needs 25 % more CPU.
             buffer_bytes: 256 * 1024,
             buffer: 64 * 1024,
             buffer_total: 64 * 1024 * 1024,

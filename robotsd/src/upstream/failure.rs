@@ -1,6 +1,6 @@
 //! Failures of upstreams: what clients receive, and which events are logged.
 //!
-//! Changes of state are rare, so each of them is reported: a server goes out of service or returns,
+//! Changes of state are rare, so every change is reported: a server goes out of service or returns,
 //! or a host name can no longer be resolved. Failed requests and aborted transfers can be frequent,
 //! so each kind is reported at most once a second, with the number of occurrences since the last
 //! report of this kind.
@@ -17,14 +17,14 @@ use super::response_body::ResponseBody;
 use crate::http_common::plain_answer;
 use crate::metrics::EventCounter;
 
-/// The reason why a request got no response from its upstream, for the log. It is stored in the
-/// extensions of the response that the client gets instead.
+/// The reason why a request got no response from its upstream, for the log. This value is stored in
+/// the extensions of the response that the client gets instead.
 // The detail may quote bytes from an upstream, so it is escaped and stays on one line.
 #[derive(Clone, Debug, derive_more::Display)]
 #[display("{kind:?}: {}", self.detail.escape_debug())]
 pub(crate) struct UpstreamFailure {
     pub(crate) kind: FailureKind,
-    /// The underlying error message. It is not shown to clients, because it may contain addresses.
+    /// The underlying error message. Clients never get this message, as it may contain addresses.
     pub(crate) detail: String,
 }
 
@@ -56,7 +56,7 @@ pub(crate) struct UpstreamEvent {
     pub(crate) kind: UpstreamEventKind,
     /// The upstream and the underlying error. May quote bytes from an upstream.
     pub(crate) detail: String,
-    /// Number of occurrences since the last report of this kind, including this one.
+    /// Number of occurrences since the last report of this kind, including this occurrence.
     pub(crate) count: u64,
 }
 
@@ -137,8 +137,8 @@ impl UpstreamReporter {
         FailureKind::ALL.map(total).into_iter().filter(|(_, total)| *total > 0).collect()
     }
 
-    /// Returns how many requests in a row have failed, with the last failure; `None` if a request
-    /// was answered since then. `answered` is the current number of answered requests.
+    /// Returns the number of requests that have failed in a row, and the last failure; `None` if a
+    /// request has been answered since. `answered` is the current number of answered requests.
     pub(super) fn unanswered(&self, answered: u64) -> Option<(u64, UpstreamFailure)> {
         let (before, count, last) = self.unanswered.lock().clone();
         last.filter(|_| before == answered).map(|last| (count, last))
@@ -151,7 +151,7 @@ impl UpstreamReporter {
             return;
         }
         // If no connection was free, the request was never sent. This shows that the servers are
-        // busy, not that they do not answer.
+        // busy, not that the servers fail to answer.
         if failure.kind != FailureKind::Busy {
             let mut unanswered = self.unanswered.lock();
             let before = if unanswered.0 == answered { unanswered.1 } else { 0 };

@@ -73,9 +73,9 @@ pub(crate) enum Cause {
 }
 
 impl Cause {
-    /// Reports whether the connection itself failed, and not only the HTTP exchange. This includes
-    /// a server that does not speak HTTP/2: h2 parses its bytes as the header of a frame that is
-    /// too large. A client cannot cause that error.
+    /// Reports whether the connection itself failed, and not only the HTTP exchange. If a server
+    /// does not speak HTTP/2, h2 parses the server's bytes as the header of a frame that is too
+    /// large. This error also counts, because a client cannot cause it.
     pub(super) fn is_of_transport(&self) -> bool {
         match self {
             Self::Socket(_) | Self::Protocol(_) => true,

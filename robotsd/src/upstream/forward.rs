@@ -1,8 +1,8 @@
 //! Forwards a request to its upstream and returns the upstream's response.
 //!
 //! **A request is boxed on its way to an upstream**, separately from the future that waits for the
-//! response. Without the box, the future would contain space for several copies of the request. It
-//! would have 3,040 bytes, and allocations of that size are slow.
+//! response. Without the box, the future would contain space for several copies of the request. Its
+//! size would be 3,040 bytes, and allocations of that size are slow.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -38,8 +38,8 @@ impl UpstreamState {
 
         // The yield lets other tasks read before this task writes. The task yields before a
         // connection is chosen, because the chosen connection could close unnoticed during a later
-        // yield. The task of an HTTP/2 stream needs no yield: it is new and has run after the other
-        // ready tasks.
+        // yield. The task of an HTTP/2 stream needs no yield, because this new task runs only after
+        // the other ready tasks.
         if !is_stream {
             yield_before_write().await;
         }
@@ -96,8 +96,8 @@ impl UpstreamState {
             let state = lease.connection.exchange_state();
             self.note_failure(&lease, state, &failed);
             request = FailedExchange { failed, copy, state, is_second, is_replayable }.request_to_repeat(&lease)?;
-            // The first attempt may have inserted the forwarded fields. They are inserted in any
-            // case, so that the second attempt need not add them, and cannot repeat them.
+            // The forwarded fields are inserted here even if the first attempt has already inserted
+            // them. So the second attempt need not insert them, and cannot insert them twice.
             forwarded.take().iter().for_each(|forwarded| forwarded.insert(request.headers_mut()));
             // The second attempt must not use a connection that was open when the first attempt
             // began. There is no third attempt.
@@ -112,7 +112,7 @@ impl UpstreamState {
         use ExchangeError::{Broken, Unanswered, Unsent};
         let (Unsent(_, error) | Unanswered(_, error) | Broken(error)) = failed else { return };
         if error.ends_connection() {
-            // Sharing of connections is suspended before the second attempt, which may get the same
+            // Sharing of connections is suspended now, because the second attempt may get the same
             // invalid response.
             self.shared.connection_limit.separate_requests();
         }
@@ -129,7 +129,7 @@ impl UpstreamState {
         if matches!(response.body(), UnreadBody::Hyper(_)) {
             unify_framing(response.headers_mut())
                 .map_err(|detail| UpstreamFailure::new(FailureKind::Invalid, format_args!("{lease}: {detail}")))?;
-            // The upstream's reason phrase is removed, because robotsd writes its own.
+            // The upstream's reason phrase is replaced with robotsd's own reason phrase.
             response.extensions_mut().remove::<ReasonPhrase>();
         }
         let (mut head, coming) = response.into_parts();

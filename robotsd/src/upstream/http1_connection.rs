@@ -2,7 +2,7 @@
 //!
 //! No separate task drives a connection: the task that waits for a response polls the connection.
 //! This saves a wake-up per request, and a connection closes when its response is dropped. An idle
-//! connection is not polled, so [`Http1Pool`] checks its state before it is used again.
+//! connection is not polled, so [`Http1Pool`] checks the state of a connection before reusing it.
 
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
@@ -34,7 +34,7 @@ use crate::socket::Socket;
 #[derive(Debug)]
 pub(super) struct UpstreamConnection {
     driver: Driver,
-    /// The timer for overdue responses is not reset for each request, so it may fire too early.
+    /// Timer for overdue responses. It is not reset for each request, so it may fire too early.
     timer: Pin<Box<Sleep>>,
     pub(super) progress: Arc<ExchangeProgress>,
     exchanges: u64,
@@ -148,8 +148,8 @@ impl UpstreamConnection {
         .await
     }
 
-    /// Performs an exchange with hyper, to which the connection is handed over if necessary.
-    /// `early` contains the bytes of the response that the fast path has read.
+    /// Performs an exchange with hyper. Hands the connection over to hyper if necessary. `early`
+    /// contains the bytes of the response that the fast path has read.
     async fn exchange_by_hyper(
         &mut self,
         request: Box<Request<RequestBody>>,
@@ -184,8 +184,8 @@ impl UpstreamConnection {
         }
         let mut answer = pin!(sender.try_send_request(request));
         let progress = &self.progress;
-        // The time limit starts when the request has been sent, so time that the fast path has
-        // waited counts as well.
+        // The time limit starts when the request has been sent, so the time that the fast path has
+        // already waited counts as well.
         let mut timer = pin!(sleep_until(progress.upload.last_taken() + limits.response_header));
         let answer = poll_fn(|cx| {
             let has_ended = connection.poll(cx).is_ready();
@@ -243,7 +243,7 @@ impl UpstreamConnection {
         }
     }
 
-    /// Reports whether both messages are complete, and no more bytes have arrived.
+    /// Reports whether request and response are complete, and no more bytes have arrived.
     pub(super) fn is_reusable(&mut self) -> bool {
         // No task waits for this connection any more, so no waker is needed.
         let mut silent = Context::from_waker(Waker::noop());
@@ -341,7 +341,7 @@ impl Http1Pool {
         Self { idle: Mutex::new(VecDeque::new()), capacity, timeout, demand }
     }
 
-    /// Takes an idle connection from the pool. `None` if no idle connection seems to be open.
+    /// Takes an idle connection from the pool, or returns `None` if none seems to be open.
     pub(super) fn take(&self, certainty: Certainty) -> Option<Box<UpstreamConnection>> {
         loop {
             let mut connection = self.idle.lock().pop_back()?;
@@ -379,7 +379,7 @@ impl Http1Pool {
         *idle = kept;
     }
 
-    /// Closes the connection that has been idle longest; `None` if no connection is idle.
+    /// Closes the connection that has been idle for longest, or returns `None` if none is idle.
     pub(super) fn give_up(&self) -> Option<()> {
         // The lock is released before the connection is closed.
         let oldest = self.idle.lock().pop_front();

@@ -1,7 +1,7 @@
 //! The fast path for simple exchanges: a GET or HEAD request, and a response that declares its
 //! length and whose head arrives in one read.
 //!
-//! Nearly all exchanges are of this kind. They need no state machine: this module writes the
+//! Nearly all exchanges are of this kind, and need no state machine: this module writes the
 //! requests itself, and reads the responses with the parser that hyper uses. For other responses,
 //! the connection is handed over to hyper. Such a response is chunked or malformed, ends with the
 //! close of the connection, follows an interim response, or has a head that arrives in parts. hyper
@@ -110,8 +110,8 @@ impl FastConnection {
     }
 
     pub(super) fn poll_body(&mut self, cx: &mut Context<'_>, left: u64, most: usize) -> Poll<io::Result<Bytes>> {
-        // One extra byte is read, to detect a server that sends too much. It also saves a system
-        // call: if the buffer is not full after a read, no more data has arrived.
+        // One extra byte is read, to detect a server that sends too much. The extra byte also saves
+        // a system call: if the buffer is not full after a read, no more data has arrived.
         let room = usize::try_from(left.saturating_add(1)).unwrap_or(most).min(most);
         self.body.reserve(room);
         let mut limited = (&mut self.body).limit(room);

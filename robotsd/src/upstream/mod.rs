@@ -2,9 +2,9 @@
 //!
 //! [`Origins`] is the process-wide state of the servers behind a site. An [`Upstream`] is one
 //! worker's client for these servers, with its own connections. It sends requests that the edge has
-//! checked, without changing their targets, and always returns a response: the server's, or an
-//! error response for an [`UpstreamFailure`](failure::UpstreamFailure). Other modules select the
-//! site and decide whether a request is allowed.
+//! checked, without changing their targets, and always returns a response: the server's response,
+//! or an error response for an [`UpstreamFailure`](failure::UpstreamFailure). Other modules select
+//! the site and decide whether a request is allowed.
 //!
 //! Where to begin:
 //! - [`forward`] sends a request and returns its response.

@@ -84,7 +84,7 @@ struct NamedOrigin {
 #[derive(Debug, Default)]
 struct ResolvedServers {
     servers: Vec<Arc<Server>>,
-    /// Time and error of the first failed lookup since the last successful one.
+    /// Time and error of the first failed lookup since the last successful lookup.
     failing: Option<(SystemTime, String)>,
 }
 
@@ -180,14 +180,14 @@ impl Origins {
         self.0.answered_requests()
     }
 
-    /// Returns how many requests in a row have failed, with the last failure; `None` if a request
-    /// was answered since then.
+    /// Returns the number of requests that have failed in a row, and the last failure; `None` if a
+    /// request has been answered since.
     pub(crate) fn unanswered(&self) -> Option<(u64, UpstreamFailure)> {
         self.0.reporter.unanswered(self.answered_requests())
     }
 
     /// Starts to resolve the names, so that errors are reported at start-up and not at the first
-    /// request. Must be called within a runtime.
+    /// request. Must be called within a Tokio runtime.
     pub(crate) fn look_up(&self) {
         self.0.refresh();
     }

@@ -1,7 +1,7 @@
 //! A request on its way to an upstream, and the interim responses (1xx) to it.
 //!
 //! A proxy must forward interim responses (RFC 9110, section 15.2), but a server could send any
-//! number of them. So only the first few are forwarded, and they do not extend any deadline.
+//! number of them. So only the first few are forwarded, and interim responses extend no deadline.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -52,8 +52,8 @@ impl Body for OutgoingBody {
     }
 }
 
-/// Converts the head of a request to HTTP/1.1. `authority` is used as `Host` if the request has
-/// none, but it is not added to the forwarded fields.
+/// Converts the head of a request to HTTP/1.1. `authority` is used as `Host` if the request has no
+/// `Host`, but it is not added to the forwarded fields.
 pub(super) fn prepare(
     request: &mut Request<RequestBody>,
     wants_websocket: bool,
@@ -98,8 +98,8 @@ pub(super) fn without_body(request: &Request<RequestBody>) -> Box<Request<Reques
     copy
 }
 
-/// Maximum number of interim responses to forward. Servers usually send one or two, or one from
-/// time to time while they work.
+/// Maximum number of interim responses to forward. Servers usually send one or two interim
+/// responses, or one from time to time while they process the request.
 const RESPONSES: usize = 32;
 
 /// Maximum number of interim responses to accept from the server.

@@ -2,8 +2,8 @@
 //! that does not read would occupy a connection.
 //!
 //! A response is read ahead only if its client has stalled. All responses that are read ahead share
-//! one budget; when it is used up, other responses stay at their upstreams until their clients
-//! read.
+//! one budget. When the budget is used up, other responses stay at their upstreams until their
+//! clients read.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock};
@@ -47,7 +47,7 @@ impl ReadAhead {
     }
 
     /// Reports whether more bytes may be read. If the number of remaining bytes is known, takes
-    /// this number from the budget at once; otherwise, the budget may be exceeded slightly.
+    /// this number from the budget immediately; otherwise, the budget may be exceeded slightly.
     pub(super) fn has_room(&mut self, left: Option<u64>) -> bool {
         let Some(left) = left else {
             return self.octets.len() < self.most && self.buffers.used.load(Ordering::Relaxed) < self.total;

@@ -41,7 +41,7 @@ type LookUp = dyn Fn(&str) -> io::Result<Vec<IpAddr>> + Send + Sync;
 impl Resolver {
     /// Creates a resolver that uses the system's hosts file and name servers.
     pub(super) fn system() -> Self {
-        // The lookup function requires a port, which is then removed from the results.
+        // The lookup function requires a port. The port is then removed from the results.
         Self::new(FRESH, |name| Ok((name, 0).to_socket_addrs()?.map(|address| address.ip()).collect()))
     }
 

@@ -4,7 +4,7 @@
 //! body is dropped before its end, the connection is closed, so that the upstream notices that the
 //! client has left.
 //!
-//! While the client does not read, nobody polls the body; instead, the code that writes to the
+//! While the client does not read, the body is not polled. Instead, the code that writes to the
 //! client drives the connection through the [`Transfer`]. If the rest of the body is small, it is
 //! [read ahead](super::read_ahead), which frees the connection.
 //!
@@ -37,7 +37,7 @@ enum Content {
     Own(Option<Bytes>),
     Upstream(Arc<StreamingBody>),
     /// A body on an HTTP/2 stream. The stream occupies a slot on the connection until the body
-    /// ends. Such a body is never aborted for other requests, only at its own deadlines.
+    /// ends. Such a body is aborted at its own deadlines, but never for other requests.
     Http2(Box<Http2Body>),
 }
 
@@ -255,8 +255,8 @@ impl StreamState {
                 Poll::Ready(Some(Ok(octets))) => self.ahead.push(&octets),
                 Poll::Ready(Some(Err(error))) => self.failed = Some(error),
                 Poll::Ready(None) => {}
-                // A body of unknown length may be endless, so the code waits for the client, not
-                // for the end of the body.
+                // A body of unknown length may be endless, so the transfer waits for the client,
+                // not for the end of the body.
                 Poll::Pending if left.is_some() => return WaitsFor::Upstream,
                 Poll::Pending => break,
             }

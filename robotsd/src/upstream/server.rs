@@ -1,13 +1,14 @@
 //! One server behind a site, and its health: whether it is in service.
 //!
-//! robotsd learns the health from requests and sends no probes. Two kinds of failures count against
-//! a server: a connection that could not be opened, and a new connection that broke before any byte
-//! of a response arrived. Statuses such as 503 and slow responses do not count: a client that can
-//! provoke them could otherwise take the server out of service for everybody else.
+//! robotsd determines the health from the outcomes of requests, and sends no probes. Two kinds of
+//! failures count against a server: a connection that could not be opened, and a new connection
+//! that broke before any byte of a response arrived. Status codes such as 503, and slow responses,
+//! do not count: otherwise, a client that can provoke them could take the server out of service for
+//! all clients.
 //!
 //! A server that fails too often in a row is out of service for a while. After that time, one
-//! request tries it: if the request is answered, the server is in service again, and otherwise it
-//! is out of service for twice the time.
+//! request is sent to it as a trial. If the request is answered, the server is in service again.
+//! Otherwise, it is out of service for twice the time.
 //!
 //! All workers share this state, and requests to a healthy server only read it.
 
@@ -60,8 +61,8 @@ impl Server {
             ServerAddress::Tcp(address) => TcpStream::connect(address).await,
             ServerAddress::Loopback(port) => match TcpStream::connect((Ipv4Addr::LOCALHOST, *port)).await {
                 Ok(socket) => Ok(socket),
-                // Operators expect `localhost` to be the IPv4 address, so they get the error of
-                // that address.
+                // Operators expect `localhost` to be the IPv4 address, so the error for that
+                // address is reported.
                 Err(error) => TcpStream::connect((Ipv6Addr::LOCALHOST, *port)).await.map_err(|_| error),
             },
             ServerAddress::Unix(path) => {
@@ -188,15 +189,15 @@ impl Health {
         self.is_marked.load(Ordering::Relaxed) && self.clear(ticket, now())
     }
 
-    /// Records that the server could not be reached, or that the connection broke before a
-    /// response. If this takes the server out of service, returns the length of the outage.
+    /// Records that the server could not be reached, or that the connection broke before a response
+    /// arrived. If this takes the server out of service, returns the length of the outage.
     pub(super) fn failed(&self, ticket: Ticket, now: Instant) -> Option<Duration> {
         if self.policy.max_fails == 0 {
             return None;
         }
         let mut record = self.record.lock();
-        // When a server goes out of service, many connections to it may break at once. So a failure
-        // does not count if its request was sent before that.
+        // When a server goes out of service, many connections to it may break at the same time. So
+        // a failure does not count if its request was sent before the server went out of service.
         if ticket.ejections != self.ejections() {
             return None;
         }
@@ -216,7 +217,7 @@ impl Health {
                 if record.fails < self.policy.max_fails {
                     return None;
                 }
-                // Each outage lasts twice as long as the previous one, unless the server was in
+                // Each outage lasts twice as long as the previous outage, unless the server was in
                 // service for at least as long as its last outage lasted.
                 if record.returned.is_none_or(|returned| now.saturating_duration_since(returned) >= record.span) {
                     record.span = Duration::ZERO;

@@ -6,7 +6,7 @@
 //!
 //! **The result is a [`Lease`]: an HTTP/1.1 connection or a slot on an HTTP/2 connection.** Each of
 //! these two kinds has its own types and its own pool. The balancer, health, permits and the second
-//! attempt are the same for both.
+//! attempt are the same for both kinds.
 
 use std::io;
 use std::sync::Arc;
@@ -87,8 +87,8 @@ impl CandidateServer {
         Self { server, pool: Arc::new(pool), http2, ejections }
     }
 
-    /// Returns the pool of HTTP/2 connections. `None` if the server or the request cannot use
-    /// HTTP/2.
+    /// Returns the pool of HTTP/2 connections. Returns `None` if the server or the request cannot
+    /// use HTTP/2.
     pub(super) fn shared(&self, versions: HttpVersions) -> Option<&Arc<Http2Pool>> {
         // If a server is configured for HTTP/2 only, every request to it uses HTTP/2.
         let is_possible = versions != HttpVersions::Http1 || self.server.versions == HttpVersions::Http2;
@@ -129,7 +129,7 @@ impl CandidateServer {
         }
     }
 
-    /// Closes one idle connection. `None` if no connection is idle.
+    /// Closes one idle connection. Returns `None` if no connection is idle.
     pub(super) fn give_up(&self) -> Option<()> {
         self.pool.give_up().or_else(|| self.http2.as_ref()?.give_up())
     }
@@ -269,8 +269,8 @@ impl ServerSearch<'_> {
         failure.filter(|_| !is_full).map_or(Ok(None), Err)
     }
 
-    /// Opens a connection, or reserves a slot on a shared connection. `None` if the limits allow no
-    /// new connection.
+    /// Opens a connection, or reserves a slot on a shared connection. Returns `None` if the limits
+    /// allow no new connection.
     async fn open(&self, candidate: &Arc<CandidateServer>, ticket: Ticket, left: usize) -> Found {
         let opened = match candidate.shared(self.requirement.versions) {
             None => self.connect(candidate, left).await,
@@ -318,7 +318,7 @@ impl ServerSearch<'_> {
             Ok(Err(Unreachable::Connect(error))) => (FailureKind::Connect, error.to_string(), true),
             Ok(Err(Unreachable::Tls(error))) => (FailureKind::Tls, error.to_string(), true),
             // If only some of the configured versions were offered, the server may support the
-            // others, so the failure does not count against it.
+            // other versions, so the failure does not count against the server.
             Ok(Err(Unreachable::Versions(error))) => {
                 (FailureKind::Tls, error.to_string(), versions == candidate.server.versions)
             }
@@ -327,9 +327,9 @@ impl ServerSearch<'_> {
         Err(ConnectFailure { kind, why, is_of_server })
     }
 
-    /// Reserves a slot on a shared connection, or opens a connection. Requests that arrive
-    /// meanwhile wait for the new connection, so that a burst of requests opens only one
-    /// connection.
+    /// Reserves a slot on a shared connection, or opens a connection. Requests that arrive while a
+    /// connection is being opened wait for this connection, so that a burst of requests opens only
+    /// one connection.
     async fn join(&self, candidate: &CandidateServer, http2: &Arc<Http2Pool>, left: usize) -> Opened {
         let is_shared = || !http2.has_refused.is_set() && !self.shared.connection_limit.are_requests_separate();
         if !is_shared() {
@@ -374,7 +374,7 @@ impl ServerSearch<'_> {
     }
 
     /// Returns a permit for a new connection. If no permit is left, closes an idle connection to
-    /// free one.
+    /// free a permit.
     fn room(&self, candidate: &CandidateServer) -> Option<Permit> {
         let take = || Permit::take(&self.shared.connection_limit, &candidate.server, self.requirement.client);
         match take() {

@@ -4,10 +4,10 @@
 //! 1. An equal share is the maximum number of connections divided by the number of clients. A
 //!    client counts if it uses a connection, waits for a connection within its share, or asks for a
 //!    connection now. Waiting clients must count: otherwise a new client would immediately get a
-//!    connection that was freed for a waiting client. Each client has two counts: by address, and
-//!    by client connection. The count by connection does not apply if a trusted proxy multiplexes
-//!    several clients over the connection. A client exceeds its share if one of its counts is
-//!    higher than the share.
+//!    connection that was freed for a waiting client. The connections that a client uses are
+//!    counted twice: by its address, and by its connection to robotsd. The count by connection does
+//!    not apply if a trusted proxy multiplexes several clients over the connection. A client
+//!    exceeds its share if one of its counts is higher than the share.
 //! 2. A request is within its client's share if the client would not exceed its share with this
 //!    request and its waiting requests. A request within its client's share takes precedence over
 //!    all requests that are beyond their clients' shares.
@@ -18,8 +18,8 @@
 //!    their share. If no client beyond its share has stalled at all, the last candidates are all
 //!    clients that have stalled for [`LONG`]. Among equal candidates, the longest stall is chosen.
 //! 4. After a transfer was aborted, clients beyond their share get no new connection for
-//!    [`STALLED`]. Otherwise, they would immediately get the connection that was freed for other
-//!    clients.
+//!    [`STALLED`]. Otherwise, these clients would immediately get the connection that was freed for
+//!    other clients.
 //!
 //! A transfer whose client makes progress is never aborted, and neither is a request that waits for
 //! its upstream. Progress is reported by the code that writes to clients (`edge::connection`,
@@ -32,13 +32,13 @@ use std::time::Duration;
 use super::server::{ConnectionUse, Server};
 use super::usage::{ClientKey, Stall, Usage};
 
-/// A client beyond its share counts as stalled when it has not read for this time. A client that
+/// Minimum time without reading until a client beyond its share counts as stalled. A client that
 /// reads 32 KB per second is not stalled, because progress is visible every 64 KiB (see
 /// `edge::connection::watched_socket`). By default, a waiting request fails after three seconds, so
 /// this time must be shorter.
 pub(super) const STALLED: Duration = Duration::from_secs(2);
 
-/// A client within its share counts as stalled when it has not read for this time.
+/// Minimum time without reading until a client within its share counts as stalled.
 pub(super) const LONG: Duration = Duration::from_secs(5);
 
 /// Minimum time between two counts of the connections, in milliseconds.
@@ -95,8 +95,8 @@ impl Shares {
         let is_beyond = |side| {
             let wanted = self.in_use.of(side, client) + self.waiting.of(side, client) + 1;
             let clients = self.clients(side, client);
-            // The first connection of a client is always within its share, and so are all
-            // connections of the only client.
+            // The first connection of a client is always within its share. If there are no other
+            // clients, a client is always within its share.
             wanted > 1 && clients > 1 && wanted * clients > capacity
         };
         if ClientCounts::SIDES.into_iter().any(is_beyond) { ShareUse::Beyond } else { ShareUse::Within }
@@ -111,8 +111,8 @@ impl Shares {
     }
 
     /// Chooses the transfer to abort for a request of `client`, on a server that `helps` accepts,
-    /// and returns it with the stall that was observed. `None` if no transfer qualifies, or if a
-    /// connection is idle and can be used.
+    /// and returns it with the stall that was observed. Returns `None` if no transfer qualifies, or
+    /// if a connection is idle and can be used.
     pub(super) fn victim(
         &mut self,
         client: ClientKey,
@@ -153,7 +153,7 @@ impl Shares {
         }
         let (rank, stall, usage) = first?;
         // A client beyond its share has stalled and will soon lose a connection, so clients within
-        // their share keep theirs.
+        // their share keep their connections.
         if rank.excess == 0 && has_stalled_beyond {
             return None;
         }

@@ -109,7 +109,7 @@ impl Origin {
         })
     }
 
-    /// Starts an origin that sends `text` at once, and keeps the connection open.
+    /// Starts an origin that sends `text` before any request, and keeps the connection open.
     fn blurting(text: &'static str) -> Self {
         Self::start(move |_, mut peer| async move {
             peer.try_send(text).await;
@@ -180,7 +180,6 @@ fn times_reported(events: &Events, kind: &str) -> usize {
     events.lock().iter().filter(|event| event.kind.as_str() == kind).count()
 }
 
-/// Creates the upstream client for a single worker.
 fn worker(origins: &Origins) -> Upstream {
     Upstream::new(origins, NonZeroUsize::MIN)
 }
@@ -259,7 +258,7 @@ async fn answer(upstream: &Upstream, method: &str) -> (u16, String) {
     (response.status().as_u16(), text(response).await)
 }
 
-/// Sends requests with these methods one after another, and returns their statuses.
+/// Sends requests with these methods one after another, and returns the statuses of the responses.
 async fn statuses<const N: usize>(upstream: &Upstream, methods: [&str; N]) -> [u16; N] {
     let mut statuses = [0; N];
     for (status, method) in statuses.iter_mut().zip(methods) {
@@ -274,7 +273,6 @@ fn asking(upstream: &Upstream, method: &'static str) -> JoinHandle<u16> {
     tokio::spawn(async move { status(&upstream, method).await })
 }
 
-/// Starts `N` requests at the same time.
 fn burst<const N: usize>(upstream: &Upstream, method: &'static str) -> [JoinHandle<u16>; N] {
     std::array::from_fn(|_| asking(upstream, method))
 }
@@ -303,7 +301,7 @@ fn proxy_with(limits: EdgeLimits, listener_settings: ListenerSettings, upstream:
 }
 
 /// Starts an origin that answers the first request of each connection. It answers the second
-/// request with `then`, and closes the connection. Also returns the number of requests.
+/// request with `then`, and closes the connection. Also returns the number of requests received.
 fn dying(then: &'static str) -> (Origin, &'static AtomicUsize) {
     let delivered = shared::<AtomicUsize>();
     let origin = Origin::start(move |_, mut peer| async move {
@@ -316,7 +314,7 @@ fn dying(then: &'static str) -> (Origin, &'static AtomicUsize) {
     (origin, delivered)
 }
 
-/// Starts an origin that reads whole requests, and sends the body of each back.
+/// Starts an origin that reads whole requests, and sends back the body of each request.
 fn echo() -> Origin {
     Origin::start(|_, mut peer| async move {
         loop {

@@ -101,7 +101,7 @@ impl TlsClient {
         let connector = if versions == HttpVersions::Http1 { &self.http1 } else { &self.connector };
         let stream =
             connector.connect(self.name.clone(), socket).await.map_err(|error| self.explain(error, versions))?;
-        // A server without ALPN support selects no protocol, and HTTP/1.1 is then used.
+        // If a server without ALPN support selects no protocol, HTTP/1.1 is used.
         if versions == HttpVersions::Http2 && stream.get_ref().1.alpn_protocol() != Some(b"h2") {
             return Err(self.no_agreement(versions));
         }

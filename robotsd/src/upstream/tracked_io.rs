@@ -62,11 +62,11 @@ impl TrackedIo {
         self.has_asked = false;
     }
 
-    /// Checks an idle connection. Returns `Pending` if nothing has arrived, so that the connection
-    /// can be used. Returns `Ok` at the end of the stream, and an error if bytes have arrived.
+    /// Checks an idle connection. Returns `Pending` if nothing has arrived; the connection can then
+    /// be used. Returns `Ok` at the end of the stream, and an error if bytes have arrived.
     ///
-    /// The event loop notices that a connection was closed only when it next polls, so this
-    /// function asks the kernel.
+    /// The event loop does not notice a closed connection until the loop next polls the system, so
+    /// this function asks the kernel.
     fn peek(&self) -> Poll<io::Result<()>> {
         match self.socket.peek() {
             Ok(0) => Poll::Ready(Ok(())),

@@ -1,7 +1,7 @@
 //! Records which client uses a connection, and whether this client has stalled.
 //!
-//! Every connection has a [`Usage`]. The task that uses the connection writes to it. If no
-//! connection is free, other tasks read it to find out [which client has the most
+//! Every connection has a [`Usage`]. The task that uses the connection updates this value. If no
+//! connection is free, other tasks read the value to find out [which client has the most
 //! connections](super::shares) and which clients have stalled.
 
 use std::net::IpAddr;
@@ -59,7 +59,7 @@ pub(super) struct Usage {
 /// Value of `stalled` for a transfer that has been aborted.
 const GIVEN_UP: u64 = u64::MAX;
 
-/// A stall of a client, as it was observed. The stall may have ended in the meantime.
+/// A stall of a client that was observed. The stall may have ended in the meantime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stall {
     since: u64,
@@ -210,7 +210,7 @@ mod tests {
         let usage = usage();
         usage.stalled.store(1, Ordering::Relaxed);
         let seen = usage.stalled().unwrap();
-        // Before the chosen transfer is aborted, it ends, and the next request begins.
+        // The chosen transfer ends before it can be aborted, and the next request begins.
         usage.moved();
         assert!(!usage.give_up(seen));
         usage.rest();

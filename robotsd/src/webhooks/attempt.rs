@@ -29,7 +29,7 @@ use crate::upstream::secured;
 const AGENT: &str = concat!("robotsd/", env!("CARGO_PKG_VERSION"));
 
 /// Sends the request once, within the hook's timeout. The request is never sent to the addresses in
-/// `admin`, which are those of this process's admin interface.
+/// `admin`, which are the addresses of this process's admin interface.
 pub(super) async fn attempt(
     hook: &Arc<HookSettings>,
     notice: &Notice,
@@ -165,11 +165,11 @@ pub(crate) struct RetryPlan {
 #[derive(Debug)]
 pub(super) enum Attempt {
     Delivered(StatusCode),
-    /// The attempt failed, but a later one may succeed.
+    /// The attempt failed, but a later attempt may succeed.
     Failed(String),
-    /// The attempt failed because the receiver did not respond. A later one may succeed.
+    /// The attempt failed because the receiver did not respond. A later attempt may succeed.
     Unanswered(String),
-    /// The attempt failed, and every later one would fail as well.
+    /// The attempt failed, and every later attempt would fail as well.
     Refused(String),
 }
 
@@ -182,7 +182,7 @@ impl Default for RetryPlan {
 
 impl RetryPlan {
     /// Returns the delay after attempt number `attempt` (counted from 1), reduced by up to 50 %,
-    /// depending on `roll`. `None` after the last attempt.
+    /// depending on `roll`. Returns `None` after the last attempt.
     pub(super) fn pause(&self, attempt: usize, roll: u32) -> Option<Duration> {
         let whole = *self.pauses.get(attempt.checked_sub(1)?)?;
         Some(whole.mul_f64(1.0 - f64::from(roll) / f64::from(u32::MAX) / 2.0))

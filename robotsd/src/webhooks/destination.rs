@@ -7,8 +7,8 @@
 //! 2. Hooks in an included file may send requests only to public addresses and to the hosts that
 //!    the operator lists in `hook_hosts`.
 //!
-//! A name can resolve to any address, and to a different address each time. Therefore, its
-//! addresses are checked for each request, and the request is sent to a checked address.
+//! A name can resolve to any address, and to a different address each time. Therefore, the
+//! addresses of a name are checked for each request, and the request is sent to a checked address.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs, UdpSocket};
@@ -41,7 +41,7 @@ pub(crate) struct HookHost {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum ListedHost {
-    /// A host name in lower case. It is allowed regardless of the addresses that it resolves to.
+    /// A host name in lower case, which is allowed regardless of the addresses that it resolves to.
     Name(String),
     Network(Network),
 }
@@ -102,7 +102,7 @@ pub(super) fn look_up(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
     (host, port).to_socket_addrs().map(Iterator::collect)
 }
 
-/// Resolves a host if this needs no name lookup, and fails otherwise.
+/// Resolves a host, but returns an error if this needs a name lookup.
 fn look_up_numbers(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
     match plain(host) {
         host if host == "localhost" => Ok(vec![(Ipv4Addr::LOCALHOST, port).into()]),
@@ -124,8 +124,8 @@ impl HookScope {
         self.file.parent().unwrap_or(Path::new(""))
     }
 
-    /// Returns the reason why requests to a host are never allowed. `None` if they may be allowed,
-    /// or if this depends on a name lookup.
+    /// Returns the reason why requests to a host are never allowed. Returns `None` if the requests
+    /// may be allowed, or if the decision depends on a name lookup.
     pub(super) fn objection(&self, host: &str, port: u16) -> Option<String> {
         match self.destinations((host, port), &[], look_up_numbers) {
             Err(NoDestination::Refused(why)) => Some(why),

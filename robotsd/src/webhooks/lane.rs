@@ -3,7 +3,7 @@
 //!
 //! There are limits per config file, per receiver, and per file and receiver, so that a hanging
 //! request delays only related requests. A request holds its permits until its threads have ended,
-//! even if nobody waits for the request any more.
+//! even if the caller does not wait for the request any more.
 
 use std::collections::HashMap;
 use std::io;
@@ -141,8 +141,8 @@ impl Lane {
 }
 
 /// Returns the config file and the receiver of a hook. Hooks with the same pair share their limits.
-/// The file is part of the pair, so that the hooks of one config file do not delay those of
-/// another. For hooks about events, the file name is empty.
+/// The file is part of the pair, so that the hooks of one config file do not delay the hooks of
+/// another file. For hooks about events, the file name is empty.
 fn share(hook: &HookSettings) -> Share {
     let file = if hook.on.is_empty() { hook.scope.file.clone() } else { PathBuf::new() };
     (Some(file), Some(hook.target.to_string()))

@@ -3,9 +3,9 @@
 //!
 //! The requests are sent on [separate threads](lane), so reloads and clients' requests do not wait
 //! for them, and urgent notices do not wait for other hooks. For one robots.txt, a hook sends one
-//! request after another, and a newer notice replaces a waiting one. A failed request is retried a
-//! limited number of times. Secrets are read from their files for each attempt and never appear in
-//! messages. Destinations are [checked by address](destination).
+//! request after another, and a newer notice replaces a waiting notice. A failed request is retried
+//! a limited number of times. Secrets are read from their files for each attempt and never appear
+//! in messages. Destinations are [checked by address](destination).
 
 mod attempt;
 mod destination;

@@ -164,9 +164,9 @@ impl PublishHooks {
         self.hooks(&notice.site).into_iter().for_each(|hook| self.send_once(hook, notice));
     }
 
-    /// Sends the notices that `[[notify]]` selects and that were not already sent. A notice is sent
-    /// again if its event ends and then occurs again, or if the `mark` of the notice changes. If an
-    /// event ends before its notice was sent, the notice is dropped.
+    /// Sends the notices that `[[notify]]` selects and that have not been sent yet. A notice is
+    /// sent again if its event ends and then occurs again, or if the `mark` of the notice changes.
+    /// If an event ends before its notice was sent, the notice is dropped.
     pub(crate) fn notify(self: &Arc<Self>, notices: &[Notice]) {
         for hook in self.hooks("") {
             let wanted = notices.iter().filter(|notice| notice.event.is_some_and(|event| hook.on.contains(&event)));
@@ -203,8 +203,8 @@ impl PublishHooks {
         }
     }
 
-    /// Returns the state of each `[[notify]]` hook. If a notice has failed, this is the state of
-    /// that notice; otherwise, it is the state of the latest notice.
+    /// Returns the state of each `[[notify]]` hook. The state of a hook is the state of a failed
+    /// notice, if there is one, and otherwise the state of the latest notice.
     pub(crate) fn notifying(&self) -> Vec<HookStatus> {
         let hooks = self.hooks("");
         let jobs = self.jobs.lock();
@@ -289,8 +289,8 @@ impl PublishHooks {
         }
     }
 
-    /// Removes the record of another version. Otherwise, if the requests about this version fail and
-    /// the other version goes live again, a restart would not repeat the request about it.
+    /// Removes the record of another version. Otherwise, if the requests about this version fail
+    /// and the other version goes live again, a restart would not announce that version.
     fn forget_other(&self, key: &JobKey, announcement: &str) {
         let Some(record) = &self.record else { return };
         if record.read(key).is_some_and(|recorded| recorded != announcement) {
@@ -312,8 +312,8 @@ impl PublishHooks {
         self.jobs.lock().get(key).and_then(|job| job.turn_id.clone())
     }
 
-    /// Records a delivered notice, unless its event has ended or another version has gone live since
-    /// the request was sent. Such a record would suppress a later notice.
+    /// Records a delivered notice, unless its event has ended or another version has gone live
+    /// since the request was sent. In these cases, the record would suppress a later notice.
     pub(super) fn record(&self, Delivery { key, hook, notice, .. }: &Delivery) -> io::Result<()> {
         let (Some(record), announcement) = (&self.record, hook.announcement(notice)) else { return Ok(()) };
         record.write(key, &announcement)?;
@@ -335,8 +335,8 @@ impl PublishHooks {
         let is_gone = !self.settings.lock().get(&notice.site).is_some_and(|site| site.hooks.iter().any(is_own));
         if is_gone {
             self.update(key, |job| {
-                // The last announcement is forgotten, so that it is sent if the hook is configured
-                // again.
+                // The last announcement is forgotten, so that the notice is sent if the hook is
+                // configured again.
                 (job.waiting, job.asked) = (None, None);
                 job.status = Job::new(hook).status;
             });
@@ -475,8 +475,8 @@ impl HookStatus {
         (self.report.state, self.report.problem) = (state.to_owned(), problem);
     }
 
-    /// Reports whether the hook failed at least [`AFTER_FAILING`] ago. The notice is then sent
-    /// again if its event still lasts.
+    /// Reports whether the hook failed at least [`AFTER_FAILING`] ago. In this case, the notice is
+    /// sent again if its event still lasts.
     fn has_rested_from_failing(&self) -> bool {
         let is_past = |since: SystemTime| since.elapsed().is_ok_and(|age| age >= AFTER_FAILING);
         self.report.state == "failed" && self.since.is_some_and(is_past)
@@ -503,7 +503,7 @@ impl DeliveryRecord {
         Some(String::from_utf8(bytes).ok()?.trim_end().to_owned())
     }
 
-    /// Writes a record. If the process ends meanwhile, the previous record remains.
+    /// Writes a record. If the process ends during the write, the previous record remains.
     fn write(&self, key: &JobKey, version: &str) -> io::Result<()> {
         files::replace(&self.path(key), format!("{version}\n").as_bytes())
     }

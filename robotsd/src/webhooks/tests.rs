@@ -67,7 +67,6 @@ impl Server {
     }
 }
 
-/// Reads the head and the body of a request.
 fn request_of(socket: &mut TcpStream) -> String {
     let _ = socket.set_read_timeout(Some(Duration::from_secs(60)));
     let (mut octets, mut part) = (Vec::new(), [0; 4096]);
@@ -243,8 +242,8 @@ fn a_newer_version_takes_the_place_of_one_that_waits() {
         state(&hooks) == "delivered" && server.requests().last().is_some_and(|last| last.contains("sha256:9"))
     });
     let requests = server.requests();
-    // At least one notice must have been replaced before it was sent. On a busy machine, it may be
-    // only one, because most notices are sent before the next one arrives.
+    // At least one notice must have been replaced before it was sent. On a busy machine, only one
+    // notice may have been replaced, because most notices are sent before the next notice arrives.
     assert!(requests.len() < 9, "{}: those between are left out", requests.len());
 }
 

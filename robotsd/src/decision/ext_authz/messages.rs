@@ -193,8 +193,8 @@ pub(crate) fn denied(response: Response<Bytes>, metadata: Option<Metadata>) -> C
     }
 }
 
-/// Returns values about a crawler's request that the proxy can write to its own log. They have the
-/// same names as in robotsd's access log.
+/// Returns values about a crawler's request that the proxy can write to its own log. The values
+/// have the same names as in robotsd's access log.
 pub(crate) fn metadata(site: &str, request: &Record) -> Metadata {
     let mut fields = Vec::with_capacity(10);
     let mut text = |key: &str, value: Option<&str>| {
@@ -222,9 +222,9 @@ fn entry(key: &str, value: MetadataValue) -> MetadataEntry {
     MetadataEntry { key: key.to_owned(), value: Some(value) }
 }
 
-/// Converts header fields to the type of Envoy's messages. Repeated fields are joined into one,
-/// because Envoy would otherwise replace the earlier field with the later one. `Content-Length` is
-/// omitted, because Envoy computes it from the body.
+/// Converts header fields to the type of Envoy's messages. Repeated fields are joined into one
+/// field, because Envoy would otherwise replace the earlier field with the later one.
+/// `Content-Length` is omitted, because Envoy computes it from the body.
 fn headers(fields: &HeaderMap) -> Vec<HeaderOption> {
     let names = fields.keys().filter(|name| **name != CONTENT_LENGTH);
     let joined = |name: &HeaderName| {
@@ -295,8 +295,8 @@ impl CheckQuestion {
         })
     }
 
-    /// Returns the header fields of the client's request. Uses `header_map` if it exists, because
-    /// it contains the raw bytes. `None` if there are too many fields.
+    /// Returns the header fields of the client's request. Uses `header_map` if present, because it
+    /// contains the raw bytes. Returns `None` if there are too many fields.
     pub(crate) fn fields(&self) -> Option<HeaderMap> {
         let raw = self.http.header_map.as_ref().map(|map| &map.headers[..]).filter(|map| !map.is_empty());
         let entries = raw.unwrap_or(&self.http.headers);
@@ -319,7 +319,7 @@ const GRPC_ACCEPT_ENCODING: HeaderName = HeaderName::from_static("grpc-accept-en
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CallError {
     UnknownMethod,
-    /// The message is compressed. Proxies compress messages only if they are configured to.
+    /// The message is compressed. Proxies compress messages only if they are configured to do so.
     Compressed,
     TooLarge,
     /// The body is not exactly one message of the expected type.

@@ -105,8 +105,8 @@ pub(super) fn framed(message: &impl prost::Message) -> Bytes {
     out.freeze()
 }
 
-/// Waits for the message of a call. Returns an error if it does not arrive within the caller's
-/// timeout or [`MAX_MESSAGE_TIME`], whichever is shorter.
+/// Waits for the message of a call. Returns an error if the message does not arrive within the
+/// caller's timeout or [`MAX_MESSAGE_TIME`], whichever is shorter.
 pub(super) async fn message_of(fields: &HeaderMap, mut body: RequestBody) -> Result<Bytes, CallError> {
     let patience = fields.get(GRPC_TIMEOUT).and_then(|value| grpc_timeout(value.as_bytes()));
     let reading = async {

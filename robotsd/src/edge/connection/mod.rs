@@ -1,9 +1,9 @@
-//! Serves one connection. If the fast path cannot serve a request, it hands the connection over to
+//! Serves one connection. If the fast path cannot serve a request, the connection is handed over to
 //! hyper, to the HTTP/2 server or to the SPOP server.
 //!
 //! After the fast path, hyper drives HTTP/1.1 connections and `h2` drives HTTP/2 connections. This
-//! module decides when to shut them down gracefully, and adds what both lack: deadlines, and a way
-//! to close an idle connection when a new connection needs its slot.
+//! module decides when to shut down these connections gracefully, and adds what both libraries
+//! lack: deadlines, and a way to close an idle connection when a new connection needs its slot.
 //!
 //! **The HTTP version of a connection is decided before hyper or `h2` sees it.** The first bytes of
 //! the connection are compared with the HTTP/2 preface, up to the first difference.
@@ -71,7 +71,7 @@ pub(super) async fn serve_handover<S: EdgeService>(
         // If TLS has negotiated HTTP/2, the server must send nothing before it has received the
         // HTTP/2 preface.
         Some(SettledProtocol::Http2) | None => {
-            // Boxed, so that the memory for the detection is freed when it ends.
+            // The detection is boxed, so that its memory is freed when it ends.
             let detection = Box::new(ProtocolDetection::new(socket));
             let cancel = |detection: Pin<&mut Box<ProtocolDetection<_>>>| detection.get_mut().socket = None;
             let detected = drive(detection, cancel, &state, &settings, stop.clone()).await?;
@@ -98,8 +98,8 @@ pub(super) async fn serve_handover<S: EdgeService>(
     Ok(())
 }
 
-/// Polls `connection`, which is a whole connection or only the detection of its protocol, until it
-/// completes. Returns `None` if the connection was closed on purpose before that.
+/// Polls `connection` until it completes. This future serves a whole connection, or only detects
+/// its protocol. Returns `None` if the connection was closed before that.
 async fn drive<C, O, E>(
     connection: C,
     begin_shutdown: impl Fn(Pin<&mut C>),
@@ -154,7 +154,7 @@ where
     };
     match served.map_err(Into::into) {
         Ok(served) => Ok(Some(served)),
-        // It is not an error if an idle connection breaks during a shutdown.
+        // An idle connection that breaks during a shutdown is not an error.
         Err(_) if is_leaving && state.is_idle() => Ok(None),
         Err(error) if state.flood.get().is_some() => Err((ConnectionErrorKind::Flood, error)),
         Err(error) => Err((kind_of(&*error), error)),
@@ -188,8 +188,8 @@ fn poll_close_idle<C, O, E>(connection: Pin<&mut C>, state: &ConnectionState, cx
 where
     C: Future<Output = Result<O, E>>,
 {
-    // All bytes that have arrived have been read. So if the next read returns bytes, they belong to
-    // a new request.
+    // All bytes that have arrived so far have been read. So bytes from the next read belong to a
+    // new request.
     state.close_if_idle.set(true);
     let served = connection.poll(cx);
     if state.is_closed_as_idle.is_set() {
@@ -205,11 +205,12 @@ where
 struct ConnectionDeadline<'c> {
     state: &'c ConnectionState,
     limits: &'c EdgeLimits,
-    /// No deadline closes the connection before this time. A GOAWAY gives the client more time.
+    /// No deadline closes the connection before this time. After a GOAWAY, this is a later time, so
+    /// that the client can still finish.
     patience: Instant,
     /// Progress of the streams whose responses `h2` has not sent completely ([`Unsent::Streams`]),
-    /// and the time when this progress was first seen. If the value does not change for `body_idle`
-    /// and no request is in progress, the connection is closed.
+    /// and the time when this progress was first seen. If there is no progress for `body_idle` and
+    /// no request is in progress, the connection is closed.
     /// [`stream_timeout`](crate::edge::http2::stream_timeout) cannot reset the stalled stream,
     /// because the stream's task has passed the whole response to `h2` and ended.
     untaken: Option<(u32, Instant)>,
@@ -224,9 +225,9 @@ impl ConnectionDeadline<'_> {
         poll_due(timer, cx, |now| self.next(now))
     }
 
-    /// Returns the deadline. If there is none, returns the time of the next check: after
-    /// `header_read`. This is soon enough, because a head that begins to arrive after `now` may
-    /// take at least that long.
+    /// Returns the deadline. If there is no deadline now, returns the time of the next check, which
+    /// is `header_read` after `now`. This check is soon enough, because a head that begins to
+    /// arrive after `now` may take at least that long.
     fn next(&mut self, now: Instant) -> Instant {
         let deadline = self.state.deadline().into_iter().chain(self.of_untaken_streams(now)).min();
         deadline.map_or(now + self.limits.header_read, |deadline| deadline.max(self.patience))

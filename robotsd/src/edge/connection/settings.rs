@@ -4,10 +4,10 @@
 //! **The fast path and hyper accept the same heads.** An HTTP/1.1 head must satisfy the strict
 //! default of httparse: single spaces in the request line, no folded lines, no space before a
 //! colon, and no invalid field lines. hyper uses httparse with the same default. The size of a head
-//! is limited by [`EdgeLimits::head_bytes`] and [`EdgeLimits::fields`]. Bytes in a target that
-//! `http::Uri` rejects are [escaped](crate::edge::http1_fast::request) in the heads that the fast
-//! path reads, even in the head that it hands over. The fast path hands over some requests to
-//! hyper, but never interprets a request differently from hyper.
+//! is limited by [`EdgeLimits::head_bytes`] and [`EdgeLimits::fields`]. In every head that the fast
+//! path reads, including a head that it hands over, the bytes of the target that `http::Uri`
+//! rejects are [escaped](crate::edge::http1_fast::request). The fast path hands over some requests
+//! to hyper, but never interprets a request differently from hyper.
 //!
 //! A property test sends the same bytes through the edge and through hyper alone, and compares the
 //! responses, their framing and the state of the connection.
@@ -30,8 +30,8 @@ pub(crate) struct ConnectionSettings {
     pub(crate) limits: EdgeLimits,
     pub(crate) on_access: Option<OnAccess>,
     pub(crate) http1: http1::Builder,
-    /// Whether another process has begun to accept connections instead of this one. Clients must
-    /// then reconnect. All connection settings of this process share this flag.
+    /// Whether another process has begun to accept connections instead of this process. Clients
+    /// must then reconnect. All connection settings of this process share this flag.
     pub(crate) successor: Arc<Flag>,
 }
 
@@ -45,7 +45,7 @@ impl ConnectionSettings {
         Self { successor: Arc::clone(&self.successor), ..Self::new(limits, self.on_access.clone()) }
     }
 
-    /// Returns the time that an idle connection is kept after its listener has stopped.
+    /// Returns how long an idle connection is kept open after its listener has stopped.
     ///
     /// A client that sends a request while its connection is being closed gets no response. So when
     /// another process has begun to accept connections, this process waits for one more request,
@@ -53,8 +53,8 @@ impl ConnectionSettings {
     /// connection is closed without an announcement.
     pub(crate) fn farewell(&self, has_served: bool) -> Duration {
         match (self.successor.is_set(), has_served) {
-            // A request may arrive at the end of the first half of the drain time; it can then use
-            // the second half.
+            // A request may arrive at the end of the first half of the drain time. The response
+            // then has the second half.
             (true, _) => self.limits.drain / 2,
             (false, true) => Duration::ZERO,
             (false, false) => self.limits.greeting,
@@ -140,7 +140,7 @@ pub(crate) struct EdgeLimits {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Callers {
-    /// Any client. Fields that only a proxy may send are removed, and robotsd adds its own.
+    /// Any client. Fields that only a proxy may send are removed, and robotsd adds its own fields.
     #[default]
     Clients,
     /// A proxy that asks for decisions about its clients' requests. The fields that describe the

@@ -11,11 +11,11 @@
 //! does not handle: if TLS has negotiated HTTP/2 but the client sends something else, and if an
 //! idle connection is closed to free its slot.
 //!
-//! **A library may accept a whole body long before the client has received it.** Then no request is
-//! in progress any more, but the connection must not be closed yet. Two signs show that the client
-//! has not received everything: a write or flush waits, or the end of an HTTP/2 stream has not been
-//! sent. Unfinished streams keep a connection open for `body_idle` after its last request has
-//! ended. Requests that arrive meanwhile do not restart `body_idle`.
+//! **A library may accept a whole body long before the client has received it.** At that time, no
+//! request is in progress any more, but the connection must not be closed yet. Two signs show that
+//! the client has not received everything: a write or flush waits, or the end of an HTTP/2 stream
+//! has not been sent. Unfinished streams keep a connection open for `body_idle` after its last
+//! request has ended. Requests that arrive during this time do not restart `body_idle`.
 //!
 //! **An incomplete HTTP/2 frame is treated like an incomplete head.** The same deadline applies,
 //! and the connection can lose its slot after the same time. A stream counts as a request when its
@@ -215,8 +215,8 @@ impl<T: AsyncWrite + Unpin> WatchedSocket<T> {
         }
     }
 
-    /// Writes the rest of an interim response that is partly written. hyper must not write before
-    /// that.
+    /// Writes the rest of an interim response that is partly written. hyper must not write anything
+    /// before the interim response is complete.
     fn poll_write_interim(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         while !self.interim.is_empty() {
             match ready!(Pin::new(&mut self.socket).poll_write(cx, &self.interim))? {
@@ -300,7 +300,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncRead for WatchedSocket<T> {
             Ok(()) => {}
             Err(ProtocolViolation::Preface) => return Poll::Ready(Err(this.refuse_protocol(cx))),
             Err(ProtocolViolation::Flood(kind)) => {
-                // The received bytes are discarded, and no more are read. The GOAWAY with the
+                // The received bytes are discarded, and no more bytes are read. The GOAWAY with the
                 // reason is still sent.
                 buffer.set_filled(before);
                 let _ = this.state.flood.set(kind);
@@ -371,9 +371,9 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for WatchedSocket<T> {
 #[cfg(target_os = "linux")]
 const UNSENT: u32 = 128 * 1024;
 
-/// Limits how much unsent data the kernel buffers for each connection of a listener. A connection
-/// then becomes writable soon after the client has read data. The option is set on the listener,
-/// and accepted connections inherit it.
+/// Limits how much unsent data the kernel buffers for each connection of a listener. With this
+/// limit, a connection becomes writable soon after the client has read data. The option is set on
+/// the listener, and accepted connections inherit it.
 pub(crate) fn bound_unsent(listener: &TcpListener) {
     // If the kernel does not support this option, robotsd notices the progress of clients later.
     #[cfg(target_os = "linux")]

@@ -48,7 +48,7 @@ use crate::socket::Socket;
 pub(crate) struct Handover<S> {
     pub(crate) socket: Socket,
     pub(crate) octets: Bytes,
-    /// The protocol. `None` if it must be detected from the first bytes.
+    /// The protocol. `None` if the first bytes must show the protocol.
     pub(crate) protocol: Option<SettledProtocol>,
     pub(crate) service: Arc<RequestService<S>>,
 }

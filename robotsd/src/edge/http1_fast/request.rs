@@ -1,18 +1,18 @@
 //! Parses the head of a request on the fast path.
 //!
 //! nginx accepts some bytes in a target that `http::Uri`, and therefore hyper, rejects: non-UTF-8
-//! bytes, `<`, `>`, backticks and quotes. Browsers and scripts send these bytes. So the bytes are
-//! percent-encoded before the request line is parsed, if the fast path has read the whole line. The
-//! head that causes a handover is also escaped, but hyper reads all later heads of the connection,
-//! and rejects the bytes. `h2` rejects them, too. Percent-encoding does not change the meaning (RFC
-//! 3986, section 2.1). Harmful bytes are rejected: control characters, spaces, DEL and the
-//! backslash.
+//! bytes, `<`, `>`, backticks and quotes. Browsers and scripts send these bytes. So if the fast
+//! path has read the whole request line, it percent-encodes these bytes before it parses the line.
+//! The head that causes a handover is also escaped, but hyper reads all later heads of the
+//! connection, and rejects these bytes. `h2` rejects them, too. Percent-encoding does not change
+//! the meaning of the target (RFC 3986, section 2.1). Harmful bytes are rejected: control
+//! characters, spaces, DEL and the backslash.
 //!
-//! The bytes that hyper reads later are not escaped, because that would change the length of a body
-//! that looks like a head.
+//! The bytes that hyper reads later are not escaped, because a body may look like a head, and
+//! escaping would change its length.
 //!
-//! So the fast path and hyper agree on every target, which a property test checks. The rules of
-//! robots.txt are applied to the same target that is forwarded.
+//! As a result, the fast path and hyper agree on every target. A property test checks this. The
+//! rules of robots.txt are applied to the same target that is forwarded.
 
 use std::mem::MaybeUninit;
 

@@ -32,9 +32,8 @@ pub(crate) enum AfterResponse {
     Broken(BoxError),
 }
 
-/// Answers a request and writes the response.
-///
-/// The service is called in this function, so that its large future is not moved.
+/// Answers a request. The service is called in this function, so that its large future is not
+/// moved.
 pub(crate) async fn answer<S: EdgeService>(
     mut client: Box<FastSocket>,
     service: Arc<RequestService<S>>,

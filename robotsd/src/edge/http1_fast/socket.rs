@@ -66,8 +66,8 @@ impl FastSocket {
         self.poll_read(cx)
     }
 
-    /// Completes when the client has disconnected. Stores up to [`READ`] bytes that arrive
-    /// meanwhile.
+    /// Completes when the client has disconnected. Stores up to [`READ`] bytes that arrive before
+    /// that.
     pub(crate) fn poll_left(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         while self.early.is_empty() {
             match ready!(self.poll_read(cx)) {
@@ -162,7 +162,7 @@ impl FastSocket {
         let _ = Box::pin(tokio::time::timeout(limit, closing)).await;
     }
 
-    /// Frees all memory except the socket.
+    /// Frees the buffers. Only the socket itself stays in memory.
     pub(crate) fn park(&mut self) {
         self.out = Vec::new();
         self.timeout = IdleTimeout::new(self.write_idle);
@@ -213,7 +213,7 @@ impl DateClock {
 
 fn text(second: u64) -> HeaderValue {
     let date = date::http(UNIX_EPOCH + Duration::from_secs(second));
-    // The date consists of letters, digits, spaces, commas and colons, so this cannot fail.
+    // A date is letters, digits, spaces, commas and colons, so this conversion cannot fail.
     HeaderValue::try_from(date).unwrap_or_else(|_| HeaderValue::from_static(""))
 }
 
@@ -343,7 +343,7 @@ pub(crate) struct StopSignal<'s> {
     signal: Pin<Box<dyn Future<Output = ()> + Send>>,
     is_registered: bool,
     settings: &'s ConnectionSettings,
-    /// Timer for the time that the connection waits for one more request after the signal.
+    /// Timer that limits the wait for one more request after the signal.
     farewell: Option<Pin<Box<Sleep>>>,
 }
 

@@ -147,7 +147,7 @@ async fn a_parked_connection_answers_as_before() {
     assert_eq!(client.rest().await, "");
 }
 
-/// Sends a request as the first one of a connection, and returns the answer.
+/// Sends the first request of a new connection, and returns the answer.
 async fn answered(address: SocketAddr, line: &[u8], fields: &[u8]) -> RawMessage {
     Raw::sent(address, [line, b"\r\nHost: h\r\n", fields, b"\r\n"].concat()).await.message().await
 }

@@ -111,7 +111,8 @@ impl FrameAccounting {
         });
     }
 
-    /// Returns the number of the current frame or multi-frame field section, if it is incomplete.
+    /// Returns the number of the current frame or multi-frame field section, or `None` if it is
+    /// complete.
     pub(crate) fn partial(&self) -> Option<u32> {
         (!self.received.is_between() || self.in_fields).then_some(self.begun)
     }

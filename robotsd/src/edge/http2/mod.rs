@@ -33,8 +33,8 @@ use crate::date;
 use crate::http_common::{EdgeService, InterimResponses, RequestBody, RequestStream, frames};
 use crate::socket::Socket;
 
-/// Maximum number of streams that `h2` resets because of client errors before it ends the
-/// connection. A reset costs the server more than the client.
+/// Maximum number of streams that `h2` resets because of client errors. At the next client error,
+/// `h2` ends the connection. A reset costs the server more than the client.
 const RESETS: usize = 1024;
 
 pub(crate) struct Http2ServerConnection<S> {
@@ -73,7 +73,7 @@ impl<S> Http2ServerConnection<S> {
         Self { part, socket, service, settings, clock, is_leaving: false, taken: 0, patience: None }
     }
 
-    /// Sends a GOAWAY. Requests in progress are completed, and no new ones are accepted.
+    /// Sends a GOAWAY. Requests in progress are completed, and no new requests are accepted.
     pub(crate) fn begin_shutdown(&mut self) {
         self.is_leaving = true;
         if let Part::Serving { connection, .. } = &mut self.part {
@@ -85,9 +85,9 @@ impl<S> Http2ServerConnection<S> {
 /// Maximum window size (RFC 9113, section 6.9.1).
 const MAX_WINDOW: u32 = i32::MAX as u32;
 
-/// Maximum charge to the budget for small frames, per byte of content that waits to be read. For
-/// each frame, `h2` charges 256 minus the frame's length. Frames are assumed to have at least 16
-/// bytes.
+/// Maximum amount that `h2` charges to its budget for small frames, per byte of content that waits
+/// to be read. For each frame, `h2` charges 256 minus the frame's length. This maximum holds for
+/// frames of at least 16 bytes.
 const CHARGE_PER_OCTET: usize = 16;
 
 /// Returns the builder of HTTP/2 connections. The connection's window has room for all of its
@@ -120,8 +120,8 @@ impl<S: EdgeService> Http2ServerConnection<S> {
         let body = RequestBody::new(Either::Right(coming), idle);
         let writer = ResponseWriter::Stream(consumer.clone());
         // The future is boxed twice. Without the inner box, each enclosing future would move the
-        // large future. Without the outer box, the task would move its future when it begins and
-        // when it ends.
+        // large future. Without the outer box, the future would be moved when its task begins and
+        // when the task ends.
         let answering = Box::pin(self.service.answer(Request::from_parts(head, body), writer).1);
         let stream = stream::serve(answering, respond, consumer.clone(), is_head, self.clock.clone());
         tokio::spawn(Box::pin(stream_timeout::watch(stream, consumer, idle)));
@@ -204,8 +204,8 @@ impl<S: EdgeService> Future for Http2ServerConnection<S> {
     }
 }
 
-/// Returns the I/O error that caused an HTTP/2 error. If there is none, returns the HTTP/2 error
-/// itself.
+/// Returns the I/O error that caused an HTTP/2 error. If no I/O error caused it, returns the HTTP/2
+/// error itself.
 fn cause(error: h2::Error) -> BoxError {
     if error.is_io() {
         return error.into_io().map_or_else(|| "the connection broke".into(), Into::into);

@@ -69,8 +69,8 @@ async fn answer<R>(
                 // `h2` buffers the interim responses that the client does not accept. So the limits
                 // of the queue apply to all interim responses of a request together.
                 if sent <= interim::WAITING && octets <= interim::WAITING_OCTETS {
-                    // An error here concerns the whole stream or connection, so it occurs again
-                    // when the final response is sent.
+                    // An error here is ignored: it concerns the whole stream or connection, so
+                    // sending the final response will fail, too.
                     let _ = respond.send_informational(head);
                 }
             }
@@ -168,12 +168,12 @@ enum BodyStep {
 
 /// Waits until the client accepts more bytes. Must be called only if there is something to send,
 /// because other streams cannot use a window that is reserved for this stream. The client counts as
-/// stalled during the wait, even if the body was polled before it.
+/// stalled during the wait, even if the body was polled before the wait.
 async fn has_room(stream: &mut SendStream<Bytes>, consumer: &StreamConsumer) -> bool {
     stream.reserve_capacity(1);
     if stream.capacity() == 0 {
         // The buffer of the stream may still contain bytes that the connection has not sent yet.
-        // There may be room after the other tasks have run.
+        // The buffer may have room after the other tasks have run.
         consumer.polled();
         yield_before_write().await;
     }

@@ -98,8 +98,8 @@ const TURN: Duration = Duration::from_secs(30);
 ///
 /// The streams of a slow client share its socket. Between two pieces of one stream, a piece of
 /// every other stream may be sent, and only whole pieces count as progress. So a stream that waits
-/// for the socket may seem stalled although it is not. If no write has to wait for the socket, a
-/// stream can wait only for its flow-control window, so it is stalled.
+/// for the socket may seem stalled although it is not. But if no write has to wait for the socket,
+/// the stream waits for its flow-control window, and really is stalled.
 struct StreamTurns {
     last: Instant,
     /// Value of [`Delivery::taken`](crate::edge::connection_state::Delivery) at the last check.

@@ -15,7 +15,6 @@ use crate::edge::{ConnectionErrorKind, EdgeLimits, ListenerSettings, Trusted};
 use crate::http_common::test_peer::{Raw, soon, wait_until};
 use crate::http_common::{ClientRequest, RequestBody};
 
-/// Builds a version 2 header.
 fn version_2(command: u8, family: u8, block: &[u8]) -> Vec<u8> {
     let length = u16::try_from(block.len()).unwrap().to_be_bytes();
     [b"\r\n\r\n\0\r\nQUIT\n", &[0x20 | command, family][..], &length, block].concat()
@@ -208,7 +207,7 @@ async fn without_a_header_nothing_is_answered() {
     let first = &edge.messages()[0];
     assert!(first.starts_with("proxy-header 127.0.0.1:"), "{first}");
     assert!(first.contains("proxy_protocol = true requires"), "{first}");
-    // The connection ends within its header.
+    // The connection ends before its header is complete.
     let mut client = edge.sent(b"PROXY TC").await;
     client.finish().await;
     assert_eq!(client.rest().await, "");

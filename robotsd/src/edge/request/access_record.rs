@@ -50,7 +50,7 @@ pub(crate) struct PendingRecord {
     began: Instant,
     pub(crate) fields: AccessFields,
     /// Length of the content as declared in the response's head, in bytes. The content counts as
-    /// complete after `length` bytes, because the connection then does not poll the body again.
+    /// complete after `length` bytes, because the connection then stops polling the body.
     pub(crate) length: Option<u64>,
     on_access: OnAccess,
 }

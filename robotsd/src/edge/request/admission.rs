@@ -1,8 +1,8 @@
 //! Rejects requests with an invalid method, size, target, transfer coding or expectation.
 //!
 //! hyper and `h2` do not check everything in a request head. This module and [`host`](super::host)
-//! check the rest. Path and query are not changed here: bytes that `http::Uri` rejects have already
-//! been [escaped](crate::edge::http1_fast::request), or the request was rejected.
+//! make the remaining checks. Path and query are not changed here: bytes that `http::Uri` rejects
+//! have already been [escaped](crate::edge::http1_fast::request), or the request was rejected.
 
 use http::header::{ALLOW, CONNECTION, CONTENT_LENGTH, EXPECT, MAX_FORWARDS, TRANSFER_ENCODING, UPGRADE};
 use http::request::Parts;
@@ -12,8 +12,8 @@ use super::response_body::ResponseBody;
 use crate::edge::connection::settings::{Callers, EdgeLimits};
 use crate::http_common::{fields, plain_answer};
 
-/// Checks a request head, removes the `Expect` field, and decrements `Max-Forwards`. Returns whether the request asks for a
-/// WebSocket.
+/// Checks a request head, removes the `Expect` field, and decrements `Max-Forwards`. Returns
+/// whether the request asks for a WebSocket.
 pub(crate) fn admit(head: &mut Parts, limits: &EdgeLimits) -> Result<bool, RequestRefusal> {
     let is_question = limits.callers == Callers::AskingProxies;
     if head.method == Method::CONNECT || head.method == Method::TRACE && !is_question {
@@ -37,12 +37,12 @@ pub(crate) fn admit(head: &mut Parts, limits: &EdgeLimits) -> Result<bool, Reque
     }
     let is_chunked = fields::is_chunked(&head.headers).map_err(RequestRefusal::bad_request)?;
     // If a request has both fields, hyper removes `Content-Length`, and closes the connection after
-    // the response. So this check rejects nothing, unless hyper changes.
+    // the response. So this check only guards against a later version of hyper.
     if is_chunked && head.headers.contains_key(CONTENT_LENGTH) {
         return Err(RequestRefusal::bad_request("the request has both Content-Length and Transfer-Encoding"));
     }
-    // hyper and `h2` have rejected different lengths, but `h2` accepts repeated fields and empty
-    // values.
+    // hyper and `h2` have already rejected requests whose lengths differ, but `h2` accepts repeated
+    // fields and empty values.
     fields::unify_length(&mut head.headers).map_err(RequestRefusal::bad_request)?;
     check_expectation(head)?;
     Ok(asks_for_websocket(head))
@@ -69,8 +69,8 @@ fn check_target(head: &Parts, limits: &EdgeLimits) -> Result<(), RequestRefusal>
     Ok(())
 }
 
-/// Decrements `Max-Forwards`. If it is 0, the request is answered here instead of being forwarded
-/// (RFC 9110, section 7.6.2).
+/// Decrements `Max-Forwards`. If the value is 0, the request is answered here instead of being
+/// forwarded (RFC 9110, section 7.6.2).
 fn decrement_forwards(head: &mut Parts) -> Result<(), RequestRefusal> {
     let Some(left) = head.headers.get(MAX_FORWARDS).and_then(|left| fields::length(left.as_bytes())) else {
         return Ok(());

@@ -105,8 +105,8 @@ pub(crate) fn trace_id(fields: &HeaderMap) -> Option<&str> {
     let line = line.to_str().ok()?;
     let (head, further) = line.split_at_checked(LENGTH)?;
     let [version, trace, parent, flags] = parts(head)?;
-    // A version later than 00 may add parts after a hyphen; version 255 is forbidden (section
-    // 3.2.2).
+    // A version later than 00 may add parts after a hyphen; version 255 is forbidden (W3C Trace
+    // Context, section 3.2.2).
     let is_whole = further.is_empty() || version != "00" && further.starts_with('-');
     let is_valid = is_id(version, 2) && version != "ff" && is_id(trace, 32) && is_id(parent, 16) && is_id(flags, 2);
     let is_set = |id: &str| id.bytes().any(|digit| digit != b'0');

@@ -52,7 +52,8 @@ impl Http2Pieces {
     }
 
     /// Records that the body returns `frame`, which is `None` at the end of the body. If the frame
-    /// is larger than one piece, keeps only the first piece in the frame and queues the others.
+    /// is larger than one piece, keeps only the first piece in the frame and queues the other
+    /// pieces.
     fn hand_out(&mut self, frame: Option<&mut Frame<Bytes>>) {
         self.consumer.handed_out();
         if let Some(data) = frame.and_then(Frame::data_mut)
@@ -202,7 +203,7 @@ impl Framing {
     /// from the head. The caller must have removed the hop-by-hop fields, such as
     /// `Transfer-Encoding`.
     pub(crate) fn new(head: &mut response::Parts, body: &impl Body, is_head: bool) -> Self {
-        // These statuses have no body (RFC 9110, section 6.4.1).
+        // Responses with these status codes have no body (RFC 9110, section 6.4.1).
         let has_none = matches!(head.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
         if head.status == StatusCode::NO_CONTENT {
             head.headers.remove(CONTENT_LENGTH);

@@ -1,5 +1,5 @@
-//! The service of one connection. It completes the responses, and performs these steps for every
-//! request:
+//! The service of one connection. The service completes the responses, and performs these steps for
+//! every request:
 //!
 //! 1. [Forwarded fields](super::trusted) are read if the peer is a trusted proxy. This must happen
 //!    before step 5, which removes these fields.

@@ -2,8 +2,8 @@
 //! upstream about the client.
 //!
 //! robotsd always writes the [fields for an upstream](ForwardedValues) itself, and removes incoming
-//! fields with these names. If the peer is trusted, the incoming fields are read first, and
-//! robotsd's fields extend their content. The field `Forwarded` is not written, because most
+//! fields with these names. If the peer is trusted, the incoming fields are read first, and their
+//! values become part of robotsd's fields. The field `Forwarded` is not written, because most
 //! applications read the `X-Forwarded-*` fields. If a request had both kinds of fields, two
 //! applications could see different clients.
 
@@ -33,10 +33,10 @@ pub(crate) struct Trusted {
 #[derive(Debug)]
 pub(crate) struct ForwardedInfo {
     /// Address of the client: the last address in the forwarded fields that is not a trusted proxy.
-    /// If all addresses are trusted, the first one.
+    /// If all addresses are trusted, the first address.
     pub(crate) client: SocketAddr,
     /// The addresses from the client to the peer, in the format of `X-Forwarded-For`. Addresses
-    /// before the client's are left out.
+    /// before the client's address are left out.
     pub(crate) way: Option<HeaderValue>,
     pub(crate) scheme: Option<&'static str>,
     pub(crate) host: Option<HeaderValue>,
@@ -142,8 +142,8 @@ impl ForwardedFields {
         }
     }
 
-    /// Reports whether the client is known to have sent a request without TLS. A proxy that does not
-    /// report the client's scheme may have terminated TLS.
+    /// Reports whether the client is known to have sent a request without TLS. A proxy that does
+    /// not report the client's scheme may have terminated TLS.
     pub(crate) fn is_plain_http(&self, forwarded: Option<&ForwardedInfo>) -> bool {
         let scheme = match forwarded {
             Some(forwarded) => forwarded.scheme,
@@ -152,9 +152,9 @@ impl ForwardedFields {
         scheme == Some("http")
     }
 
-    /// Returns the values of the forwarded fields for a request. The forwarded fields that came
-    /// with the request must have been removed. If the proxies send the client's `User-Agent` in
-    /// another field, that field is added again for the upstream.
+    /// Returns the values of the forwarded fields for a request. The caller must have removed the
+    /// forwarded fields that came with the request. If the proxies send the client's `User-Agent`
+    /// in another field, that field is added again for the upstream.
     pub(crate) fn values(
         &self,
         fields: &mut HeaderMap,
@@ -208,8 +208,8 @@ mod tests {
             ("2001:db8:2::1, 2001:db8:1::7", "2001:db8:2::1", "2001:db8:2::1, 2001:db8:1::7, 10.0.0.1"),
             ("::ffff:192.0.2.1, ::ffff:10.0.0.2", "192.0.2.1", "192.0.2.1, 10.0.0.2, 10.0.0.1"),
             ("10.0.0.3, 10.0.0.2", "10.0.0.3", "10.0.0.3, 10.0.0.2, 10.0.0.1"),
-            // If an entry cannot be parsed, the entry after it counts as the client. If there is no
-            // entry after it, the peer counts as the client.
+            // If an entry cannot be parsed, the next entry counts as the client. If there is no
+            // next entry, the peer counts as the client.
             ("192.0.2.1, unknown", "10.0.0.1", "10.0.0.1"),
             ("192.0.2.1, x, 10.0.0.2", "10.0.0.2", "10.0.0.2, 10.0.0.1"),
             ("", "10.0.0.1", "10.0.0.1"),

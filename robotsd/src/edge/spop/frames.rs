@@ -223,7 +223,7 @@ pub(crate) enum SpopValue<'a> {
 pub(crate) struct Arguments<'a>(&'a [u8]);
 
 impl<'a> Arguments<'a> {
-    /// Checks that the bytes are exactly one list, and returns it. Returns `None` if they are not.
+    /// Returns the list if the bytes are exactly one list, and `None` otherwise.
     pub(super) fn all(octets: &'a [u8]) -> Option<Self> {
         let mut rest = octets;
         while !rest.is_empty() {

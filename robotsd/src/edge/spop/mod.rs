@@ -201,7 +201,7 @@ impl<S: EdgeService> Session<S> {
         let is_partial = self.partial_since.is_some();
         let (why, ended) = match end {
             Next::Closed(Err(error)) if is_partial => return Err(broken(error)),
-            // If a proxy resets an idle connection, it has simply disconnected.
+            // A proxy that resets an idle connection has simply disconnected.
             Next::Closed(_) => return Ok(()),
             Next::Overdue if is_partial => {
                 (SpopError::TIMEOUT, Err((ConnectionErrorKind::Slow, "the SPOP frame was not complete in time".into())))
@@ -264,7 +264,7 @@ impl<S: EdgeService> Session<S> {
     }
 
     /// Decides about the messages of a frame, and returns the variables to set. An invalid frame
-    /// ends the connection, and HAProxy then handles it as an error.
+    /// ends the connection, which HAProxy handles as an error.
     fn decide(&self, number: (u64, u64), payload: &[u8], largest: usize) -> Result<WaitingFrame, SpopError> {
         let mut answering = Vec::new();
         let mut rest = payload;

@@ -166,7 +166,7 @@ async fn edge_that_waits(limits: EdgeLimits, permits: Arc<Semaphore>) -> (Raw, S
     (edge.client().await, edge)
 }
 
-/// Returns the type of the next frame, and the part of it after the flags.
+/// Returns the type of the next frame, and the bytes after its flags.
 async fn next(client: &mut Raw) -> (u8, Vec<u8>) {
     let length = client.bytes(4).await.try_into().map(u32::from_be_bytes).unwrap();
     let mut frame = client.bytes(length as usize).await;
@@ -187,7 +187,7 @@ async fn questions_on_the_way_at_a_time_are_answered_in_any_pieces() {
     let (mut client, _) = edge(EdgeLimits::default()).await;
     let mut octets = frame(HELLO, 1, 0, 0, &hello(b"2.0", 16_380, b""));
     octets.extend(frame(NOTIFY, 1, 300, 1, &message(b"/first")));
-    // A frame type that is unknown now. A future version of SPOP might add it.
+    // This frame type is unknown. A future version of SPOP might define it.
     octets.extend(frame(77, 1, 0, 0, b"?"));
     octets.extend(frame(NOTIFY, 1, 301, 2, &message(b"/second")));
     let (before, after) = octets.split_at(octets.len() - 9);

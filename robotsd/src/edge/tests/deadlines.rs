@@ -85,7 +85,7 @@ async fn an_idle_http_2_connection_may_ping() {
     let mut client = edge.sent([GREETING, &head(2, END_STREAM, 1)].concat()).await;
     until(&mut client, DATA, 1).await;
     let answered = Instant::now();
-    // A PING is not the start of a head, so it has no deadline.
+    // A PING is not the start of a head, so the deadline for heads does not apply.
     while answered.elapsed() < MOMENT * 3 {
         client.send(frame(PING, 0, 0, &[0; 8])).await;
         until(&mut client, PING, 0).await;

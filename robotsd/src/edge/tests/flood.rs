@@ -15,7 +15,8 @@ const PRIORITY: u8 = 2;
 pub(super) const PING: u8 = 6;
 pub(super) const WINDOW_UPDATE: u8 = 8;
 
-/// The head of a request with the method `GET` (2) or `POST` (3), `http` and the host `h.test`.
+/// Builds the head of a `GET` (2) or `POST` (3) request with the scheme `http` and the host
+/// `h.test`.
 pub(super) fn request(method: u8, path: &str, flags: u8, stream: u32) -> Vec<u8> {
     let length = u8::try_from(path.len()).unwrap();
     let fields = [&[0x80 | method, 0x86, 4, length], path.as_bytes(), &[1, 6], b"h.test"].concat();
@@ -103,7 +104,7 @@ async fn a_flood_of_any_frame_is_closed() {
     }
 }
 
-/// The connection stalls while the edge has written only a part of a frame. Then the client floods
+/// The connection stalls when the edge has written only a part of a frame. Then the client floods
 /// the connection, and reads only afterwards.
 #[tokio::test]
 async fn a_client_that_reads_late_is_told_why_the_connection_ends() {
@@ -132,7 +133,7 @@ async fn empty_data_frames_without_an_end_are_bounded() {
 
 #[tokio::test]
 async fn what_is_left_over_when_requests_are_given_up_is_bounded() {
-    // Each request opens a stream, and the client resets it at once.
+    // Each request opens a stream, which the client resets immediately.
     let edge = ServedEdge::start(EdgeLimits::default(), service_fn(mirror));
     let mut client = framed(&edge).await;
     let given_up = |stream| [head(2, END_STREAM, stream), reset(stream)].concat();

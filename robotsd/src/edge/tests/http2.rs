@@ -152,7 +152,7 @@ async fn a_stream_that_its_client_resets_ends_its_request() {
 /// client stays open.
 #[tokio::test]
 async fn a_client_that_does_not_answer_has_gone() {
-    // The head is sent together with the preface; otherwise its deadline could pass.
+    // The head is sent together with the preface; otherwise the deadline for heads could pass.
     let asking = [flood::GREETING, &flood::head(2, frames::END_STREAM, 1)].concat();
     let Held { edge, begun, .. } = held(brief(|limits| (limits.keep_alive, limits.header_read) = (MOMENT, MOMENT)));
     let _silent = edge.sent(&asking).await;

@@ -1,5 +1,5 @@
-//! Tests of HTTP/2 requests that would have another meaning on HTTP/1.1. They are built from bytes,
-//! and none of them may reach the service.
+//! Tests of HTTP/2 requests that would have another meaning on HTTP/1.1. The tests build these
+//! requests from bytes. None of the requests may reach the service.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -143,7 +143,7 @@ async fn a_head_that_would_be_another_one_on_http_1_1_reaches_nothing() {
         answered(&edge, &headers(END_STREAM, &section)).await;
         assert_eq!(reached.heads.load(Ordering::SeqCst), 0, "{what}");
     }
-    // The violations have ended their streams or connections, but the edge still serves.
+    // The violations have ended streams or connections, but the edge still serves new connections.
     assert_eq!(answered(&edge, &headers(END_STREAM, &section("GET", "/", &[]))).await, Answered::Response);
 }
 
@@ -173,7 +173,7 @@ async fn a_length_that_lies_is_no_complete_request() {
     ] {
         let mut client = framed(&edge).await;
         client.try_send(&octets).await;
-        // The PING is answered after the bytes before it have been processed.
+        // The PING is answered only after all earlier bytes have been processed.
         client.try_send(&frame(6, 0, 0, &[7; 8])).await;
         while let Some(frame) = soon(client.frame()).await {
             if frame.kind == 6 && frame.flags == frames::ACK {

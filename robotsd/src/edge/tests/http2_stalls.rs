@@ -9,12 +9,12 @@ use super::*;
 use crate::http_common::frames::{self, DATA, END_STREAM, GOAWAY, RST_STREAM};
 use crate::http_common::test_peer::frame;
 
-/// Builds SETTINGS with a window of zero. No stream may then carry content.
+/// Builds a SETTINGS frame with a window of zero, so that no stream may carry content.
 fn no_window() -> Vec<u8> {
     frame(frames::SETTINGS, 0, 0, &[0, 4, 0, 0, 0, 0])
 }
 
-/// Reads frames until one of this kind arrives on a stream. The connection must not end before.
+/// Reads frames until a frame of this kind arrives on the stream. Panics if the connection ends.
 pub(super) async fn until(client: &mut Raw, kind: u8, stream: u32) {
     loop {
         let received = soon(client.frame()).await.expect("an open connection");
@@ -79,7 +79,7 @@ async fn requests_that_are_given_up_as_soon_as_they_are_taken_are_bounded() {
     // If the client stayed connected, the edge would read from it for a while.
     drop(client);
     edge.reports(ConnectionErrorKind::Flood).await;
-    // The client may reset all requests of a page at once, and then all requests of another page.
+    // The client may reset all requests of a page together, and then all requests of another page.
     assert!(begun.load(Ordering::Relaxed) >= 200);
 }
 
@@ -127,7 +127,7 @@ async fn small_frames_that_are_not_taken_do_not_end_the_connection() {
 async fn a_client_that_has_more_to_read_than_it_can_is_not_taken_for_gone() {
     let limits = brief(|limits| (limits.keep_alive, limits.header_read) = (MOMENT, MOMENT));
     let (edge, _dropped) = endless_once(limits);
-    // Everything is sent at once; otherwise the deadline for heads could pass.
+    // Everything is sent in one write; otherwise the deadline for heads could pass.
     let settings = frame(frames::SETTINGS, 0, 0, &[0, 4, 0x7F, 0xFF, 0xFF, 0xFF]);
     let asking = [PREFACE, &settings, &window(0, 0x7FFF_0000), &request(2, "/endless", END_STREAM, 1)].concat();
     let mut client = edge.sent(asking).await;

@@ -5,7 +5,7 @@ use http::HeaderMap;
 
 use super::*;
 
-/// Sends an interim response to the client, if the client accepts any.
+/// Sends an interim response to the client, if the client accepts interim responses.
 pub(super) fn hint(request: &Request<RequestBody>, status: u16, link: &str) {
     if let Some(client) = ClientRequest::of(request.extensions()).and_then(|known| known.interim.as_ref()) {
         let fields = HeaderMap::from_iter([(http::header::LINK, link.parse().unwrap())]);
@@ -25,7 +25,7 @@ async fn hinting(request: Request<RequestBody>) -> Result<Response<Full<Bytes>>,
     Ok(Response::new(Full::new(body)))
 }
 
-/// Reads the responses to one HTTP/1.1 request: two interim ones and the final one.
+/// Reads the responses to one HTTP/1.1 request: two interim responses and the final response.
 async fn read_hinted(client: &mut Raw) -> test_peer::RawMessage {
     for (status, link) in [(103, "</a>"), (102, "</b>")] {
         let interim = client.message().await;
@@ -52,7 +52,8 @@ async fn rfc_9110_15_2_interim_responses_come_before_the_final_one() {
         let mut client = edge.sent(request).await;
         assert_eq!(read_hinted(&mut client).await.body, body, "{request}");
     }
-    // The requests are sent one after another, and then all at once. In between, hyper takes over.
+    // The requests are sent one after another, and then all in one write. hyper takes over in
+    // between.
     let mut client = edge.client().await;
     for (request, body) in REQUESTS {
         client.send(request).await;

@@ -1,4 +1,4 @@
-//! Tests of idle connections that are closed for new ones, in every kind of idle state.
+//! Tests of connections, in every kind of idle state, that are closed to free their slots.
 
 use super::flood::{GREETING, request};
 use super::*;
@@ -57,7 +57,7 @@ async fn idle(edge: &ServedEdge, idling: Idling) -> Raw {
 }
 
 async fn ask_by_http_2(client: &mut Raw) {
-    // The preface and the request are sent at once; otherwise the deadline for heads could pass.
+    // Preface and request are sent in one write; otherwise the deadline for heads could pass.
     client.send([GREETING, &request(2, "/tail", END_STREAM, 1)].concat()).await;
     assert!(soon(client.heard(b"GET /tail\n")).await);
 }

@@ -89,7 +89,7 @@ const OLD: &str = "GET / HTTP/1.0\r\nHost: h\r\nConnection: keep-alive\r\n\r\n";
 async fn where_another_process_accepts_connections_close_behind_an_answer_that_says_so() {
     let mut edge = ServedEdge::start(brief(|limits| limits.drain = HOUR), service_fn(mirror));
     let mut clients = Vec::new();
-    // One connection each: on the fast path, with hyper, without bytes, and of HTTP/1.0.
+    // Four connections: on the fast path, with hyper, without any bytes, and with HTTP/1.0.
     let post = "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n";
     let cases = [(GET, None, GET), (post, None, GET), ("", None, GET), (OLD, Some("keep-alive"), OLD)];
     for (first, connection, last) in cases {

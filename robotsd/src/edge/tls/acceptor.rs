@@ -1,16 +1,16 @@
 //! Performs the TLS handshake on an accepted socket, within a deadline.
 //!
-//! A connection first waits for the first record of its ClientHello. Meanwhile, it uses memory only
-//! for the bytes that have arrived, and like any other idle connection, it may be closed to make
-//! room for a new one. When the record is complete, the handshake begins: the connection acquires a
-//! permit, and rustls reads the ClientHello, which may consist of several records. If the first
-//! record is longer than [`USUAL_HELLO`] bytes, the connection needs the permit to receive the rest
-//! of it. So the memory for all incomplete first records is limited.
+//! A connection first waits for the first record of its ClientHello. During this wait, the
+//! connection uses memory only for the bytes that have arrived. Like any other idle connection, it
+//! may be closed to make room for a new one. When the record is complete, the handshake begins: the
+//! connection acquires a permit, and rustls reads the ClientHello, which may consist of several
+//! records. If the first record is longer than [`USUAL_HELLO`] bytes, the connection needs the
+//! permit to receive the rest of it. So the memory for all incomplete first records is limited.
 //!
-//! rustls is not used before the handshake begins, because it reserves 4 to 64 KiB for each
+//! rustls is not used before the handshake begins, because rustls reserves 4 to 64 KiB for each
 //! incomplete ClientHello. If rustls read the first byte, every connection would need a permit from
-//! its first byte on. Memory allows only few permits, so a few clients could block all others by
-//! sending one byte each.
+//! its first byte on. The available memory allows only a few permits, so a few clients could block
+//! all others by sending one byte each.
 //!
 //! **Each certificate has its own rustls configuration**, and a handshake chooses a configuration.
 //! So the certificate of a connection is known without asking the TLS session. All configurations
@@ -53,8 +53,8 @@ pub(crate) struct TlsAcceptor {
 
 impl TlsAcceptor {
     /// Creates an acceptor that allows this number of concurrent `handshakes`. A handshake counts
-    /// only when the first record of its ClientHello is complete. The `deadline` includes the time
-    /// until this record is complete, and the wait for a permit.
+    /// once the first record of its ClientHello is complete, or [`USUAL_HELLO`] bytes of the record
+    /// have arrived. The `deadline` includes the time until then, and the wait for a permit.
     pub(crate) fn new(certificates: LiveCertificates, handshakes: NonZeroUsize, deadline: Duration) -> Self {
         let permits = Arc::new(Semaphore::new(handshakes.get().min(Semaphore::MAX_PERMITS)));
         Self { certificates, permits, under_way: Arc::default(), deadline }
@@ -111,9 +111,9 @@ impl TlsAcceptor {
         Ok(Some((stream, secured)))
     }
 
-    /// Waits for a handshake permit. Meanwhile, ends handshakes that have waited for their clients
-    /// for longer than [`GRACE`]. Otherwise a thousand clients that send only a ClientHello could
-    /// block all others until the deadline.
+    /// Waits for a handshake permit. While waiting, ends handshakes that have waited for their
+    /// clients for longer than [`GRACE`]. Otherwise a thousand clients that send only a ClientHello
+    /// could block all others until the deadline.
     async fn permit(&self, full: impl FnOnce()) -> Result<SemaphorePermit<'_>, AcquireError> {
         if let Ok(permit) = self.permits.try_acquire() {
             return Ok(permit);
@@ -151,8 +151,8 @@ impl LiveCertificates {
     }
 }
 
-/// Reads the first record of a ClientHello, but at most [`USUAL_HELLO`] bytes. `None` if the
-/// connection ends before its first byte, or if `stop` completes before the first byte.
+/// Reads the first record of a ClientHello, but at most [`USUAL_HELLO`] bytes. Returns `None` if
+/// the connection ends before its first byte, or if `stop` completes before the first byte.
 async fn begin_hello(
     socket: &mut TcpStream,
     stop: impl Future<Output = ()>,
@@ -268,8 +268,8 @@ impl HandshakesUnderWay {
         handshake
     }
 
-    /// Ends the handshake that acquired its permit first, if this was longer ago than [`GRACE`].
-    /// Returns the time until the next check.
+    /// Ends the handshake that has held its permit for longest, if this time is longer than
+    /// [`GRACE`]. Returns the time until the next check.
     pub(crate) fn give_up(&self) -> Duration {
         let mut all = self.0.lock();
         while let Some((since, first)) = all.front() {
@@ -296,13 +296,13 @@ pub(crate) struct Secured {
     certificates: LiveCertificates,
     served: Arc<ServedCertificate>,
     place: usize,
-    /// The host that the client named in the handshake, in lower case; `None` if it named no host.
+    /// The host that the client named, in lower case; `None` if the client named no host.
     name: Option<Box<str>>,
     pub(crate) protocol: SettledProtocol,
 }
 
 /// The protocol that a connection must use. With TLS, ALPN determines the protocol (HTTP/1.1 if the
-/// client does not use ALPN). Without TLS, the first request on the connection determines it.
+/// client does not use ALPN). Without TLS, the first request determines the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SettledProtocol {
     Http1,

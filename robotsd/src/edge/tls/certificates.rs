@@ -3,9 +3,9 @@
 //! A certificate is chosen by the name that the client sends (SNI). An exact name takes precedence
 //! over a wildcard. If several certificates have the same name, for example with an ECDSA key and
 //! with an RSA key, the first certificate whose signature the client supports is chosen. If a
-//! client sends an unknown name or no name, it gets the first certificate of the listener. With a
-//! certificate for another name, people understand the problem more easily than with a failed
-//! handshake, and health checks that connect by address keep working.
+//! client sends an unknown name or no name, it gets the first certificate of the listener. A
+//! certificate for another name is easier to diagnose than a failed handshake, and health checks
+//! that connect by address keep working.
 //!
 //! A certificate and its key are two files, which are not replaced at the same moment. So a new
 //! pair is used only if its certificate and key match, and two successive reads have found the same
@@ -32,12 +32,12 @@ use self::CertificateEventKind::InForce;
 use super::pair::{CertificatePair, PairPaths, PairVersion, Validity, provider, version};
 use crate::authorities::Authorities;
 
-/// The certificates of a listener, indexed by name. There is at least one.
+/// The certificates of a listener, indexed by name. A listener has at least one certificate.
 #[derive(Debug)]
 pub(super) struct CertificatesByName<P = Arc<CertificatePair>> {
     pub(super) certificates: Vec<P>,
     exact: HashMap<String, Vec<usize>>,
-    /// Certificates for wildcards, indexed by the part of the name after `*.`.
+    /// Certificates with wildcard names, indexed by the part of the name after `*.`.
     wildcard: HashMap<String, Vec<usize>>,
 }
 
@@ -222,8 +222,8 @@ impl LiveCertificates {
     }
 
     /// Returns the path of each pair's certificate file. If the pair's current files cannot be
-    /// used, also returns the reason; the previous certificate stays in force meanwhile. Does not
-    /// read files.
+    /// used, also returns the reason; the previous certificate then stays in force. Does not read
+    /// files.
     pub(crate) fn rejections(&self) -> Vec<(PathBuf, Option<String>)> {
         let chains = self.0.paths.iter().map(|paths| paths.chain.clone());
         chains.zip(self.0.rejections.load().iter().cloned()).collect()
@@ -234,8 +234,7 @@ impl LiveCertificates {
     pub(crate) fn are_for(&self, pattern: &str) -> bool {
         let current = self.current();
         let mut names = current.certificates.iter().flat_map(|shown| &shown.pair.names);
-        // For a pattern, it is enough if a certificate is for some of the hosts that the pattern
-        // matches.
+        // A certificate is for a pattern if it is for at least one host that the pattern matches.
         let is_any_below = |below: &str| names.any(|name| name.ends_with(below));
         pattern.strip_prefix('*').map_or_else(|| current.candidates(pattern).next().is_some(), is_any_below)
     }

@@ -163,7 +163,7 @@ pub(crate) fn objections(chain: &Path, now: SystemTime) -> (bool, Option<String>
     (is_of_authority, validity.warning(now))
 }
 
-/// Returns the bytes of a regular file, and whether its permissions are too wide for a key.
+/// Returns the bytes of a regular file, and whether the file's permissions are too wide for a key.
 fn read(path: &Path) -> io::Result<(Vec<u8>, bool)> {
     let (octets, metadata) = files::read_at_most(path, MAX_FILE)?;
     if octets.len() as u64 > MAX_FILE {
@@ -172,8 +172,7 @@ fn read(path: &Path) -> io::Result<(Vec<u8>, bool)> {
             "the file is larger than 1 MiB, so it is not a PEM file",
         ));
     }
-    // For a key, the group may only have the permission to read, and other users may have no
-    // permission.
+    // For a key, the group may have only read permission, and other users must have no permission.
     Ok((octets, metadata.mode() & 0o037 != 0))
 }
 
@@ -210,9 +209,10 @@ fn refusal(certificate: &CertificateDer<'_>, time: UnixTime) -> Option<webpki::E
     certificate.verify_for_usage(&[], &[], &[], time, KeyUsage::server_auth(), None, None).err()
 }
 
-/// Warnings begin at most this long before a certificate expires, and only in the last quarter of
-/// its validity. A certificate for 90 days is usually renewed 30 days before it expires, and one for
-/// six days is renewed after three days. So a warning means that automatic renewal has failed.
+/// Maximum time from the first warning until a certificate expires. In addition, warnings begin
+/// only in the last quarter of the certificate's validity. Usually, a certificate for 90 days is
+/// renewed 30 days before it expires, and a certificate for six days is renewed after three days.
+/// So a warning means that automatic renewal has failed.
 const SOON: Duration = Duration::from_secs(14 * 24 * 3600);
 
 /// The first and last date of a certificate's validity (RFC 5280, section 4.1.2.5).

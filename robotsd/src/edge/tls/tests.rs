@@ -177,7 +177,7 @@ async fn http_2_is_spoken_where_it_is_agreed_on_and_nowhere_else() {
             let response = Http2Client::over(stream).await.ask(Request::get("https://a.test/")).await.unwrap();
             assert_eq!((response.status().as_u16(), &**response.body()), (200, &b"https"[..]), "{alpn:?}");
         } else {
-            // The bytes are sent in several pieces here, and in one piece above.
+            // Here, the client sends the same bytes in several pieces.
             let mut pieces = edge.raw(&authority.client(alpn), "a.test").await;
             for piece in ["PRI", " * HTTP/2.0\r\n\r\nSM\r\n", "\r\n\0\0\0\x04\0\0\0\0\0"] {
                 pieces.try_send(piece).await;

@@ -29,8 +29,8 @@ const CLOSED_ON_EXEC: (SocketFlags, RecvFlags) = (SocketFlags::empty(), RecvFlag
 /// Maximum size of a packet, in bytes. A long reason in a message is truncated to fit.
 const MAX_PACKET_BYTES: usize = 16 * 1024;
 
-/// A message between the two processes. The processes may have different versions. So fields may be
-/// added, but must never change their meaning.
+/// A message between the two processes. The processes may have different versions. So a new version
+/// may add fields, but must never change the meaning of a field.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "say", rename_all = "kebab-case")]
 pub(super) enum UpgradeMessage {
@@ -83,8 +83,8 @@ impl UpgradeChannel {
         Ok(())
     }
 
-    /// Waits for the next message and returns it, with the socket that is attached to it. `None` if
-    /// the other process has ended. Blocks.
+    /// Waits for the next message and returns it, with the socket that is attached to it. Returns
+    /// `None` if the other process has ended. Blocks.
     pub(super) fn receive(&self) -> io::Result<Option<(UpgradeMessage, Option<OwnedFd>)>> {
         let mut octets = vec![0; MAX_PACKET_BYTES];
         let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];

@@ -1,5 +1,5 @@
-//! Upgrade in place: a new process of the program replaces this one, and no connection is refused
-//! or reset.
+//! Upgrade in place: a new process of the program replaces this process, and no connection is
+//! refused or reset.
 //!
 //! ```text
 //! old process                                    new process
@@ -14,11 +14,11 @@
 //!   directs clients to it, drains, ends
 //! ```
 //!
-//! Until "serves", both processes have the same sockets, so one of them accepts every connection.
-//! If the new process fails before "serves", it ends. The old process, which has continued to
+//! Until "serves", both processes have the same sockets, so every connection is accepted by one of
+//! them. If the new process fails before "serves", it ends. The old process, which has continued to
 //! serve, then takes back the resources that it has released. If the old process ends before
-//! "serves", the new process continues. After "serves", the new process is like any other: if it
-//! ends, its supervisor restarts it.
+//! "serves", the new process continues. If the new process ends after "serves", its supervisor
+//! restarts it, as usual.
 //!
 //! The two processes communicate over a pair of sockets ([`channel`]). In each process, a type in
 //! [`processes`] represents the other process.

@@ -22,8 +22,8 @@ pub(in crate::serve) struct Predecessor {
 }
 
 impl Predecessor {
-    /// Returns the process that this process replaces, with its listening sockets. `None` if this
-    /// process replaces no process. Blocks.
+    /// Returns the process that this process replaces, with its listening sockets. Returns `None`
+    /// if this process replaces no process. Blocks.
     ///
     /// # Errors
     ///
@@ -52,8 +52,8 @@ impl Predecessor {
     }
 
     /// Asks the old process to release the resources that only one process may have, and waits
-    /// until they are free. Returns `false` if the old process has ended; its resources are then
-    /// free, too. Blocks.
+    /// until they are free. Returns `false` if the old process has ended, which also frees its
+    /// resources. Blocks.
     pub(in crate::serve) fn take(&self) -> bool {
         if self.channel.send(&UpgradeMessage::Prepared, None).is_err() {
             return false;
@@ -81,8 +81,8 @@ impl Predecessor {
 /// the channel.
 const END: Duration = Duration::from_millis(500);
 
-/// The new process, which will replace this one. Dropping this value kills the new process, unless
-/// it serves.
+/// The new process, which will replace this process. Dropping this value kills the new process,
+/// unless it serves.
 #[derive(Debug)]
 pub(in crate::serve) struct Successor {
     child: Child,
@@ -146,8 +146,8 @@ impl Successor {
 
     pub(in crate::serve) fn take(&mut self) {
         self.deadline = Instant::now() + self.patience;
-        // Sending fails only if the new process has ended. The wait for its next message then
-        // reports this.
+        // Sending fails only if the new process has ended. The wait for its next message will
+        // report the end.
         let _ = self.channel.send(&UpgradeMessage::Take, None);
     }
 

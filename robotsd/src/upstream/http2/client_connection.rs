@@ -58,7 +58,7 @@ const EMPTY: usize = 50;
 /// Size of h2's budget for small unread DATA frames, in bytes per byte of the connection's window.
 /// For each of these frames, h2 charges 256 bytes minus the length of the frame, and it ends the
 /// connection when the budget is used up. Frames of 16 bytes cost 15 bytes per byte of content, so
-/// a window full of them does not end the connection.
+/// a window full of such frames does not end the connection.
 const CHARGE_PER_OCTET: usize = 16;
 
 #[derive(Debug)]
@@ -131,7 +131,7 @@ impl Http2ClientConnection {
         })
     }
 
-    /// Reserves a stream if fewer than `most` are in use. The stream is counted until
+    /// Reserves a stream if fewer than `most` streams are in use. The stream is counted until
     /// [`leave`](Self::leave).
     pub(super) fn enter(&self, most: usize) -> Admission {
         let streams = self.streams.load(Ordering::Relaxed);
@@ -185,7 +185,6 @@ impl Http2ClientConnection {
         (self.is_idle() && now.saturating_duration_since(idle_since) >= timeout) || is_closed()
     }
 
-    /// Records that a response has arrived.
     pub(super) fn answered(&self) {
         if !self.has_answered.is_set() {
             self.has_answered.set(true);
@@ -198,8 +197,8 @@ impl Http2ClientConnection {
         !self.is_blamed.swap(true, Ordering::Relaxed)
     }
 
-    /// Records that a request that was sent at `since` got no response in time. Causes a PING,
-    /// unless the server has sent something in the second half of that time.
+    /// Records that a request, sent at `since`, got no response in time. Causes a PING, unless the
+    /// server has sent something in the second half of the time since then.
     pub(super) fn doubt(&self, since: Instant) {
         if self.activity.received_at().elapsed() >= since.elapsed() / 2 {
             self.doubt.raise();
@@ -275,7 +274,7 @@ impl Doubt {
 /// Sends a PING if a request raises the suspicion, or if the server has been silent for [`QUIET`].
 /// Completes if a PING is not answered within `patience`, or when the connection has ended.
 async fn death(mut ping: PingPong, activity: Arc<ConnectionActivity>, doubt: Arc<Doubt>, patience: Duration) {
-    // Time of the last PING, and the number of DATA and HEADERS frames received before it.
+    // Time of the last PING, and the number of DATA and HEADERS frames received before the PING.
     let mut last: Option<(Instant, usize)> = None;
     loop {
         tokio::select! {
@@ -296,8 +295,8 @@ async fn death(mut ping: PingPong, activity: Arc<ConnectionActivity>, doubt: Arc
         loop {
             match timeout(patience, poll_fn(|cx| ping.poll_pong(cx))).await {
                 Ok(Ok(_)) => break doubt.settle(),
-                // If bytes have arrived meanwhile, the server is alive. The answer to the PING may
-                // be queued behind these bytes.
+                // If bytes have arrived since the PING, the server is alive. The answer to the PING
+                // may be queued behind these bytes.
                 Err(_) if activity.received_at() > asked => asked = activity.received_at(),
                 Ok(Err(_)) | Err(_) => return,
             }

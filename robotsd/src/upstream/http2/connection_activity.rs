@@ -1,5 +1,5 @@
-//! The activity of an HTTP/2 connection. The socket records it, and the code that keeps, shares or
-//! closes the connection reads it.
+//! The activity of an HTTP/2 connection. The socket records this activity. The code that keeps,
+//! shares or closes the connection reads the records.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -49,7 +49,6 @@ impl ConnectionActivity {
         self.resets.load(Ordering::Relaxed)
     }
 
-    /// Returns the number of DATA and HEADERS frames received.
     pub(super) fn content(&self) -> usize {
         self.content.load(Ordering::Relaxed)
     }

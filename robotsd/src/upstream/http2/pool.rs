@@ -23,8 +23,8 @@ use crate::upstream::failure_kind::{Cause, FailureKind};
 #[derive(Debug)]
 pub(in crate::upstream) struct Http2Pool {
     connections: Mutex<Vec<Arc<Http2ClientConnection>>>,
-    /// Locked by the request that is opening a connection. Contains the time and the error of the
-    /// last attempt, if it failed.
+    /// Locked by the request that is opening a connection. If the last attempt failed, contains its
+    /// time and its error.
     pub(in crate::upstream) connecting: tokio::sync::Mutex<Option<(Instant, ConnectFailure)>>,
     /// Whether the server chose HTTP/1.1 in the last TLS handshake. If so, connections cannot be
     /// shared, and requests connect without waiting for each other.
@@ -56,8 +56,8 @@ pub(in crate::upstream) struct Http2Slot {
 }
 
 impl Http2Pool {
-    /// Creates a pool. If `capacity` is zero, no idle connections are kept; otherwise, they are
-    /// kept for `timeout`.
+    /// Creates a pool. If `capacity` is zero, no idle connections are kept; otherwise, idle
+    /// connections are kept for `timeout`.
     pub(in crate::upstream) fn new(capacity: usize, timeout: Duration, demand: Arc<Demand>) -> Self {
         let (connections, connecting, has_refused) = Default::default();
         Self { connections, connecting, has_refused, keeps_idle: capacity > 0, timeout, demand }
@@ -134,7 +134,7 @@ impl Http2Pool {
         drop(gone);
     }
 
-    /// Closes one idle connection. `None` if no connection is idle.
+    /// Closes one idle connection. Returns `None` if no connection is idle.
     pub(in crate::upstream) fn give_up(&self) -> Option<()> {
         let mut connections = self.connections.lock();
         let at = connections.iter().position(|connection| connection.is_idle())?;
@@ -151,8 +151,8 @@ impl Http2Pool {
         drop(all);
     }
 
-    /// Records that a connection has no more requests. Closes it unless the pool keeps idle
-    /// connections.
+    /// Records that a connection has no more requests. Closes the connection unless the pool keeps
+    /// idle connections.
     fn rested(&self, connection: &Arc<Http2ClientConnection>) {
         if self.keeps_idle && !self.demand.are_others_first() {
             return;

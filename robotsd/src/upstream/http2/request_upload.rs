@@ -21,7 +21,7 @@ use crate::upstream::tracked_io::UploadProgress;
 /// be sent again if the server reports that it did not process the request.
 const KEPT: usize = 64 * 1024;
 
-/// Maximum number of pieces that are kept, because each piece uses more memory than its bytes.
+/// Maximum number of pieces that are kept. A piece uses more memory than the bytes in it.
 const KEPT_PIECES: usize = 256;
 
 /// Pieces smaller than this, in bytes, are joined with the pieces that follow immediately. Some
@@ -37,7 +37,7 @@ pub(super) struct RequestUpload {
     /// The trailers, the error or the end that the body returned when it was polled in advance.
     /// Processed after the bytes in `waiting`.
     next: Option<Option<Result<Frame<Bytes>, RequestBodyError>>>,
-    /// All pieces received from the client so far; `None` if they exceed the limits.
+    /// All pieces received from the client so far; `None` if the pieces exceed the limits.
     kept: Option<Vec<Bytes>>,
     kept_octets: usize,
     pub(super) progress: Arc<UploadProgress>,
@@ -146,8 +146,8 @@ impl RequestUpload {
         joined.freeze()
     }
 
-    /// Sends as many of the waiting bytes as the server accepts. Returns how the upload ended, if
-    /// it has ended.
+    /// Sends as many of the waiting bytes as the server accepts. Returns how the upload ended, or
+    /// `None` if it continues.
     fn poll_send_waiting(&mut self, cx: &mut Context<'_>) -> Poll<Option<UploadEnd>> {
         self.stream.reserve_capacity(self.waiting.len());
         while self.stream.capacity() == 0 {
@@ -192,7 +192,7 @@ impl RequestUpload {
 }
 
 impl UploadTask {
-    /// Returns the time when the server last accepted bytes. `None` if the upload has ended.
+    /// Returns the time when the server last accepted bytes, or `None` if the upload has ended.
     pub(super) fn last_taken(&self) -> Option<Instant> {
         (!self.task.is_finished()).then(|| self.progress.last_taken())
     }

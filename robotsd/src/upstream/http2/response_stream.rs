@@ -64,8 +64,8 @@ enum BodyPart {
 }
 
 /// A stream whose body is complete according to its declared length, but whose end has not arrived.
-/// Nobody polls the complete body any more, so a task waits for the end. The stream keeps its slot,
-/// so the stream limit also limits the number of these tasks.
+/// The complete body is not polled any more, so a task waits for the end of the stream. The stream
+/// keeps its slot, so the stream limit also limits the number of these tasks.
 #[derive(Debug)]
 struct EndingStream {
     stream: RecvStream,

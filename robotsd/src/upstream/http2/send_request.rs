@@ -79,7 +79,7 @@ impl Http2Slot {
     }
 }
 
-/// Waits for the head of the response, and sends the body of the request meanwhile.
+/// Sends the body of the request while waiting for the head of the response.
 async fn head_of(
     mut response: ResponseFuture,
     upload: &mut Option<RequestUpload>,
@@ -188,7 +188,7 @@ fn failed(
     }
 }
 
-/// Converts the head of a request to HTTP/2. `None` if the host is not a valid authority.
+/// Converts the head of a request to HTTP/2. Returns `None` if the host is not a valid authority.
 pub(super) fn convert(request: &Request<RequestBody>, scheme: Scheme, accepts_trailers: bool) -> Option<Request<()>> {
     let host = request.headers().get(HOST)?;
     let mut uri = http::uri::Parts::default();

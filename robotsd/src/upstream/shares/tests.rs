@@ -21,7 +21,7 @@ impl Site {
         }
     }
 
-    /// Opens a connection for a client that has stalled for `stalled` seconds, or makes progress.
+    /// Opens a connection for a client that has stalled for `stalled` seconds; `None` for no stall.
     fn open(&mut self, client: (u64, u64), stalled: Option<u64>) -> Arc<Usage> {
         let usage = Arc::new(Usage::new(Arc::clone(&self.server), Instant::now(), by(client)));
         if let Some(seconds) = stalled {
@@ -46,7 +46,8 @@ fn by((address, connection): (u64, u64)) -> ClientKey {
 fn who_waits_within_its_share_counts_among_the_clients() {
     let mut site = Site::new();
     let _open: Vec<_> = (1..16).map(|at| site.open((1, 1 + at % 4), None)).collect();
-    // If five clients share 16 connections, each share is three. With four clients, it is four.
+    // If five clients share 16 connections, each share is three. With four clients, each share is
+    // four.
     assert_eq!(site.shares.share_use(by((1, 1)), 16, NOW), ShareUse::Within);
     site.shares.wait(by((1, 9)));
     assert_eq!(site.shares.share_use(by((1, 1)), 16, NOW), ShareUse::Beyond);

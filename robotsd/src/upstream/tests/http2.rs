@@ -19,7 +19,7 @@ impl Http2Origin {
         Self::with(|_| {}, script)
     }
 
-    /// Starts the server with its own SETTINGS.
+    /// Starts the server with SETTINGS that the test chooses.
     pub(super) fn with<F>(
         change: impl Fn(&mut h2::server::Builder),
         script: impl Fn(Request<RecvStream>, Respond) -> F + Send + Sync + 'static,
@@ -98,7 +98,7 @@ pub(super) async fn unread(upstream: &Upstream) -> Vec<Response<ResponseBody>> {
     held
 }
 
-/// Sends this number of requests to `/quick`, and checks that they are answered at once.
+/// Sends this number of requests to `/quick`, and checks that they are answered quickly.
 pub(super) async fn are_quick(upstream: &Upstream, requests: usize) {
     for _ in 0..requests {
         assert_eq!(soon(upstream.forward(request("GET", "/quick"))).await.status(), 200);

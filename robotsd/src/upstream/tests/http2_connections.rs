@@ -254,8 +254,8 @@ async fn a_request_is_sent_at_most_twice() {
             }
             (requests, _) = (requests + 1, seen.fetch_add(1, Ordering::SeqCst));
             if requests == 1 {
-                // Both frames are sent at once. So a request that waits for one of the frames comes
-                // after both frames.
+                // Both frames are sent in one write. So a request that waits for one of the frames
+                // comes after both frames.
                 let answer = frame(HEADERS, END_HEADERS | 1, received.stream, &[0x88]);
                 peer.send([frame(SETTINGS, 0, 0, &[]), answer].concat()).await;
             }

@@ -40,11 +40,11 @@ impl Dice {
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Number of concurrent conversations. A large number saves time, because some conversations wait
-/// for a deadline. If it were larger still, other conversations could reach a deadline, too.
+/// for a deadline. With an even larger number, other conversations could reach a deadline, too.
 const AT_ONCE: usize = 128;
 
 /// Maximum number of attempts for a case whose outcomes differ. On a busy machine, a deadline may
-/// end a conversation that should end otherwise.
+/// end a conversation too early.
 const ATTEMPTS: usize = 5;
 
 /// Compares the answers of the two paths for each case. `compared` returns the answers if they
@@ -139,12 +139,11 @@ fn masked(text: &str) -> String {
     masked + rest
 }
 
-/// Splits a list at each `~`.
 fn pieces(list: &'static [u8]) -> Vec<&'static [u8]> {
     list.split(|octet| *octet == b'~').collect()
 }
 
-/// Returns heads of requests: valid ones, nearly valid ones, and ones crafted to be misread.
+/// Returns valid heads, nearly valid heads, and heads that are crafted to be misread.
 fn requests() -> BTreeSet<Vec<u8>> {
     let long = [&b"X-Long: "[..], &[b'l'; 7000]].concat();
     let target = [&b"/"[..], &[b't'; 7000]].concat();
@@ -431,7 +430,7 @@ async fn a_body_after_a_response_without_one_belongs_to_no_request() {
     let address = listener.local_addr().unwrap();
     let (sender, receiver) = std::sync::mpsc::channel();
     let (go, may_go) = std::sync::mpsc::channel::<()>();
-    // The origin has its own thread, because this thread sleeps meanwhile.
+    // The origin has its own thread, because this thread sleeps during the test.
     std::thread::spawn(move || {
         for (number, socket) in listener.incoming().enumerate() {
             let mut socket = socket.unwrap();

@@ -17,7 +17,7 @@ async fn an_answer_in_pieces_is_an_answer() {
                         return;
                     }
                     peer.send(&whole[..cut]).await;
-                    // Without this wait, both pieces could be read at once.
+                    // Without this wait, both pieces could be read together.
                     settled().await;
                     peer.send(&whole[cut..]).await;
                 }

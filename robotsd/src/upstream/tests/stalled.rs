@@ -119,7 +119,6 @@ impl Greedy {
         self.peer.send(frame(8, 0, stream, &octets.to_be_bytes())).await;
     }
 
-    /// Reads one frame and counts it.
     async fn frame(&mut self) {
         let frame = self.peer.frame().await.expect("an open connection");
         match frame.kind {
@@ -161,7 +160,6 @@ async fn besiege(address: SocketAddr, from: Ipv4Addr, connections: usize, path: 
 }
 
 impl Scene {
-    /// Waits until the origin has this number of open connections.
     async fn opens(&self, connections: usize) {
         wait_until(|| self.origins.0.connection_limit.open.load(Ordering::SeqCst) >= connections).await;
     }
@@ -322,7 +320,7 @@ async fn tunnels_whose_clients_do_not_read_hold_no_slot_for_long() {
             }
             let said = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n";
             peer.send(said).await;
-            // The upstream sends until both sockets' buffers are full: the client's and its own.
+            // The upstream sends until the buffers of the client's and its own socket are full.
             peer.pour(4 * LARGE).await;
         }
     });

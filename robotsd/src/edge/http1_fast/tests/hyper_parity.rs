@@ -1,5 +1,5 @@
-//! Sends the same bytes to the fast path and to hyper alone, and compares the responses. They must
-//! be the same, even if the fast path hands the connection over to hyper.
+//! Sends the same bytes to the fast path and to hyper alone, and compares the responses. The
+//! responses must be the same, even if the fast path hands the connection over to hyper.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -92,7 +92,8 @@ impl Body for ScriptedBody {
 
 type Scripted = Arc<Mutex<Script>>;
 
-/// A service that answers with the response of the script, and adds the request that it received.
+/// Returns a service that answers with the response of the script. The field `x-arrived` of each
+/// response describes the request that the service received.
 fn scripted(script: Scripted) -> impl EdgeService {
     service_fn(move |request: Request<RequestBody>| {
         let script = script.lock().clone();
@@ -125,7 +126,7 @@ struct Received {
     fields: Vec<(String, String)>,
     body: String,
     is_whole: bool,
-    /// Whether only the end of the connection ends the body.
+    /// Whether the body ends only when the connection ends.
     is_until_close: bool,
 }
 
@@ -186,8 +187,8 @@ impl Reader {
     }
 }
 
-/// Sends `octets` at once, and then another request, to see whether the connection was kept open.
-/// Returns the responses.
+/// Sends `octets` in one write, and then another request, to see whether the connection was kept
+/// open. Returns the responses.
 async fn exchanged(address: SocketAddr, octets: &[u8], heads: &[bool]) -> Vec<Option<Received>> {
     let mut reader = Reader(Raw::connect(address).await);
     reader.0.send(octets).await;
@@ -202,8 +203,8 @@ async fn exchanged(address: SocketAddr, octets: &[u8], heads: &[bool]) -> Vec<Op
     responses
 }
 
-/// The bytes of a request, the same bytes with the target escaped as by the edge, and whether it is
-/// a HEAD request.
+/// The bytes of a request, the same bytes with the target escaped as the edge escapes it, and
+/// whether the request is a HEAD request.
 type TwiceWritten = (Vec<u8>, Vec<u8>, bool);
 
 fn requests() -> impl Strategy<Value = TwiceWritten> {
@@ -249,8 +250,8 @@ fn scripts() -> impl Strategy<Value = Script> {
         any::<bool>(),
     )
         .prop_map(|(status, length, fields, pieces, fails, is_exact)| {
-            // A body must not report a wrong size, because hyper relies on it. hyper also treats a
-            // size of zero as `Content-Length: 0`.
+            // A body must not report a wrong size, because hyper relies on the reported size. hyper
+            // also treats a size of zero as `Content-Length: 0`.
             let is_exact = is_exact && !fails && length != Length::TooLong;
             let length = if pieces.is_empty() && length == Length::TooLong { Length::Absent } else { length };
             Script { status, length, fields, pieces, fails, is_exact }

@@ -13,14 +13,14 @@ async fn each_name_gets_its_certificate_and_others_the_first() {
         ("A.TEST", &a),
         ("y.b.test", &b),
         ("x.b.test", &c),
-        // If a client connects by address, it sends no name.
+        // A client that connects by address sends no name.
         ("127.0.0.1", &a),
     ] {
         let stream = edge.connect(&client, name).await.unwrap();
         assert_eq!(leaf(&stream), CertificatePair::read(paths).unwrap().key.cert[0], "{name}");
     }
-    // No certificate has the name that this client sends, so the client rejects the certificate
-    // that it gets.
+    // No certificate has the name that this client sends, so the client rejects the default
+    // certificate.
     let error = edge.connect(&client, "other.test").await.unwrap_err().to_string();
     assert!(error.contains("a.test"), "{error}");
 }
@@ -74,8 +74,8 @@ async fn a_request_for_a_host_of_another_certificate_is_misdirected() {
         ("a.test", "nowhere.test", 200),
         ("a.test", "10.0.0.1", 200),
         ("x.b.test", "y.b.test", 200),
-        // A separate connection to this host would get another certificate, but this certificate
-        // covers the host as well.
+        // A separate connection to the requested host would get another certificate, but the
+        // certificate of this connection also covers that host.
         ("x.b.test", "c.b.test", 200),
         ("c.b.test", "x.b.test", 421),
         ("x.b.test", "a.test", 421),
@@ -193,7 +193,7 @@ fn a_broken_pair_is_reported_once_and_the_one_before_stays() {
     std::fs::create_dir(&paths.key).unwrap();
     assert!(certificates.look(now, SETTLING)[0].message.contains("not a regular file"));
     std::fs::remove_dir(&paths.key).unwrap();
-    // The files again get the content of the certificate in use.
+    // The files get the content of the pair in use again.
     put(&paths.chain, &chain);
     put(&paths.key, &key);
     let news = certificates.look(now, SETTLING);
