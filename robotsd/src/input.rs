@@ -115,8 +115,8 @@ pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
 /// paths in a config.
 pub(crate) type ReadInput = fn(&Path) -> io::Result<Vec<u8>>;
 
-/// Reads a file whose path is in a config. Rejects every FIFO, because it may have no writer. (A
-/// config cannot contain `<(…)` of a shell.) Errors contain the path of the file.
+/// Reads a file whose path is in a config. Rejects every FIFO, because it may have no writer. (The
+/// pipe of a shell's `<(…)` cannot be in a config.) Errors contain the path of the file.
 pub(crate) fn read_configured(path: &Path) -> io::Result<Vec<u8>> {
     read_found(path, LiveRobots::MAX_FILE)
 }

@@ -59,7 +59,7 @@ enum ConnectionStage {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Urgency {
     Usual,
-    /// The request may use the reserved slots. A request to the kill switch is urgent.
+    /// The request may use the reserved slots. Only requests that use the kill switch are urgent.
     Urgent,
 }
 

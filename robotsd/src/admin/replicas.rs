@@ -46,7 +46,7 @@ pub(crate) fn ask_all<T: Send>(
     answers.into_iter().flatten().collect()
 }
 
-/// Returns this process's rows of the board, with the names of the replicas in its fleet. Blocks.
+/// Returns the board rows of this process, with the names of the replicas in its fleet. Blocks.
 pub(super) fn own_rows(state: &ServerState, board: &Board, query: &BoardQuery) -> ReplicaRows {
     let fleet = state.serving().and_then(|serving| Some(serving.sites.state.fleet.as_ref()?.report()));
     let heard = fleet.iter().flat_map(|fleet| &fleet.replicas).map(|of| of.replica.clone()).collect();
@@ -81,8 +81,8 @@ pub(super) async fn board_of_all(state: &ServerState, query: BoardQuery) -> Resu
     asked.map_err(|why: ConfigError| AdminReply::error(StatusCode::CONFLICT, &why.to_string()))
 }
 
-/// Returns one place for each IP address of a host name. A place without a host name is returned
-/// unchanged.
+/// Resolves the host name of a place, and returns one place for each IP address. A place without a
+/// host name is returned unchanged.
 pub(crate) fn single(place: &AdminPlace) -> Result<Vec<AdminPlace>, String> {
     let AdminPlace::Name(name, port) = place else { return Ok(vec![place.clone()]) };
     let found = (&**name, *port).to_socket_addrs().map_err(|error| error.to_string())?;

@@ -1,4 +1,4 @@
-//! Handles connections to the admin interface. Each connection has one request.
+//! Handles connections to the admin interface. Each connection carries one request.
 
 use std::convert::Infallible;
 use std::sync::Arc;

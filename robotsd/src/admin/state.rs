@@ -62,8 +62,8 @@ pub(crate) struct ServerState {
     lost: Option<Arc<LostLines>>,
 }
 
-/// Device, inode and modification time of the program file and of the config file. A difference
-/// shows that a file has changed. `None` if the file does not exist.
+/// Device, inode and modification time of the program file and of the config file, to detect that a
+/// file has changed. `None` if the file does not exist.
 #[derive(Debug, PartialEq, Eq)]
 struct UpgradeFiles {
     program: Option<(u64, u64, SystemTime)>,
@@ -156,7 +156,7 @@ impl ServerState {
         self.last_upgrade.lock().as_ref().filter(|(upgrade, _)| upgrade.state == "done")?.0.process
     }
 
-    /// Returns the name and number of lost lines of each log.
+    /// Returns the name of each log, and the number of its lost lines.
     pub(super) fn lost_lines(&self) -> impl Iterator<Item = (&'static str, &LostLines)> {
         [("events", self.log.lost())].into_iter().chain(self.lost.iter().map(|lost| ("access", &**lost)))
     }
@@ -197,8 +197,8 @@ impl ServerState {
         *last = Some((report, files));
     }
 
-    /// Returns the report of the last upgrade. The report of a failed upgrade is dropped when the
-    /// program or the config has changed.
+    /// Returns the report of the last upgrade. The report of a failed upgrade is dropped if the
+    /// program file or the config file has changed since then.
     fn upgrade_report(&self) -> Option<UpgradeReport> {
         let mut last = self.last_upgrade.lock();
         last.take_if(|(report, files)| report.state == "failed" && *files != self.upgrade_files());
@@ -401,9 +401,9 @@ impl ConfigState {
         (report.state, report.rejected, report.next_start) = ("accepted".to_owned(), None, next_start);
     }
 
-    /// Records that the config file is rejected. `changes` are the settings that it would change,
-    /// or `None` if it cannot be parsed. Returns whether `why` differs from the reason of the
-    /// previous rejection.
+    /// Records that the config file is rejected. `changes` contains the settings that the file
+    /// would change; `None` if the file cannot be parsed. Returns whether `why` differs from the
+    /// reason of the previous rejection.
     pub(crate) fn reject(&self, why: &str, changes: Option<Vec<SettingChange>>) -> bool {
         let report = &mut self.0.lock().1;
         let is_news = report.rejected.as_ref().is_none_or(|before| before.why != why);

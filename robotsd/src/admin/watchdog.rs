@@ -26,8 +26,8 @@ use crate::metrics::{Exposition, family};
 
 const BEAT: Duration = Duration::from_secs(2);
 
-/// An event loop counts as stalled if it has not run this number of tasks in a row. Time is not
-/// measured, because it also passes while the process is stopped or the machine sleeps.
+/// Number of tasks in a row that an event loop must miss to count as stalled. Time is not measured,
+/// because it also passes while the process is stopped or the machine sleeps.
 const MISSED: u64 = 3;
 
 #[derive(Debug, Default)]
@@ -109,7 +109,7 @@ impl Watchdog {
 
     pub(super) fn write_metrics(&self, exposition: &mut Exposition) {
         exposition.sample(&family::PANICS, &[], self.panics.load(Ordering::Relaxed));
-        // The control thread is included, although nobody receives the metrics while it is stalled.
+        // The control thread is included, although it cannot send the metrics while it is stalled.
         for watched in self.loops() {
             exposition.holds(&family::WORKER_STALLED, &[("worker", &watched.thread)], watched.is_stalled());
         }
@@ -135,8 +135,8 @@ impl EventLoop {
                 seconds = self.seconds()
             )
         });
-        // The count is reset first: an operator who reads the message and then requests the status
-        // must not see the stall any more.
+        // The count is reset before the message is logged. Otherwise, an operator who reads the
+        // message and then requests the status could still see the stall.
         self.missed.store(0, Ordering::Relaxed);
         if let Some(message) = goes_on {
             log.say_at(LogLevel::Info, LogEvent::Stalled, message);

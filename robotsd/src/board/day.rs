@@ -118,8 +118,8 @@ impl DayRows {
         if surplus == 0 {
             return;
         }
-        // A further quarter of the limit is removed. Otherwise, the next watch would exceed the
-        // limit again.
+        // In addition, a quarter of the limit is removed. Otherwise, the next watch would exceed
+        // the limit again.
         self.watches.sort_by_key(|watch| (watch.to, watch.from));
         let given_up = self.watches.drain(..(surplus + MAX_TIMES / 4).min(self.watches.len()));
         let given_up = given_up.map(|watch| Lost { from: watch.from, to: watch.to });

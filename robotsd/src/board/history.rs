@@ -74,8 +74,8 @@ impl History {
     /// `unseen`.
     pub(crate) fn range(&self, site: &str, from: Second, to: Second, merged: usize) -> DayRows {
         let (mut all, mut octets) = (DayRows::default(), 0);
-        // The newest day is read first. If another thread prunes the history at the same time, it
-        // deletes the oldest days.
+        // The newest day is read first. If another thread deletes the oldest days at the same time,
+        // no day is then missing between two days that were read.
         for day in days(from, to).rev() {
             if octets > MAX_READ_BYTES {
                 all.lost.push(Lost { from: 0, to: day + DAY });
@@ -157,8 +157,8 @@ impl History {
     }
 
     /// Deletes days that are older than the retention, then the oldest days until the total size is
-    /// within the limit. In memory, the limit is `most_rows` rows, and old hourly rows are also
-    /// merged into daily rows. Blocks the thread.
+    /// within the limit. If the history is in memory, the limit is `most_rows` rows, and old hourly
+    /// rows are also merged into daily rows. Blocks the thread.
     pub(crate) fn prune(&mut self, now: Second, retention: Retention, most_rows: usize) -> io::Result<()> {
         let oldest = day_of(now.saturating_sub(retention.days));
         match self {
@@ -418,7 +418,7 @@ mod tests {
         let mut text = fs::read(&path).unwrap();
         text.insert(0, b'{');
         fs::write(&path, text).unwrap();
-        // The path of the copy is a link into a missing folder.
+        // A symbolic link into a missing folder occupies the path of the copy.
         let beside = path.with_extension("jsonl.damaged");
         std::os::unix::fs::symlink(folder.path().join("no/such/folder"), &beside).unwrap();
         assert!(matches!(history.add("shop", DAY_ONE, &rows("b", 5)), Ok(Added::WithoutEvidence(_))));

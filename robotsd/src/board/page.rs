@@ -1,9 +1,10 @@
 //! The board as an HTML page. The page has no scripts and loads nothing from other hosts. It
 //! supports dark and light mode and small screens.
 //!
-//! The template is `page.html`. The template escapes all names, because clients and files can
-//! contain any characters. The style sheet has its own path, and bars are SVG elements with size
-//! attributes. The page needs no inline styles, and the Content-Security-Policy forbids them.
+//! The template is `page.html`. The template escapes all names, because names from clients and
+//! files can contain any characters. The style sheet has its own path, and bars are SVG elements
+//! with size attributes. The page needs no inline styles, and the Content-Security-Policy forbids
+//! them.
 
 use std::collections::BTreeMap;
 
@@ -55,7 +56,7 @@ pub(crate) fn style() -> String {
     format!("{STYLE}{}", include_str!("page.css"))
 }
 
-/// Details that the page shows when the reader expands a crawler.
+/// Details that the page shows when the reader expands the entry of a crawler.
 #[derive(Template)]
 #[template(path = "board/crawler.html")]
 struct CrawlerFacts<'a> {

@@ -107,8 +107,8 @@ pub(crate) struct JudgedCounts {
     /// Requests that the last fetched version disallows, and requests that were sent more than 24
     /// hours after the last fetch.
     pub(crate) ignored: u64,
-    /// Requests that were sent at most 24 hours after the last fetch, and that the older version in
-    /// this fetch allows.
+    /// Requests that were sent at most 24 hours after the last fetch, and that the fetched older
+    /// version allows.
     pub(crate) not_newest: u64,
     pub(crate) unread: u64,
     /// Number of requests that cannot be judged.
@@ -366,7 +366,7 @@ mod tests {
         assert_eq!(add(1060, 5_100, 5_025), Some((60, 100.0, 0.25)));
         assert_eq!(add(1070, 5_150, 5_075), Some((60, 50.0, 1.0)));
         assert_eq!(add(1075, 5_150, 5_075), Some((15, 200.0, 1.0)), "requests between 1010 and 1060 are unknown");
-        // The counters have restarted.
+        // The counters were reset.
         assert_eq!(add(1080, 3, 0), None);
         assert_eq!(add(1070, 4, 0), None, "the clock is set back");
         assert_eq!(add(1100, 4, 0), Some((30, 0.0, 0.0)));

@@ -31,7 +31,7 @@ pub(crate) struct RequestedPaths {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct PathCount {
     count: u64,
-    /// At most this number of requests in `count` were for other paths.
+    /// Upper bound on the number of requests in `count` that were for other paths.
     #[serde(default, skip_serializing_if = "super::row::is_zero")]
     error: u64,
 }
@@ -61,7 +61,7 @@ impl RequestedPaths {
         self.total == 0
     }
 
-    /// Returns the paths that certainly have more than 1 % of the requests.
+    /// Returns the paths that certainly received more than 1 % of the requests.
     pub(crate) fn requested_much(&self) -> impl Iterator<Item = &str> {
         let is_much = |path: &PathCount| path.count.saturating_sub(path.error).saturating_mul(SHARE) > self.total;
         self.paths.iter().filter(move |(_, count)| is_much(count)).map(|(path, _)| &**path)

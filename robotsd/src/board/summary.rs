@@ -141,7 +141,7 @@ impl<'r> SiteRows<'r> {
     }
 
     /// Returns the crawlers whose fetches of robots.txt may affect the verdict about this crawler,
-    /// including itself.
+    /// including the crawler itself.
     fn of_same_operator(&self, crawler: &'r str, operator: &str) -> BTreeSet<(&'r str, ClaimResult)> {
         let own = [ClaimResult::Verified, ClaimResult::Claimed].map(|identity| (crawler, identity));
         let others = self.by_operator.get(operator).into_iter().flatten().copied();

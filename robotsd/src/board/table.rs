@@ -182,7 +182,7 @@ pub(crate) struct SiteMoment {
     /// `None` if there is no live version, or if each host has its own version.
     pub(crate) version: Option<String>,
     pub(crate) content: Option<Arc<Content>>,
-    /// Totals of the traffic. `None` at most calls, because totals are stored only every few
+    /// Totals of the traffic. `None` in most calls, because totals are stored only every few
     /// seconds.
     pub(crate) traffic: Option<TrafficTotals>,
     /// Visitors that services referred since the process started.
@@ -254,7 +254,7 @@ impl Board {
                 held.watches.interrupt(now);
             }
         }
-        // After a failed write, the next attempt comes sooner.
+        // After a failed write, the next attempt is made sooner.
         let pause = if table.problem.is_some() { MINUTE / 2 } else { MINUTE };
         let is_due = now >= table.written + pause || now < table.written;
         std::mem::take(&mut table.is_urgent) || is_due
@@ -467,7 +467,8 @@ impl Table {
         self.rows += site.counted.rows.len() - before;
         self.lost += lost;
         let sight = if lost > 0 { Sight::Blind } else { moment.sight };
-        // A change of the live version must be recorded even if the process is killed.
+        // A change of the live version is written without delay, so that it is not lost if the
+        // process is killed.
         self.is_urgent |= site.watches.add(now, moment.version.as_deref(), sight);
         self.is_urgent |= self.rows > MAX_LIVE / 2;
     }

@@ -40,7 +40,7 @@ pub(crate) struct Watch {
 }
 
 /// A period with incomplete counts, because a file was damaged, or because another server responded
-/// in a part of the period.
+/// for part of the period.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Lost {
     pub(crate) from: Second,

@@ -106,7 +106,7 @@ impl AuditArgs {
     }
 }
 
-/// Reports whether the names mean the same site, or a site and one of its robots.txt files.
+/// Reports whether the names refer to the same site, or to a site and one of its robots.txt files.
 fn overlap(site: &str, other: &str) -> bool {
     is_of(site, other) || is_of(other, site)
 }

@@ -280,9 +280,9 @@ fn ask_any<T: DeserializeOwned>(running: &Running, places: &[AdminPlace], of: Ad
             match ask_one_of_many(&place, of) {
                 Ok(answer) => return Ok(answer),
                 Err(AskError::Refused(_, message)) => {
-                    // A replica may refuse a change that another replica has already made but could
-                    // not confirm. The error therefore contains the messages of all queried
-                    // replicas.
+                    // The reason for the refusal may be that a replica that was queried earlier has
+                    // already made the change, but could not confirm it. The error therefore
+                    // contains the messages of all queried replicas.
                     unreached.push(message);
                     return Err(refusal(unreached.join("; ")));
                 }
@@ -339,7 +339,8 @@ pub(super) fn roll_back(running: &Running, target: &str, site: &str) -> io::Resu
     by_store.map_or_else(|| report(running, (&Method::POST, target), judge_change), Ok)
 }
 
-/// Function that returns whether a response is free of problems, and a line of text about it.
+/// Function that returns whether a response is free of problems, and a line of text about the
+/// response.
 type Judge<T> = fn(&T) -> (bool, String);
 
 pub(super) fn report<T>(running: &Running, of: AdminQuestion<'_>, judge: Judge<T>) -> io::Result<ExitCode>

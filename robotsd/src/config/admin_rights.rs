@@ -55,8 +55,8 @@ words! {
 }
 
 /// User or group ID that the kernel reports instead of IDs that are not in this process's user
-/// namespace. The number is the default of `/proc/sys/kernel/overflowuid`, which the shipped unit
-/// hides from robotsd.
+/// namespace. The number is the default of `/proc/sys/kernel/overflowuid`, which the shipped
+/// systemd unit hides from robotsd.
 pub(crate) const UNKNOWN_ID: u32 = 65_534;
 
 impl AdminRole {

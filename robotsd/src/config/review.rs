@@ -1,6 +1,7 @@
 //! Finds settings of a valid config that are probably mistakes, such as unknown crawler names,
-//! expired exceptions and folders that cannot be written. They do not affect a running process. A
-//! few prevent a start and are reported as errors; all others are warnings or notes.
+//! expired exceptions and folders that cannot be written. These mistakes do not affect a running
+//! process. Mistakes that would prevent a start are reported as errors, all others as warnings or
+//! notes.
 
 use std::fs;
 use std::io::{self, ErrorKind};

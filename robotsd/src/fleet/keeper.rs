@@ -140,8 +140,8 @@ impl Writer {
     }
 }
 
-/// The task that sends the heartbeat of this replica, reads those of all replicas, and makes
-/// accepted versions live.
+/// The task that sends the heartbeat of this replica, reads the heartbeats of all replicas, and
+/// makes accepted versions live.
 struct Heart {
     fleet: Arc<Fleet>,
     sites: Arc<dyn FleetSites>,

@@ -56,7 +56,7 @@ pub(crate) enum DocumentState {
     Current,
     /// Entries of the replica that are missing from the document, or older in it.
     WentBack(Vec<String>),
-    /// The document has this epoch, which is not that of the fleet.
+    /// The document has this epoch, which is not the epoch of the fleet.
     Foreign(String),
     /// A later version of robotsd wrote the document, so it cannot be read. Contains the error.
     Rejected(String),

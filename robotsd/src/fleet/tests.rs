@@ -178,8 +178,8 @@ fn a_document_is_read_field_by_field() {
     assert!(whole.damaged.is_empty() && document(&[("format", b"2")]).unwrap_err().contains("update robotsd"));
 }
 
-/// Tries every kind of damage with every field. Each time, the off switches must take effect,
-/// exactly one problem must be reported, for the damaged field, and no damaged number may be used.
+/// Tries every kind of damage with every field. In each case, the off switches must take effect,
+/// only the damaged field may be reported, and no damaged number may be used.
 #[test]
 fn no_damaged_field_hides_another() {
     let mut before = Member::default();

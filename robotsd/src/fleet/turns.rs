@@ -62,8 +62,9 @@ pub(super) async fn choose(fleet: Arc<Fleet>, mut requests: UnboundedReceiver<Tu
         if asked.is_empty() {
             continue;
         }
-        // If the connection is lost, `ask` repeats all of these requests. A repeated wish finds its
-        // own name in the store.
+        // If the connection is lost, `ask` repeats all of these requests. This is safe: if a
+        // request to send a notice is repeated, the store already contains the name of this
+        // replica.
         let turns = link.ask(async |connection| {
             let turns = asked.iter().map(|(id, of, _)| turn_of(&fleet, connection.clone(), id, *of));
             let mut answered = Vec::new();

@@ -68,7 +68,8 @@ pub(in crate::commands) struct SelectedSite {
     pub(in crate::commands) sees_all: bool,
     retrieval: RetrievalSettings,
     configured: Option<ConfiguredSite>,
-    /// The state directory, and what it stores about the site; read on first use.
+    /// The state directory, and the state of the site in this directory. Both are read on first
+    /// use.
     kept: OnceLock<(Option<StateDir>, Remembered)>,
 }
 
@@ -145,8 +146,8 @@ impl SiteArgs {
     /// Selects the site that `--site` names. Without `--site`, selects the site that serves the
     /// host of all URLs in `files` and `urls`, or else the only site of the config.
     ///
-    /// Returns an error if there is no such site. If only the environment names the config and
-    /// `files` is not empty, the config is ignored instead.
+    /// Returns an error if there is no such site. However, if only the environment names the config
+    /// and `files` is not empty, the config is ignored.
     pub(in crate::commands) fn select_for(&self, files: &[&Path], urls: &[&str]) -> io::Result<SelectedSite> {
         let (retrieval, settings, evidence) = (self.retrieval.clone(), Default::default(), Default::default());
         let without =

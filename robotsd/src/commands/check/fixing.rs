@@ -92,7 +92,8 @@ impl<'a> FixRun<'a> {
         self.left += fixed.report.findings.len() + fixed.report.omitted();
         self.left_unsafe += fixed.report.fixes.count(Safety::Unsafe);
         if fixed.applied.iter().any(|(_, safety)| *safety == Safety::Unsafe) {
-            // Without this flush, the order would be wrong if both streams go to the same terminal.
+            // Without this flush, the output would be in the wrong order if both streams go to the
+            // same terminal.
             out.flush()?;
             self.is_cut |= write_effect(&mut stderr(), name, &before, &fixed, settings)?;
         }

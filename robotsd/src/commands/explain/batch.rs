@@ -358,8 +358,9 @@ fn in_one_form(name: &str) -> String {
     name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase()
 }
 
-/// Uses the evidence in the question. Without such evidence, the built-in copies of lists are used.
-/// These copies can confirm that the client is the crawler, but cannot refute the claim.
+/// Uses the evidence in the question. If the question contains no evidence, the built-in copies of
+/// lists are used. These copies can confirm that the client is the crawler, but cannot refute the
+/// claim.
 impl ClaimEvidence for BatchQuestion {
     fn range(&self, crawler: &Crawler, address: PublicAddress, now: SystemTime) -> Option<MethodOutcome> {
         let list = |url: &String| match &self.evidence {

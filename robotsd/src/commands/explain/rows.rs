@@ -18,7 +18,7 @@ use crate::refusal::ExpectedRefusal;
 use crate::render::{csv_row, printable, write_json};
 use crate::target_url::TargetUrl;
 
-/// Minimum width of a column of the matrix, in characters. The text `no (1234)` fits. Names are not
+/// Minimum width of a matrix column, in characters: enough for `no (1234)`. Names are not
 /// truncated, because two truncated names might look the same.
 const MIN_WIDTH: usize = 9;
 

@@ -144,7 +144,7 @@ mod tests {
         }
     }
 
-    /// Text that contains all line ends, and characters of one to four bytes.
+    /// Pattern of test documents, with every kind of line end and characters of one to four bytes.
     const TEXT: &str = "[a/é😀\u{feff}\r\n]{0,12}";
 
     fn position() -> impl Strategy<Value = Position> {

@@ -24,8 +24,8 @@ const NODES_LATER: usize = 64;
 #[derive(Debug, Default)]
 pub(super) struct Rows {
     rows: Vec<ReplayRow>,
-    /// Places of the rows by name: those of classes, and those of crawlers. A crawler may have the
-    /// name of a class, such as `empty`.
+    /// Indexes of the rows by name: one map for classes, and one for crawlers. There are two maps
+    /// because the name of a crawler may also be the name of a class, such as `empty`.
     by_name: [HashMap<String, usize, RandomState>; 2],
 }
 
@@ -46,8 +46,8 @@ pub(super) struct ReplayRow {
     pub(super) is_checked: bool,
 }
 
-/// The counters of a row that count one request. A row has separate counters for requests with a
-/// verified, an undecided or a refuted claim.
+/// The counters of a row that are increased for one request. A row has separate counters for
+/// requests with a verified, an undecided or a refuted claim.
 #[derive(Debug)]
 pub(super) struct RowPart<'r> {
     pub(super) tally: &'r mut RequestTally,

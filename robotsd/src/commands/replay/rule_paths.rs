@@ -9,9 +9,9 @@ use serde::Serialize;
 /// number.
 const NODES_A_RULE: usize = 8;
 
-/// Steps that make the trees smaller. They are applied one after the other until the trees are
-/// small enough. The two numbers of a step are the maximum number of different values after the
-/// same prefix, and the maximum number of parts per target.
+/// Limits that make the trees smaller, applied one after another until the trees are small enough:
+/// the maximum number of different values after the same prefix, and the maximum number of parts
+/// per target.
 const KEPT: [(usize, usize); 8] = [(32, 12), (16, 8), (8, 6), (4, 4), (2, 3), (1, 2), (0, 1), (0, 0)];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -168,7 +168,7 @@ impl PathTree {
         new
     }
 
-    /// Adds the counts of another tree, which must be of the same part.
+    /// Adds the counts of another tree. Both trees must have the same `part`.
     pub(super) fn merge(&mut self, other: Self) {
         self.total += other.total;
         self.ends += other.ends;
@@ -231,7 +231,7 @@ impl PathTree {
         let kinds = if self.children.len() > 1 { KINDS.as_slice() } else { &[] };
         for &kind in kinds {
             // Wildcards are kept, because they already match all values. A part that is only a
-            // slash is kept, too, because it is the page of the folder itself.
+            // slash is kept, too, because it represents the page of the folder itself.
             let of_kind = |child: &&Self| !matches!(&*child.part, [_] | [_, b'*']) && child.kind() == kind;
             if !self.children.iter().any(|child| of_kind(&child)) {
                 continue;

@@ -55,8 +55,8 @@ pub(super) fn read(line: &[u8], quotes: Quotes) -> Option<LoggedRequest<'_>> {
     })
 }
 
-/// Reports whether the value in the agent's column is something other than an agent. Some servers
-/// insert another column before the agent, for example a host or an address.
+/// Reports whether the value in the agent's column is not an agent. Some servers insert another
+/// column before the agent, for example a host or an address.
 fn is_other_than_agent(agent: &[u8], referer: &[u8]) -> bool {
     if agent.starts_with(b"Mozilla/") {
         return false;

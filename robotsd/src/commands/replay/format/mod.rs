@@ -33,8 +33,8 @@ pub(in crate::commands) enum ReplayLogFormat {
     Alb,
 }
 
-/// Maximum number of objects and prefixes that are removed from around a line. A container runtime
-/// may add one, and the service that collects the output of containers may add another.
+/// Maximum number of enclosing objects and prefixes that are removed from a line. A container
+/// runtime may add one, and the service that collects the output of containers may add another.
 const MAX_WRAPPERS: usize = 3;
 
 #[derive(Debug)]
@@ -147,8 +147,8 @@ impl ReplayLogFormat {
         }
     }
 
-    /// Reports whether a parsed line is certainly in this format. Lines of error logs can also be
-    /// parsed, because they contain requests, too.
+    /// Reports whether a parsed line is certainly in this format. The check is needed because error
+    /// logs quote requests, so their lines can be parsed, too.
     fn is_sure_of(self, request: &LoggedRequest<'_>) -> bool {
         match self {
             Self::Common => request.time.is_some(),

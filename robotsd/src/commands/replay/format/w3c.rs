@@ -97,7 +97,7 @@ impl W3cColumns {
         }
         let values: Vec<_> = line.split(|octet| *octet == blank).map(W3cValue::Plain).collect();
         // Some servers omit empty values at the end of a line. A line without the path, the query
-        // or the agent is not accepted, because it would be read as a different request.
+        // or the agent is not accepted, because it would be parsed as a different request.
         let [_, path, query, agent, ..] = self.places;
         let is_whole = || [path, query, agent].into_iter().flatten().all(|place| place < values.len());
         (values.len() == self.count || (values.len() < self.count && !has_quotes && is_whole())).then_some(values)

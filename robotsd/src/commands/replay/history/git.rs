@@ -22,8 +22,9 @@ use crate::render::{printable, printable_path};
 const FILE: &str = "robots.txt";
 
 /// Options of every git command. `--literal-pathspecs` prevents git from treating file names as
-/// patterns. `-c` overrides settings of the user that would change the result, and settings of the
-/// repository that contain the names of programs. If such a setting is empty, git runs no program.
+/// patterns. `-c` overrides user settings that would change the result, and repository settings
+/// that contain the names of programs. If the value of such a repository setting is empty, git runs
+/// no program.
 const ALWAYS: &str = "--no-pager --literal-pathspecs -c log.showRoot=true -c log.follow=false -c log.diffMerges=separate \
                       -c log.mailmap=false -c core.pager=cat -c core.hooksPath=/dev/null -c core.fsmonitor= \
                       -c core.alternateRefsCommand=true -c alias.remote-none=";
@@ -96,7 +97,7 @@ impl Change {
 }
 
 /// Returns the commits that changed a file, the newest first. Returns at most one commit more than
-/// the limit, so the caller can see that the limit is exceeded.
+/// the limit, so that the caller can detect that the limit is exceeded.
 fn changes(folder: &Path, name: &str) -> io::Result<Vec<Change>> {
     let most = format!("--max-count={}", MAX_VERSIONS + 1);
     let log = git(folder, LOG.split(' ').chain([&*most, "--", name]))?;

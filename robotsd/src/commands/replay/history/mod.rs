@@ -3,7 +3,7 @@
 //!
 //! The versions come from git ([`git`]) or from dated files ([`dated`]), and the fetches of
 //! robots.txt come from the log. The code of the server's board judges the crawlers ([`LogBoard`]),
-//! so the same traffic gets the same judgements.
+//! so the same traffic leads to the same judgements.
 
 mod dated;
 mod git;
@@ -214,7 +214,8 @@ impl BoardNotes {
         let origin = |out: &mut String| write_origin("", host, out);
         if RequestPath::is_robots_txt_target(&entry.target) {
             if let Some(read) = RobotsRead::of(method, entry.status) {
-                // The target of a redirect is read later, but often in the same second.
+                // The target of a redirect is often fetched in the same second, so the redirect is
+                // recorded one second earlier.
                 let at = if read == RobotsRead::Redirected { at.saturating_sub(1) } else { at };
                 let is_served = in_force.is_some() && at.saturating_sub(version.since) >= history.deploy;
                 self.counted.read(&CrawlerRequest { at, ..seen }, |span| {
@@ -241,7 +242,7 @@ impl BoardNotes {
         self.counted.disallow(&seen, done, |RowScratch { case, hits, .. }| {
             case.judge_by(history.gone_by(place, at), Some(policy), &request);
             if history.maybe_served(place, at).any(|version| !case.disallowed_by.contains(&version.name)) {
-                // Without a version that disallows the request, it is not judged.
+                // A request without a version that disallows it is not judged.
                 case.disallowed_by.clear();
             }
             origin(&mut case.origin);
@@ -253,8 +254,8 @@ impl BoardNotes {
     }
 }
 
-/// Result of a request for `/robots.txt`. Without rules, the version of the read is unknown, so the
-/// read can only excuse the crawler.
+/// Result of a request for `/robots.txt`. If the response contains no rules, the version of the
+/// read is unknown, so the read can only excuse the crawler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum RobotsRead {
     Rules,
@@ -340,7 +341,7 @@ mod tests {
         }
         // A server error does not change the rules that the crawler knows.
         assert_eq!(judged(&history, &[first, (later, "/robots.txt", 503), request]), [1, 0, 0, 0]);
-        // A redirect leads to the read that follows it in the same second.
+        // The fetch that follows a redirect in the same second counts.
         let redirected = [(later, "/robots.txt", 301), (later, "/robots.txt", 200), request];
         assert_eq!(judged(&history, &redirected), [1, 0, 0, 0]);
     }
