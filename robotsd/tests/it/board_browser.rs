@@ -1,7 +1,7 @@
 //! Opens the board and a report of `replay` in a real browser. axe-core checks their accessibility.
 //!
-//! axe-core is the file `axe.min.js` of npm's `axe-core`, which `ROBOTSD_AXE` names. If it is
-//! missing, the tests are skipped with a message; in CI they fail.
+//! `ROBOTSD_AXE` names the file `axe.min.js` of the npm package `axe-core`. If the file is missing,
+//! the tests are skipped with a message; in CI they fail.
 
 use super::board::write_words;
 use crate::browser::Browser;

@@ -93,7 +93,7 @@ impl Browser {
         self.post("/url", &json!({ "url": url }));
     }
 
-    /// Opens a page, and waits until the script returns true there.
+    /// Opens a page, and waits until the script returns true in this page.
     pub(super) fn open_until(&self, url: &str, settled: &str) {
         self.open(url);
         self.wait_until(settled);

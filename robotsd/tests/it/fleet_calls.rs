@@ -6,7 +6,8 @@ use crate::harness::*;
 const ROBOTS: &str = "User-agent: *\nDisallow: /private/\n";
 
 /// Repeats a command until it ends with this status and prints these parts, each on one line. If a
-/// replica takes longer than two seconds, the command does not include it, but a later attempt may.
+/// replica takes longer than two seconds, the output does not include this replica, but a later
+/// attempt may succeed.
 pub(super) fn comes_to(command: impl Fn() -> Ended, code: i32, parts: &[&str]) -> Ended {
     let began = Instant::now();
     loop {
@@ -230,7 +231,7 @@ fn asked(running: &Running, target: &str, token: &str) -> Answer {
 
 #[test]
 fn the_board_of_all_is_the_sum_over_the_replicas_that_answer() {
-    // The first replica has two addresses, but must be counted once.
+    // The first replica has two addresses, but must be counted only once.
     let other = free();
     let listener = format!("[[admin.listener]]\naddress = \"{other}\"\naccess = \"read\"\n");
     let first_folder = folder_with("full", "");

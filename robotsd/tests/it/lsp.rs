@@ -264,7 +264,7 @@ fn a_thousand_random_edits_lead_to_the_findings_of_check() {
     let mut text = String::new();
     editor.open(URI, &text);
     for edit in 2..=1_001 {
-        // Places in UTF-16 units, of which some are between the two units of a character, or
+        // Positions in UTF-16 units. Some of them are between the two units of a character, or
         // between CR and LF.
         let units: Vec<(u64, u64)> = places(&text);
         let (mut from, mut to) = (numbers.below(units.len()), numbers.below(units.len()));
@@ -431,7 +431,7 @@ fn only_the_beginning_that_crawlers_read_is_checked() {
     let unread = text[..512_000].matches('\n').count() as u64;
     assert_eq!(found(diagnostics, "over-500-kib"), [unread]);
     assert_eq!(editor.actions(URI), Vec::<Value>::new());
-    // Without the repeated lines, crawlers read the last line.
+    // Once the repeated lines are removed, crawlers read the last line.
     let removed = json!({ "start": { "line": 2, "character": 0 }, "end": { "line": unread, "character": 0 } });
     editor.change(URI, 2, json!({ "range": removed, "text": "" }));
     let diagnostics = editor.diagnostics(URI, 2);
@@ -624,7 +624,7 @@ fn the_answers_fit_what_real_editors_support() {
     let Some(mut python) = programs::python_with("pytest_lsp", "pytest-lsp") else { return };
     python.current_dir(project("robotsd/tests")).env("ROBOTSD", env!("CARGO_BIN_EXE_robotsd"));
     python.env("PYTHONDONTWRITEBYTECODE", "1");
-    // Other packages in the same folder have plugins that need further packages.
+    // Other packages in the same folder have plugins that need packages that are not installed.
     python.env("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1");
     let arguments = ["-m", "pytest", "-q", "-p", "pytest_asyncio.plugin", "-p", "pytest_lsp", "-p", "no:cacheprovider"];
     run(python.args(arguments).arg("lsp_editors.py")).succeeded();

@@ -1,5 +1,5 @@
-//! Changes the config while it is served. New sites must be served, removed sites must not, and no
-//! connection may be refused meanwhile.
+//! Changes the config of a running proxy. New sites must be served, removed sites must not be
+//! served, and no connection may be refused meanwhile.
 
 use std::cell::RefCell;
 

@@ -110,7 +110,7 @@ fn requests_are_counted_by_outcome_and_connections_as_they_are() {
     assert_eq!(now["sites"][0]["name"], "shop");
     assert_eq!(count(&now["responses"], "5xx"), 0, "{now}");
 
-    // These connections are open at the moment.
+    // These connections stay open until the status is read.
     let mut kept: Vec<Kept> = (0..5).map(|_| Kept::open(running.address, "shop.test")).collect();
     kept.iter_mut().for_each(|kept| drop(kept.get("/robots.txt", FIREFOX)));
     wait_until("the connections", || traffic(&folder)["open_connections"] == 5);

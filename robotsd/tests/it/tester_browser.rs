@@ -166,7 +166,7 @@ fn a_link_restores_the_page_or_is_refused_in_words() {
     browser.wait_until("return document.getElementById('link-note').textContent.includes('longer than 8 kB')");
 }
 
-/// A text area can only show UTF-8 with line feeds, but a file may contain other bytes.
+/// A text area can show only UTF-8 text with line feeds, but a file may contain other bytes.
 #[test]
 fn lines_that_nobody_edits_keep_their_bytes() {
     let Some((browser, url)) = browser_and_page() else { return };

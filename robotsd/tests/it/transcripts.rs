@@ -206,7 +206,7 @@ fn transcripts(text: &str) -> Vec<Transcript> {
     found
 }
 
-/// Reports whether the printed lines are those that are shown.
+/// Reports whether the printed lines match the shown lines.
 fn matches(shown: &[impl AsRef<str>], printed: &[&str]) -> bool {
     match shown {
         [] => printed.is_empty(),
@@ -219,7 +219,7 @@ fn matches(shown: &[impl AsRef<str>], printed: &[&str]) -> bool {
     }
 }
 
-/// Reports whether a line is the one that is shown.
+/// Reports whether a line matches a shown line.
 fn is_line(line: &str, shown: &str) -> bool {
     let Some((before, after)) = shown.split_once('…') else { return line == shown };
     let Some(rest) = line.strip_prefix(before) else { return false };

@@ -29,9 +29,9 @@ pub(crate) enum Reply {
     Last(Vec<u8>),
     /// Sends these bytes and resets the connection.
     Reset(Vec<u8>),
-    /// Sends these bytes, and then nothing for longer than any client waits.
+    /// Sends these bytes, and then sends nothing for longer than any client waits.
     Silence(Vec<u8>),
-    /// Sends these bytes, and then a space from time to time, without end.
+    /// Sends these bytes, and then endlessly sends a space from time to time.
     Drip(Vec<u8>),
     /// Sends these bytes, switches to another protocol, and echoes one line.
     Echo(Vec<u8>),
@@ -223,7 +223,7 @@ impl Origin {
         Script { reply, connections: self.connections.clone(), requests: self.requests.clone() }
     }
 
-    /// Returns an upstream that does not listen.
+    /// Returns an upstream at whose address no server listens.
     pub(crate) fn down() -> Self {
         Self { address: free(), connections: Arc::default(), requests: Arc::default(), shown: Arc::default() }
     }
@@ -273,7 +273,8 @@ impl Script {
                 Reply::Octets(_) => {}
                 Reply::Last(_) => drop(raw.map(|raw| raw.shutdown(Shutdown::Write))),
                 Reply::Reset(_) => {
-                    // Without this delay, the reset could discard what was sent.
+                    // Without this delay, the reset could discard bytes that the client has not
+                    // received yet.
                     std::thread::sleep(Duration::from_millis(50));
                     let _ = raw.map(|raw| socket2::SockRef::from(raw).set_linger(Some(Duration::ZERO)));
                 }

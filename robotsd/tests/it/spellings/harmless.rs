@@ -119,7 +119,7 @@ fn canonical_target(numbers: &mut Numbers, rules: &[(bool, String)]) -> String {
         let all = numbers.below(3);
         for octet in name.replace('*', "any").replace("%3A", ":").replace("%40", "@").replace("%2A", "*").bytes() {
             // A raw `;` separates path parameters, which another test covers, so it is always
-            // escaped here. So are bytes that are not ASCII.
+            // escaped here. Bytes that are not ASCII are also escaped.
             let escape = octet >= 0x80 || octet == b';' || (octet != b'%' && (all == 0 || numbers.below(8) == 0));
             if escape { write!(target, "%{octet:02X}").unwrap() } else { target.push(char::from(octet)) }
         }

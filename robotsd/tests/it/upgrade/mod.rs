@@ -1,5 +1,5 @@
-//! Tests upgrades in place: clients that continue throughout, state that both processes know, and
-//! upgrades that fail.
+//! Tests upgrades in place: whether clients can continue throughout, whether both processes know
+//! the same state, and what happens if an upgrade fails.
 
 mod deaths;
 mod saturation;

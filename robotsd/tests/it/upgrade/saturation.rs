@@ -10,9 +10,9 @@ use crate::harness::*;
 /// Number of connections that a process may have.
 const SLOTS: usize = 4;
 
-/// Number of waiting clients: one per worker, those in the kernel's queue, and some that do not fit
-/// into it. There cannot be more: while every slot is taken, a connection that has sent nothing yet
-/// may be closed in favour of another one.
+/// Number of waiting clients: one per worker, the clients in the kernel's queue, and some that do
+/// not fit into the queue. There cannot be more: while every slot is taken, a connection that has
+/// sent nothing yet may be closed in favour of another one.
 const WAITING: usize = 8;
 
 /// Returns a socket with a short queue. A supervisor may pass such a socket.
