@@ -98,8 +98,8 @@ pub(crate) fn ask<T: DeserializeOwned>(
     ask_within((SILENT, whole_for(of.1)), place, of, &announce)
 }
 
-/// Asks one of several replicas. The timeout is shorter than that of [`ask`], because one slow
-/// replica would delay the result for all replicas.
+/// Asks one of several replicas. The timeout is shorter than the timeout of [`ask`], because one
+/// slow replica would delay the result for all replicas.
 pub(crate) fn ask_one_of_many<T: DeserializeOwned>(place: &AdminPlace, of: AdminQuestion<'_>) -> Result<T, AskError> {
     let deadline = match whole_for(of.1) {
         _ if of.1.starts_with(ROWS) => ROWS_OF_MANY,

@@ -67,7 +67,7 @@ pub(super) enum Urgency {
 pub(super) enum SlotError {
     /// The maximum number of requests is in progress.
     Busy,
-    /// The connection is being closed to make room for another one.
+    /// The connection is being closed to make room for another connection.
     Closed,
 }
 

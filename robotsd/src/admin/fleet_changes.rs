@@ -64,7 +64,7 @@ pub(super) async fn enforce(
         return Err(AdminReply::error(StatusCode::NOT_FOUND, &serving.sites.unknown(site)));
     }
     if to == Enforcement::On {
-        // Other replicas may have added off switches in the meantime. These must be removed, too.
+        // Off switches that other replicas have added in the meantime must be removed, too.
         fleet.look().await;
     }
     let scope = site.clone().unwrap_or_else(|| EVERY_SITE.to_owned());

@@ -33,8 +33,8 @@ pub(crate) fn ask_all<T: Send>(
         let (answer, error) = answer.map_or_else(|error| (None, Some(error)), |answer| (Some(answer), None));
         ReplicaAnswer { replica: place.to_string(), answer, error }
     };
-    // A host name may resolve to an address that is also configured. Such an address is queried
-    // only once.
+    // A host name may resolve to an address that is also configured. Each address is queried only
+    // once.
     let asked = Mutex::new(HashSet::new());
     let answers = in_parallel(places, |place| match single(place) {
         Err(error) => vec![answered(place, Err(format!("NOT REACHED: {error}")))],
@@ -57,8 +57,8 @@ pub(super) fn own_rows(state: &ServerState, board: &Board, query: &BoardQuery) -
 /// Maximum time for querying all replicas, including the time until an earlier query has ended.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Returns the board of all configured replicas, including this one. Like a command, this function
-/// uses the token in the environment of this process.
+/// Returns the board of all configured replicas, including this replica. Like a command, this
+/// function uses the token in the environment of this process.
 pub(super) async fn board_of_all(state: &ServerState, query: BoardQuery) -> Result<BoardReport, AdminReply> {
     let config = PathBuf::from(state.config.report().path);
     let asking = async {

@@ -38,17 +38,17 @@ pub(crate) struct ServerState {
     phase: Mutex<Phase>,
     serving: ArcSwapOption<Serving>,
     /// Sites that had no robots.txt when the process began to serve, and included files whose sites
-    /// were not served then.
+    /// were not served at that time.
     began_without: OnceLock<BTreeSet<String>>,
     requests: mpsc::Sender<ReloadWaiter>,
     upgrades: mpsc::Sender<UpgradeWaiter>,
     /// The last upgrade, and the identities of the files that it used.
     last_upgrade: Mutex<Option<(UpgradeReport, UpgradeFiles)>>,
-    /// Lock that prevents changes during an upgrade. It is read-locked during a change by an
-    /// operator, and write-locked while a new process may replace this one.
+    /// Lock that prevents changes during an upgrade. An operator's change holds a read lock. While
+    /// a new process may replace this process, the upgrade holds a write lock.
     pub(crate) changes: Arc<RwLock<()>>,
-    /// Lock that is held during a request to all replicas of the fleet, so that only one such
-    /// request runs at a time.
+    /// Lock that is held while all replicas of the fleet are queried, so that only one such query
+    /// runs at a time.
     pub(super) asking: Arc<RwLock<()>>,
     pub(crate) config: ConfigState,
     /// The board, set together with the first sites. Not set if the board is disabled.

@@ -1,7 +1,7 @@
 //! The watchdog: reports stalled event loops and panics in the log, the status, the metrics and
 //! `/livez`.
 //!
-//! Every two seconds, a separate thread sends a task to each event loop, including that of the
+//! Every two seconds, a separate thread sends a task to each event loop, including the loop of the
 //! control thread, and checks whether the loop has run the previous task.
 //!
 //! **The watchdog does not end the process.** A stalled loop may recover, and the other workers

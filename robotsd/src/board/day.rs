@@ -1,11 +1,12 @@
-//! The records of one site for one or more days. They contain counts for each crawler (rows),
-//! periods when every fetch of robots.txt was recorded (watches), and periods when some fetches may
-//! not have been recorded (lost times). This module also reads and writes the file of a day. The
-//! file has one JSON object per line, and the last line contains the hash of all lines before it.
+//! The records of one site for one or more days. The records contain counts for each crawler
+//! (rows), periods when every fetch of robots.txt was recorded (watches), and periods when some
+//! fetches may not have been recorded (lost times). This module also reads and writes the file for
+//! a day. The file has one JSON object per line, and the last line contains the hash of all
+//! previous lines.
 //!
-//! The contents of a file are not trusted. If a file is damaged, a fetch of robots.txt may be
-//! missing at any time of that day. The lines that can be parsed are counted, but they are not
-//! evidence against a crawler: a lost line may have contained the fetch that excuses the crawler.
+//! The contents of a file are not trusted. If a file is damaged, it may lack a fetch of robots.txt
+//! at any time of that day. The lines that can be parsed are counted, but they are not evidence
+//! against a crawler: a lost line may have contained the fetch that excuses the crawler.
 //!
 //! *Folding* merges the hourly rows of an old day into one row per crawler. Every file is written
 //! under a temporary name and then renamed, so the path always contains a complete file, even if
@@ -25,7 +26,7 @@ use super::visitors::SentVisitors;
 use super::watch::{self, Lost, Watch};
 use crate::files;
 
-/// Maximum total number of watches and lost times in the file of a day.
+/// Maximum total number of watches and lost times in a day's file.
 const MAX_TIMES: usize = 256;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -147,7 +148,8 @@ impl DayRows {
         }
     }
 
-    /// Reports whether the values in these rows are valid. If not, the file is damaged.
+    /// Reports whether the values in these rows are valid. Invalid values show that the file is
+    /// damaged.
     pub(super) fn is_sound(&self) -> bool {
         let are_hours = self.rows.iter().all(|(key, row)| is_sound(key, row, HOUR));
         are_hours && self.days.iter().all(|(key, row)| is_sound(key, row, DAY))

@@ -84,8 +84,8 @@ impl History {
             let (mut rows, read) = self.read(site, day);
             octets += read;
             if rows.site.as_ref().is_some_and(|site| !site.is_complete(merged)) {
-                // The first watch may have begun on an earlier day. That day has no file if nothing
-                // was counted.
+                // The first watch may have begun on an earlier day. If nothing was counted on that
+                // day, it has no file.
                 let from = rows.watches.iter().map(|watch| watch.from).fold(day, Second::min);
                 rows.unseen.push(Lost { from, to: day.saturating_add(DAY) });
             }
@@ -242,7 +242,7 @@ pub(super) struct DayFile {
     path: PathBuf,
 }
 
-/// Returns the files of days before `before`, except those that are known to contain only daily
+/// Returns the files of days before `before`, except files that are known to contain only daily
 /// rows. Blocks the thread.
 pub(super) fn unfolded(folder: &Path, before: Second) -> io::Result<Vec<DayFile>> {
     // Without a valid date, every file is read. Folding does not change a file that is already
@@ -450,7 +450,7 @@ mod tests {
         }
     }
 
-    /// The largest files of a day are deleted, except those of today.
+    /// The largest files of a day are deleted first. Today's files are never deleted.
     #[test]
     fn a_small_site_does_not_pay_for_a_large_one() {
         let folder = tempfile::tempdir().unwrap();

@@ -2,9 +2,9 @@
 //! the current rules yet.
 //!
 //! No crawler may be falsely reported as ignoring robots.txt. It is often uncertain which fetch of
-//! robots.txt was the crawler's last before a request. The request counts against the crawler only
-//! if **every** fetch that may have been the last one is evidence against the crawler. A fetch is
-//! evidence if the fetched version disallows the request, or if the fetch was more than 24 hours
+//! robots.txt was the crawler's last fetch before a request. The request counts against the crawler
+//! only if **every** fetch that may have been the last one is evidence against the crawler. A fetch
+//! is evidence if the fetched version disallows the request, or if the fetch was more than 24 hours
 //! before the request (RFC 9309, section 2.4). Each of these fetches may have been the last one:
 //!
 //! - the last verified fetch before the request, from the same origin, by the crawler itself or by

@@ -205,7 +205,8 @@ impl<'a> BoardPage<'a> {
         rows
     }
 
-    /// Returns the status reports of a site: one per host if each host has its own robots.txt.
+    /// Returns the status reports of a site. If each host has its own robots.txt, there is one
+    /// report per host.
     fn reports_of(&self, site: &SiteBoard) -> Vec<&SiteReport> {
         self.status.sites.iter().filter(|report| is_of(&site.site, &report.name)).collect()
     }
@@ -303,8 +304,8 @@ fn badges(reports: &[&SiteReport]) -> Vec<(&'static str, String)> {
     states.into_iter().map(badge).chain(mode).collect()
 }
 
-/// Returns the numbers of disallowed requests that were forwarded: first those of crawlers other
-/// than search engines, then those of search engines.
+/// Returns two numbers of disallowed requests that were forwarded: the requests of crawlers other
+/// than search engines, and the requests of search engines.
 fn let_through(crawlers: &[CrawlerBoard]) -> (u64, u64) {
     let through = |is_engine: bool| {
         let of_kind = crawlers.iter().filter(move |of| (group(of) == CrawlerGroup::SearchEngines) == is_engine);

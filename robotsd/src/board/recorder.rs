@@ -51,13 +51,13 @@ pub(crate) struct KnownVersions {
 #[derive(Clone, Debug)]
 struct KnownVersion {
     content: Arc<Content>,
-    /// Name of the version on the board. It is stored, because formatting it for every request
-    /// would take time.
+    /// Name of the version on the board. The name is stored, because formatting it for every
+    /// request would take time.
     name: Arc<str>,
     until: Second,
 }
 
-/// The recorders of one site, one per worker. They are kept when the config is reloaded.
+/// The recorders of one site, one per worker. A reload of the config keeps the recorders.
 #[derive(Debug, Default)]
 pub(crate) struct SiteRecorders {
     versions: Arc<ArcSwap<KnownVersions>>,
@@ -90,8 +90,8 @@ pub(crate) struct Counted {
     pub(super) scratch: RowScratch,
 }
 
-/// Buffers for the row key and the request data. They are reused, so a request for an existing row
-/// allocates no memory.
+/// Buffers for the row key and the request data. The buffers are reused, so a request for an
+/// existing row allocates no memory.
 #[derive(Debug, Default)]
 pub(crate) struct RowScratch {
     key: RowKey,

@@ -28,8 +28,8 @@ pub(crate) struct Period {
     pub(crate) step: Second,
 }
 
-/// Whether the rows contain every fetch of robots.txt. If not, no crawler is reported as ignoring
-/// robots.txt.
+/// Whether the rows contain every fetch of robots.txt. If fetches may be missing, no crawler is
+/// reported as ignoring robots.txt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Evidence {
     Complete,

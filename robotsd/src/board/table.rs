@@ -191,8 +191,8 @@ pub(crate) struct SiteMoment {
     pub(crate) pages: PageTotals,
     /// Registry of the site. If it is missing, visitors are not counted.
     pub(crate) registry: Option<Arc<Registry>>,
-    /// Whether fetches of robots.txt are recorded. They are not recorded while enforcement is off
-    /// or no version is live, because crawlers are then not recognised.
+    /// Whether fetches of robots.txt are recorded. While enforcement is off or no version is live,
+    /// crawlers are not recognised, so fetches are not recorded.
     pub(crate) sight: Sight,
     /// Whether the hosts of the site have changed since the previous call.
     pub(crate) has_new_hosts: bool,
@@ -212,7 +212,8 @@ impl SiteMoment {
         Self { site: site.to_owned(), counted, version, content, sight, ..Self::default() }
     }
 
-    /// Adds the totals of the site's traffic. Does nothing if totals are not stored at `now`.
+    /// Adds the totals of the site's traffic. Does nothing if no totals are due to be stored at
+    /// `now`.
     pub(crate) fn with_traffic(self, now: Second, totals: impl FnOnce() -> TrafficTotals) -> Self {
         Self { traffic: TrafficWindow::is_due(now).then(totals), ..self }
     }

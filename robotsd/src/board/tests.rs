@@ -223,7 +223,8 @@ fn restarts_accuse_no_crawler() {
     }
     let board = Board::new(settings(true, 1), Some(folder.path()), START + 7 * DAY);
     let mut want = week();
-    // While no process runs, a crawler may fetch any version. This excuses its requests for a day.
+    // While no process runs, a crawler may fetch any version. This possible fetch excuses its
+    // requests for a day.
     want[1] = expect("ignorer verified", Some("ignores"), [4, 0, 0, 6]);
     want[3] = expect("late verified", None, [0, 3, 0, 15]);
     want[7] = expect("stale verified", None, [0, 0, 0, 6]);
@@ -589,7 +590,7 @@ fn replicas_that_answer_with_their_rows_make_the_board_of_one_process() {
     let whole = sum_up("shop", &whole, Period::day(now), Evidence::Complete, Some("2"));
     let text = |crawlers: &[CrawlerBoard]| serde_json::to_string_pretty(crawlers).unwrap();
     assert_eq!(text(&report.sites[0].crawlers), text(&whole.crawlers));
-    // Rows from before the period must contain nothing but fetches.
+    // Rows from before the period must contain only fetches.
     let mut rows = answered(&boards[0], 0, now).answer.unwrap().sites.remove("shop").unwrap();
     rows.rows.retain(|key, _| key.begin + HOUR <= Period::day(now).from - HOUR);
     assert!(!rows.rows.is_empty());

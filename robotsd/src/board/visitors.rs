@@ -56,7 +56,8 @@ impl SentVisitors {
         days
     }
 
-    /// Reports whether these counts are valid in the file of `day`. If not, the file is damaged.
+    /// Reports whether these counts are valid in the file for `day`. Invalid counts show that the
+    /// file is damaged.
     pub(super) fn is_sound(&self, day: Second) -> bool {
         let is_name = |name: &str| name.len() <= MAX_NAME_LENGTH;
         let is_sound = |(hour, service): &(Second, Service)| {

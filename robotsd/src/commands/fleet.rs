@@ -1,8 +1,8 @@
 //! `--fleet`: sends a command to the admin listeners of all replicas of `[fleet]`, in parallel.
 //! robotsd does not have to run on this machine.
 //!
-//! If a replica cannot be reached, the command reports it and continues with the others. Exit
-//! status:
+//! If a replica cannot be reached, the command reports this replica and continues with the other
+//! replicas. Exit status:
 //!
 //! - 0 if every replica has confirmed;
 //! - 1 if a replica reports a problem, or replicas serve different versions;

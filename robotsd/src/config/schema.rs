@@ -1,5 +1,5 @@
-//! JSON schemas for editors, for `robotsd.toml` and for the other files whose tables are declared
-//! with the macro `tables`.
+//! Generates JSON schemas that editors use for `robotsd.toml` and for the other files whose tables
+//! are declared with the macro `tables`.
 
 use serde_json::{Value, json};
 

@@ -26,8 +26,8 @@ const TIMED: u64 = 64;
 /// worker and site.
 const MAX_READERS: usize = 1024;
 
-/// Counters of one site on one worker. They do not share cache lines with other data. Other threads
-/// lock them only to read the counts.
+/// Counters of one site on one worker. The counters do not share cache lines with other data. Other
+/// threads lock them only to read the counts.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct OutcomeCounts {

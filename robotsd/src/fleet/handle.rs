@@ -399,7 +399,7 @@ impl Fleet {
     }
 
     /// Reports whether an off switch for all sites is in force. If no document was ever read,
-    /// returns `false`, although nothing is enforced then either.
+    /// returns `false`, although nothing is enforced in this case either.
     pub(crate) fn is_off(&self) -> bool {
         let member = self.member.lock();
         member.is_known() && member.is_every_site_off()

@@ -107,7 +107,7 @@ impl Writer {
                     break;
                 }
             }
-            // An error is ignored: it means that nobody waits for the result any more.
+            // The error can be ignored: it means that no task waits for the result any more.
             let _ = answer.send(answers.into_iter().collect());
         }
     }

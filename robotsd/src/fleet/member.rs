@@ -172,8 +172,8 @@ impl Member {
         }
         for (name, mark) in read.marks.iter().filter(|(name, _)| !self.lifted.contains_key(*name)) {
             match self.marks.get_mut(name) {
-                // The field is damaged. The replica keeps its own entry, because this entry
-                // contains who turned enforcement off.
+                // The field is damaged. The replica keeps its own entry, which records who turned
+                // enforcement off.
                 Some(_) if read.damaged.contains_key(format!("off:{name}").as_bytes()) => {}
                 Some(own) => own.clone_from(mark),
                 None => {
@@ -198,9 +198,9 @@ impl Member {
         seen
     }
 
-    /// Adopts the accepted versions in the document that are newer than those of the replica.
-    /// Returns descriptions of the entries that are older in the document or missing from it.
-    /// Damaged entries are not described.
+    /// Adopts the accepted versions in the document that are newer than the replica's accepted
+    /// versions. Returns descriptions of the entries that are older in the document or missing from
+    /// it. Damaged entries are not described.
     fn take_accepts(&mut self, read: &Document, seen: &mut Seen) -> Vec<String> {
         let mut gone = Vec::new();
         for (site, accept) in &read.accepts {

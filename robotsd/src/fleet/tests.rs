@@ -124,7 +124,7 @@ fn no_accept_goes_back_and_a_person_restores_it() {
         assert_eq!(read(member, &mut store).standing, DocumentState::Current);
         assert!(member.accepted("shop", "three"));
     }
-    // Nothing is left to restore, and the stored state contains everything.
+    // No lost entry is left to restore, and the stored state contains all entries.
     assert_eq!(a.restore(store.0.as_ref()), [Write::Begin]);
     let kept = serde_json::to_string(&a).unwrap();
     assert_eq!(serde_json::from_str::<Member>(&kept).unwrap(), a);

@@ -266,8 +266,8 @@ impl SelectedSite {
         Retriever::new(&self.retrieval)
     }
 
-    /// Reads the named robots.txt, otherwise that of the site, otherwise the default file. If the
-    /// site's file is not the live version, prints a note to stderr.
+    /// Reads the named robots.txt, otherwise the site's robots.txt, otherwise the default file. If
+    /// the site's file is not the live version, prints a note to stderr.
     pub(in crate::commands) fn robots(&self, named: Option<&Path>) -> io::Result<RobotsFile> {
         match (named, &self.configured) {
             (Some(name), _) => self.named(name),

@@ -151,7 +151,7 @@ fn answer(
 }
 
 /// Removes the line number from the message. In the message, the number is always 1, because each
-/// question is parsed separately. The answer contains the real number in its own field.
+/// question is parsed separately. The answer contains the real line number in a separate field.
 fn without_line(error: &serde_json::Error) -> String {
     let message = error.to_string();
     match message.rsplit_once(" at line 1 column ") {

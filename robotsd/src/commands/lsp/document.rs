@@ -30,7 +30,7 @@ pub(super) struct Document {
     pub(super) version: i32,
     pub(super) buffer: TextBuffer,
     pub(super) is_due: bool,
-    /// Whether the editor requests diagnostics. If so, the server does not publish any.
+    /// Whether the editor requests diagnostics. The server then does not publish diagnostics.
     pub(super) is_pulled: bool,
     /// Findings about the bytes of the file, from the time when it was last opened or saved.
     pub(super) on_disk: Vec<Finding>,

@@ -173,8 +173,8 @@ const DAY: i64 = 24 * 60 * 60;
 ///
 /// The failed claims of a crawler are suspect in two cases:
 ///
-/// 1. They come from many addresses (more than [`HANDFUL`]), and no request of the crawler is
-///    verified within a day of them.
+/// 1. The claims come from many addresses (more than [`HANDFUL`]), and no request of the crawler is
+///    verified within a day of these claims.
 /// 2. No request of any crawler is verified, and one of the addresses also has failed claims for
 ///    crawlers of other operators. This is typical of a log that contains the address of a proxy
 ///    instead of the addresses of clients.

@@ -42,8 +42,8 @@ pub(super) struct ChunkReader<'k> {
     format: ReplayLogFormat,
     json_keys: &'k JsonKeys,
     columns: W3cColumns,
-    /// Whether the format was detected from the first lines. If so, lines in other formats are also
-    /// read.
+    /// Whether the format was detected from the first lines. In this case, lines in other formats
+    /// are also read.
     is_found: bool,
 }
 

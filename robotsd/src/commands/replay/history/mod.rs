@@ -52,8 +52,8 @@ struct FoundVersions {
 }
 
 impl FoundVersions {
-    /// Reports whether another version of this size is within the limits. If not, records why it is
-    /// left out.
+    /// Reports whether another version of this size is within the limits. If the limits are
+    /// exceeded, records why the version is left out.
     fn has_room_for(&mut self, octets: usize, source: &str) -> bool {
         self.octets = self.octets.saturating_add(octets);
         let fault = match (self.versions.len(), self.octets) {
@@ -265,8 +265,9 @@ enum RobotsRead {
 }
 
 impl RobotsRead {
-    /// Returns `None` if the response does not affect what the crawler may request. After a 5xx, it
-    /// may request nothing, or follow the version that it has (RFC 9309, section 2.3.1.4).
+    /// Returns `None` if the response does not affect what the crawler may request. After a 5xx,
+    /// the crawler may request nothing, or may follow the version that it fetched before (RFC 9309,
+    /// section 2.3.1.4).
     fn of(method: &str, status: Option<u16>) -> Option<Self> {
         match status {
             _ if method != "GET" => None,
