@@ -116,8 +116,8 @@ fn begins_with_host(word: &str) -> bool {
     if port.is_some_and(|port| port.parse::<u16>().is_err()) || host.is_empty() || !is_name(host) {
         return false;
     }
-    // If the first segment contains a dot, it counts as the host only if something follows it, as
-    // in `example.com/index.html`. Alone, it may be a path such as `index.html`.
+    // If the first segment contains a dot, it is treated as a host only if more text follows, as in
+    // `example.com/index.html`. Without more text, it may be a path such as `index.html`.
     let is_alone = first.len() == word.len();
     port.is_some() || host == "localhost" || host.starts_with("www.") || (host.contains('.') && !is_alone)
 }

@@ -7,7 +7,7 @@
 //! A page that cannot read responses can still send POST requests. Changes over TCP therefore need
 //! the header field `Robotsd-Admin`. A page can send this field only after a CORS preflight
 //! request, and preflight requests are refused. Header fields that browsers add (`Origin`,
-//! `Sec-Fetch-Site`) are also checked on the Unix socket, because someone may forward the socket to
+//! `Sec-Fetch-Site`) are also checked on the Unix socket, because a user may forward the socket to
 //! a TCP port that a browser can reach.
 //!
 //! If a proxy forwarded requests to this interface by mistake, all clients of the proxy would get

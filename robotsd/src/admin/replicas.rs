@@ -1,5 +1,5 @@
 //! Sends a request to the admin listeners of all replicas of a fleet at the same time, for commands
-//! and for the board of all replicas.
+//! and for the board that covers all replicas.
 //!
 //! If a replica cannot be reached, the result contains the error of this replica, and the responses
 //! of all other replicas.
@@ -57,8 +57,8 @@ pub(super) fn own_rows(state: &ServerState, board: &Board, query: &BoardQuery) -
 /// Maximum time for querying all replicas, including the time until an earlier query has ended.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Returns the board of all configured replicas, including this replica. Like a command, this
-/// function uses the token in the environment of this process.
+/// Returns a board that covers all configured replicas, including this replica. Like a command,
+/// this function uses the token in the environment of this process.
 pub(super) async fn board_of_all(state: &ServerState, query: BoardQuery) -> Result<BoardReport, AdminReply> {
     let config = PathBuf::from(state.config.report().path);
     let asking = async {

@@ -75,7 +75,7 @@ pub(crate) struct Serving {
     pub(crate) sites: Arc<Sites>,
     pub(crate) listeners: Vec<ListenerReport>,
     pub(crate) listener_configs: Vec<ListenerConfig>,
-    /// Errors in decision requests, per decision listener.
+    /// Counts of errors in decision requests, one entry per decision listener.
     pub(crate) question_errors: Vec<Arc<QuestionErrors>>,
     pub(crate) certificates: Vec<LiveCertificates>,
     pub(crate) agent_lookups: Vec<Arc<AgentLookups>>,
@@ -216,7 +216,7 @@ impl ServerState {
     }
 
     /// Returns the status. `is_of_all` is true if the client may read all sites. Otherwise,
-    /// problems whose messages contain names of sites are left out.
+    /// problems whose messages contain site names are left out.
     pub(crate) fn report(&self, is_of_all: bool) -> StatusReport {
         let serving = self.serving();
         let (notify, unnotified) = serving.as_ref().map(|serving| serving.sites.notify_report()).unwrap_or_default();
@@ -261,7 +261,7 @@ impl ServerState {
         Some(is_writable && self.board.get().is_none_or(|board| board.is_written()))
     }
 
-    /// Returns the problems whose messages contain no names of sites.
+    /// Returns the problems whose messages contain no site names.
     fn problems(&self, serving: Option<&Serving>) -> Vec<String> {
         let state = serving.map(|serving| serving.sites.problems()).unwrap_or_default();
         let board = self.board.get().map(|board| board.problems()).unwrap_or_default();
@@ -282,8 +282,8 @@ impl ServerState {
         of_process.chain(state).chain(board).chain(logs).collect()
     }
 
-    /// Returns the problems whose messages contain names of sites: problems with the fleet, hosts
-    /// that no certificate covers, and ignored files in folders of robots.txt files.
+    /// Returns the problems whose messages contain site names: problems with the fleet, hosts that
+    /// no certificate covers, and ignored files in folders of robots.txt files.
     fn problems_of_sites(&self, serving: Option<&Serving>) -> Vec<String> {
         let Some(Serving { sites, listener_configs, .. }) = serving else { return Vec::new() };
         let of_names = uncovered(listener_configs, sites.iter().flat_map(ServedSite::host_patterns));

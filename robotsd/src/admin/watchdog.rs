@@ -80,7 +80,7 @@ impl Watchdog {
             watchdog.panics.fetch_add(1, Ordering::Relaxed);
             log.say(LogEvent::Panic, message.clone());
             *watchdog.last_panic.lock() = Some(message);
-            // A panic of the control thread ends the process, so the message must be written to the
+            // If the control thread panics, the process ends, so the message must be written to the
             // log immediately.
             if thread::current().name() == Some("main") {
                 log.flush();

@@ -9,8 +9,8 @@
 //! against a crawler: a lost line may have contained the fetch that excuses the crawler.
 //!
 //! *Folding* merges the hourly rows of an old day into one row per crawler. Every file is written
-//! under a temporary name and then renamed, so the path always contains a complete file, even if
-//! the process is killed.
+//! under a temporary name and then renamed, so the file at the path is always complete, even if the
+//! process is killed.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -165,8 +165,8 @@ impl DayRows {
     }
 
     /// Marks the whole day as lost, because records of a damaged file must not be evidence against
-    /// a crawler. A fetch on this day could also be evidence when requests of a later day are
-    /// judged, so the versions of all fetches are removed.
+    /// a crawler. A fetch on this day could also be used to judge requests on a later day, so the
+    /// versions of all fetches are removed.
     pub(super) fn doubt(&mut self, day: Second) {
         self.watches.clear();
         self.lost.clear();
@@ -239,7 +239,7 @@ enum Line {
     },
 }
 
-/// Reads the file of a day. Returns the records, whether the file is damaged, and the number of
+/// Reads the file for a day. Returns the records, whether the file is damaged, and the number of
 /// bytes read. Blocks the thread.
 pub(super) fn read(path: &Path, day: Second) -> io::Result<(DayRows, Damage, u64)> {
     let mut octets = Vec::new();
@@ -317,8 +317,8 @@ fn hash_of(octets: &[u8]) -> String {
     VersionHash::of(octets).to_string()
 }
 
-/// Writes the file of a day under a temporary name and then renames it, so the path always contains
-/// a complete file. Blocks the thread.
+/// Writes the file for a day under a temporary name and then renames it, so the file at the path is
+/// always complete. Blocks the thread.
 pub(super) fn write(path: &Path, rows: &DayRows) -> io::Result<()> {
     let mut octets = encoded(rows)?;
     if octets.len() > MAX_FILE_BYTES {

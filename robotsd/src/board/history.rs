@@ -2,7 +2,7 @@
 //! directory.
 //!
 //! `board/SITE/DATE.jsonl` contains the rows of a site for one day. Each file is written under a
-//! temporary name and then renamed, so the path always contains a complete file. If a file is
+//! temporary name and then renamed, so the file at the path is always complete. If a file is
 //! damaged, a copy is kept as `DATE.jsonl.damaged`, and a new file with the lines that can be
 //! parsed replaces it.
 

@@ -163,9 +163,9 @@ impl JudgedCounts {
         self.ignored.saturating_add(self.not_newest).saturating_add(self.unread).saturating_add(self.undecided)
     }
 
-    /// Describes the counts as a list that follows the words "disallowed requests" in a sentence,
-    /// for example `10 sent although the crawler had read the rules that disallow them`. Returns
-    /// `None` if all counts are 0.
+    /// Describes the counts, in a form that continues a sentence after the words "disallowed
+    /// requests", for example `10 sent although the crawler had read the rules that disallow them`.
+    /// Returns `None` if all counts are 0.
     pub(crate) fn in_words(self) -> Option<String> {
         let parts = [
             (self.ignored, "sent although the crawler had read the rules that disallow them"),

@@ -1,10 +1,10 @@
 //! The paths that verified search engines request most. Before a new version of robots.txt goes
-//! live, the gate of the site checks whether the new version disallows any of these paths, or any
-//! path in sitemaps.
+//! live, the site's gate checks whether the new version disallows any of these paths, or any path
+//! in sitemaps.
 //!
 //! The counts use the Space-Saving algorithm of Metwally, Agrawal and El Abbadi (2005). The true
-//! number of requests for a path is at least `count - error`. Every path with more than 1 /
-//! [`MAX_PATHS`] of all requests is in the table, even if very many other paths are requested.
+//! number of requests for a path is at least `count - error`. Every path that received more than 1
+//! / [`MAX_PATHS`] of all requests is in the table, even if very many other paths are requested.
 //! Queries are not stored.
 
 use std::collections::BTreeMap;

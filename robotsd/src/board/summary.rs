@@ -337,8 +337,8 @@ pub(super) fn never_hit(content: &Content, rows: &DayRows, from: Second, replica
     let version = recorder::written(content.hash());
     let mut hit = HashSet::new();
     let since = since_live(rows, &version, from);
-    // The time after the last watch does not count as a gap, because the watch for this time is
-    // still in progress.
+    // The time after the last watch is not a gap, because the watch for this time is still in
+    // progress.
     let until = rows.watches.iter().map(|watch| watch.to).max().unwrap_or(Second::MAX);
     let mut is_certain =
         replicas == 1 && !gaps(&rows.watches, &rows.lost).iter().any(|gap| gap.to > since && gap.from < until);

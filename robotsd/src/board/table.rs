@@ -128,8 +128,8 @@ impl SiteTable {
         lost
     }
 
-    /// Adds the visitors since the last call. If a total is lower than at the last call, another
-    /// site now has this name, so the whole total is added. While crawlers are not recognised,
+    /// Adds the visitors since the last call. If a total is lower than at the last call, the name
+    /// now belongs to another site, so the whole total is added. While crawlers are not recognised,
     /// visitors are not counted, because they cannot be distinguished from crawlers.
     fn add_visitors(&mut self, now: Second, sight: Sight, totals: VisitorTotals) {
         for (service, total) in &totals {
@@ -503,7 +503,7 @@ impl Table {
 
 /// Splits rows by day. A [`Watch`] that covers several days is stored with its last day. If an
 /// earlier day has counts, the watch is split at the end of that day. Without the split, the last
-/// day's file would claim that the earlier day is complete, even if the file of the earlier day is
+/// day's file would claim that the earlier day is complete, even if the earlier day's file is
 /// missing.
 fn by_day(rows: DayRows, site: SiteLine) -> BTreeMap<Second, DayRows> {
     let mut days: BTreeMap<Second, DayRows> = BTreeMap::new();

@@ -154,8 +154,8 @@ pub(crate) struct WaitArg {
     wait: Option<Duration>,
 }
 
-/// Exit status: 0 if the change was made or every replica is synced, 1 if not every replica is
-/// synced, 2 if no replica could be reached, or if the replica refused the command.
+/// Exit status: 0 if the change was made or every replica is synced; 1 if some replicas are not
+/// synced; 2 if no replica could be reached, or if the replica refused the command.
 pub(crate) fn run(command: &FleetCommand) -> io::Result<ExitCode> {
     let (running, path) = match command {
         FleetCommand::Status { running, wait } => return document(running, *wait, None),

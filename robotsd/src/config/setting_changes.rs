@@ -31,8 +31,8 @@ const AT_ONCE: [&str; 3] = ["admin.token[", "admin.user[", "fleet.replicas"];
 const NAMED: [&str; 3] = ["listener", "token", "user"];
 const NAMES: [&str; 4] = ["name", "address", "uid", "group"];
 
-/// The settings of a config, and a map from the name of each site to the settings of the site. A
-/// named table has a key such as `listener[127.0.0.1:80]`.
+/// The settings of a config, and the settings of each site by site name. A named table has a key
+/// such as `listener[127.0.0.1:80]`.
 type Settings = (Table, BTreeMap<String, Table>);
 
 /// Returns the changes between two configs in TOML. `None` if one of them cannot be read.

@@ -306,8 +306,8 @@ pub(crate) struct Mend {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct WriteCall {
     pub(crate) epoch: String,
-    /// Highest rev that the writer has seen. The rev of the write must be higher than this, even if
-    /// the store was reset to an earlier state.
+    /// Highest rev that the writer has seen. The write must get a higher rev, even if the store was
+    /// reset to an earlier state.
     pub(crate) floor: u64,
     pub(crate) tag: String,
     pub(crate) write: Write,

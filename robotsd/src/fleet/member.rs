@@ -15,8 +15,9 @@
 //!   until the document contains a tombstone for it. Off switches and tombstones that the store has
 //!   lost are written back. If the ID of a lifted off switch is used again, this is an error, and
 //!   enforcement is not turned off.
-//! - In a damaged document, all off switches and tombstones take effect, and also every other field
-//!   that can be parsed. If a field cannot be parsed, the member keeps its own value of the entry.
+//! - In a damaged document, all off switches and tombstones take effect, and so does every other
+//!   field that can be parsed. If a field cannot be parsed, the member keeps its own value of the
+//!   entry.
 //! - An accepted version is replaced only by a version with a higher rev. If the entry in the
 //!   document is older than the member's own entry, or is missing, the member keeps its own entry
 //!   and reports the problem. The operator can then write the member's entries to the store
@@ -156,8 +157,8 @@ impl Member {
             && !self.is_known()
         {
             self.epoch = Some(document.epoch.clone());
-            // Entries that were accepted before this replica joined the fleet count as fulfilled,
-            // because other replicas may already serve later versions.
+            // Entries from before this replica joined the fleet are treated as fulfilled, because
+            // other replicas may already serve later versions.
             self.reached = document.accepts.iter().map(|(site, accept)| (site.clone(), accept.id.clone())).collect();
             seen.changes.push(format!(
                 "this replica has read the document of the fleet (epoch {epoch})",

@@ -126,7 +126,7 @@ async fn turn_of(fleet: &Fleet, mut store: StoreConnection, id: &str, of: TurnOf
         return Ok(Turn::Sent);
     }
     if !fleet.is_alive(holder) {
-        // The replica that wants to send the notice may have just started, so the heartbeats of all
+        // The replica that claims the notice may have just started, so the heartbeats of all
         // replicas are read again.
         fleet.asks.beat().await;
     }

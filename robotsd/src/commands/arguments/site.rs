@@ -111,7 +111,7 @@ pub(in crate::commands) enum OtherFiles {
 }
 
 impl SiteArgs {
-    /// Returns the path of the config. A path that does not come from the command line is also
+    /// Returns the path of the config. If the path does not come from the command line, it is also
     /// printed to stderr, because the user may not know that this config changes the results.
     fn config_path(&self) -> io::Result<Option<PathBuf>> {
         if let Some(path) = &self.config {
@@ -381,9 +381,9 @@ impl RobotsFile {
     /// Compiles the file. Findings about rules that crawlers do not read are printed to stderr.
     ///
     /// A file that is not text has no rules and would look like a file that allows everything, so
-    /// it is an error. An HTML page or an error message that was saved as robots.txt also allows
-    /// everything, and is an error if `pages` is `Refuse`. The reference parser accepts any file,
-    /// because the user wants to know how that parser reads it.
+    /// it is an error. An HTML page or an error message that was saved as robots.txt would also
+    /// allow everything. Such a file is an error if `pages` is `Refuse`. The reference parser
+    /// accepts any file, because the user wants to know how that parser reads it.
     pub(in crate::commands) fn evaluator(
         self,
         reading: Reading,

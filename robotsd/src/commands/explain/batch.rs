@@ -314,11 +314,10 @@ struct IdentitySummary {
 }
 
 /// The evidence in a question, for example `{"directories": …, "ranges": …, "names": …, "forward":
-/// …, "allow_test_keys": …}`.
-/// Lists and directories count as fresh. A directory that is missing in the evidence counts as not
-/// configured, and a missing list counts as not loaded. If `names` is missing, name look-ups fail
-/// as if no resolver were available. If `names` does not contain an address, the address has no
-/// name.
+/// …, "allow_test_keys": …}`. Lists and directories count as fresh. If a directory is missing in
+/// the evidence, it is treated as not configured. A missing list is treated as not loaded. If
+/// `names` is missing, name look-ups fail as if no resolver were available. If `names` does not
+/// contain an address, the address has no name.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct OfflineEvidence {

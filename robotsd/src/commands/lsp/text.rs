@@ -50,8 +50,8 @@ impl TextBuffer {
         }
     }
 
-    /// Returns the byte offset of a position. A position after the end of its line counts as the
-    /// end of the line, without the line end. A position inside a character, such as between two
+    /// Returns the byte offset of a position. A position after the end of its line is treated as
+    /// the position before the line end. A position inside a character, such as between two
     /// surrogates, counts as the start of the character.
     pub(super) fn offset(&self, position: Position) -> usize {
         let line = position.line as usize;

@@ -158,9 +158,9 @@ impl ReplayRow {
     }
 }
 
-/// Maximum number of addresses that count as impostors of a crawler if no request of the crawler is
-/// verified. Failed claims from more addresses may mean that the log does not contain the addresses
-/// of clients.
+/// Maximum number of addresses that are treated as impostors of a crawler if no request of the
+/// crawler is verified. Failed claims from more addresses may mean that the log does not contain
+/// the addresses of clients.
 const HANDFUL: usize = 5;
 
 /// Maximum time between failed claims and a verified request of the same crawler, in seconds. A

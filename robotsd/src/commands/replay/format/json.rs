@@ -62,8 +62,8 @@ fn has_agent(object: &ObjectAsVec<'_>) -> bool {
     })
 }
 
-/// Reports whether a line belongs to robotsd's log of events. Such lines are not counted, because
-/// their requests are also in robotsd's log of requests.
+/// Reports whether a line belongs to robotsd's event log. Such lines are not counted, because their
+/// requests are also in robotsd's access log.
 pub(super) fn is_event(line: &[u8]) -> bool {
     // Every event begins with these bytes, so other lines are not parsed twice.
     if !line.starts_with(br#"{"ts":"#) {

@@ -52,7 +52,7 @@ pub(super) enum LogLine<'a> {
     Request(LoggedRequest<'a>),
     /// A line about the log itself, such as `#Fields`.
     Directive,
-    /// A line of robotsd's log of events, which may share a file with its log of requests.
+    /// A line of robotsd's event log, which may share a file with the access log.
     Event,
     Unread,
 }

@@ -6,10 +6,10 @@
 //! config does not affect the result.
 //!
 //! **The settings of a repository cannot make git run a program.** The git config of a repository
-//! can contain the names of programs, and may come from a stranger, for example if the checkout was
-//! sent as an archive. [`ALWAYS`], [`LOG`] and [`ENVIRONMENT`] prevent git from running these
-//! programs. The config of the user and of the system stays in force, because git reads
-//! `safe.directory` only from this config.
+//! can contain the names of programs, and may be untrusted, for example if the checkout was sent as
+//! an archive. [`ALWAYS`], [`LOG`] and [`ENVIRONMENT`] prevent git from running these programs. The
+//! config of the user and of the system stays in force, because git reads `safe.directory` only
+//! from this config.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::Path;
@@ -56,7 +56,7 @@ pub(super) fn has_repository(path: &Path) -> bool {
     path.ancestors().any(|folder| folder.join(".git").exists() || is_bare(folder))
 }
 
-/// Returns the versions of a file, or of the robots.txt of a directory, the newest first.
+/// Returns the versions of a file, or of the robots.txt in a directory, the newest first.
 ///
 /// # Errors
 ///

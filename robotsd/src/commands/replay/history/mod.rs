@@ -92,8 +92,8 @@ pub(super) struct PastVersion {
 
 impl VersionHistory {
     /// Reads the versions of a robots.txt. `paths` is one path in a git repository, or dated files
-    /// and directories of dated files. `deploy` is the maximum time after the date of a version
-    /// during which the previous version may still be served, in seconds.
+    /// and directories of dated files. `deploy` is the maximum time after the date of a version, in
+    /// seconds, while the previous version may still be served.
     pub(super) fn read(paths: &[PathBuf], deploy: Option<Second>, settings: &EvaluatorSettings) -> io::Result<Self> {
         let of_git = match paths {
             [path] => git::has_repository(path) && !dated::are_dated(path),
@@ -164,7 +164,7 @@ impl VersionHistory {
     }
 }
 
-/// Default time after a commit during which the previous version may still be served, in seconds.
+/// Default time after a commit, in seconds, while the previous version may still be served.
 const DEPLOYED: Second = 15 * 60;
 
 /// The observations in one chunk of the log that are needed to judge crawlers.

@@ -80,7 +80,7 @@ struct ReportedCrawler {
     by_rule: RuleRows,
 }
 
-/// Sums of the counts of all crawlers, without requests of impostors.
+/// Totals over all crawlers, without requests of impostors.
 #[derive(Debug, Serialize)]
 struct CrawlerTotals {
     crawler_requests: u64,
