@@ -1,5 +1,5 @@
 //! Reads and writes files. The paths come from configs and requests, and may lead to FIFOs,
-//! devices, or other things that are not regular files. Files in the state directory are replaced
+//! devices, or other files that are not regular files. Files in the state directory are replaced
 //! atomically, and only their owner can read them.
 
 use std::fs::{File, Metadata, OpenOptions};

@@ -15,7 +15,7 @@ use crate::render::printable_path;
 pub(crate) enum InputSource {
     Stdin,
     File(PathBuf),
-    /// A file that was found by listing a folder. The file is read only if it is a regular file.
+    /// A file that was found by listing a folder. It is read only if it is a regular file.
     Found(PathBuf),
 }
 

@@ -78,7 +78,7 @@ pub(crate) struct Recorder {
     counted: Mutex<Counted>,
 }
 
-/// The counts of a worker since the control thread last took them.
+/// A worker's counts since the control thread last took counts from this worker.
 #[derive(Debug, Default)]
 pub(crate) struct Counted {
     pub(super) rows: HashMap<RowKey, Row, RandomState>,

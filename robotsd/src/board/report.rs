@@ -33,8 +33,8 @@ pub(crate) struct BoardReport {
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct SiteBoard {
     pub(crate) site: String,
-    /// `None` in the first seconds of a process, and if the report comes from files of other
-    /// processes.
+    /// Recent traffic; `None` in the first seconds of a process, and if the report comes from files
+    /// of other processes.
     pub(crate) traffic: Option<RecentTraffic>,
     /// `None` if there is no live version, or more than one.
     pub(crate) never_hit: Option<NeverHit>,
@@ -192,7 +192,7 @@ impl RecentTraffic {
         Some(match self.decision_p99_seconds? {
             seconds if seconds < 1e-6 => format!("{:.0} ns", seconds * 1e9),
             seconds if seconds < 1e-3 => format!("{:.1} µs", seconds * 1e6),
-            // 1 ms is the upper bound of the histogram.
+            // The last bucket of the histogram begins at 1 ms.
             _ => "1 ms or more".to_owned(),
         })
     }

@@ -66,8 +66,8 @@ pub(crate) struct Row {
     pub(crate) lines: Vec<LineHits>,
 }
 
-/// Numbers of requests, by the action that robotsd took. Only disallowed requests, requests of
-/// impostors, and requests that came before the crawl delay had passed are included.
+/// Numbers of requests, by the action that robotsd took. Includes only disallowed requests,
+/// requests of impostors, and requests that came before the crawl delay had passed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Done {
@@ -128,8 +128,8 @@ impl Row {
         self.disallowed = self.disallowed.saturating_add(other.disallowed);
         self.pages = self.pages.saturating_add(other.pages);
         self.done.merge(other.done);
-        // Fetches are merged first, because two requests with a fetch between them must stay in
-        // separate cases.
+        // Fetches are merged first, because two requests must stay in separate cases if there is a
+        // fetch between them.
         other.reads.iter().for_each(|read| self.read(read));
         other.cases.iter().for_each(|case| self.disallow(case));
         other.lines.iter().for_each(|line| self.hit(line));

@@ -419,7 +419,7 @@ mod tests {
         }
     }
 
-    /// Missing hits, and hits on another replica, may belong to any line.
+    /// Hits that were not recorded, or that another replica recorded, may belong to any line.
     #[test]
     fn nothing_is_certain_of_a_time_that_was_not_watched() {
         let live = LiveRobots::text("User-agent: *\nDisallow: /a\n").open().unwrap();

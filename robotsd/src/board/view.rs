@@ -227,7 +227,7 @@ fn summed(
         let live = processes.iter().flat_map(|process| &process.watches).max_by_key(|watch| watch.to);
         let live = live.and_then(|watch| watch.version.clone());
         let board = sum_up(&site, &processes, period, evidence, live.as_deref());
-        // The rows do not contain a registry, so the built-in one is used. A service that is
+        // The rows do not contain a registry, so the built-in registry is used. A service that is
         // missing from the built-in registry is included only if it referred visitors.
         report.sites.push(with_balance(board, &processes, period, Registry::builtin()));
     }

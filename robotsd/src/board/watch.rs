@@ -34,7 +34,7 @@ pub(crate) struct Watch {
     /// Time when the process began to serve the site with its current hosts. This time also
     /// identifies the process.
     pub(crate) process: Second,
-    /// For a watch after a gap: the time since which the process has served only this version.
+    /// For a watch after a gap: the time when the process began to serve only this version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) live_since: Option<Second>,
 }
@@ -121,8 +121,8 @@ impl Watches {
                 return false;
             }
             if !is_other && self.is_blind {
-                // A watch is not extended while fetches are not recorded. The live version is the
-                // same, so no new watch begins either.
+                // While fetches are not recorded, the watch is not extended. No new watch begins
+                // either, because the live version is the same.
                 return false;
             }
             if is_seen {

@@ -130,8 +130,8 @@ impl EditArgs {
         let (mut wanted, mut faults) = (BTreeMap::new(), Vec::new());
         for (selector, access) in selectors {
             let agents: Vec<_> = match selector {
-                // All unknown names are reported together: a list that was copied from another site
-                // often contains several.
+                // All unknown names are reported together, because a list that was copied from
+                // another site often contains several of them.
                 Selector::Agent(name) => {
                     named(name, evaluator).map_err(|fault| faults.push(fault)).into_iter().collect()
                 }

@@ -189,8 +189,8 @@ impl Grant {
         self.until.is_some_and(|until| until <= now)
     }
 
-    /// Reports whether the grant covers a site. If `site` is `None`, reports whether it covers
-    /// every site.
+    /// Reports whether the grant covers a site. If `site` is `None`, reports whether the grant
+    /// covers every site.
     pub(crate) fn covers(&self, site: Option<&str>) -> bool {
         let is_covered = |pattern: &String| match site {
             None => pattern == "*",

@@ -111,7 +111,7 @@ impl OutcomeCounts {
     }
 
     /// Counts the decision about a request. Must be called before waiting for the response, because
-    /// the response may take long or never arrive.
+    /// the response may take a long time, or never arrive.
     pub(crate) fn decided(&self, request: &mut CountedRequest, answer: &Answer) {
         let mut totals = self.totals();
         let mut outcome = RequestOutcome::Untouched;

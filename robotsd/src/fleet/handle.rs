@@ -261,7 +261,7 @@ impl Fleet {
     }
 
     /// Stores the heartbeats of the replicas, and the time of the store's clock. Must run on a
-    /// thread that may block, because parsing many heartbeats may take long.
+    /// thread that may block, because parsing many heartbeats may take a long time.
     pub(super) fn hear(&self, now: u64, replicas: Vec<Field>) {
         // Equal maps are stored only once, to save memory: nearly all replicas serve the same
         // versions.

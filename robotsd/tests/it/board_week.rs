@@ -13,7 +13,7 @@ use crate::played_dns::{PlayedDns, ptr};
 const OLD: &str = "User-agent: *\nDisallow: /drafts/\n";
 const NEW: &str = "User-agent: *\nDisallow: /drafts/\nDisallow: /private/\n";
 
-/// Crawlers, each with the address that it sends from. Each has its own operator.
+/// Crawlers, each with the address from which it sends requests. Each has its own operator.
 const CRAWLERS: [(&str, &str); 6] = [
     ("Obeyer", "8.8.4.1"),
     ("Late", "8.8.4.2"),

@@ -84,7 +84,7 @@ fn findings_are_grouped_by_code_and_notes_are_counted() {
     let grouped = shown(&["noisy.txt"]);
     assert!(grouped.lines().count() < 60, "{grouped}");
     assert!(grouped.starts_with("error["), "the worst comes first: {grouped}");
-    // There are more findings than a report contains.
+    // The file has more findings than a report contains.
     let parts = [
         "430 × redundant-star, first at noisy.txt:2:15\n",
         "\n    = 4 more, in lines 433, 434, 435, 436; --verbose shows each\n",

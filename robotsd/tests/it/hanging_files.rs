@@ -1,5 +1,5 @@
-//! Tests a file system that hangs: reading a file blocks forever. Only requests and commands that
-//! need the file may wait.
+//! Tests a file system on which reading a file blocks forever. Only requests and commands that need
+//! the file may wait.
 
 use std::fs::File;
 

@@ -150,7 +150,7 @@ fn a_supervisor_is_notified_of_the_state() {
 
 #[test]
 fn a_draining_process_is_alive_and_not_ready() {
-    // This upstream responds to its request when the test tells it to.
+    // This upstream delays its response until the test sends it a signal.
     let (go, goes) = mpsc::channel();
     let goes = Mutex::new(goes);
     let upstream = Origin::answering(move |_| {

@@ -1,5 +1,5 @@
-//! Tests the local token. If the config has no tokens, robotsd creates it, and changes over a
-//! loopback address require it.
+//! Tests the local token. If the config has no tokens, robotsd creates the local token, and changes
+//! over a loopback address require this token.
 
 use std::os::unix::fs::{MetadataExt, chown};
 

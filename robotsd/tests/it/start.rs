@@ -147,7 +147,7 @@ fn fails_for_the_second_site(folder: &Folder, serve: &mut Command, why: &[&str])
     assert!(!folder.at("state/sites").exists());
 }
 
-/// Like the previous test, but the system trusts no certificate authority.
+/// Like the previous test, but the machine has no trusted certificate authorities.
 #[test]
 fn a_start_without_trust_publishes_no_site() {
     let config = Config::new().keys("state_dir = \"state\"").files_of("a");

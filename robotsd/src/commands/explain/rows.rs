@@ -55,8 +55,8 @@ pub(super) fn matrix_head<'n>(out: &mut impl Write, crawlers: impl IntoIterator<
     writeln!(out, "URL")
 }
 
-/// Writes a row, with the URL in the last column, because the length of the longest URL is unknown:
-/// rows are written while the list is read.
+/// Writes a row. The URL is in the last column, because rows are written while the list is read, so
+/// the length of the longest URL is unknown.
 pub(super) fn matrix_row<'n, 'e: 'n>(
     out: &mut impl Write,
     url: &TargetUrl<'_>,

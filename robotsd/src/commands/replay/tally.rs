@@ -14,7 +14,7 @@ pub(super) struct RequestTally {
     pub(super) requests: u64,
     pub(super) allowed: u64,
     pub(super) disallowed: u64,
-    /// Number of requests that the first file disallows. All other counts use the last file.
+    /// Number of requests that the first file disallows. All other counts refer to the last file.
     pub(super) disallowed_before: u64,
     /// Number of requests that the first file allows and the second disallows. `opened` counts
     /// requests that the first file disallows and the second allows.

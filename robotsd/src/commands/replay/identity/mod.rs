@@ -127,7 +127,7 @@ impl LogEvidence {
 #[derive(Debug)]
 pub(super) enum ClaimMethods {
     One(Arc<CrawlerEvidence>),
-    /// The header names several crawlers. Each is checked with its own evidence.
+    /// The header names several crawlers. Each crawler is checked with its own evidence.
     Several,
 }
 
