@@ -88,8 +88,8 @@ pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     replace_by(path, |file| file.write_all(bytes))
 }
 
-/// Replaces a file like [`replace`]. When this function returns, the new file survives a crash of
-/// the machine.
+/// Replaces a file like [`replace`]. Once this function has returned, the new file survives a crash
+/// of the machine.
 pub(crate) fn replace_durably(path: &Path, bytes: &[u8]) -> io::Result<()> {
     replace_by(path, |file| {
         file.write_all(bytes)?;

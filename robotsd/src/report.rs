@@ -50,7 +50,7 @@ pub(crate) struct StatusReport {
     pub(crate) connections: Option<usize>,
     /// `off` if nothing is enforced for any site, otherwise `on`. Empty while robotsd starts.
     pub(crate) enforcement: String,
-    /// State of the kill switch for all sites, including the switch of the fleet: `on` or `off`.
+    /// State of the kill switch for all sites, including the fleet-wide switch: `on` or `off`.
     /// Enforcement of single sites may be off even if this is `on`.
     pub(crate) switch: String,
     /// Next steps for the operator, except steps for a single site.

@@ -293,8 +293,8 @@ fn ask_any<T: DeserializeOwned>(running: &Running, places: &[AdminPlace], of: Ad
     if unreached.is_empty() { asked(running, of) } else { Err(refusal(unreached.join("; "))) }
 }
 
-/// Accepts a version on every replica. A replica that already serves this version counts as
-/// confirmed.
+/// Accepts a version on every replica. A replica that already serves this version is treated as
+/// having confirmed it.
 pub(super) fn accept(running: &Running, target: &str, site: &str, hash: &str) -> io::Result<ExitCode> {
     if let Some(code) = decide_by_store(running, target, site)? {
         return Ok(code);

@@ -209,8 +209,8 @@ fn hide_secrets(raw: &mut RawConfig) {
 /// Characters that begin the query or the fragment of a URL. Both may contain an API key.
 const QUERY: &[char] = &['?', '#'];
 
-/// Hides the credentials in a URL. After the host, also hides everything that follows the first of
-/// the characters in `from`.
+/// Hides the credentials in a URL. After the host, also hides the text after the first character
+/// that occurs in `from`.
 fn hide_behind(url: &mut String, from: &[char]) {
     let start = url.find("://").map_or(0, |at| at + 3);
     let authority = url[start..].find(['/', '?', '#']).map_or(url.len(), |at| start + at);

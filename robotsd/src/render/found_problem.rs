@@ -155,7 +155,7 @@ impl FoundProblem {
         Self { text: format!("site {site:?}: {}", self.text), sites: vec![site.to_owned()], key, ..self }
     }
 
-    /// Renders the problem like a finding: with its line of the file and a caret.
+    /// Renders the problem like a finding, with the line of the file and a caret.
     pub(crate) fn snippet(&self, colour: Colour) -> String {
         // The message may contain text from the file. Quoted text in it is already escaped, and
         // `printable` escapes everything else.

@@ -256,7 +256,8 @@ fn said(crawlers: &[Value]) -> Vec<String> {
     all
 }
 
-/// Verdicts are derived from the files, so every process that reads the files must show the same.
+/// Verdicts are derived from the files, so every process that reads the files must show the same
+/// verdicts.
 #[test]
 fn verdicts_are_the_same_after_a_restart_and_a_kill() {
     let folder = site_folder();

@@ -9,7 +9,7 @@ const CONFIG: &str = "mode = \"refuse\"\ngrace = \"24h\"\nstate_dir = \"state\"\
                       [[site]]\nname = \"a\"\nroot = \".\"\n";
 const OPEN: &str = "User-agent: *\nDisallow: /drafts/\n";
 
-/// Returns the files whose names end like this.
+/// Returns the files in a folder that have this extension.
 fn ending(folder: &Path, ending: &str) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     entries.map(|entry| entry.path()).filter(|path| path.extension() == Some(ending.as_ref())).collect()

@@ -195,7 +195,7 @@ fn the_keyboard_reaches_everything_and_fixes_findings() {
         browser.press(&TAB.to_string());
         let name = browser.run(focused).as_str().unwrap().to_owned();
         reached.push(name.clone());
-        // The first fix is applied, and the focus then is at the title of the findings.
+        // The first fix is applied. The focus must then be on the title of the findings.
         if name == "Fix" {
             browser.run("window.before = document.documentElement.dataset.answers");
             browser.press(&ENTER.to_string());

@@ -34,7 +34,7 @@ use crate::target_url::TargetUrl;
 /// Default file, if the command line contains neither a file nor a config.
 pub(in crate::commands) const USUAL_FILE: &str = "robots.txt";
 
-/// Hint for the error that the default file is missing.
+/// Hint after the error that the default file does not exist.
 const WHAT_TO_NAME: &str = "name a file, a URL such as https://example.com, or a site with --config FILE";
 
 /// Maximum size of a fetched robots.txt, in bytes. A file on this machine has the same limit.

@@ -51,7 +51,8 @@ fn the_sites_login_and_error_pages_are_kept() {
     assert!(answer.body.starts_with("GET /drafts/x HTTP/"), "{answer:?}");
     let answer = get(&stage, "site.test", "/a//b%2Fc?d=%20", GPTBOT, &alice);
     assert!(answer.body.starts_with("GET /a//b%2Fc?d=%20 HTTP/"), "{answer:?}");
-    // If the site itself forbids a page, the client must get the site's page, without a rule.
+    // If the site itself forbids a page, the client must get the site's error page, which quotes no
+    // rule.
     for agent in [FIREFOX, GPTBOT] {
         get(&stage, "site.test", "/open", agent, &mallory).comes_with(403, "the site's page for 403");
     }

@@ -59,9 +59,9 @@ fn question(running: &Running) -> Answer {
 struct Hammered {
     /// Number of requests that passed.
     passed: usize,
-    /// Time from before the first request to after the last response.
+    /// Longest possible duration: from before the first request until after the last response.
     longest: Duration,
-    /// Time from the first response to when the last refused request was sent.
+    /// Shortest possible duration: from the first response until the last refused request was sent.
     shortest: Duration,
 }
 
