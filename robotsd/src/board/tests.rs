@@ -19,7 +19,6 @@ use super::watch::{Sight, Watch};
 use crate::config::BoardConfig;
 use crate::report::ReplicaAnswer;
 
-/// The first second of the week.
 const START: Second = 20_000 * DAY;
 
 /// Time when version 2 goes live. Version 2 disallows requests that version 1 allows.

@@ -12,7 +12,6 @@ const CONFIG: &str = "state_dir = \"state\"\nmode = \"refuse\"\nworkers = 1\n[ad
                       [[site]]\nname = \"Shop 2\"\nhosts = [\"two.test\"]\nroot = \".\"\n[board]\nsees_all = true\n";
 const ROBOTS: &str = "User-agent: *\nDisallow: /a-rather-long-folder-name-that-has-to-be-broken-somewhere/private/\n";
 
-/// Returns the text of axe-core; `None` if it is missing.
 pub(crate) fn axe() -> Option<String> {
     let text = std::env::var_os("ROBOTSD_AXE").and_then(|path| fs::read_to_string(path).ok());
     crate::programs::present(text.ok_or("ROBOTSD_AXE names no axe.min.js"))

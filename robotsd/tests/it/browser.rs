@@ -121,7 +121,6 @@ impl Browser {
         self.post("/goog/cdp/execute", &json!({ "cmd": command, "params": parameters }));
     }
 
-    /// Sets window size and colour scheme.
     pub(super) fn looks(&self, width: u32, height: u32, scheme: &str) {
         let features = json!([{ "name": "prefers-color-scheme", "value": scheme }]);
         self.command("Emulation.setEmulatedMedia", json!({ "features": features }));

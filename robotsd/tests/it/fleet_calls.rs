@@ -223,7 +223,6 @@ fn disallowed(board: &Value) -> u64 {
     crawlers.map(|of| of["disallowed"].as_u64().unwrap()).sum()
 }
 
-/// Requests a page of a replica's board, and returns the response.
 fn asked(running: &Running, target: &str, token: &str) -> Answer {
     let request = format!("GET {target} HTTP/1.1\r\nHost: {}\r\n{token}Connection: close\r\n\r\n", running.admin());
     exchange(running.admin(), request)

@@ -25,7 +25,6 @@ struct Editor {
 }
 
 impl Editor {
-    /// Starts the server with these capabilities and initialization options.
     fn start(capabilities: &Value, options: &Value) -> Self {
         let mut editor = Self::spawn();
         let params = json!({ "processId": null, "capabilities": capabilities, "initializationOptions": options });
@@ -64,7 +63,6 @@ impl Editor {
         self.output.recv_timeout(PATIENCE * 5).expect("a message of the server")
     }
 
-    /// Returns the result of a request.
     #[track_caller]
     fn ask(&mut self, method: &str, params: Value) -> Value {
         self.last_id += 1;
@@ -105,14 +103,12 @@ impl Editor {
         self.ask(method, json!({ "textDocument": { "uri": uri }, "position": position }))
     }
 
-    /// Returns all code actions for a document.
     fn actions(&mut self, uri: &str) -> Vec<Value> {
         let range = json!({ "start": { "line": 0, "character": 0 }, "end": { "line": 99_999, "character": 0 } });
         let params = json!({ "textDocument": { "uri": uri }, "range": range, "context": { "diagnostics": [] } });
         self.ask("textDocument/codeAction", params).as_array().unwrap().clone()
     }
 
-    /// Waits for the end of the process.
     fn ends_with(self, code: i32) {
         let process = std::cell::RefCell::new(self.process);
         let status = wait_for("the end of the server", || process.borrow_mut().0.try_wait().unwrap());

@@ -30,7 +30,6 @@ fn scrape(admin: SocketAddr, accept: &str) -> Answer {
     answer
 }
 
-/// Returns the series in the metrics, with their values.
 fn series(text: &str) -> BTreeMap<String, f64> {
     let lines = text.lines().filter(|line| !line.starts_with('#'));
     let parse = |line: &str| {

@@ -60,7 +60,6 @@ impl Operated {
         self.request("GET", "/page.html", &[("Host", host), ("User-Agent", GPTBOT)]).status
     }
 
-    /// Returns the status of a page of each site.
     fn pages(&self) -> [u16; 2] {
         ["shop.test", "blog.test"].map(|host| self.page(host))
     }

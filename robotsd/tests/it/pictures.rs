@@ -15,7 +15,6 @@ use crate::harness::*;
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 
-/// Maximum size of a picture, in bytes.
 const MAX_BYTES: u64 = 150_000;
 
 /// Compares the hash of a page with the hash that was recorded for its picture, or makes the

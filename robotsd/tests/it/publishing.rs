@@ -41,7 +41,6 @@ fn omitted_rules_of_a_list_for_every_crawler_are_reported() {
     assert_eq!(site_status(&folder)["append"][0]["left_out"], Value::Null);
 }
 
-/// Returns the version that a webhook request is about.
 fn version(request: &str) -> &str {
     request.rsplit("sha256:").next().unwrap()
 }

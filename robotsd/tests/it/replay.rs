@@ -470,7 +470,6 @@ fn has_git() -> bool {
     Command::new("git").arg("--version").output().is_ok()
 }
 
-/// Returns when each version came into force.
 fn since(report: &Value) -> Vec<&str> {
     report["history"]["versions"].as_array().unwrap().iter().map(|version| version["since"].as_str().unwrap()).collect()
 }

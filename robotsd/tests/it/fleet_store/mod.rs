@@ -84,12 +84,10 @@ impl Replica {
         self.running.ask_admin("GET /status").json()
     }
 
-    /// Returns the state of the site, as this replica reports it.
     fn site(&self) -> Value {
         self.status()["sites"][0].take()
     }
 
-    /// Returns the state of the fleet, as this replica reports it.
     fn fleet(&self) -> Value {
         self.status()["fleet"].take()
     }

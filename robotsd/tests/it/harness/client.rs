@@ -135,7 +135,6 @@ pub(crate) fn head(reader: &mut impl BufRead) -> Vec<u8> {
     head
 }
 
-/// Reads a chunked body.
 pub(super) fn chunks(reader: &mut impl BufRead) -> Option<Vec<u8>> {
     let mut body = Vec::new();
     loop {
@@ -173,7 +172,6 @@ impl<S: Read + Write> Kept<S> {
         self.reader.get_mut().write_all(octets.as_ref()).expect("an open connection");
     }
 
-    /// Returns the next response.
     pub(crate) fn receive(&mut self) -> Answer {
         Answer::read(&mut self.reader, "GET").expect("an answer before the connection ends")
     }

@@ -84,7 +84,6 @@ impl Config {
         self.file("robots.txt", text)
     }
 
-    /// Creates a folder with the config and its files.
     pub(crate) fn folder(&self) -> Folder {
         let folder = folder(&[("robotsd.toml", &self.to_string())]);
         for (name, content) in &self.files {

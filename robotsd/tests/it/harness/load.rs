@@ -8,7 +8,6 @@ use super::process::wait_until;
 /// A client. Each call of this function sends one round of requests.
 pub(crate) type Client<'c> = Box<dyn FnMut() + Send + 'c>;
 
-/// Running clients.
 pub(crate) struct Asking<'s> {
     clients: Vec<ScopedJoinHandle<'s, ()>>,
     turns: &'s AtomicUsize,

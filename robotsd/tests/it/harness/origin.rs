@@ -129,7 +129,6 @@ impl Origin {
         Self::with_shown(TcpListener::bind("127.0.0.1:0").unwrap(), None, (status, text), |shown, _| shown)
     }
 
-    /// Like [`Self::showing`], over TLS.
     pub(crate) fn showing_over_tls(tls: ServerConfig, status: u16, text: &str) -> Self {
         Self::with_shown(TcpListener::bind("127.0.0.1:0").unwrap(), Some(tls), (status, text), |shown, _| shown)
     }
@@ -169,7 +168,6 @@ impl Origin {
         Self::at("127.0.0.1:0", reply)
     }
 
-    /// Creates an upstream at this loopback address.
     pub(crate) fn at<R: Into<Reply>>(address: &str, reply: impl Fn(&Asked) -> R + Send + Sync + 'static) -> Self {
         Self::on(TcpListener::bind(address).unwrap(), None, reply)
     }
@@ -201,7 +199,6 @@ impl Origin {
         origin
     }
 
-    /// Creates an upstream on a Unix socket.
     pub(crate) fn on_socket<R: Into<Reply>>(
         path: &std::path::Path,
         reply: impl Fn(&Asked) -> R + Send + Sync + 'static,

@@ -247,7 +247,6 @@ impl Running {
         self.status_kib("VmRSS:")
     }
 
-    /// Returns the maximum of the resident memory so far.
     pub(crate) fn peak_kib(&self) -> u64 {
         self.status_kib("VmHWM:")
     }

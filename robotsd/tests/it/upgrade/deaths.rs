@@ -11,7 +11,6 @@ pub(super) fn held(upgraded: &Upgraded) -> Kept {
     held
 }
 
-/// Opens a connection, and sends a request on it.
 pub(super) fn sent(address: SocketAddr) -> TcpStream {
     crate::harness::sent(address, ASK)
 }
