@@ -1,5 +1,5 @@
-//! Certificate authorities in a PEM file of the operator. They sign the certificates of upstreams,
-//! of other servers, or of clients of the admin interface.
+//! Certificate authorities in an operator's PEM file, which sign the certificates of upstreams, of
+//! other servers, or of clients of the admin interface.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! The functions that the counting benchmark calls. They send requests through the layer of a site,
-//! with and without the counters that a worker of `serve` uses.
+//! The functions that the counting benchmark calls. The functions send requests through the layer
+//! of a site, with and without the counters that a worker of `serve` uses.
 
 use std::hint::black_box;
 use std::sync::Arc;

@@ -34,7 +34,7 @@ pub(crate) fn parsed(text: &str) -> Option<i64> {
 }
 
 /// Reports whether responses may have a `Date` field. A server whose clock is not set must not send
-/// this field (RFC 9110, section 6.6.1), and hyper panics if it does not support the time.
+/// this field (RFC 9110, section 6.6.1), and hyper panics for times that it does not support.
 pub(crate) fn is_clock_set() -> bool {
     is_sayable(SystemTime::now())
 }

@@ -2,7 +2,7 @@
 //!
 //! The commands `check`, `diff`, `test`, `explain` and `replay` share the [`Evaluator`], so their
 //! results agree. With the [`EvaluatorSettings`] of a configured site, their results also agree
-//! with those of `serve`.
+//! with the decisions of `serve`.
 
 use std::collections::HashSet;
 use std::net::IpAddr;
@@ -236,8 +236,8 @@ impl Evaluator {
     }
 }
 
-/// The registry, the policy and the checks of a site. The `Default` settings are those of a site
-/// with an empty config.
+/// The registry, the policy and the checks of a site. The `Default` settings are the settings of a
+/// site with an empty config.
 #[derive(Clone, Debug)]
 pub(crate) struct EvaluatorSettings {
     pub(crate) registry: Arc<Registry>,

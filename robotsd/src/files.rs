@@ -1,5 +1,5 @@
 //! Reads and writes files. The paths come from configs and requests, and may lead to FIFOs,
-//! devices, or other things that are not regular files. Files in the state directory are replaced
+//! devices, or other files that are not regular files. Files in the state directory are replaced
 //! atomically, and only their owner can read them.
 
 use std::fs::{File, Metadata, OpenOptions};
@@ -88,8 +88,8 @@ pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     replace_by(path, |file| file.write_all(bytes))
 }
 
-/// Replaces a file like [`replace`]. When this function returns, the new file survives a crash of
-/// the machine.
+/// Replaces a file like [`replace`]. Once this function has returned, the new file survives a crash
+/// of the machine.
 pub(crate) fn replace_durably(path: &Path, bytes: &[u8]) -> io::Result<()> {
     replace_by(path, |file| {
         file.write_all(bytes)?;

@@ -15,7 +15,7 @@ use crate::render::printable_path;
 pub(crate) enum InputSource {
     Stdin,
     File(PathBuf),
-    /// A file that was found by listing a folder. The file is read only if it is a regular file.
+    /// A file that was found by listing a folder. It is read only if it is a regular file.
     Found(PathBuf),
 }
 
@@ -115,8 +115,8 @@ pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
 /// paths in a config.
 pub(crate) type ReadInput = fn(&Path) -> io::Result<Vec<u8>>;
 
-/// Reads a file whose path is in a config. Rejects every FIFO, because it may have no writer. (A
-/// config cannot contain `<(…)` of a shell.) Errors contain the path of the file.
+/// Reads a file whose path is in a config. Rejects every FIFO, because it may have no writer. (The
+/// pipe of a shell's `<(…)` cannot be in a config.) Errors contain the path of the file.
 pub(crate) fn read_configured(path: &Path) -> io::Result<Vec<u8>> {
     read_found(path, LiveRobots::MAX_FILE)
 }

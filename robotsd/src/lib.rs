@@ -1,8 +1,8 @@
 //! The modules of the program `robotsd`, which serves, checks, explains and enforces the robots.txt
 //! of sites.
 //!
-//! **This API is internal** and can change without notice. It is used only by the program, its
-//! tests, its benchmarks and its fuzz targets. Applications should use [`tower_robots`], and
+//! **This API is internal** and can change without notice. Only the program, its tests, its
+//! benchmarks and its fuzz targets use this API. Applications should use [`tower_robots`], and
 //! operators should read the handbook, `docs/` in the repository.
 //!
 //! This crate uses only the public API of `tower_robots`. Its main modules:

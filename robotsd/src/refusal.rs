@@ -48,8 +48,8 @@ impl RefusalPage {
     /// Returns the response to a refused request. Clients that accept only JSON get problem
     /// details, and gRPC calls get a gRPC status, even if there is a template.
     pub(crate) fn respond(&self, event: &Event<'_>) -> Response<Bytes> {
-        // The template shows the rule that disallows the request, so the template is used only if
-        // there is such a rule. Requests of impostors may be refused without a rule.
+        // The template quotes the rule that disallows the request, so it is used only if such a
+        // rule exists. Requests of impostors may be refused without a rule.
         let is_quoted = event.record.is_disallowed() && !event.wants_json() && !event.request.is_grpc_call();
         let Some(template) = self.template.as_ref().filter(|_| is_quoted) else {
             return event.refusal_with_status(self.status);

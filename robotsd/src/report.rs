@@ -50,10 +50,10 @@ pub(crate) struct StatusReport {
     pub(crate) connections: Option<usize>,
     /// `off` if nothing is enforced for any site, otherwise `on`. Empty while robotsd starts.
     pub(crate) enforcement: String,
-    /// State of the kill switch for all sites, including the switch of the fleet: `on` or `off`.
+    /// State of the kill switch for all sites, including the fleet-wide switch: `on` or `off`.
     /// Enforcement of single sites may be off even if this is `on`.
     pub(crate) switch: String,
-    /// Next steps for the operator, except those for a single site.
+    /// Next steps for the operator, except steps for a single site.
     pub(crate) next: Vec<NextStep>,
     /// Why the kill switch for all sites counts as `off` although nobody has set it to `off`.
     pub(crate) switch_problem: Option<String>,
@@ -140,8 +140,8 @@ pub(crate) struct RefusedFileReport {
     /// The first error (with path, line and column), the number of further errors, and what is
     /// served instead of the file.
     pub(crate) why: String,
-    /// Whether the last good copy of the file is in force. If not, the sites in the file are not
-    /// served.
+    /// Whether the last good copy of the file is in force. If it is not in force, the sites in the
+    /// file are not served.
     pub(crate) is_kept: bool,
 }
 
@@ -195,9 +195,9 @@ pub(crate) struct RateStoreReport {
     /// Number of queries to the store, by result: `answered`, `late` or `failed`.
     pub(crate) calls: Vec<KindCount>,
     /// Number of requests of rate-limited crawlers, by result. The store allowed the requests in
-    /// `allowed`, and denied those in `denied`. The process denied the requests in `known-denied`
-    /// because of an earlier answer of the store. The process counted the requests in `alone`
-    /// without the store.
+    /// `allowed`, and denied the requests in `denied`. The process denied the requests in
+    /// `known-denied` because of an earlier answer of the store. The process counted the requests
+    /// in `alone` without the store.
     pub(crate) requests: Vec<KindCount>,
 }
 
@@ -432,7 +432,8 @@ word_enum! {
     pub(crate) enum ReplicaState {
         /// The replica has applied the whole document.
         Synced = "synced",
-        /// The off switches or accepted versions of the replica differ from those in the store.
+        /// The off switches or accepted versions of the replica differ from the entries in the
+        /// store.
         Behind = "behind",
         /// A version was accepted for the fleet, but the replica's own source of robots.txt does
         /// not contain it yet.

@@ -36,7 +36,7 @@ impl Socket {
     /// Returns 1 if at least one byte has been received, otherwise 0. Received bytes stay in the
     /// kernel's buffer.
     ///
-    /// With TLS, this counts encrypted bytes, even those of a record without content.
+    /// With TLS, encrypted bytes count, even the bytes of a record without content.
     pub(crate) fn peek(&self) -> io::Result<usize> {
         let mut byte = [MaybeUninit::uninit()];
         match self {

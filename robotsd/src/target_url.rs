@@ -107,7 +107,8 @@ pub(crate) fn is_http(scheme: &[u8]) -> bool {
     scheme.eq_ignore_ascii_case(b"http") || scheme.eq_ignore_ascii_case(b"https")
 }
 
-/// Reports whether `word` begins like a host name. If so, it is probably a URL without a scheme.
+/// Reports whether `word` begins like a host name, which means that it is probably a URL without a
+/// scheme.
 fn begins_with_host(word: &str) -> bool {
     let first = word.split(['/', '?', '#']).next().unwrap_or_default();
     let is_name = |host: &str| host.chars().all(|char| char.is_alphanumeric() || matches!(char, '.' | '-' | '_'));
@@ -115,8 +116,8 @@ fn begins_with_host(word: &str) -> bool {
     if port.is_some_and(|port| port.parse::<u16>().is_err()) || host.is_empty() || !is_name(host) {
         return false;
     }
-    // If the first segment contains a dot, it counts as the host only if something follows it, as
-    // in `example.com/index.html`. Alone, it may be a path such as `index.html`.
+    // If the first segment contains a dot, it is treated as a host only if more text follows, as in
+    // `example.com/index.html`. Without more text, it may be a path such as `index.html`.
     let is_alone = first.len() == word.len();
     port.is_some() || host == "localhost" || host.starts_with("www.") || (host.contains('.') && !is_alone)
 }

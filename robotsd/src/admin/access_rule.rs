@@ -7,7 +7,7 @@
 //! A page that cannot read responses can still send POST requests. Changes over TCP therefore need
 //! the header field `Robotsd-Admin`. A page can send this field only after a CORS preflight
 //! request, and preflight requests are refused. Header fields that browsers add (`Origin`,
-//! `Sec-Fetch-Site`) are also checked on the Unix socket, because someone may forward the socket to
+//! `Sec-Fetch-Site`) are also checked on the Unix socket, because a user may forward the socket to
 //! a TCP port that a browser can reach.
 //!
 //! If a proxy forwarded requests to this interface by mistake, all clients of the proxy would get
@@ -80,8 +80,8 @@ pub(super) struct AddressTerms {
 impl AccessRule {
     pub(super) fn admit(&self, head: &Parts) -> Result<(), AdminReply> {
         let refuse = |message: &str| Err(AdminReply::error(StatusCode::FORBIDDEN, message));
-        // This check comes first, because a later branch, such as the one for HTTP/1.0 probes,
-        // could admit a request of a web page.
+        // This check comes first, because a later branch, such as the branch for HTTP/1.0 probes,
+        // could admit a request from a web page.
         if let Some(message) = foreign_page(&head.headers, self.schemes()) {
             return refuse(message);
         }
@@ -178,7 +178,7 @@ fn authority(host: &HeaderValue) -> Option<Authority> {
     (!authority.as_str().contains('@')).then_some(authority)
 }
 
-/// Reports whether the host belongs to this interface, so that no other site can use it.
+/// Reports whether the host is a name or an address of this interface that no other site can use.
 fn is_ours(authority: &Authority, local: IpAddr, names: &[String]) -> bool {
     let host = authority.host();
     if let Ok(address) = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>() {

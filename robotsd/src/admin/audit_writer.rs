@@ -110,8 +110,8 @@ impl AuditWriter {
         let _ = timeout(PATIENCE, OptionFuture::from(last)).await;
     }
 
-    /// Decides whether a refusal is recorded. Returns the number of unrecorded refusals since the
-    /// last recorded refusal, or `None` if the limit for this hour is reached.
+    /// Counts a refusal. If the refusal is to be recorded, returns the number of unrecorded
+    /// refusals since the last recorded refusal; `None` if the limit for this hour is reached.
     pub(super) fn admit_refusal(&self) -> Option<usize> {
         let mut refusals = self.refusals.lock();
         if refusals.since.is_none_or(|since| since.elapsed() >= HOUR) {

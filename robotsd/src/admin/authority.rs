@@ -1,4 +1,4 @@
-//! Identifies the client that sent a request, and decides whether it has the right to send it.
+//! Identifies the client that sent a request, and decides whether the client may send it.
 //!
 //! The kernel identifies users of the Unix socket, a proxy identifies its users, and a token
 //! identifies any other client. The listener's config determines the rights of clients that are not

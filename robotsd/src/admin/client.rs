@@ -31,7 +31,7 @@ use crate::upstream::secured;
 /// all.
 const CONNECT: Duration = Duration::from_secs(5);
 
-/// Timeout for a response. A process responds in far less time, unless it is stopped (SIGSTOP).
+/// Timeout for a response. A process that is not stopped (SIGSTOP) responds much sooner.
 const WHOLE: Duration = Duration::from_secs(30);
 
 /// Timeout for a reload. robotsd may first read thousands of files, and waits up to a minute for
@@ -85,7 +85,7 @@ pub(crate) enum AskError {
 /// Function that prints that the command is waiting for a response.
 pub(crate) type Announce = fn(&dyn fmt::Display);
 
-/// A request: its method, and its path with query.
+/// The method of a request, and its path with the query.
 pub(crate) type AdminQuestion<'q> = (&'q Method, &'q str);
 
 /// Sends a request to a running robotsd and parses the JSON response. Calls `announce` if no
@@ -98,8 +98,8 @@ pub(crate) fn ask<T: DeserializeOwned>(
     ask_within((SILENT, whole_for(of.1)), place, of, &announce)
 }
 
-/// Asks one of several replicas. The timeout is shorter than that of [`ask`], because one slow
-/// replica would delay the result for all replicas.
+/// Asks one of several replicas. The timeout is shorter than the timeout of [`ask`], because one
+/// slow replica would delay the result for all replicas.
 pub(crate) fn ask_one_of_many<T: DeserializeOwned>(place: &AdminPlace, of: AdminQuestion<'_>) -> Result<T, AskError> {
     let deadline = match whole_for(of.1) {
         _ if of.1.starts_with(ROWS) => ROWS_OF_MANY,
@@ -176,8 +176,8 @@ impl Traffic {
         })
     }
 
-    /// Reports whether a failed request can be sent again. This is safe if nothing was received,
-    /// and either nothing was sent or the request is idempotent.
+    /// Reports whether a failed request can be sent again. This is safe if no byte of a response
+    /// was received, and either no byte of the request was sent or the request is idempotent.
     fn may_be_repeated(&self, (method, target): AdminQuestion<'_>) -> bool {
         let path = target.split('?').next();
         let is_idempotent = method.is_safe() || path == Some("/enforce");

@@ -59,7 +59,7 @@ enum ConnectionStage {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Urgency {
     Usual,
-    /// The request may use the reserved slots. A request to the kill switch is urgent.
+    /// The request may use the reserved slots. Only requests that use the kill switch are urgent.
     Urgent,
 }
 
@@ -67,7 +67,7 @@ pub(super) enum Urgency {
 pub(super) enum SlotError {
     /// The maximum number of requests is in progress.
     Busy,
-    /// The connection is being closed to make room for another one.
+    /// The connection is being closed to make room for another connection.
     Closed,
 }
 
@@ -194,7 +194,7 @@ mod tests {
         open[1].0.answer();
         assert_eq!(closed(&mut open), [0; 0]);
         let mut more = take(&slots, PeerRole::Other, MAX_CONNECTIONS);
-        // The connections with a request in progress and with a response stay open.
+        // The connection with a request in progress and the connection with a response stay open.
         assert_eq!(closed(&mut open), (2..MAX_CONNECTIONS).collect::<Vec<_>>());
         assert_eq!(closed(&mut more), [0, 1]);
         assert_eq!(open[5].0.begin(Urgency::Urgent), Err(SlotError::Closed));
@@ -242,7 +242,7 @@ mod tests {
         let mut others = take(&slots, PeerRole::Other, MAX_CONNECTIONS);
         let mut owners = take(&slots, PeerRole::Owner, 1);
         assert_eq!(closed(&mut others), [0]);
-        // The oldest connection is now the owner's.
+        // The oldest connection now belongs to the owner.
         let _more = take(&slots, PeerRole::Other, MAX_CONNECTIONS * 2);
         assert!(is_open(&mut owners[0]));
         drop((others, owners, _more));

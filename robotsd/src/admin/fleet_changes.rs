@@ -1,9 +1,9 @@
-//! Makes the changes for the whole fleet that an operator requests from this replica. This module
-//! also implements [`FleetSites`], the trait that lets the fleet thread read and change the sites.
+//! Makes fleet-wide changes that an operator requests from this replica. This module also
+//! implements [`FleetSites`], the trait that lets the fleet thread read and change the sites.
 //!
 //! An off switch takes effect on this replica even if the store cannot be reached. The response
-//! then reports that the switch is not in the store yet. The response reports *off* only if a check
-//! has shown that enforcement is off for the served sites.
+//! then reports that the switch is not in the store yet. The response contains *off* only if a
+//! check has shown that enforcement is off for the served sites.
 
 use std::sync::Arc;
 
@@ -27,8 +27,8 @@ impl FleetSites for ServerState {
     fn accept(&self, site: &str, hash: &str, by: &Attribution) {
         let hash = hash.trim_start_matches("sha256:").parse::<VersionHashPrefix>();
         if let (Some(serving), Ok(hash)) = (self.serving(), hash) {
-            // The result can be ignored: if the site refuses the version, the status of the site
-            // does not contain the version.
+            // The result can be ignored: the fleet learns from the status of the site whether the
+            // version is live.
             let _ = serving.sites.accept(site, &hash, by);
         }
     }
@@ -64,7 +64,7 @@ pub(super) async fn enforce(
         return Err(AdminReply::error(StatusCode::NOT_FOUND, &serving.sites.unknown(site)));
     }
     if to == Enforcement::On {
-        // Other replicas may have added off switches in the meantime. These must be removed, too.
+        // Off switches that other replicas have added in the meantime must be removed, too.
         fleet.look().await;
     }
     let scope = site.clone().unwrap_or_else(|| EVERY_SITE.to_owned());

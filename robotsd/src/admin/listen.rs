@@ -198,7 +198,7 @@ impl CommandSocket {
         let listener = self.listener.try_clone().map_err(cannot)?;
         listener.set_nonblocking(true).map_err(cannot)?;
         let owner = fs::metadata(&self.path).ok().map(|found| std::os::unix::fs::MetadataExt::uid(&found));
-        // An unknown owner has the same ID as every other unknown user.
+        // All unknown users have this ID, so it does not identify the owner.
         let owner = owner.filter(|owner| *owner != UNKNOWN_ID);
         let listener = tokio::net::UnixListener::from_std(listener).map_err(cannot)?;
         Ok(OpenListener {
@@ -209,7 +209,7 @@ impl CommandSocket {
     }
 
     /// Lets all users of the machine connect, or only the owner. `with_others` must be true only if
-    /// the config lists local users with their rights. Does not change the mode of a file that a
+    /// the config lists the rights of local users. Does not change the mode of a file that a
     /// supervisor created.
     pub(crate) fn share(&self, with_others: bool) {
         use std::os::unix::fs::PermissionsExt;

@@ -1,7 +1,7 @@
 //! The place file. A process writes the address of its admin interface to this file, and commands
 //! read the address from it. Commands therefore find the process even if the config has changed in
-//! the meantime. The file also contains the path of the file with the local token, and the
-//! addresses of the process that accept this token.
+//! the meantime. The file also contains the path of the local token's file, and all TCP addresses
+//! of the admin interface.
 //!
 //! One copy of the place file is in the runtime folder, with a name that depends only on the path
 //! of the config. Another copy is in the state directory, for commands with a different runtime
@@ -159,7 +159,7 @@ pub(crate) fn find_place(config: &Path) -> Result<AdminPlace, String> {
 }
 
 /// Returns the local token of the process that listens on a loopback address, if this user can read
-/// it. Searches the runtime folders, and the state directory of the default config.
+/// the token. Searches the runtime folders, and the state directory of the default config.
 pub(super) fn find_token(address: SocketAddr) -> Option<String> {
     let of_runtime = runtime_folders().into_iter().flat_map(fs::read_dir).flatten().flatten().map(|entry| entry.path());
     let of_runtime = of_runtime.filter(|path| path.extension() == Some("place".as_ref()));

@@ -1,5 +1,5 @@
 //! Sends a request to the admin listeners of all replicas of a fleet at the same time, for commands
-//! and for the board of all replicas.
+//! and for the board that covers all replicas.
 //!
 //! If a replica cannot be reached, the result contains the error of this replica, and the responses
 //! of all other replicas.
@@ -33,8 +33,8 @@ pub(crate) fn ask_all<T: Send>(
         let (answer, error) = answer.map_or_else(|error| (None, Some(error)), |answer| (Some(answer), None));
         ReplicaAnswer { replica: place.to_string(), answer, error }
     };
-    // A host name may resolve to an address that is also configured. Such an address is queried
-    // only once.
+    // A host name may resolve to an address that is also configured. Each address is queried only
+    // once.
     let asked = Mutex::new(HashSet::new());
     let answers = in_parallel(places, |place| match single(place) {
         Err(error) => vec![answered(place, Err(format!("NOT REACHED: {error}")))],
@@ -46,7 +46,7 @@ pub(crate) fn ask_all<T: Send>(
     answers.into_iter().flatten().collect()
 }
 
-/// Returns this process's rows of the board, with the names of the replicas in its fleet. Blocks.
+/// Returns the board rows of this process, with the names of the replicas in its fleet. Blocks.
 pub(super) fn own_rows(state: &ServerState, board: &Board, query: &BoardQuery) -> ReplicaRows {
     let fleet = state.serving().and_then(|serving| Some(serving.sites.state.fleet.as_ref()?.report()));
     let heard = fleet.iter().flat_map(|fleet| &fleet.replicas).map(|of| of.replica.clone()).collect();
@@ -57,8 +57,8 @@ pub(super) fn own_rows(state: &ServerState, board: &Board, query: &BoardQuery) -
 /// Maximum time for querying all replicas, including the time until an earlier query has ended.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Returns the board of all configured replicas, including this one. Like a command, this function
-/// uses the token in the environment of this process.
+/// Returns a board that covers all configured replicas, including this replica. Like a command,
+/// this function uses the token in the environment of this process.
 pub(super) async fn board_of_all(state: &ServerState, query: BoardQuery) -> Result<BoardReport, AdminReply> {
     let config = PathBuf::from(state.config.report().path);
     let asking = async {
@@ -81,8 +81,8 @@ pub(super) async fn board_of_all(state: &ServerState, query: BoardQuery) -> Resu
     asked.map_err(|why: ConfigError| AdminReply::error(StatusCode::CONFLICT, &why.to_string()))
 }
 
-/// Returns one place for each IP address of a host name. A place without a host name is returned
-/// unchanged.
+/// Resolves the host name of a place, and returns one place for each IP address. A place without a
+/// host name is returned unchanged.
 pub(crate) fn single(place: &AdminPlace) -> Result<Vec<AdminPlace>, String> {
     let AdminPlace::Name(name, port) = place else { return Ok(vec![place.clone()]) };
     let found = (&**name, *port).to_socket_addrs().map_err(|error| error.to_string())?;

@@ -78,8 +78,8 @@ pub(super) enum Need {
     /// Read access to at least one site. The response contains only the sites that the client may
     /// read.
     Own,
-    /// The given role for at least one site, because the request concerns the process and not a
-    /// single site.
+    /// The given role for any site, because the request concerns the process, not a particular
+    /// site.
     Process(AdminRole),
     /// The given role for all sites, even if the query has `site`.
     All(AdminRole),
@@ -241,7 +241,7 @@ fn status(state: &ServerState, grant: &Grant) -> StatusReport {
     // A site with a folder of files has one entry per file in `sites`, and none if the folder is
     // empty. `traffic` contains every site.
     let has_no_site = report.traffic.as_ref().is_some_and(|traffic| traffic.sites.is_empty());
-    // If an included file was rejected, it may define a site that the client may read.
+    // A rejected included file may define a site that the client is allowed to read.
     let is_whole = report.config.refused.is_empty();
     report.is_blind = has_no_site && is_whole && report.sites.is_empty() && !grant.covers(None);
     if report.is_blind {
@@ -250,8 +250,8 @@ fn status(state: &ServerState, grant: &Grant) -> StatusReport {
     report
 }
 
-/// Reloads the config and all robots.txt files, or only the robots.txt of `?site=`, and waits for
-/// the outcome.
+/// Reloads the config and all robots.txt files, or only the robots.txt of the site in `?site=`, and
+/// waits for the outcome.
 async fn reload(state: Arc<ServerState>, Asked { query, .. }: Asked) -> Answer {
     query.only(&["site"])?;
     serving(&state)?;
@@ -298,8 +298,8 @@ async fn accept(state: Arc<ServerState>, Asked { query, by, .. }: Asked) -> Answ
     }
 }
 
-/// Rolls `?site=` back to the previously accepted version. With `?fleet=`, rolls back all replicas,
-/// to the version `?hash=` if the query contains it.
+/// Rolls the site in `?site=` back to the previously accepted version. With `?fleet=`, rolls back
+/// all replicas. If the query contains `?hash=`, they roll back to this version.
 async fn roll_back(state: Arc<ServerState>, Asked { query, by, .. }: Asked) -> Answer {
     query.only(if query.value("fleet").is_some() { &["site", "fleet", "hash"] } else { &["site"] })?;
     let (site, hash) = (query.needed("site", "NAME")?, query.value("hash").map(version).transpose()?);
@@ -319,8 +319,8 @@ fn version(written: &str) -> Result<VersionHashPrefix, AdminReply> {
     written.parse().map_err(|error: ValueError| AdminReply::bad_request(&error.to_string()))
 }
 
-/// Turns enforcement on or off, for all sites or for `?site=`. With `?mark=`, which contains the ID
-/// of the off switch, this affects the whole fleet.
+/// Turns enforcement on or off, for all sites or for the site in `?site=`. With `?mark=`, which
+/// contains the ID of an off switch, the change affects the whole fleet.
 async fn enforce(state: Arc<ServerState>, Asked { query, by, .. }: Asked) -> Answer {
     query.only(&["to", "site", "mark"])?;
     let to = match &*query.needed("to", "off or to=on")? {

@@ -1,4 +1,4 @@
-//! Handles connections to the admin interface. Each connection has one request.
+//! Handles connections to the admin interface. Each connection carries one request.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -157,7 +157,8 @@ async fn reply(
     let route = ROUTES.iter().find(|route| route.path == path);
     let mut attempt = Attempt::new(&head, access, route, &state.audit);
     let answer = match admit(&head, body, access, route, slot).await {
-        // The connection is being closed to make room for another one, so no response can be sent.
+        // The connection is being closed to make room for another connection, so no response can be
+        // sent.
         Ok(None) => std::future::pending().await,
         Ok(Some(route)) => attempt.answer(Arc::clone(&state), access, head, route).await,
         Err(reply) => Err(reply),
@@ -169,7 +170,7 @@ async fn reply(
 }
 
 /// Returns the route of a request, or the response that refuses it. Returns `None` if the
-/// connection is being closed to make room for another one.
+/// connection is being closed to make room for another connection.
 async fn admit(
     head: &Parts,
     body: Incoming,

@@ -38,17 +38,17 @@ pub(crate) struct ServerState {
     phase: Mutex<Phase>,
     serving: ArcSwapOption<Serving>,
     /// Sites that had no robots.txt when the process began to serve, and included files whose sites
-    /// were not served then.
+    /// were not served at that time.
     began_without: OnceLock<BTreeSet<String>>,
     requests: mpsc::Sender<ReloadWaiter>,
     upgrades: mpsc::Sender<UpgradeWaiter>,
     /// The last upgrade, and the identities of the files that it used.
     last_upgrade: Mutex<Option<(UpgradeReport, UpgradeFiles)>>,
-    /// Lock that prevents changes during an upgrade. It is read-locked during a change by an
-    /// operator, and write-locked while a new process may replace this one.
+    /// Lock that prevents changes during an upgrade. An operator's change holds a read lock. While
+    /// a new process may replace this process, the upgrade holds a write lock.
     pub(crate) changes: Arc<RwLock<()>>,
-    /// Lock that is held during a request to all replicas of the fleet, so that only one such
-    /// request runs at a time.
+    /// Lock that is held while all replicas of the fleet are queried, so that only one such query
+    /// runs at a time.
     pub(super) asking: Arc<RwLock<()>>,
     pub(crate) config: ConfigState,
     /// The board, set together with the first sites. Not set if the board is disabled.
@@ -62,8 +62,8 @@ pub(crate) struct ServerState {
     lost: Option<Arc<LostLines>>,
 }
 
-/// Device, inode and modification time of the program file and of the config file. A difference
-/// shows that a file has changed. `None` if the file does not exist.
+/// Device, inode and modification time of the program file and of the config file, to detect that a
+/// file has changed. `None` if the file does not exist.
 #[derive(Debug, PartialEq, Eq)]
 struct UpgradeFiles {
     program: Option<(u64, u64, SystemTime)>,
@@ -75,7 +75,7 @@ pub(crate) struct Serving {
     pub(crate) sites: Arc<Sites>,
     pub(crate) listeners: Vec<ListenerReport>,
     pub(crate) listener_configs: Vec<ListenerConfig>,
-    /// Errors in decision requests, per decision listener.
+    /// Counts of errors in decision requests, one entry per decision listener.
     pub(crate) question_errors: Vec<Arc<QuestionErrors>>,
     pub(crate) certificates: Vec<LiveCertificates>,
     pub(crate) agent_lookups: Vec<Arc<AgentLookups>>,
@@ -156,7 +156,7 @@ impl ServerState {
         self.last_upgrade.lock().as_ref().filter(|(upgrade, _)| upgrade.state == "done")?.0.process
     }
 
-    /// Returns the name and number of lost lines of each log.
+    /// Returns the name of each log, and the number of its lost lines.
     pub(super) fn lost_lines(&self) -> impl Iterator<Item = (&'static str, &LostLines)> {
         [("events", self.log.lost())].into_iter().chain(self.lost.iter().map(|lost| ("access", &**lost)))
     }
@@ -197,8 +197,8 @@ impl ServerState {
         *last = Some((report, files));
     }
 
-    /// Returns the report of the last upgrade. The report of a failed upgrade is dropped when the
-    /// program or the config has changed.
+    /// Returns the report of the last upgrade. The report of a failed upgrade is dropped if the
+    /// program file or the config file has changed since then.
     fn upgrade_report(&self) -> Option<UpgradeReport> {
         let mut last = self.last_upgrade.lock();
         last.take_if(|(report, files)| report.state == "failed" && *files != self.upgrade_files());
@@ -216,7 +216,7 @@ impl ServerState {
     }
 
     /// Returns the status. `is_of_all` is true if the client may read all sites. Otherwise,
-    /// problems whose messages contain names of sites are left out.
+    /// problems whose messages contain site names are left out.
     pub(crate) fn report(&self, is_of_all: bool) -> StatusReport {
         let serving = self.serving();
         let (notify, unnotified) = serving.as_ref().map(|serving| serving.sites.notify_report()).unwrap_or_default();
@@ -261,7 +261,7 @@ impl ServerState {
         Some(is_writable && self.board.get().is_none_or(|board| board.is_written()))
     }
 
-    /// Returns the problems whose messages contain no names of sites.
+    /// Returns the problems whose messages contain no site names.
     fn problems(&self, serving: Option<&Serving>) -> Vec<String> {
         let state = serving.map(|serving| serving.sites.problems()).unwrap_or_default();
         let board = self.board.get().map(|board| board.problems()).unwrap_or_default();
@@ -282,8 +282,8 @@ impl ServerState {
         of_process.chain(state).chain(board).chain(logs).collect()
     }
 
-    /// Returns the problems whose messages contain names of sites: problems with the fleet, hosts
-    /// that no certificate covers, and ignored files in folders of robots.txt files.
+    /// Returns the problems whose messages contain site names: problems with the fleet, hosts that
+    /// no certificate covers, and ignored files in folders of robots.txt files.
     fn problems_of_sites(&self, serving: Option<&Serving>) -> Vec<String> {
         let Some(Serving { sites, listener_configs, .. }) = serving else { return Vec::new() };
         let of_names = uncovered(listener_configs, sites.iter().flat_map(ServedSite::host_patterns));
@@ -401,9 +401,9 @@ impl ConfigState {
         (report.state, report.rejected, report.next_start) = ("accepted".to_owned(), None, next_start);
     }
 
-    /// Records that the config file is rejected. `changes` are the settings that it would change,
-    /// or `None` if it cannot be parsed. Returns whether `why` differs from the reason of the
-    /// previous rejection.
+    /// Records that the config file is rejected. `changes` contains the settings that the file
+    /// would change; `None` if the file cannot be parsed. Returns whether `why` differs from the
+    /// reason of the previous rejection.
     pub(crate) fn reject(&self, why: &str, changes: Option<Vec<SettingChange>>) -> bool {
         let report = &mut self.0.lock().1;
         let is_news = report.rejected.as_ref().is_none_or(|before| before.why != why);

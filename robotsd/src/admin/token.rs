@@ -65,7 +65,7 @@ fn read_token(path: &Path) -> io::Result<(Option<String>, Metadata)> {
 #[derive(Debug)]
 pub(crate) struct KeptToken {
     pub(crate) token: String,
-    /// Files that contain the token, the preferred one first. There is at least one.
+    /// Files that contain the token, the preferred file first. The list is never empty.
     pub(crate) files: Vec<PathBuf>,
     /// Reasons why the token in existing files was replaced.
     pub(crate) replaced: Vec<String>,
@@ -135,9 +135,9 @@ fn local_token(path: &Path) -> Result<Option<String>, String> {
 
 impl TokenFile {
     /// Reads the token. Returns `None` if this user cannot read the file, or if the token file and
-    /// the place file have different owners. Otherwise, another user could write a place file with
-    /// the path of somebody else's token file, and the command would send that token to a process
-    /// of this user.
+    /// the place file have different owners. Otherwise, an attacker could write a place file with
+    /// the path of another user's token file, and the command would send that token to the
+    /// attacker's process.
     pub(super) fn read(&self) -> Option<String> {
         let (token, found) = read_token(&self.path).ok()?;
         token.filter(|_| found.uid() == self.owner)

@@ -1,7 +1,7 @@
 //! The watchdog: reports stalled event loops and panics in the log, the status, the metrics and
 //! `/livez`.
 //!
-//! Every two seconds, a separate thread sends a task to each event loop, including that of the
+//! Every two seconds, a separate thread sends a task to each event loop, including the loop of the
 //! control thread, and checks whether the loop has run the previous task.
 //!
 //! **The watchdog does not end the process.** A stalled loop may recover, and the other workers
@@ -26,8 +26,8 @@ use crate::metrics::{Exposition, family};
 
 const BEAT: Duration = Duration::from_secs(2);
 
-/// An event loop counts as stalled if it has not run this number of tasks in a row. Time is not
-/// measured, because it also passes while the process is stopped or the machine sleeps.
+/// Number of tasks in a row that an event loop must miss to count as stalled. Time is not measured,
+/// because it also passes while the process is stopped or the machine sleeps.
 const MISSED: u64 = 3;
 
 #[derive(Debug, Default)]
@@ -80,7 +80,7 @@ impl Watchdog {
             watchdog.panics.fetch_add(1, Ordering::Relaxed);
             log.say(LogEvent::Panic, message.clone());
             *watchdog.last_panic.lock() = Some(message);
-            // A panic of the control thread ends the process, so the message must be written to the
+            // If the control thread panics, the process ends, so the message must be written to the
             // log immediately.
             if thread::current().name() == Some("main") {
                 log.flush();
@@ -109,7 +109,7 @@ impl Watchdog {
 
     pub(super) fn write_metrics(&self, exposition: &mut Exposition) {
         exposition.sample(&family::PANICS, &[], self.panics.load(Ordering::Relaxed));
-        // The control thread is included, although nobody receives the metrics while it is stalled.
+        // The control thread is included, although it cannot send the metrics while it is stalled.
         for watched in self.loops() {
             exposition.holds(&family::WORKER_STALLED, &[("worker", &watched.thread)], watched.is_stalled());
         }
@@ -135,8 +135,8 @@ impl EventLoop {
                 seconds = self.seconds()
             )
         });
-        // The count is reset first: an operator who reads the message and then requests the status
-        // must not see the stall any more.
+        // The count is reset before the message is logged. Otherwise, an operator who reads the
+        // message and then requests the status could still see the stall.
         self.missed.store(0, Ordering::Relaxed);
         if let Some(message) = goes_on {
             log.say_at(LogLevel::Info, LogEvent::Stalled, message);

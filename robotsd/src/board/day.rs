@@ -1,15 +1,16 @@
-//! The records of one site for one or more days. They contain counts for each crawler (rows),
-//! periods when every fetch of robots.txt was recorded (watches), and periods when some fetches may
-//! not have been recorded (lost times). This module also reads and writes the file of a day. The
-//! file has one JSON object per line, and the last line contains the hash of all lines before it.
+//! The records of one site for one or more days. The records contain counts for each crawler
+//! (rows), periods when every fetch of robots.txt was recorded (watches), and periods when some
+//! fetches may not have been recorded (lost times). This module also reads and writes the file for
+//! a day. The file has one JSON object per line, and the last line contains the hash of all
+//! previous lines.
 //!
-//! The contents of a file are not trusted. If a file is damaged, a fetch of robots.txt may be
-//! missing at any time of that day. The lines that can be parsed are counted, but they are not
-//! evidence against a crawler: a lost line may have contained the fetch that excuses the crawler.
+//! The contents of a file are not trusted. If a file is damaged, it may lack a fetch of robots.txt
+//! at any time of that day. The lines that can be parsed are counted, but they are not evidence
+//! against a crawler: a lost line may have contained the fetch that excuses the crawler.
 //!
 //! *Folding* merges the hourly rows of an old day into one row per crawler. Every file is written
-//! under a temporary name and then renamed, so the path always contains a complete file, even if
-//! the process is killed.
+//! under a temporary name and then renamed, so the file at the path is always complete, even if the
+//! process is killed.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -25,7 +26,7 @@ use super::visitors::SentVisitors;
 use super::watch::{self, Lost, Watch};
 use crate::files;
 
-/// Maximum total number of watches and lost times in the file of a day.
+/// Maximum total number of watches and lost times in a day's file.
 const MAX_TIMES: usize = 256;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -118,8 +119,8 @@ impl DayRows {
         if surplus == 0 {
             return;
         }
-        // A further quarter of the limit is removed. Otherwise, the next watch would exceed the
-        // limit again.
+        // In addition, a quarter of the limit is removed. Otherwise, the next watch would exceed
+        // the limit again.
         self.watches.sort_by_key(|watch| (watch.to, watch.from));
         let given_up = self.watches.drain(..(surplus + MAX_TIMES / 4).min(self.watches.len()));
         let given_up = given_up.map(|watch| Lost { from: watch.from, to: watch.to });
@@ -147,7 +148,8 @@ impl DayRows {
         }
     }
 
-    /// Reports whether the values in these rows are valid. If not, the file is damaged.
+    /// Reports whether the values in these rows are valid. Invalid values show that the file is
+    /// damaged.
     pub(super) fn is_sound(&self) -> bool {
         let are_hours = self.rows.iter().all(|(key, row)| is_sound(key, row, HOUR));
         are_hours && self.days.iter().all(|(key, row)| is_sound(key, row, DAY))
@@ -163,8 +165,8 @@ impl DayRows {
     }
 
     /// Marks the whole day as lost, because records of a damaged file must not be evidence against
-    /// a crawler. A fetch on this day could also be evidence when requests of a later day are
-    /// judged, so the versions of all fetches are removed.
+    /// a crawler. A fetch on this day could also be used to judge requests on a later day, so the
+    /// versions of all fetches are removed.
     pub(super) fn doubt(&mut self, day: Second) {
         self.watches.clear();
         self.lost.clear();
@@ -237,7 +239,7 @@ enum Line {
     },
 }
 
-/// Reads the file of a day. Returns the records, whether the file is damaged, and the number of
+/// Reads the file for a day. Returns the records, whether the file is damaged, and the number of
 /// bytes read. Blocks the thread.
 pub(super) fn read(path: &Path, day: Second) -> io::Result<(DayRows, Damage, u64)> {
     let mut octets = Vec::new();
@@ -315,8 +317,8 @@ fn hash_of(octets: &[u8]) -> String {
     VersionHash::of(octets).to_string()
 }
 
-/// Writes the file of a day under a temporary name and then renames it, so the path always contains
-/// a complete file. Blocks the thread.
+/// Writes the file for a day under a temporary name and then renames it, so the file at the path is
+/// always complete. Blocks the thread.
 pub(super) fn write(path: &Path, rows: &DayRows) -> io::Result<()> {
     let mut octets = encoded(rows)?;
     if octets.len() > MAX_FILE_BYTES {

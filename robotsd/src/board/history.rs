@@ -2,7 +2,7 @@
 //! directory.
 //!
 //! `board/SITE/DATE.jsonl` contains the rows of a site for one day. Each file is written under a
-//! temporary name and then renamed, so the path always contains a complete file. If a file is
+//! temporary name and then renamed, so the file at the path is always complete. If a file is
 //! damaged, a copy is kept as `DATE.jsonl.damaged`, and a new file with the lines that can be
 //! parsed replaces it.
 
@@ -74,8 +74,8 @@ impl History {
     /// `unseen`.
     pub(crate) fn range(&self, site: &str, from: Second, to: Second, merged: usize) -> DayRows {
         let (mut all, mut octets) = (DayRows::default(), 0);
-        // The newest day is read first. If another thread prunes the history at the same time, it
-        // deletes the oldest days.
+        // The newest day is read first. If another thread deletes the oldest days at the same time,
+        // no day is then missing between two days that were read.
         for day in days(from, to).rev() {
             if octets > MAX_READ_BYTES {
                 all.lost.push(Lost { from: 0, to: day + DAY });
@@ -84,8 +84,8 @@ impl History {
             let (mut rows, read) = self.read(site, day);
             octets += read;
             if rows.site.as_ref().is_some_and(|site| !site.is_complete(merged)) {
-                // The first watch may have begun on an earlier day. That day has no file if nothing
-                // was counted.
+                // The first watch may have begun on an earlier day. If nothing was counted on that
+                // day, it has no file.
                 let from = rows.watches.iter().map(|watch| watch.from).fold(day, Second::min);
                 rows.unseen.push(Lost { from, to: day.saturating_add(DAY) });
             }
@@ -157,8 +157,8 @@ impl History {
     }
 
     /// Deletes days that are older than the retention, then the oldest days until the total size is
-    /// within the limit. In memory, the limit is `most_rows` rows, and old hourly rows are also
-    /// merged into daily rows. Blocks the thread.
+    /// within the limit. If the history is in memory, the limit is `most_rows` rows, and old hourly
+    /// rows are also merged into daily rows. Blocks the thread.
     pub(crate) fn prune(&mut self, now: Second, retention: Retention, most_rows: usize) -> io::Result<()> {
         let oldest = day_of(now.saturating_sub(retention.days));
         match self {
@@ -242,7 +242,7 @@ pub(super) struct DayFile {
     path: PathBuf,
 }
 
-/// Returns the files of days before `before`, except those that are known to contain only daily
+/// Returns the files of days before `before`, except files that are known to contain only daily
 /// rows. Blocks the thread.
 pub(super) fn unfolded(folder: &Path, before: Second) -> io::Result<Vec<DayFile>> {
     // Without a valid date, every file is read. Folding does not change a file that is already
@@ -418,7 +418,7 @@ mod tests {
         let mut text = fs::read(&path).unwrap();
         text.insert(0, b'{');
         fs::write(&path, text).unwrap();
-        // The path of the copy is a link into a missing folder.
+        // A symbolic link into a missing folder occupies the path of the copy.
         let beside = path.with_extension("jsonl.damaged");
         std::os::unix::fs::symlink(folder.path().join("no/such/folder"), &beside).unwrap();
         assert!(matches!(history.add("shop", DAY_ONE, &rows("b", 5)), Ok(Added::WithoutEvidence(_))));
@@ -450,7 +450,7 @@ mod tests {
         }
     }
 
-    /// The largest files of a day are deleted, except those of today.
+    /// The largest files of a day are deleted first. Today's files are never deleted.
     #[test]
     fn a_small_site_does_not_pay_for_a_large_one() {
         let folder = tempfile::tempdir().unwrap();

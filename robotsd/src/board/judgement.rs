@@ -1,11 +1,11 @@
 //! Decides whether a crawler that sent disallowed requests ignores robots.txt, or has not fetched
 //! the current rules yet.
 //!
-//! No crawler may be reported falsely. It is often uncertain which fetch of robots.txt was the
-//! crawler's last before a request. The request counts against the crawler only if **every** fetch
-//! that may have been the last one is evidence against the crawler. A fetch is evidence if the
-//! fetched version disallows the request, or if the fetch was more than 24 hours before the request
-//! (RFC 9309, section 2.4). Each of these fetches may have been the last one:
+//! No crawler may be falsely reported as ignoring robots.txt. It is often uncertain which fetch of
+//! robots.txt was the crawler's last fetch before a request. The request counts against the crawler
+//! only if **every** fetch that may have been the last one is evidence against the crawler. A fetch
+//! is evidence if the fetched version disallows the request, or if the fetch was more than 24 hours
+//! before the request (RFC 9309, section 2.4). Each of these fetches may have been the last one:
 //!
 //! - the last verified fetch before the request, from the same origin, by the crawler itself or by
 //!   another crawler that obeys one of the same product tokens. Without such a fetch, the request
@@ -85,8 +85,8 @@ impl Disallowed<'_> {
     }
 }
 
-/// Writes a name at position `written` of a list, and increments `written`. Reuses the memory of
-/// the name that was at this position.
+/// Writes a name at index `written` of a list, and increments `written`. Reuses the memory of the
+/// previous name at this index.
 fn rewrite_next(list: &mut Vec<String>, written: &mut usize, name: &str) {
     match list.get_mut(*written) {
         Some(own) => name.clone_into(own),

@@ -1,9 +1,10 @@
 //! The board as an HTML page. The page has no scripts and loads nothing from other hosts. It
 //! supports dark and light mode and small screens.
 //!
-//! The template is `page.html`. The template escapes all names, because clients and files can
-//! contain any characters. The style sheet has its own path, and bars are SVG elements with size
-//! attributes. The page needs no inline styles, and the Content-Security-Policy forbids them.
+//! The template is `page.html`. The template escapes all names, because names from clients and
+//! files can contain any characters. The style sheet has its own path, and bars are SVG elements
+//! with size attributes. The page needs no inline styles, and the Content-Security-Policy forbids
+//! them.
 
 use std::collections::BTreeMap;
 
@@ -55,7 +56,7 @@ pub(crate) fn style() -> String {
     format!("{STYLE}{}", include_str!("page.css"))
 }
 
-/// Details that the page shows when the reader expands a crawler.
+/// Details that the page shows when the reader expands the entry of a crawler.
 #[derive(Template)]
 #[template(path = "board/crawler.html")]
 struct CrawlerFacts<'a> {
@@ -204,7 +205,8 @@ impl<'a> BoardPage<'a> {
         rows
     }
 
-    /// Returns the status reports of a site: one per host if each host has its own robots.txt.
+    /// Returns the status reports of a site. If each host has its own robots.txt, there is one
+    /// report per host.
     fn reports_of(&self, site: &SiteBoard) -> Vec<&SiteReport> {
         self.status.sites.iter().filter(|report| is_of(&site.site, &report.name)).collect()
     }
@@ -302,8 +304,8 @@ fn badges(reports: &[&SiteReport]) -> Vec<(&'static str, String)> {
     states.into_iter().map(badge).chain(mode).collect()
 }
 
-/// Returns the numbers of disallowed requests that were forwarded: first those of crawlers other
-/// than search engines, then those of search engines.
+/// Returns two numbers of disallowed requests that were forwarded: the requests of crawlers other
+/// than search engines, and the requests of search engines.
 fn let_through(crawlers: &[CrawlerBoard]) -> (u64, u64) {
     let through = |is_engine: bool| {
         let of_kind = crawlers.iter().filter(move |of| (group(of) == CrawlerGroup::SearchEngines) == is_engine);

@@ -51,13 +51,13 @@ pub(crate) struct KnownVersions {
 #[derive(Clone, Debug)]
 struct KnownVersion {
     content: Arc<Content>,
-    /// Name of the version on the board. It is stored, because formatting it for every request
-    /// would take time.
+    /// Name of the version on the board. The name is stored, because formatting it for every
+    /// request would take time.
     name: Arc<str>,
     until: Second,
 }
 
-/// The recorders of one site, one per worker. They are kept when the config is reloaded.
+/// The recorders of one site, one per worker. A reload of the config keeps the recorders.
 #[derive(Debug, Default)]
 pub(crate) struct SiteRecorders {
     versions: Arc<ArcSwap<KnownVersions>>,
@@ -78,7 +78,7 @@ pub(crate) struct Recorder {
     counted: Mutex<Counted>,
 }
 
-/// The counts of a worker since the control thread last took them.
+/// A worker's counts since the control thread last took counts from this worker.
 #[derive(Debug, Default)]
 pub(crate) struct Counted {
     pub(super) rows: HashMap<RowKey, Row, RandomState>,
@@ -90,8 +90,8 @@ pub(crate) struct Counted {
     pub(super) scratch: RowScratch,
 }
 
-/// Buffers for the row key and the request data. They are reused, so a request for an existing row
-/// allocates no memory.
+/// Buffers for the row key and the request data. The buffers are reused, so a request for an
+/// existing row allocates no memory.
 #[derive(Debug, Default)]
 pub(crate) struct RowScratch {
     key: RowKey,
@@ -155,7 +155,7 @@ impl Recorder {
     fn observe_at(&self, event: &Event<'_>, now: Second) {
         let record = event.record;
         let (agent, name, identity) = (&record.agent, record.name(), standing(record.identity));
-        // Pages are counted elsewhere, when the response is known.
+        // The module `counting` counts pages when the response is known.
         let seen = CrawlerRequest { agent, name, identity, at: now, got_page: false };
         let origin = |out: &mut String| write_origin(scheme_of(event), event.request.host().unwrap_or_default(), out);
         let target = event.request.target();

@@ -1,5 +1,5 @@
-//! Compares the number of pages that an operator's crawlers fetched with the number of visitors
-//! that the operator's services referred.
+//! Compares two numbers for each operator: the pages that its crawlers fetched, and the visitors
+//! that its services referred.
 //!
 //! The pages of all crawlers of an operator are added up, because it is unknown which crawler
 //! fetched the page that led to a visit. Operators without a known service are left out, because
@@ -113,7 +113,7 @@ impl OperatorBalance {
 
 impl ServiceVisitors {
     /// Returns the host without a leading dot. In the registry, a leading dot means that subdomains
-    /// count, too.
+    /// are included.
     pub(crate) fn name(&self) -> &str {
         self.host.trim_start_matches('.')
     }

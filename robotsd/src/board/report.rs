@@ -33,8 +33,8 @@ pub(crate) struct BoardReport {
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct SiteBoard {
     pub(crate) site: String,
-    /// `None` in the first seconds of a process, and if the report comes from files of other
-    /// processes.
+    /// Recent traffic; `None` in the first seconds of a process, and if the report comes from files
+    /// of other processes.
     pub(crate) traffic: Option<RecentTraffic>,
     /// `None` if there is no live version, or more than one.
     pub(crate) never_hit: Option<NeverHit>,
@@ -107,8 +107,8 @@ pub(crate) struct JudgedCounts {
     /// Requests that the last fetched version disallows, and requests that were sent more than 24
     /// hours after the last fetch.
     pub(crate) ignored: u64,
-    /// Requests that were sent at most 24 hours after the last fetch, and that the older version in
-    /// this fetch allows.
+    /// Requests that were sent at most 24 hours after the last fetch, and that the fetched older
+    /// version allows.
     pub(crate) not_newest: u64,
     pub(crate) unread: u64,
     /// Number of requests that cannot be judged.
@@ -163,9 +163,9 @@ impl JudgedCounts {
         self.ignored.saturating_add(self.not_newest).saturating_add(self.unread).saturating_add(self.undecided)
     }
 
-    /// Describes the counts as a list that follows the words "disallowed requests" in a sentence,
-    /// for example `10 sent although the crawler had read the rules that disallow them`. Returns
-    /// `None` if all counts are 0.
+    /// Describes the counts, in a form that continues a sentence after the words "disallowed
+    /// requests", for example `10 sent although the crawler had read the rules that disallow them`.
+    /// Returns `None` if all counts are 0.
     pub(crate) fn in_words(self) -> Option<String> {
         let parts = [
             (self.ignored, "sent although the crawler had read the rules that disallow them"),
@@ -192,7 +192,7 @@ impl RecentTraffic {
         Some(match self.decision_p99_seconds? {
             seconds if seconds < 1e-6 => format!("{:.0} ns", seconds * 1e9),
             seconds if seconds < 1e-3 => format!("{:.1} µs", seconds * 1e6),
-            // 1 ms is the upper bound of the histogram.
+            // The last bucket of the histogram begins at 1 ms.
             _ => "1 ms or more".to_owned(),
         })
     }
@@ -366,7 +366,7 @@ mod tests {
         assert_eq!(add(1060, 5_100, 5_025), Some((60, 100.0, 0.25)));
         assert_eq!(add(1070, 5_150, 5_075), Some((60, 50.0, 1.0)));
         assert_eq!(add(1075, 5_150, 5_075), Some((15, 200.0, 1.0)), "requests between 1010 and 1060 are unknown");
-        // The counters have restarted.
+        // The counters were reset.
         assert_eq!(add(1080, 3, 0), None);
         assert_eq!(add(1070, 4, 0), None, "the clock is set back");
         assert_eq!(add(1100, 4, 0), Some((30, 0.0, 0.0)));

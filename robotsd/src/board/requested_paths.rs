@@ -1,10 +1,10 @@
 //! The paths that verified search engines request most. Before a new version of robots.txt goes
-//! live, the gate of the site checks whether the new version disallows any of these paths, or any
-//! path in sitemaps.
+//! live, the site's gate checks whether the new version disallows any of these paths, or any path
+//! in sitemaps.
 //!
 //! The counts use the Space-Saving algorithm of Metwally, Agrawal and El Abbadi (2005). The true
-//! number of requests for a path is at least `count - error`. Every path with more than 1 /
-//! [`MAX_PATHS`] of all requests is in the table, even if very many other paths are requested.
+//! number of requests for a path is at least `count - error`. Every path that received more than 1
+//! / [`MAX_PATHS`] of all requests is in the table, even if very many other paths are requested.
 //! Queries are not stored.
 
 use std::collections::BTreeMap;
@@ -31,7 +31,7 @@ pub(crate) struct RequestedPaths {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct PathCount {
     count: u64,
-    /// At most this number of requests in `count` were for other paths.
+    /// Upper bound on the number of requests in `count` that were for other paths.
     #[serde(default, skip_serializing_if = "super::row::is_zero")]
     error: u64,
 }
@@ -61,13 +61,13 @@ impl RequestedPaths {
         self.total == 0
     }
 
-    /// Returns the paths that certainly have more than 1 % of the requests.
+    /// Returns the paths that certainly received more than 1 % of the requests.
     pub(crate) fn requested_much(&self) -> impl Iterator<Item = &str> {
         let is_much = |path: &PathCount| path.count.saturating_sub(path.error).saturating_mul(SHARE) > self.total;
         self.paths.iter().filter(move |(_, count)| is_much(count)).map(|(path, _)| &**path)
     }
 
-    /// Reports whether these counts are valid. If not, the file is damaged.
+    /// Reports whether these counts are valid. Invalid counts show that the file is damaged.
     pub(super) fn is_sound(&self) -> bool {
         let is_sound = |(path, of): (&String, &PathCount)| {
             path.starts_with('/') && path.len() <= MAX_PATH_LENGTH && of.error <= of.count

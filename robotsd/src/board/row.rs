@@ -56,7 +56,7 @@ pub(crate) struct Row {
     /// Requests that robots.txt does not disallow, except requests for robots.txt itself.
     pub(crate) allowed: u64,
     pub(crate) disallowed: u64,
-    /// Pages that the crawler received: responses with 2xx or 304, except those for images and
+    /// Pages that the crawler received: responses with 2xx or 304, except responses for images and
     /// other page resources.
     #[serde(skip_serializing_if = "is_zero")]
     pub(crate) pages: u64,
@@ -66,8 +66,8 @@ pub(crate) struct Row {
     pub(crate) lines: Vec<LineHits>,
 }
 
-/// Numbers of requests, by the action that robotsd took. Only disallowed requests, requests of
-/// impostors, and requests that came before the crawl delay had passed are included.
+/// Numbers of requests, by the action that robotsd took. Includes only disallowed requests,
+/// requests of impostors, and requests that came before the crawl delay had passed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Done {
@@ -128,8 +128,8 @@ impl Row {
         self.disallowed = self.disallowed.saturating_add(other.disallowed);
         self.pages = self.pages.saturating_add(other.pages);
         self.done.merge(other.done);
-        // Fetches are merged first, because two requests with a fetch between them must stay in
-        // separate cases.
+        // Fetches are merged first, because two requests must stay in separate cases if there is a
+        // fetch between them.
         other.reads.iter().for_each(|read| self.read(read));
         other.cases.iter().for_each(|case| self.disallow(case));
         other.lines.iter().for_each(|line| self.hit(line));
@@ -314,7 +314,7 @@ mod tests {
         row.disallow(&case("2", 60));
         let cases: Vec<_> = row.cases.iter().map(|case| (case.first, case.last, case.count)).collect();
         assert_eq!(cases, [(10, 20, 2), (40, 60, 2)]);
-        // A request in the same second as a fetch is in a case of its own.
+        // A request in the same second as a fetch gets a separate case.
         let mut row_of_a_second = Row::default();
         row_of_a_second.read(&read("2", 10));
         [10, 10, 15, 16].iter().for_each(|at| row_of_a_second.disallow(&case("2", *at)));

@@ -28,8 +28,8 @@ pub(crate) struct Period {
     pub(crate) step: Second,
 }
 
-/// Whether the rows contain every fetch of robots.txt. If not, no crawler is reported as ignoring
-/// robots.txt.
+/// Whether the rows contain every fetch of robots.txt. If fetches may be missing, no crawler is
+/// reported as ignoring robots.txt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Evidence {
     Complete,
@@ -141,7 +141,7 @@ impl<'r> SiteRows<'r> {
     }
 
     /// Returns the crawlers whose fetches of robots.txt may affect the verdict about this crawler,
-    /// including itself.
+    /// including the crawler itself.
     fn of_same_operator(&self, crawler: &'r str, operator: &str) -> BTreeSet<(&'r str, ClaimResult)> {
         let own = [ClaimResult::Verified, ClaimResult::Claimed].map(|identity| (crawler, identity));
         let others = self.by_operator.get(operator).into_iter().flatten().copied();
@@ -337,8 +337,8 @@ pub(super) fn never_hit(content: &Content, rows: &DayRows, from: Second, replica
     let version = recorder::written(content.hash());
     let mut hit = HashSet::new();
     let since = since_live(rows, &version, from);
-    // The time after the last watch does not count as a gap, because the watch for this time is
-    // still in progress.
+    // The time after the last watch is not a gap, because the watch for this time is still in
+    // progress.
     let until = rows.watches.iter().map(|watch| watch.to).max().unwrap_or(Second::MAX);
     let mut is_certain =
         replicas == 1 && !gaps(&rows.watches, &rows.lost).iter().any(|gap| gap.to > since && gap.from < until);
@@ -419,7 +419,7 @@ mod tests {
         }
     }
 
-    /// Missing hits, and hits on another replica, may belong to any line.
+    /// Hits that were not recorded, or that another replica recorded, may belong to any line.
     #[test]
     fn nothing_is_certain_of_a_time_that_was_not_watched() {
         let live = LiveRobots::text("User-agent: *\nDisallow: /a\n").open().unwrap();

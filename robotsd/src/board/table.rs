@@ -128,8 +128,8 @@ impl SiteTable {
         lost
     }
 
-    /// Adds the visitors since the last call. If a total is lower than at the last call, another
-    /// site now has this name, so the whole total is added. While crawlers are not recognised,
+    /// Adds the visitors since the last call. If a total is lower than at the last call, the name
+    /// now belongs to another site, so the whole total is added. While crawlers are not recognised,
     /// visitors are not counted, because they cannot be distinguished from crawlers.
     fn add_visitors(&mut self, now: Second, sight: Sight, totals: VisitorTotals) {
         for (service, total) in &totals {
@@ -182,7 +182,7 @@ pub(crate) struct SiteMoment {
     /// `None` if there is no live version, or if each host has its own version.
     pub(crate) version: Option<String>,
     pub(crate) content: Option<Arc<Content>>,
-    /// Totals of the traffic. `None` at most calls, because totals are stored only every few
+    /// Totals of the traffic. `None` in most calls, because totals are stored only every few
     /// seconds.
     pub(crate) traffic: Option<TrafficTotals>,
     /// Visitors that services referred since the process started.
@@ -191,8 +191,8 @@ pub(crate) struct SiteMoment {
     pub(crate) pages: PageTotals,
     /// Registry of the site. If it is missing, visitors are not counted.
     pub(crate) registry: Option<Arc<Registry>>,
-    /// Whether fetches of robots.txt are recorded. They are not recorded while enforcement is off
-    /// or no version is live, because crawlers are then not recognised.
+    /// Whether fetches of robots.txt are recorded. While enforcement is off or no version is live,
+    /// crawlers are not recognised, so fetches are not recorded.
     pub(crate) sight: Sight,
     /// Whether the hosts of the site have changed since the previous call.
     pub(crate) has_new_hosts: bool,
@@ -212,7 +212,8 @@ impl SiteMoment {
         Self { site: site.to_owned(), counted, version, content, sight, ..Self::default() }
     }
 
-    /// Adds the totals of the site's traffic. Does nothing if totals are not stored at `now`.
+    /// Adds the totals of the site's traffic. Does nothing if no totals are due to be stored at
+    /// `now`.
     pub(crate) fn with_traffic(self, now: Second, totals: impl FnOnce() -> TrafficTotals) -> Self {
         Self { traffic: TrafficWindow::is_due(now).then(totals), ..self }
     }
@@ -254,7 +255,7 @@ impl Board {
                 held.watches.interrupt(now);
             }
         }
-        // After a failed write, the next attempt comes sooner.
+        // After a failed write, the next attempt is made sooner.
         let pause = if table.problem.is_some() { MINUTE / 2 } else { MINUTE };
         let is_due = now >= table.written + pause || now < table.written;
         std::mem::take(&mut table.is_urgent) || is_due
@@ -467,7 +468,8 @@ impl Table {
         self.rows += site.counted.rows.len() - before;
         self.lost += lost;
         let sight = if lost > 0 { Sight::Blind } else { moment.sight };
-        // A change of the live version must be recorded even if the process is killed.
+        // A change of the live version is written without delay, so that it is not lost if the
+        // process is killed.
         self.is_urgent |= site.watches.add(now, moment.version.as_deref(), sight);
         self.is_urgent |= self.rows > MAX_LIVE / 2;
     }
@@ -501,7 +503,7 @@ impl Table {
 
 /// Splits rows by day. A [`Watch`] that covers several days is stored with its last day. If an
 /// earlier day has counts, the watch is split at the end of that day. Without the split, the last
-/// day's file would claim that the earlier day is complete, even if the file of the earlier day is
+/// day's file would claim that the earlier day is complete, even if the earlier day's file is
 /// missing.
 fn by_day(rows: DayRows, site: SiteLine) -> BTreeMap<Second, DayRows> {
     let mut days: BTreeMap<Second, DayRows> = BTreeMap::new();

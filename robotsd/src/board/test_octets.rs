@@ -23,7 +23,7 @@ pub fn board_day(octets: &[u8]) {
     assert_eq!(sums(&again), sums(&rows), "{}", written.escape_ascii());
 }
 
-/// Comparable parts of a day's records: counts, watches and lost times.
+/// The parts of a day's records that the fuzz target compares: counts, watches and lost times.
 type Sums<'a> = (Vec<(&'a RowKey, [u64; 5])>, &'a [Watch], &'a [Lost]);
 
 /// Only sums are compared, because parsing merges spans that have become equal.

@@ -19,7 +19,6 @@ use super::watch::{Sight, Watch};
 use crate::config::BoardConfig;
 use crate::report::ReplicaAnswer;
 
-/// The first second of the week.
 const START: Second = 20_000 * DAY;
 
 /// Time when version 2 goes live. Version 2 disallows requests that version 1 allows.
@@ -223,14 +222,15 @@ fn restarts_accuse_no_crawler() {
     }
     let board = Board::new(settings(true, 1), Some(folder.path()), START + 7 * DAY);
     let mut want = week();
-    // While no process runs, a crawler may fetch any version. This excuses its requests for a day.
+    // While no process runs, a crawler may fetch any version. This possible fetch excuses its
+    // requests for a day.
     want[1] = expect("ignorer verified", Some("ignores"), [4, 0, 0, 6]);
     want[3] = expect("late verified", None, [0, 3, 0, 15]);
     want[7] = expect("stale verified", None, [0, 0, 0, 6]);
     assert_eq!(said(&[rows(&board)], Evidence::Complete), want);
 }
 
-/// The version changes while no process runs, so earlier fetches prove nothing any more.
+/// The version changes while no process runs, so earlier fetches no longer prove anything.
 #[test]
 fn what_may_have_been_missed_accuses_no_crawler() {
     let folder = tempfile::tempdir().unwrap();
@@ -351,7 +351,7 @@ fn what_could_not_be_written_is_written_within_half_a_minute_once_it_can_be() {
     };
     let file = folder.path().join("board/shop").join(super::row::date_of(START) + ".jsonl");
     std::fs::create_dir_all(&file).unwrap();
-    // The first counts must make a write due immediately.
+    // After the first counts, a write must be due immediately.
     let first = due(START);
     board.write(first).unwrap_err();
     std::fs::remove_dir(&file).unwrap();
@@ -370,8 +370,8 @@ fn old_files_that_cannot_be_removed_are_told_until_they_can_be() {
         board.add(at, [moment(at, vec![counts])]);
         board.write(at)
     };
-    // Without counts on the previous day, the clock would seem to have jumped. The old file cannot
-    // be removed, because it is a folder.
+    // Without counts on the previous day, the clock would seem to have jumped. A folder has the
+    // name of the old file, so the old file cannot be removed.
     write(START - DAY).unwrap();
     let old = folder.path().join("board/shop").join(super::row::date_of(START - 1000 * DAY) + ".jsonl");
     std::fs::create_dir(&old).unwrap();
@@ -443,7 +443,7 @@ fn a_day_whose_file_is_gone_is_not_a_quiet_one() {
     }
 }
 
-/// A process writes every minute. The file of a day still has one line for the watch.
+/// A process writes every minute. A day's file must still contain only one line for the watch.
 #[test]
 fn files_of_a_process_say_once_what_was_watched() {
     let folder = tempfile::tempdir().unwrap();
@@ -577,7 +577,7 @@ fn replicas_that_answer_with_their_rows_make_the_board_of_one_process() {
     let now = START + 84 * HOUR;
     let boards = boards(now);
     let [first, second] = [0, 1].map(|replica| answered(&boards[replica], replica, now));
-    // The second replica is also reachable at another address. It must be counted once.
+    // The second replica is also reachable at another address. It must be counted only once.
     let again = answered(&boards[1], 1, now);
     let report = join(vec![first, second, again], &BoardQuery::default(), now);
     assert_eq!((report.counted_replicas, report.replicas, report.sees_all), (2, 2, true));
@@ -589,7 +589,7 @@ fn replicas_that_answer_with_their_rows_make_the_board_of_one_process() {
     let whole = sum_up("shop", &whole, Period::day(now), Evidence::Complete, Some("2"));
     let text = |crawlers: &[CrawlerBoard]| serde_json::to_string_pretty(crawlers).unwrap();
     assert_eq!(text(&report.sites[0].crawlers), text(&whole.crawlers));
-    // Rows from before the period must contain nothing but fetches.
+    // Rows from before the period must contain only fetches.
     let mut rows = answered(&boards[0], 0, now).answer.unwrap().sites.remove("shop").unwrap();
     rows.rows.retain(|key, _| key.begin + HOUR <= Period::day(now).from - HOUR);
     assert!(!rows.rows.is_empty());

@@ -49,7 +49,7 @@ pub(crate) struct ReplicaRows {
     /// Unique ID of the process. A host name may resolve to several addresses of the same process,
     /// which must be counted only once.
     pub(crate) process: String,
-    /// The replicas that this replica knows from the store of the fleet.
+    /// Names of the replicas that this replica knows from the fleet's store.
     pub(crate) heard: Vec<String>,
     pub(crate) notes: Vec<String>,
     pub(crate) sites: BTreeMap<String, DayRows>,
@@ -151,7 +151,7 @@ pub(crate) fn join(answers: Vec<ReplicaAnswer<ReplicaRows>>, query: &BoardQuery,
     }
     let is_counted = |name: &&String| counted.iter().any(|of| of.replica == **name);
     let heard: BTreeSet<&String> = counted.iter().flat_map(|of| &of.heard).filter(|name| !is_counted(name)).collect();
-    // A replica in `missing` may also be in `heard`, and must be counted once.
+    // A replica in `missing` may also be in `heard`, but must be counted only once.
     let known = counted.len() + missing.len().max(heard.len());
     let beside = heard.len().saturating_sub(missing.len());
     if missing.is_empty() {
@@ -201,7 +201,7 @@ pub(crate) fn merge(folders: &[PathBuf], query: &BoardQuery, now: Second) -> Res
     Ok(summed(begin(period, true, count, count), query, period, names, rows))
 }
 
-/// Adds sites to a report. `rows` returns the rows of a site from each process.
+/// Adds sites to a report. `rows` returns, for a site, the rows of each process.
 fn summed(
     mut report: BoardReport,
     query: &BoardQuery,
@@ -227,7 +227,7 @@ fn summed(
         let live = processes.iter().flat_map(|process| &process.watches).max_by_key(|watch| watch.to);
         let live = live.and_then(|watch| watch.version.clone());
         let board = sum_up(&site, &processes, period, evidence, live.as_deref());
-        // The rows do not contain a registry, so the built-in one is used. A service that is
+        // The rows do not contain a registry, so the built-in registry is used. A service that is
         // missing from the built-in registry is included only if it referred visitors.
         report.sites.push(with_balance(board, &processes, period, Registry::builtin()));
     }

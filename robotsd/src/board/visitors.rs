@@ -9,8 +9,8 @@ use tower_robots::agent::Referrer;
 use super::recorder::{MAX_NAME_LENGTH, cut};
 use super::row::{Second, day_of};
 
-/// Maximum number of counts in the file of a day: enough for 512 services in every hour. The
-/// registry contains fewer.
+/// Maximum number of counts in a day's file: enough for 512 services in every hour. The registry
+/// contains fewer.
 const MAX_COUNTS: usize = 24 * 512;
 
 /// Number of visitors per service and hour.
@@ -56,7 +56,8 @@ impl SentVisitors {
         days
     }
 
-    /// Reports whether these counts are valid in the file of `day`. If not, the file is damaged.
+    /// Reports whether these counts are valid in the file for `day`. Invalid counts show that the
+    /// file is damaged.
     pub(super) fn is_sound(&self, day: Second) -> bool {
         let is_name = |name: &str| name.len() <= MAX_NAME_LENGTH;
         let is_sound = |(hour, service): &(Second, Service)| {
@@ -87,7 +88,7 @@ impl From<SentVisitors> for Vec<HourCount> {
 
 impl From<&Referrer> for Service {
     fn from(referrer: &Referrer) -> Self {
-        // With a longer name, the file of the day would be treated as damaged.
+        // If a name were longer, the day's file would be treated as damaged.
         Self { operator: cut(&referrer.operator).to_owned(), host: cut(&referrer.host).to_owned() }
     }
 }

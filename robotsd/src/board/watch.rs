@@ -4,8 +4,8 @@
 //! **A gap counts as a possible fetch.** In every gap, a crawler may have fetched the version that
 //! was live at that time. A crawler is accused only if every fetch that may have been its last one
 //! is evidence against the crawler. The watches in a file cover the time since the previous write,
-//! including days without counts. They never overlap the watches of another file, so a missing file
-//! leaves a gap.
+//! including days without counts. The watches of two files never overlap, so a missing file leaves
+//! a gap.
 //!
 //! The version during a gap is certain only if the same process was running before and after the
 //! gap, and recorded that it served no other version (`live_since`). Equal versions before and
@@ -34,13 +34,13 @@ pub(crate) struct Watch {
     /// Time when the process began to serve the site with its current hosts. This time also
     /// identifies the process.
     pub(crate) process: Second,
-    /// For a watch after a gap: the time since which the process has served only this version.
+    /// For a watch after a gap: the time when the process began to serve only this version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) live_since: Option<Second>,
 }
 
 /// A period with incomplete counts, because a file was damaged, or because another server responded
-/// in a part of the period.
+/// for part of the period.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Lost {
     pub(crate) from: Second,
@@ -121,8 +121,8 @@ impl Watches {
                 return false;
             }
             if !is_other && self.is_blind {
-                // A watch is not extended while fetches are not recorded. The live version is the
-                // same, so no new watch begins either.
+                // While fetches are not recorded, the watch is not extended. No new watch begins
+                // either, because the live version is the same.
                 return false;
             }
             if is_seen {

@@ -83,7 +83,7 @@ enum AgentsFormat {
     Json,
 }
 
-/// Name and properties of a crawler, followed by the source of these data.
+/// Name and properties of a crawler, followed by the source of this information.
 struct CrawlerListing<'a>(&'a Crawler);
 
 impl Serialize for CrawlerListing<'_> {
@@ -216,7 +216,7 @@ fn list(out: &mut impl Write, registry: &Registry, words: &[String], format: Age
             selector.and_then(|selector| selector.of(registry).map(|_| selector)).map_err(io::Error::other)?;
         rows.retain(|crawler| selector.has(crawler));
     }
-    // A crawler whose name is exactly the given words comes first.
+    // A crawler whose name consists of exactly the given words comes first.
     let wanted = words.join(" ");
     rows.sort_by_key(|crawler| {
         let name = crawler.name.to_lowercase();

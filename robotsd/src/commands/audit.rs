@@ -87,7 +87,6 @@ pub(crate) fn run(args: &AuditArgs) -> io::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns the path of the audit file, and the names of the sites.
 fn place(args: &AuditArgs) -> Result<(PathBuf, Vec<String>), String> {
     let path = config_if_any(args.config.as_deref()).ok_or("no config was found: give one with --config FILE")?;
     let StatePlace { audit, sites, .. } = StatePlace::load(&path).map_err(|error| error.to_string())?;
@@ -106,7 +105,7 @@ impl AuditArgs {
     }
 }
 
-/// Reports whether the names mean the same site, or a site and one of its robots.txt files.
+/// Reports whether the names refer to the same site, or to a site and one of its robots.txt files.
 fn overlap(site: &str, other: &str) -> bool {
     is_of(site, other) || is_of(other, site)
 }

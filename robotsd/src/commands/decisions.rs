@@ -82,8 +82,8 @@ fn send(running: &Running, decision: &OperatorDecision<'_>, at_rest: AtRest<'_>)
         Err(unreachable) => unreachable.clone(),
     };
     let rested = audited(running, decision, at_rest);
-    // A robotsd may have started in the meantime. It may have read the old state, or locked the
-    // state directory, so the decision is also sent to it.
+    // A robotsd that has started in the meantime may have read the old state, or may have locked
+    // the state directory. The decision is therefore also sent to this process.
     if let Ok(Ok(report)) = place.as_ref().map(asking) {
         return conclude(&report, None, running);
     }

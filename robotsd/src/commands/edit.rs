@@ -120,7 +120,7 @@ fn can_be_named(crawler: &Crawler) -> bool {
 }
 
 impl EditArgs {
-    /// Returns each selected crawler once, with its requested access.
+    /// Returns each selected crawler once, with the access that the options request for it.
     fn wanted(&self, evaluator: &Evaluator) -> Result<Vec<(Agent, Access)>, String> {
         let allow = self.allow.iter().map(|selector| (selector, Access::Allow));
         let mut selectors: Vec<_> = allow.chain(self.disallow.iter().map(|whom| (whom, Access::Disallow))).collect();
@@ -130,8 +130,8 @@ impl EditArgs {
         let (mut wanted, mut faults) = (BTreeMap::new(), Vec::new());
         for (selector, access) in selectors {
             let agents: Vec<_> = match selector {
-                // All unknown names are reported together: a list that was copied from another site
-                // often contains several.
+                // All unknown names are reported together, because a list that was copied from
+                // another site often contains several of them.
                 Selector::Agent(name) => {
                     named(name, evaluator).map_err(|fault| faults.push(fault)).into_iter().collect()
                 }
@@ -186,7 +186,8 @@ pub(crate) fn run(args: &EditArgs) -> io::Result<ExitCode> {
         Some(path) if old != new => replace(path, old, new)?,
         Some(_) => {}
     }
-    // Without this flush, the order would be wrong if both streams go to the same terminal.
+    // Without this flush, the output would be in the wrong order if both streams go to the same
+    // terminal.
     out.flush()?;
     if args.diff || source.path().is_none() {
         write_effect(&mut stderr(), &name, &edited, &wanted, registry)?;

@@ -1,8 +1,8 @@
 //! `--fleet`: sends a command to the admin listeners of all replicas of `[fleet]`, in parallel.
 //! robotsd does not have to run on this machine.
 //!
-//! If a replica cannot be reached, the command reports it and continues with the others. Exit
-//! status:
+//! If a replica cannot be reached, the command reports this replica and continues with the other
+//! replicas. Exit status:
 //!
 //! - 0 if every replica has confirmed;
 //! - 1 if a replica reports a problem, or replicas serve different versions;
@@ -154,8 +154,8 @@ pub(crate) struct WaitArg {
     wait: Option<Duration>,
 }
 
-/// Exit status: 0 if the change was made or every replica is synced, 1 if not every replica is
-/// synced, 2 if no replica could be reached, or if the replica refused the command.
+/// Exit status: 0 if the change was made or every replica is synced; 1 if some replicas are not
+/// synced; 2 if no replica could be reached, or if the replica refused the command.
 pub(crate) fn run(command: &FleetCommand) -> io::Result<ExitCode> {
     let (running, path) = match command {
         FleetCommand::Status { running, wait } => return document(running, *wait, None),
@@ -280,9 +280,9 @@ fn ask_any<T: DeserializeOwned>(running: &Running, places: &[AdminPlace], of: Ad
             match ask_one_of_many(&place, of) {
                 Ok(answer) => return Ok(answer),
                 Err(AskError::Refused(_, message)) => {
-                    // A replica may refuse a change that another replica has already made but could
-                    // not confirm. The error therefore contains the messages of all queried
-                    // replicas.
+                    // The reason for the refusal may be that a replica that was queried earlier has
+                    // already made the change, but could not confirm it. The error therefore
+                    // contains the messages of all queried replicas.
                     unreached.push(message);
                     return Err(refusal(unreached.join("; ")));
                 }
@@ -293,8 +293,8 @@ fn ask_any<T: DeserializeOwned>(running: &Running, places: &[AdminPlace], of: Ad
     if unreached.is_empty() { asked(running, of) } else { Err(refusal(unreached.join("; "))) }
 }
 
-/// Accepts a version on every replica. A replica that already serves this version counts as
-/// confirmed.
+/// Accepts a version on every replica. A replica that already serves this version is treated as
+/// having confirmed it.
 pub(super) fn accept(running: &Running, target: &str, site: &str, hash: &str) -> io::Result<ExitCode> {
     if let Some(code) = decide_by_store(running, target, site)? {
         return Ok(code);
@@ -339,7 +339,8 @@ pub(super) fn roll_back(running: &Running, target: &str, site: &str) -> io::Resu
     by_store.map_or_else(|| report(running, (&Method::POST, target), judge_change), Ok)
 }
 
-/// Function that returns whether a response is free of problems, and a line of text about it.
+/// Function that returns whether a response is free of problems, and a line of text about the
+/// response.
 type Judge<T> = fn(&T) -> (bool, String);
 
 pub(super) fn report<T>(running: &Running, of: AdminQuestion<'_>, judge: Judge<T>) -> io::Result<ExitCode>

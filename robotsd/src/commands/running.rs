@@ -72,7 +72,8 @@ impl Running {
         if let Some(config) = &self.config {
             command.extend(["--config".to_owned(), config.display().to_string()]);
         }
-        // With `--fleet`, the command goes to the replicas in the config.
+        // With `--fleet`, the command queries the replicas in the config, so it does not need
+        // `--admin`.
         if let Some(place) = self.admin.as_ref().filter(|_| !command.iter().any(|word| word == "--fleet")) {
             command.extend(["--admin".to_owned(), place.to_string()]);
         }

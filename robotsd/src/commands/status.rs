@@ -114,8 +114,8 @@ pub(super) fn summary(report: &StatusReport) -> String {
     StatusLine { report }.to_string()
 }
 
-/// Keeps only the site with this name or host. If the site has a folder of robots.txt files, all of
-/// them are kept.
+/// Keeps only the reports of the site with this name or host. If the site has a folder of
+/// robots.txt files, the reports of all files are kept.
 fn select(report: &mut StatusReport, wanted: &str) -> Result<(), String> {
     let of_site = |site: &SiteReport| (site.hosts.clone(), site.name.clone());
     let all: Vec<_> = report.sites.iter().map(of_site).collect();
@@ -175,8 +175,8 @@ impl<'a> StatusText<'a> {
         shell_line(self.running.step(step))
     }
 
-    /// Reports whether this is the first site whose gate does not check any pages. Only this site
-    /// gets the advice to configure pages, because the advice is the same for every site.
+    /// Reports whether this is the first site whose gate does not check any pages. The advice to
+    /// configure pages is printed only for this site, because it is the same for every site.
     fn explains_pages(&self, site: &SiteReport) -> bool {
         let first = self.described.iter().find(|site| site.watched_pages.as_ref().is_some_and(Vec::is_empty));
         first.is_some_and(|first| first.name == site.name)

@@ -171,7 +171,7 @@ impl EvaluatedExpectations<'_> {
             }
         }
         if !has_slips {
-            // The loop above does not find a misspelled name that is only a part of a header.
+            // The loop above does not report misspelled names that are only part of a header.
             for misspelled in &self.outcome.misspelled {
                 complain(&format_args!("{path}: error: {}", printable(misspelled)));
                 has_slips = true;

@@ -67,7 +67,7 @@ pub(crate) fn run(args: &TesterArgs) -> io::Result<ExitCode> {
     serve(&listener, page)
 }
 
-/// Responds to requests, each connection in its own thread.
+/// Responds to requests. Each connection has its own thread.
 fn serve(listener: &TcpListener, page: &'static [u8]) -> io::Result<ExitCode> {
     let open = Arc::new(());
     loop {

@@ -55,8 +55,8 @@ words! {
 }
 
 /// User or group ID that the kernel reports instead of IDs that are not in this process's user
-/// namespace. The number is the default of `/proc/sys/kernel/overflowuid`, which the shipped unit
-/// hides from robotsd.
+/// namespace. The number is the default of `/proc/sys/kernel/overflowuid`, which the shipped
+/// systemd unit hides from robotsd.
 pub(crate) const UNKNOWN_ID: u32 = 65_534;
 
 impl AdminRole {
@@ -189,8 +189,8 @@ impl Grant {
         self.until.is_some_and(|until| until <= now)
     }
 
-    /// Reports whether the grant covers a site. If `site` is `None`, reports whether it covers
-    /// every site.
+    /// Reports whether the grant covers a site. If `site` is `None`, reports whether the grant
+    /// covers every site.
     pub(crate) fn covers(&self, site: Option<&str>) -> bool {
         let is_covered = |pattern: &String| match site {
             None => pattern == "*",

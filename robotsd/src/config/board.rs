@@ -34,7 +34,7 @@ pub(crate) struct BoardConfig {
     pub(crate) replicas: NonZeroUsize,
     /// How long hourly counts are kept. Afterwards, they are merged into daily counts.
     pub(crate) keep: Duration,
-    /// How long daily counts are kept. This time is at least [`keep`](Self::keep).
+    /// How long daily counts are kept; at least [`keep`](Self::keep).
     pub(crate) keep_days: Duration,
     /// Maximum total size of the board's files, in bytes.
     pub(crate) size: u64,

@@ -54,7 +54,7 @@ impl ConfigError {
         Self { unreadable: Some(message.to_string()), ..Self::default() }
     }
 
-    /// Creates an error from problems in TOML source; `faults` must not be empty.
+    /// Creates an error from problems in a TOML file; `faults` must not be empty.
     pub(crate) fn at(path: &Path, text: &str, faults: Vec<Fault>) -> Self {
         let name = path.to_string_lossy();
         Self::with(path, text, faults, |fault| fault.diagnostic(Severity::Error, &name, text))

@@ -2,7 +2,7 @@
 //!
 //! 1. An included file contains only `[[site]]` tables. All paths in the file, with symbolic links
 //!    resolved, must be in the folder of the file or in one of `include_roots`. The author of the
-//!    file therefore cannot use robotsd to read secret files of other people.
+//!    file therefore cannot use robotsd to read other people's secret files.
 //! 2. A file is used or refused as a whole. If it is refused, the last good copy of the file is
 //!    used instead. An invalid file therefore does not affect the sites of other files.
 //! 3. If several files contain the same site name or host (the port does not matter), only one of
@@ -207,7 +207,7 @@ pub(super) fn find(config: &Path, text: &str, served: Option<&GoodCopies>) -> Ve
         };
         for file in names {
             let (name, path) = (pattern.name_of(&file), pattern.folder.join(&file));
-            // A pattern may match the config itself. The config is then skipped.
+            // If a pattern matches the config itself, the config is skipped.
             if !is_same_file(&path, config) && !found.contains_key(&name) {
                 let now = error.clone().map_or_else(|| read(&pattern.folder, &path, config), Err);
                 found.insert(name, (path, now));

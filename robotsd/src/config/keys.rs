@@ -83,7 +83,7 @@ impl Keys {
     pub(super) fn meant(self, table: &str, keys: &[Key], key: &str) -> (Option<&'static str>, String) {
         let tables = self.tables();
         let names = |table: &KnownTable| table.keys.iter().map(|key| key.name).collect::<Vec<_>>();
-        // The unknown key may be the singular of a plural key, or the reverse.
+        // The unknown key may be the singular of a known key, or its plural.
         let is_list = |key: &&Key| matches!((key.kind)(), Kind::List(_));
         let is_number_of = |known: &&str| known.strip_suffix('s') == Some(key) || key.strip_suffix('s') == Some(known);
         let of_number = keys.iter().filter(is_list).map(|known| known.name).find(is_number_of);

@@ -22,8 +22,8 @@ pub(crate) struct DocumentSettings {
 tower_robots::internals::debug_as!(|it| DocumentSettings { url: it.url.to_string() });
 
 impl DocumentSettings {
-    /// Resolves the settings. `kept_in` is the name of the folder for the last good copy. This
-    /// folder is in the state directory.
+    /// Resolves the settings. `kept_in` is the name of the folder in the state directory for the
+    /// last good copy.
     pub(super) fn resolve(
         url: FetchUrl,
         ca: Option<&Spanned<PathBuf>>,

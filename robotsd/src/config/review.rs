@@ -1,6 +1,7 @@
 //! Finds settings of a valid config that are probably mistakes, such as unknown crawler names,
-//! expired exceptions and folders that cannot be written. They do not affect a running process. A
-//! few prevent a start and are reported as errors; all others are warnings or notes.
+//! expired exceptions and folders that cannot be written. These mistakes do not affect a running
+//! process. Mistakes that would prevent a start are reported as errors, all others as warnings or
+//! notes.
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -88,7 +89,7 @@ impl Config {
 
 /// Finds copies of address lists whose URL is not in the registry. Also finds an action for
 /// impostors that has no effect, because impostors cannot be recognised. Does nothing if the
-/// registry is fetched from a URL, because the content of the registry is then not known here.
+/// registry is fetched from a URL, because the content of a fetched registry is not known here.
 fn evidence(file: &RawConfig, config: &Config) -> Vec<Fault> {
     let Some(identity) = file.identity.as_ref().filter(|_| config.registry.published.is_none()) else {
         return Vec::new();

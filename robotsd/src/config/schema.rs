@@ -1,5 +1,5 @@
-//! JSON schemas for editors, for `robotsd.toml` and for the other files whose tables are declared
-//! with the macro `tables`.
+//! Generates JSON schemas that editors use for `robotsd.toml` and for the other files whose tables
+//! are declared with the macro `tables`.
 
 use serde_json::{Value, json};
 
@@ -9,8 +9,8 @@ pub(crate) fn schema() -> String {
     schema_of::<RawConfig>("robotsd.toml")
 }
 
-/// Returns the schema of a kind of file, in a version of JSON Schema that TOML editors support.
-/// `title` is the usual name of a file of this kind.
+/// Returns the schema for the files that `D` declares, in a version of JSON Schema that TOML
+/// editors support. `title` is the usual file name.
 pub(crate) fn schema_of<D: Document>(title: &str) -> String {
     let mut schema = of_table(D::KEYS);
     schema["$schema"] = "http://json-schema.org/draft-07/schema#".into();

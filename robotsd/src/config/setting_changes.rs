@@ -31,8 +31,8 @@ const AT_ONCE: [&str; 3] = ["admin.token[", "admin.user[", "fleet.replicas"];
 const NAMED: [&str; 3] = ["listener", "token", "user"];
 const NAMES: [&str; 4] = ["name", "address", "uid", "group"];
 
-/// The settings of a config, and a map from the name of each site to the settings of the site. A
-/// named table has a key such as `listener[127.0.0.1:80]`.
+/// The settings of a config, and the settings of each site by site name. A named table has a key
+/// such as `listener[127.0.0.1:80]`.
 type Settings = (Table, BTreeMap<String, Table>);
 
 /// Returns the changes between two configs in TOML. `None` if one of them cannot be read.
@@ -209,8 +209,8 @@ fn hide_secrets(raw: &mut RawConfig) {
 /// Characters that begin the query or the fragment of a URL. Both may contain an API key.
 const QUERY: &[char] = &['?', '#'];
 
-/// Hides the credentials in a URL. Behind the host, also hides everything after the first character
-/// that is in `from`.
+/// Hides the credentials in a URL. After the host, also hides the text after the first character
+/// that occurs in `from`.
 fn hide_behind(url: &mut String, from: &[char]) {
     let start = url.find("://").map_or(0, |at| at + 3);
     let authority = url[start..].find(['/', '?', '#']).map_or(url.len(), |at| start + at);

@@ -12,9 +12,9 @@ use super::{Config, Fault, Placed as _, RawConfig};
 use crate::files;
 
 impl Config {
-    /// Returns the reason why no user can create the state directory, for example because its path
-    /// is the path of a file, or because its file system does not allow new folders. In this case,
-    /// robotsd does not start. Blocks while the file system hangs.
+    /// Returns the reason why no user can create the state directory, for example because a file
+    /// has this path, or because the file system does not allow new folders. In this case, robotsd
+    /// does not start. Blocks while the file system hangs.
     pub(crate) fn misplaced_state(&self) -> Option<String> {
         let path = self.state_dir.as_deref()?;
         let is_file = |part: &&Path| part.exists() && !part.is_dir();

@@ -156,7 +156,7 @@ fn what_others_can_reach_is_for_reading_unless_the_config_says_otherwise() {
     let text = format!("{MINIMAL}[admin]\naddress = \"0.0.0.0:1\"\nreach = \"network\"\n");
     let admin = load(&text).admin.unwrap();
     assert_eq!(admin.command_listener().map(|listener| listener.access(&admin.rights)), Some(AdminAccess::Full));
-    // A token is not sent in the clear.
+    // A config is rejected if clients would send tokens unencrypted.
     for access in ["token", "token-for-changes"] {
         let text = format!("{MINIMAL}[[admin.listener]]\naddress = \"0.0.0.0:1\"\naccess = {access:?}\n");
         let (_folder, path) = file(&text);

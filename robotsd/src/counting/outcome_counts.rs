@@ -26,8 +26,8 @@ const TIMED: u64 = 64;
 /// worker and site.
 const MAX_READERS: usize = 1024;
 
-/// Counters of one site on one worker. They do not share cache lines with other data. Other threads
-/// lock them only to read the counts.
+/// Counters of one site on one worker. The counters do not share cache lines with other data. Other
+/// threads lock them only to read the counts.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct OutcomeCounts {
@@ -111,7 +111,7 @@ impl OutcomeCounts {
     }
 
     /// Counts the decision about a request. Must be called before waiting for the response, because
-    /// the response may take long or never arrive.
+    /// the response may take a long time, or never arrive.
     pub(crate) fn decided(&self, request: &mut CountedRequest, answer: &Answer) {
         let mut totals = self.totals();
         let mut outcome = RequestOutcome::Untouched;

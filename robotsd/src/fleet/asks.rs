@@ -19,8 +19,8 @@ pub(super) struct Asks {
     /// Pending writes of entries that were missing from the document when it was last read. The
     /// writer task executes these writes.
     pub(super) lost: watch::Sender<Vec<WriteCall>>,
-    /// Whether a write has failed since the document was last read. If so, the next read must fetch
-    /// the whole document even if its epoch and tag are unchanged.
+    /// Whether a write has failed since the document was last read. After a failed write, the next
+    /// read must fetch the whole document even if its epoch and tag are unchanged.
     pub(super) has_failed: AtomicBool,
 }
 

@@ -300,14 +300,14 @@ pub(crate) struct Mend {
     pub(crate) to: Option<Vec<u8>>,
 }
 
-/// A write, with the other arguments of the script that executes it in the store. If the store has
-/// lost the document, the script creates a new document whose epoch is `epoch`. The replicas then
-/// keep their entries, because the epoch is the same.
+/// A write, with the other arguments of the script that executes the write in the store. If the
+/// store has lost the document, the script creates a new document whose epoch is `epoch`. The
+/// replicas then keep their entries, because the epoch is the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct WriteCall {
     pub(crate) epoch: String,
-    /// Highest rev that the writer has seen. The rev of the write must be higher than this, even if
-    /// the store was reset to an earlier state.
+    /// Highest rev that the writer has seen. The write must get a higher rev, even if the store was
+    /// reset to an earlier state.
     pub(crate) floor: u64,
     pub(crate) tag: String,
     pub(crate) write: Write,
@@ -319,10 +319,10 @@ pub(crate) enum WriteAnswer {
     /// The script wrote nothing, because the document already contains the entry, or because the
     /// off switch was lifted before.
     Kept,
-    /// The script wrote nothing, because the current entry is another one, with this rev instead of
-    /// the expected one.
+    /// The script wrote nothing, because the current entry has this rev instead of the expected
+    /// rev.
     Conflict(u64),
-    /// The script wrote nothing, because the document has this epoch instead of the expected one.
+    /// The script wrote nothing, because the document has this epoch instead of the expected epoch.
     Foreign(String),
 }
 

@@ -1,7 +1,7 @@
-//! Decides whether the first version of a site may go live on a new replica. On a new replica, the
-//! gate has no earlier version to compare the first version with. The first version may therefore
-//! go live if the fleet has accepted it, or if a running replica serves it. If the fleet does not
-//! know the site, the gate works in the same way as without a fleet.
+//! Decides whether the first version of a site may go live on a new replica. On a new replica,
+//! there is no earlier version that the gate could compare with the first version. The first
+//! version may therefore go live if the fleet has accepted it, or if a running replica serves it.
+//! If the fleet does not know the site, the gate works in the same way as without a fleet.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

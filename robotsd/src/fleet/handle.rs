@@ -261,7 +261,7 @@ impl Fleet {
     }
 
     /// Stores the heartbeats of the replicas, and the time of the store's clock. Must run on a
-    /// thread that may block, because parsing many heartbeats may take long.
+    /// thread that may block, because parsing many heartbeats may take a long time.
     pub(super) fn hear(&self, now: u64, replicas: Vec<Field>) {
         // Equal maps are stored only once, to save memory: nearly all replicas serve the same
         // versions.
@@ -399,7 +399,7 @@ impl Fleet {
     }
 
     /// Reports whether an off switch for all sites is in force. If no document was ever read,
-    /// returns `false`, although nothing is enforced then either.
+    /// returns `false`, although nothing is enforced in this case either.
     pub(crate) fn is_off(&self) -> bool {
         let member = self.member.lock();
         member.is_known() && member.is_every_site_off()

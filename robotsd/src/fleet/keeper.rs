@@ -107,7 +107,7 @@ impl Writer {
                     break;
                 }
             }
-            // An error is ignored: it means that nobody waits for the result any more.
+            // The error can be ignored: it means that no task waits for the result any more.
             let _ = answer.send(answers.into_iter().collect());
         }
     }
@@ -140,8 +140,8 @@ impl Writer {
     }
 }
 
-/// The task that sends the heartbeat of this replica, reads those of all replicas, and makes
-/// accepted versions live.
+/// The task that sends the heartbeat of this replica, reads the heartbeats of all replicas, and
+/// makes accepted versions live.
 struct Heart {
     fleet: Arc<Fleet>,
     sites: Arc<dyn FleetSites>,

@@ -10,7 +10,7 @@ use crate::store::{StoreAddresses, StoreConnection, StoreProblem, StoreScript, S
 pub(super) struct StoreLink {
     settings: StoreSettings,
     addresses: StoreAddresses,
-    /// The open connection; `None` before the first command, and after a command has failed.
+    /// The open connection; `None` before the first command and after a failed command.
     connection: Option<StoreConnection>,
 }
 

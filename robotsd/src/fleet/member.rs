@@ -15,8 +15,9 @@
 //!   until the document contains a tombstone for it. Off switches and tombstones that the store has
 //!   lost are written back. If the ID of a lifted off switch is used again, this is an error, and
 //!   enforcement is not turned off.
-//! - In a damaged document, all off switches and tombstones take effect, and also every other field
-//!   that can be parsed. If a field cannot be parsed, the member keeps its own value of the entry.
+//! - In a damaged document, all off switches and tombstones take effect, and so does every other
+//!   field that can be parsed. If a field cannot be parsed, the member keeps its own value of the
+//!   entry.
 //! - An accepted version is replaced only by a version with a higher rev. If the entry in the
 //!   document is older than the member's own entry, or is missing, the member keeps its own entry
 //!   and reports the problem. The operator can then write the member's entries to the store
@@ -56,7 +57,7 @@ pub(crate) enum DocumentState {
     Current,
     /// Entries of the replica that are missing from the document, or older in it.
     WentBack(Vec<String>),
-    /// The document has this epoch, which is not that of the fleet.
+    /// The document has this epoch, which is not the epoch of the fleet.
     Foreign(String),
     /// A later version of robotsd wrote the document, so it cannot be read. Contains the error.
     Rejected(String),
@@ -156,8 +157,8 @@ impl Member {
             && !self.is_known()
         {
             self.epoch = Some(document.epoch.clone());
-            // Entries that were accepted before this replica joined the fleet count as fulfilled,
-            // because other replicas may already serve later versions.
+            // Entries from before this replica joined the fleet are treated as fulfilled, because
+            // other replicas may already serve later versions.
             self.reached = document.accepts.iter().map(|(site, accept)| (site.clone(), accept.id.clone())).collect();
             seen.changes.push(format!(
                 "this replica has read the document of the fleet (epoch {epoch})",
@@ -172,8 +173,8 @@ impl Member {
         }
         for (name, mark) in read.marks.iter().filter(|(name, _)| !self.lifted.contains_key(*name)) {
             match self.marks.get_mut(name) {
-                // The field is damaged. The replica keeps its own entry, because this entry
-                // contains who turned enforcement off.
+                // The field is damaged. The replica keeps its own entry, which records who turned
+                // enforcement off.
                 Some(_) if read.damaged.contains_key(format!("off:{name}").as_bytes()) => {}
                 Some(own) => own.clone_from(mark),
                 None => {
@@ -198,9 +199,9 @@ impl Member {
         seen
     }
 
-    /// Adopts the accepted versions in the document that are newer than those of the replica.
-    /// Returns descriptions of the entries that are older in the document or missing from it.
-    /// Damaged entries are not described.
+    /// Adopts the accepted versions in the document that are newer than the replica's accepted
+    /// versions. Returns descriptions of the entries that are older in the document or missing from
+    /// it. Damaged entries are not described.
     fn take_accepts(&mut self, read: &Document, seen: &mut Seen) -> Vec<String> {
         let mut gone = Vec::new();
         for (site, accept) in &read.accepts {

@@ -1,5 +1,5 @@
-//! A fleet consists of replicas that serve the same sites. They share a document, which is in a
-//! store and contains off switches and accepted versions.
+//! A fleet consists of replicas that serve the same sites. The replicas share a document in a
+//! store, which contains off switches and accepted versions.
 //!
 //! `document` defines the document and its changes. `member` defines what a replica knows and how
 //! it applies the document. Neither module has side effects. `handle` is the interface for other

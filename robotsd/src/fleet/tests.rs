@@ -124,7 +124,7 @@ fn no_accept_goes_back_and_a_person_restores_it() {
         assert_eq!(read(member, &mut store).standing, DocumentState::Current);
         assert!(member.accepted("shop", "three"));
     }
-    // Nothing is left to restore, and the stored state contains everything.
+    // No lost entry is left to restore, and the stored state contains all entries.
     assert_eq!(a.restore(store.0.as_ref()), [Write::Begin]);
     let kept = serde_json::to_string(&a).unwrap();
     assert_eq!(serde_json::from_str::<Member>(&kept).unwrap(), a);
@@ -178,8 +178,8 @@ fn a_document_is_read_field_by_field() {
     assert!(whole.damaged.is_empty() && document(&[("format", b"2")]).unwrap_err().contains("update robotsd"));
 }
 
-/// Tries every kind of damage with every field. Each time, the off switches must take effect,
-/// exactly one problem must be reported, for the damaged field, and no damaged number may be used.
+/// Tries every kind of damage with every field. In each case, the off switches must take effect,
+/// only the damaged field may be reported, and no damaged number may be used.
 #[test]
 fn no_damaged_field_hides_another() {
     let mut before = Member::default();

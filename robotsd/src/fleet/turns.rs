@@ -62,8 +62,9 @@ pub(super) async fn choose(fleet: Arc<Fleet>, mut requests: UnboundedReceiver<Tu
         if asked.is_empty() {
             continue;
         }
-        // If the connection is lost, `ask` repeats all of these requests. A repeated wish finds its
-        // own name in the store.
+        // If the connection is lost, `ask` repeats all of these requests. This is safe: if a
+        // request to send a notice is repeated, the store already contains the name of this
+        // replica.
         let turns = link.ask(async |connection| {
             let turns = asked.iter().map(|(id, of, _)| turn_of(&fleet, connection.clone(), id, *of));
             let mut answered = Vec::new();
@@ -125,7 +126,7 @@ async fn turn_of(fleet: &Fleet, mut store: StoreConnection, id: &str, of: TurnOf
         return Ok(Turn::Sent);
     }
     if !fleet.is_alive(holder) {
-        // The replica that wants to send the notice may have just started, so the heartbeats of all
+        // The replica that claims the notice may have just started, so the heartbeats of all
         // replicas are read again.
         fleet.asks.beat().await;
     }

@@ -49,8 +49,8 @@ impl TimeChart {
         let length = self.end() - self.first;
         std::array::from_fn(|part| {
             let at = moment(self.first + length * part as i64 / 4);
-            // For long periods, all labels are dates. For short periods, the first and last label
-            // contain date and time, the others only the time.
+            // For long periods, all labels are dates. For short periods, the first and last labels
+            // contain date and time, and the labels between them only the time.
             let (is_long, is_end) = (self.step >= 86_400 || length > 4 * 86_400, part % 4 == 0);
             let text = if is_long { at.get(..10) } else { at.get(if is_end { 5.. } else { 11.. }) };
             text.unwrap_or_default().to_owned()

@@ -29,7 +29,7 @@ pub(crate) struct CrawlerLine {
     pub(crate) name: String,
     /// CSS class and text of the badge next to the name.
     pub(crate) badge: Option<(&'static str, &'static str)>,
-    /// The segments of the bar. The first one is for disallowed requests.
+    /// The segments of the bar. The first segment represents disallowed requests.
     pub(crate) parts: Vec<ChartPart>,
     pub(crate) value: String,
     pub(crate) details: Markup,

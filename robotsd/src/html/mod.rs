@@ -165,7 +165,7 @@ mod tests {
         }
     }
 
-    /// A page with a fixed width that is larger than a telephone would scroll sideways.
+    /// If an element were wider than the screen of a phone, the page would scroll horizontally.
     #[test]
     fn nothing_is_wider_than_a_narrow_window() {
         assert!(

@@ -14,7 +14,7 @@ use crate::target_url::{TargetUrl, listed};
 /// in one sitemap.
 pub(super) const MAX_PAGES: usize = 50_000;
 
-/// Maximum length of path and query, in bytes; pages with longer ones are left out.
+/// Maximum length of path and query together, in bytes; longer pages are left out.
 const MAX_PAGE_LENGTH: usize = 2048;
 
 /// Memory per page in addition to the bytes of the page: pointer, reference count and allocator

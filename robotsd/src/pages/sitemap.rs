@@ -1,5 +1,5 @@
 //! Parses one sitemap (sitemaps.org). A sitemap is an XML file with pages or further sitemaps, a
-//! feed, or a list with one URL per line. Each of these may be compressed.
+//! feed, or a list with one URL per line. Every kind of sitemap may be compressed.
 
 use std::borrow::Cow;
 use std::io::Read;

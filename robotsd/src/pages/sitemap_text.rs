@@ -13,7 +13,7 @@ use crate::render::{cut, printable};
 const BUFFER: usize = 32 << 10;
 
 /// Maximum size of one tag, comment, text or CDATA section, in bytes. The size is limited, because
-/// the parser stores each part in memory. The longest legitimate ones are articles in feeds.
+/// the parser stores each part in memory. The longest legitimate parts are articles in feeds.
 pub(super) const MAX_PART_BYTES: usize = 2 << 20;
 
 const REPLACEMENT: &[u8] = "\u{fffd}".as_bytes();

@@ -1,8 +1,8 @@
 //! The responses to refused requests of a site: a default response, and refusal cases with other
 //! responses for some crawlers, paths and identities.
 //!
-//! A case can name a server of the operator that responds instead of robotsd, for example with a
-//! page of terms or as a tarpit. This module only adds [`AnsweringCase`] to the response; the proxy
+//! A case can name an operator's server that responds instead of robotsd, for example with terms of
+//! use, or slowly as a tarpit. This module only adds [`AnsweringCase`] to the response; the proxy
 //! then forwards the request to this server.
 
 use std::num::NonZeroUsize;

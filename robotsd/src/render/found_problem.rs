@@ -1,5 +1,5 @@
 //! Problems in configs, in files of sites and in responses of servers. Commands report them as
-//! snippets, lines, JSON and annotations. A problem of many sites is written once.
+//! snippets, lines, JSON and annotations. A problem that many sites share is written only once.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -155,9 +155,10 @@ impl FoundProblem {
         Self { text: format!("site {site:?}: {}", self.text), sites: vec![site.to_owned()], key, ..self }
     }
 
-    /// Renders the problem like a finding: with its line of the file and a caret.
+    /// Renders the problem like a finding, with the line of the file and a caret.
     pub(crate) fn snippet(&self, colour: Colour) -> String {
-        // The message may quote the file. Quotations in the message are already escaped.
+        // The message may contain text from the file. Quoted text in it is already escaped, and
+        // `printable` escapes everything else.
         let (message, help) = (printable(&self.message), self.help.as_deref().map(printable));
         let ShownLine { line, span } = self.shown.clone().unwrap_or_default();
         let snippet = LineSnippet {

@@ -143,7 +143,7 @@ pub(crate) fn complain(reason: &dyn Display) {
     let _ = writeln!(stderr(), "robotsd: {reason}");
 }
 
-/// Returns standard error for snippets, like [`styled_stdout`].
+/// Like [`styled_stdout`], but returns standard error.
 pub(super) fn styled_stderr() -> PrintableWriter<StderrLock<'static>> {
     PrintableWriter::to(io::stderr().lock(), Form::Styled)
 }

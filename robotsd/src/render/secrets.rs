@@ -31,7 +31,7 @@ pub(super) fn without_passwords(text: &str) -> String {
         let (before, after) = (&rest[..at], &rest[at + 3..]);
         let is_of_scheme = |octet: char| octet.is_ascii_alphanumeric() || matches!(octet, '+' | '-' | '.' | ':' | '@');
         let scheme = before.trim_end_matches(is_of_scheme).len();
-        // A URL in quotes ends at the closing quote, any other at whitespace.
+        // A URL in quotes ends at the closing quote, and any other URL at whitespace.
         let quote = before[..scheme].chars().next_back().filter(|quote| matches!(quote, '"' | '\'' | '`'));
         let (url, next) = after.split_at(end_of_value(after, quote));
         shown.push_str(&before[..scheme]);

@@ -1,8 +1,8 @@
 //! The versions that a replica serves, as stored in heartbeats and reports.
 //!
 //! Every replica stores the versions of every other replica, so memory matters. The versions of a
-//! replica are stored in one string, which takes a third of the memory of a map. Replicas that
-//! serve the same versions share one string.
+//! replica are stored in one string, which needs a third of the memory that a map would need.
+//! Replicas that serve the same versions share one string.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

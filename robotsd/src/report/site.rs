@@ -227,7 +227,7 @@ pub(crate) fn is_of(site: &str, name: &str) -> bool {
     name.strip_prefix(site).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// The requests of a site since the process started, including those that other proxies asked
+/// The requests of a site since the process started, including requests that other proxies asked
 /// about.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]

@@ -4,8 +4,8 @@
 //! The store contains a TAT (theoretical arrival time) per bucket. **If a TAT is further in the
 //! future than the bucket allows, it was written with another clock** (such as the clock of a
 //! former primary), or for a bucket with another rate. The script then treats the bucket as unused,
-//! so that a wrong clock causes no refusals. As with the buckets in the process, no request waits
-//! longer than one interval.
+//! so that a wrong clock causes no refusals. No request waits longer than one interval. This also
+//! applies to the buckets in the process.
 
 use std::time::Duration;
 

@@ -84,8 +84,8 @@ impl StoreKeeper {
         }
     }
 
-    /// Sends a probe if the store is not used, or has not replied since the last tick, so that the
-    /// status and the log are correct even without traffic. Reconnects if there is no reply.
+    /// Sends a probe if the store is not used, or has not replied since the last tick. The status
+    /// and the log are therefore correct even without traffic. Reconnects if there is no reply.
     async fn renewed(
         self: &Rc<Self>,
         connection: Option<StoreConnection>,

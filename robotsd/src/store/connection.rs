@@ -135,8 +135,8 @@ impl StoreConnection {
                     .async_dns_resolver(resolver)
                     .connection_timeout(connect_time(settings))
                     .response_timeout(settings.deadline)
-                    // The library must not retry: after the time limit, the bucket of the process
-                    // decides.
+                    // The library must not retry, because after the time limit, the bucket of the
+                    // process decides.
                     .retries(1);
                 let builder = match certificates {
                     Some(certificates) => builder.certs(certificates),
@@ -318,7 +318,7 @@ impl AsyncDNSResolver for OneAddress {
     }
 }
 
-/// Maximum length of a server's message in output, in characters.
+/// Maximum length of a server's message when it is shown, in characters.
 const MAX_SHOWN_LENGTH: usize = 200;
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use crate::harness::*;
 
 const ROBOTS: &str = "User-agent: GPTBot\nDisallow: /private/\n";
 
-/// Creates a config with an admin address and one site that has a file.
+/// Creates a config with an admin address and one site with a robots.txt file.
 fn config() -> Config {
     let config = Config::refusing().listener("name = \"web\"").robots(ROBOTS);
     config.site("a site", "hosts = [\"site.test\"]\nroot = \".\"").admin()
@@ -230,7 +230,7 @@ fn a_command_names_the_address_that_it_cannot_reach() {
     let error = folder.with_config(&["status"]).failed(2);
     assert_has(error, &["no running robotsd uses this config", "its admin interface with --admin PLACE"]);
     run(robotsd().args(["status", "--admin", "somewhere"])).failed(2);
-    // This server is not robotsd.
+    // The server at this address is not robotsd.
     let error = run(robotsd().args(["status", "--admin", &Origin::start().to_string()])).failed(2);
     assert_has(error, &["this response does not come from robotsd"]);
 }
@@ -241,7 +241,7 @@ fn no_robots_txt_is_fetched_from_the_admin_interface() {
     let open = "[gate]\nenabled = false";
     let (_folder, running) = main.clone().admin().tables(open).robots(ROBOTS).start();
     let admin = running.admin();
-    // This server redirects to the status of a real robotsd.
+    // The server at this address redirects to the status of a real robotsd.
     let origin = Origin::answering(move |_| redirect("302 Found", &format!("http://{admin}/status")));
     let url = format!("robots = {{ source = \"url\", url = \"http://{origin}/robots.txt\" }}");
     let (_folder, fetching) = main.tables(url).tables(open).start();

@@ -1,4 +1,4 @@
-//! Tests `robotsd agents`, and a registry of the operator.
+//! Tests `robotsd agents`, and an operator's own registry.
 
 use crate::harness::*;
 

@@ -51,11 +51,11 @@ const REQUESTS: &[(&str, &str, &str, Needs, Needs)] = &[
     ("POST", "/upgrade", "no-such-key=", Needs::Process(3), Needs::Process(3)),
 ];
 
-/// Values of `site` in a query: `shop`, a host of `shop`, another site, an unknown site, no value
-/// (all sites), and an empty value (all sites).
+/// Values of `site` in a query: `shop`, a host of `shop`, another site, an unknown site, and two
+/// that mean all sites: a missing and an empty value.
 const SITES: [Option<&str>; 6] = [Some("shop"), Some("shop/a.test"), Some("blog-1"), Some("nowhere"), None, Some("")];
 
-/// Clients: name, role and sites. (Roles are numbers from 1 to 3.)
+/// Name, role (1 to 3) and sites of each client.
 const CLIENTS: &[(&str, u8, &[&str])] = &[
     ("reader", 1, &["*"]),
     ("shop-reader", 1, &["shop"]),
@@ -113,7 +113,7 @@ struct Scene {
     tls: SocketAddr,
     mutual: SocketAddr,
     proxy: SocketAddr,
-    /// Client settings without a certificate, and with one.
+    /// TLS client settings without and with a client certificate.
     clients: [Arc<ClientConfig>; 2],
 }
 
@@ -305,7 +305,8 @@ fn unknown_clients_only_get_probes() {
         assert_eq!(answer.status, want, "{fields} {answer:?}");
         assert_eq!(answer.field("www-authenticate"), (want == 401).then_some("Bearer"), "{fields}");
     }
-    // A proxy may name its user exactly once, in this field, from this address.
+    // Only a request from the proxy's address may contain the user's name, exactly once and in this
+    // field.
     for (fields, want) in [
         ("", 401),
         ("X-User: \r\n", 401),
@@ -506,7 +507,7 @@ fn a_restricted_client_sees_its_sites_in_the_status() {
     assert!(page(0).contains("blog-1") && !page(1).contains("blog-1"), "{}", page(1));
 }
 
-/// A client whose sites were all renamed must see a problem.
+/// If all sites of a client were renamed, the status must show this client a problem.
 #[test]
 fn a_client_without_existing_sites_is_told_so() {
     let scene = Scene::start();
@@ -589,7 +590,7 @@ fn a_full_disk_only_blocks_changes_that_must_be_audited() {
         let audit = disk.path().join("audit.jsonl");
         let config = Config::refusing().keys("state_dir = \"state\"").admin().tables(format!("audit = {audit:?}"));
         let (folder, running) = config.files_of("shop").robots(ROBOTS).start();
-        // The file is removed first, because an existing file has unused space at its end.
+        // The audit file does not exist yet. An existing file could have unused space at its end.
         disk.fill();
         running.command(&["enforce", "off"]).succeeded();
         assert_eq!(running.get("/private/x", GPTBOT).status, 404, "it is off");
@@ -627,8 +628,8 @@ fn a_full_disk_only_blocks_changes_that_must_be_audited() {
     });
 }
 
-/// The mode `off` disables enforcement like a switch, so it must be in the audit. `audit` must
-/// reject an unknown site.
+/// The mode `off` disables enforcement like a kill switch, so the audit log must contain this
+/// change. `audit` must reject an unknown site.
 #[test]
 fn a_mode_that_a_config_changes_is_in_the_audit() {
     let config = |mode: &str, of_site: &str| {

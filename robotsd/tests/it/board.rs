@@ -126,8 +126,8 @@ fn a_kill_switch_that_is_off_for_a_moment_is_a_gap() {
     assert!(watches[0]["to"].as_u64() < watches[1]["from"].as_u64(), "{watches:?}");
 }
 
-/// Without a robots.txt, crawlers are not recognised. A crawler whose read gets a 404 may request
-/// everything, so the board must record this time as a gap.
+/// Without a robots.txt, crawlers are not recognised. A crawler that gets a 404 for robots.txt may
+/// request everything, so the board must record this time as a gap.
 #[test]
 fn a_time_without_a_robots_txt_is_a_gap() {
     let origin = Origin::publishing(404, "none");
@@ -174,7 +174,7 @@ pub(super) fn write_words(folder: &Path) {
 }
 
 thread_local! {
-    /// The current time, the same within a thread, so that no hour ends between two lines.
+    /// The current time. It stays the same within a thread, so that no hour ends between two lines.
     static NOW: u64 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
 }
 
@@ -212,7 +212,7 @@ fn words_of_one_process() -> Vec<DayLine> {
     let impostor = |(day, line): DayLine| (day, line.replace("\"verified\"", "\"impostor\""));
     let rows = [
         row("Obeyer", 5, json!({ "allowed": 7, "reads": read("2", 5) })),
-        // This crawler still obeys version 1, 20 hours after it fetched it.
+        // This crawler still obeys version 1, 20 hours after the fetch.
         row("Late", 22, json!({ "reads": read("1", 22) })),
         row("Late", 2, went_in(2)),
         row("Ignorer", 5, json!({ "reads": read("2", 5) })),
@@ -256,7 +256,8 @@ fn said(crawlers: &[Value]) -> Vec<String> {
     all
 }
 
-/// Verdicts are derived from the files, so every process that reads the files must show the same.
+/// Verdicts are derived from the files, so every process that reads the files must show the same
+/// verdicts.
 #[test]
 fn verdicts_are_the_same_after_a_restart_and_a_kill() {
     let folder = site_folder();

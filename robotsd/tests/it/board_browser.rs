@@ -1,7 +1,7 @@
 //! Opens the board and a report of `replay` in a real browser. axe-core checks their accessibility.
 //!
-//! axe-core is the file `axe.min.js` of npm's `axe-core`, which `ROBOTSD_AXE` names. If it is
-//! missing, the tests are skipped with a message; in CI they fail.
+//! `ROBOTSD_AXE` names the file `axe.min.js` of the npm package `axe-core`. If the file is missing,
+//! the tests are skipped with a message; in CI they fail.
 
 use super::board::write_words;
 use crate::browser::Browser;
@@ -12,7 +12,6 @@ const CONFIG: &str = "state_dir = \"state\"\nmode = \"refuse\"\nworkers = 1\n[ad
                       [[site]]\nname = \"Shop 2\"\nhosts = [\"two.test\"]\nroot = \".\"\n[board]\nsees_all = true\n";
 const ROBOTS: &str = "User-agent: *\nDisallow: /a-rather-long-folder-name-that-has-to-be-broken-somewhere/private/\n";
 
-/// Returns the text of axe-core; `None` if it is missing.
 pub(crate) fn axe() -> Option<String> {
     let text = std::env::var_os("ROBOTSD_AXE").and_then(|path| fs::read_to_string(path).ok());
     crate::programs::present(text.ok_or("ROBOTSD_AXE names no axe.min.js"))

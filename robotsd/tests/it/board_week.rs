@@ -2,7 +2,7 @@
 //! exactly the expected verdicts and counts, whatever happens to the processes.
 //!
 //! Requires libfaketime (Debian: `faketime`), and is skipped without it. The clock jumps from one
-//! hour of the script to the next; timers run normally.
+//! hour of the script to the next, while timers run normally.
 
 use super::identity::{TRUSTING, crawlers, known_by};
 use super::programs::skip;
@@ -13,7 +13,7 @@ use crate::played_dns::{PlayedDns, ptr};
 const OLD: &str = "User-agent: *\nDisallow: /drafts/\n";
 const NEW: &str = "User-agent: *\nDisallow: /drafts/\nDisallow: /private/\n";
 
-/// Crawlers, each with the address that it sends from. Each has its own operator.
+/// Crawlers, each with the address from which it sends requests. Each has its own operator.
 const CRAWLERS: [(&str, &str); 6] = [
     ("Obeyer", "8.8.4.1"),
     ("Late", "8.8.4.2"),
@@ -37,7 +37,7 @@ const WEEK: [&str; 7] = [
     "Unseen verified: no read seen here, 0 1, 0 0 1 0",
 ];
 
-/// Controls by how much the clock of the processes is ahead.
+/// Controls how far ahead the clock of the processes is.
 pub(super) struct Clock {
     pub(super) library: PathBuf,
     pub(super) file: PathBuf,
@@ -353,7 +353,7 @@ fn a_live_board_and_the_log_of_the_same_week_agree() {
     assert_has(&running.ask_admin("GET /board").body, &wants);
     running.signal("TERM");
     running.wait_for_end();
-    // About human visitors, the files of the board must contain only counts.
+    // The board's files may contain only counts of human visitors.
     let days: String =
         fs::read_dir(folder.at("state/board/shop")).unwrap().flatten().map(|day| folder.read(day.path())).collect();
     assert_has(&days, &["\"visitors\":[{\"hour\":", "\"host\":\"answers.example\",\"visitors\":1}"]);

@@ -73,8 +73,7 @@ fn a_verified_crawler_has_the_right_verdict_on_a_running_board() {
     let found = (&row["reads"], &row["disallowed"], &row["last_read"]["is_newest"]);
     assert_eq!(found, (&1.into(), &0.into(), &true.into()));
 
-    // A crawler may use a fetched version for a day, and the version that it fetched allows the
-    // page.
+    // A crawler may use a fetched version for a day, and the fetched version allows the page.
     folder.replace("robots.txt", CLOSED);
     wait_until("the newer version", || running.get("/robots.txt", FIREFOX).body == CLOSED);
     // The board learns of a new version within a second. Requests before that are not judged by the
@@ -170,7 +169,8 @@ http {
 
 /// Starts nginx with a cache for robots.txt in front of robotsd, and returns its address.
 fn cache(program: &Path, folder: &Path, robotsd: SocketAddr) -> (Daemon, SocketAddr) {
-    // A free port may be taken by another program before nginx uses it. Then other ports are tried.
+    // Another program may take a free port before nginx uses it. In this case, nginx is started
+    // with another port.
     for _ in 0..10 {
         let front = free_ports(1)[0];
         let config = NGINX.replace("FRONT", &front.to_string()).replace("ROBOTSD", &robotsd.to_string());
@@ -209,8 +209,8 @@ fn behind_a_cache_no_crawler_is_accused() {
         assert_eq!(get(front, "/page.html", BOT).status, 200);
         let row = crawler(&running, "the request", |row| row["disallowed"] == 1 && row["reads"] == 1);
         if is_accused {
-            // If the config claims that robotsd sees every fetch, although there is a cache, the
-            // crawler is accused wrongly.
+            // If the config claims that robotsd sees every fetch although there is a cache, the
+            // board wrongly accuses the crawler.
             crawler(&running, "an accusation", |row| row["word"] == "ignores");
             return;
         }

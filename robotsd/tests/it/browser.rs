@@ -93,7 +93,7 @@ impl Browser {
         self.post("/url", &json!({ "url": url }));
     }
 
-    /// Opens a page, and waits until the script returns true there.
+    /// Opens a page, and waits until the script returns true in this page.
     pub(super) fn open_until(&self, url: &str, settled: &str) {
         self.open(url);
         self.wait_until(settled);
@@ -121,7 +121,6 @@ impl Browser {
         self.post("/goog/cdp/execute", &json!({ "cmd": command, "params": parameters }));
     }
 
-    /// Sets window size and colour scheme.
     pub(super) fn looks(&self, width: u32, height: u32, scheme: &str) {
         let features = json!([{ "name": "prefers-color-scheme", "value": scheme }]);
         self.command("Emulation.setEmulatedMedia", json!({ "features": features }));

@@ -26,7 +26,7 @@ fn the_exit_status_distinguishes_good_from_bad() {
                 --exit-zero --deny notes bad.txt|--deny notes --exit-zero --format sarif bad.txt";
     let bad = "bad.txt|good.txt bad.txt|--deny warnings warn.txt|--format sarif --deny errors bad.txt|\
                --format markdown bad.txt";
-    // The command between `||` names no file.
+    // The empty command between two `|` names no file.
     let failed = "missing.txt||--deny nothing good.txt|--exit-zero bad.txt missing.txt|--format sarif bad.txt missing.txt|\
                   --exit-zero --deny errors bad.txt missing.txt";
     for (status, rows) in [(0, good), (1, bad), (2, failed)] {
@@ -84,7 +84,7 @@ fn findings_are_grouped_by_code_and_notes_are_counted() {
     let grouped = shown(&["noisy.txt"]);
     assert!(grouped.lines().count() < 60, "{grouped}");
     assert!(grouped.starts_with("error["), "the worst comes first: {grouped}");
-    // There are more findings than a report contains.
+    // The file has more findings than a report contains.
     let parts = [
         "430 × redundant-star, first at noisy.txt:2:15\n",
         "\n    = 4 more, in lines 433, 434, 435, 436; --verbose shows each\n",
@@ -153,8 +153,8 @@ fn a_code_is_explained() {
     checked(Path::new("."), &["--explain", "no-such-code"]).failed(2);
 }
 
-/// The pull request contains symbolic links: to a key outside of the checkout, to a file in `.git`,
-/// and one that replaces the settings file.
+/// The pull request contains three symbolic links: one to a key outside of the checkout, one to a
+/// file in `.git`, and one that replaces the settings file.
 #[test]
 fn nothing_outside_of_the_folder_is_read() {
     use std::os::unix::fs::symlink;

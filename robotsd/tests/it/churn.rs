@@ -6,7 +6,7 @@
 
 use crate::harness::*;
 
-/// Number of reloads by default. It is enough for every kind of change to happen twice.
+/// Default number of reloads, which is enough for every kind of change to happen twice.
 const RELOADS: usize = 20;
 
 /// Number of requests per round.
@@ -114,8 +114,9 @@ fn no_request_fails_and_none_is_judged_by_two_versions_whatever_is_done_to_the_f
                 1 => fs::write(&plain, text(version)).unwrap(),
                 2 => swap(&volume, version),
                 3 => {
-                    // Half of the file is written first, and the rest after a pause in which a
-                    // watcher may read the file. No event reports when it has.
+                    // Half of the file is written first. The rest is written after a pause in which
+                    // a watcher may read the file. The pause has a fixed length, because no event
+                    // reports that a watcher has read the file.
                     let whole = text(version);
                     let (first, rest) = whole.split_at(whole.len() / 2);
                     let mut file = fs::File::create(&plain).unwrap();

@@ -10,7 +10,7 @@ use crate::harness::*;
 
 const DAY: i64 = 86400;
 
-/// By how much the clock is ahead in each step: days, years, before 1970, and correct again.
+/// How far ahead the clock is in each step: days, years, before 1970, and correct again.
 const JUMPS: [i64; 9] =
     [DAY, 10 * DAY, -10 * DAY, 300 * DAY, -1095 * DAY, 700 * DAY, -40 * 365 * DAY, -60 * 365 * DAY, 0];
 

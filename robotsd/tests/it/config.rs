@@ -120,7 +120,8 @@ fn a_switch_of_an_unknown_site_is_a_warning() {
     assert!(message(&line).starts_with("the state directory contains an off switch for \"old shop\""), "{line}");
 }
 
-/// After a syntax error, the rest of the file may mean something else than the author intended.
+/// After a syntax error, the meaning of the rest of the file may differ from what the author
+/// intended.
 #[test]
 fn a_syntax_error_is_reported_alone() {
     let limits = "[limits]\nfields = 0\n";

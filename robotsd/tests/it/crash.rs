@@ -70,7 +70,8 @@ fn values(folder: &Folder, source: &str, url: &str) -> Values {
     values.map(|(key, value)| (key.to_owned(), value)).into()
 }
 
-/// Serves a site, makes decisions, upgrades and restarts. Each is one step of the recording.
+/// Serves a site, makes decisions, upgrades and restarts. Each of these actions is one step of the
+/// recording.
 fn serve_decide_upgrade_and_restart(folder: &Path) {
     let (server, authority) = secure_origin("localhost", &registry("FirstBot"));
     let url = format!("https://localhost:{}/crawlers.toml", server.address.port());

@@ -1,4 +1,4 @@
-//! Asks the decision endpoint as proxies do.
+//! Sends decision requests in the same way as proxies do.
 
 use crate::harness::*;
 
@@ -119,8 +119,8 @@ fn an_incomplete_query_follows_on_error_and_an_odd_one_is_judged() {
             let event = running.wait_for_event("undecided", |line| line["reason"] == reason);
             assert!(message(&event).starts_with(want), "{event}");
         }
-        // Errors of the proxy's config are problems. Errors that clients can cause are only
-        // counted.
+        // The status reports errors in the proxy's config as problems. Errors that clients can
+        // cause are only counted.
         let missing = format!("were {done} (reason: missing; 4 since the start)");
         assert_has(said(), &[&missing, "(reason: unknown-preset; 2 since", "(reason: unknown-site; 1 since"]);
         assert!(!said().contains("repeated") && !said().contains("unreadable"), "{}", said());
@@ -370,8 +370,8 @@ fn the_event_log_is_rejected_as_a_request_log() {
     assert_part(&report, &json!({"requests": 1, "unread_lines": 0}));
 }
 
-/// The proxy reads the file itself if robotsd is down. The gate therefore holds a version only as
-/// long as robotsd responds.
+/// If robotsd is down, the proxy serves the file directly. The gate can therefore hold a version
+/// only as long as robotsd responds.
 #[test]
 fn the_status_says_where_a_pending_version_is_already_served() {
     let (folder, running) =
@@ -389,7 +389,7 @@ fn the_status_says_where_a_pending_version_is_already_served() {
     }
 }
 
-/// After two rollbacks, or if the file is damaged, it does not contain the pending version.
+/// After two rollbacks, or if the file is damaged, the file does not contain the pending version.
 #[test]
 fn a_file_with_another_version_than_the_pending_one_is_reported() {
     let (folder, running) =

@@ -1,4 +1,4 @@
-//! Puts hosts and URLs that clients may send into decision requests of every preset. No such host
+//! Sends decision requests of every preset with hosts and URLs that clients may send. No such host
 //! or URL may bypass a rule, or prevent a browser from getting its page.
 
 use crate::harness::*;
@@ -118,7 +118,8 @@ fn no_host_from_a_client_bypasses_a_rule() {
                 0 => (number, 14),
                 _ => (number + 14 * (way - 1), 42),
             };
-            // nginx accepts no slash in a host: the text after the slash would be the target.
+            // For ingress-nginx, hosts with a slash are left out: nginx rejects them, and in the
+            // URL that ingress-nginx sends, the text after the slash would be the target.
             let is_sent = |host: &&String| *preset != "ingress-nginx" || !host.contains('/');
             let hosts: Vec<_> = hosts.iter().skip(first).step_by(step).filter(is_sent).collect();
             let questions = |agent| {
@@ -170,7 +171,8 @@ fn no_url_from_a_client_bypasses_a_rule() {
 #[test]
 fn no_target_with_a_number_sign_bypasses_a_rule() {
     let (_folder, running) = start("pass", "[\"h.test\"]");
-    // The http crate drops everything from the `#` on in the target of Envoy's decision request.
+    // In the target of Envoy's decision request, the http crate drops the `#` and everything after
+    // it.
     for preset in PRESETS.iter().filter(|preset| **preset != "envoy") {
         let status = |target: &str, agent: &str| {
             ask(running.address, &[question("/-/auth/", preset, target, "h.test", agent)])[0]

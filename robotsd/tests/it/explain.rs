@@ -1,10 +1,11 @@
-//! Tests `explain`, with single questions and with many.
+//! Tests `explain`, with single questions and with batches.
 
 use std::collections::HashSet;
 
 use crate::harness::*;
 
-/// Returns the answers to questions. With exit status 2, some questions cannot be answered.
+/// Returns the answers to questions. The exit status must be `code`: 2 if some questions cannot be
+/// answered.
 fn batch(questions: &str, code: i32) -> Vec<Value> {
     run_with(robotsd().args(["explain", "--batch"]), questions.as_bytes()).ends_with(code).json_lines()
 }

@@ -35,7 +35,7 @@ fn is(outcome: &str, method: Option<&str>, reason: Option<&str>, crawler: Option
     json!({ "outcome": outcome, "method": method, "reason": reason, "crawler": crawler })
 }
 
-/// Returns the key directories as they are in the situation of a case.
+/// Returns the key directories as the situation of a case requires.
 fn directories(situation: &str, key: &Value) -> Value {
     let set = json!({ "keys": [key] });
     match situation {
@@ -132,6 +132,6 @@ fn a_valid_signature_does_not_verify_another_operators_crawler() {
     ]);
     assert_eq!(found[0], is("refuted", Some("range"), Some("not-listed"), Some("GPTBot")));
     assert_eq!(found[1], is("verified", Some("range"), None, Some("GPTBot")));
-    // This is a crawler of the same operator.
+    // The operator of this crawler has made the signature.
     assert_eq!(found[2], is("verified", Some("signature"), None, Some("Googlebot")));
 }

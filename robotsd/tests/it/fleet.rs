@@ -15,7 +15,7 @@ const ALERTS: &str = include_str!("../../../config/monitoring/alerts.yml");
 const REPLICAS: [&str; 3] = ["a", "b", "c"];
 const ROBOTS: &str = "User-agent: *\nDisallow: /drafts/\n";
 
-/// Columns that the board, its files and the log have in common.
+/// Columns that occur in the board, in its files and in the log.
 const COLUMNS: &str = "site crawler identity reads allowed disallowed refused tagged observed passed limited";
 
 /// Script that reads a query from standard input, and prints the result rows as JSON.

@@ -6,7 +6,8 @@ use crate::harness::*;
 const ROBOTS: &str = "User-agent: *\nDisallow: /private/\n";
 
 /// Repeats a command until it ends with this status and prints these parts, each on one line. If a
-/// replica takes longer than two seconds, the command does not include it, but a later attempt may.
+/// replica takes longer than two seconds, the output does not include this replica, but a later
+/// attempt may succeed.
 pub(super) fn comes_to(command: impl Fn() -> Ended, code: i32, parts: &[&str]) -> Ended {
     let began = Instant::now();
     loop {
@@ -222,7 +223,6 @@ fn disallowed(board: &Value) -> u64 {
     crawlers.map(|of| of["disallowed"].as_u64().unwrap()).sum()
 }
 
-/// Requests a page of a replica's board, and returns the response.
 fn asked(running: &Running, target: &str, token: &str) -> Answer {
     let request = format!("GET {target} HTTP/1.1\r\nHost: {}\r\n{token}Connection: close\r\n\r\n", running.admin());
     exchange(running.admin(), request)
@@ -230,7 +230,7 @@ fn asked(running: &Running, target: &str, token: &str) -> Answer {
 
 #[test]
 fn the_board_of_all_is_the_sum_over_the_replicas_that_answer() {
-    // The first replica has two addresses, but must be counted once.
+    // The first replica has two addresses, but must be counted only once.
     let other = free();
     let listener = format!("[[admin.listener]]\naddress = \"{other}\"\naccess = \"read\"\n");
     let first_folder = folder_with("full", "");

@@ -125,8 +125,9 @@ fn pending_writes_are_done_when_robotsd_stops() {
     });
 }
 
-/// The file of each switch exists from the first start on, and is overwritten in place. The audit
-/// log is on another disk. If a change cannot be recorded there, enforcement must not be turned on.
+/// The file of each kill switch is created at the first start, and later overwritten in place. The
+/// audit log is on another disk. If a change cannot be recorded there, enforcement must not be
+/// turned on.
 #[test]
 fn the_switches_hold_on_a_full_disk_and_after_a_kill() {
     SmallDisk::with("full_disk::the_switches_hold_on_a_full_disk_and_after_a_kill", |disk| {

@@ -209,7 +209,7 @@ fn a_file_that_ends_within_a_field_never_goes_live_and_one_that_is_the_live_one_
     folder.replace("robots.txt", cut);
     assert_has(gated(&running), &["the file contains only the beginning of the previous version, up to line 5"]);
     assert_eq!(running.get("/page.html", GPTBOT).status, 403);
-    // Judged by itself, this file allows GPTBot everything.
+    // Without a version to compare it with, this file goes live, and allows GPTBot everything.
     let (_folder, running) = config("").robots(cut).start();
     assert_eq!(running.get("/page.html", GPTBOT).status, 200);
 }

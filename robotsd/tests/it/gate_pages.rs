@@ -1,5 +1,5 @@
-//! Tests the pages that the gate protects: from sitemaps of a real upstream, from lists, and pages
-//! that search engines request. Also tests a baseline.
+//! Tests the pages that the gate protects: pages in sitemaps of a real upstream, pages in lists,
+//! and pages that search engines request. Also tests a baseline.
 
 use std::fmt::Write as _;
 
@@ -225,7 +225,8 @@ fn a_list_that_lost_most_pages_is_reported_until_restored_or_accepted() {
     watches(&running, "of the sitemaps", 1);
     let of_sitemaps = lost("of the sitemaps", "1 page", 30);
     wait_until(&of_sitemaps, || problems().contains(&of_sitemaps));
-    // The warning must be logged only once. After a full reload, it counts as seen.
+    // The warning must be logged only once. After a full reload, the operator is assumed to have
+    // seen it.
     running.command(&["reload"]).succeeded();
     wait_until("no problem", || problems() == "[]");
     let said = || running.count("gate", |line| line["level"] == "warn" && message(line).contains("the list of pages"));

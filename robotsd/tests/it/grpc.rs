@@ -230,7 +230,7 @@ fn grpcio_is_refused_with_a_status_of_its_own() {
     assert_eq!((&line["status"], &line["grpc_status"], &line["action"]), (&json!(200), &json!(7), &json!("refused")));
     assert_eq!((&line["octets"], &line["whole"]), (&json!(0), &json!(true)));
 
-    // For all other clients, the server is unavailable.
+    // Requests that robotsd does not refuse get this status, because the site has no backend.
     assert_eq!(refused(proxy.address.port(), "caller/1.0").unwrap()[0], "UNAVAILABLE");
     assert_eq!(refused(proxy.address.port(), "CCBot/2.0").unwrap()[0], "UNAVAILABLE");
     let answer = refused(proxy.address.port(), "CCBot/2.0").unwrap();

@@ -286,7 +286,8 @@ fn the_page_of_the_config_has_every_key() {
 /// good one.
 fn explanation(code: &str) -> String {
     let text = run(robotsd().args(["check", "--explain", code])).succeeded();
-    // How to turn a lint off is described once, for all lints.
+    // The last paragraph, on how to turn a lint off, is left out, because it is the same for all
+    // lints.
     let (text, _) = text.trim_end().rsplit_once("\n\n").unwrap();
     format!("\n### Example: `{code}`\n\n```text\n{text}\n```\n")
 }

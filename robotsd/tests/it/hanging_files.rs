@@ -1,5 +1,5 @@
-//! Tests a file system that hangs: reading a file blocks forever. Only requests and commands that
-//! need the file may wait.
+//! Tests a file system on which reading a file blocks forever. Only requests and commands that need
+//! the file may wait.
 
 use std::fs::File;
 
@@ -116,9 +116,9 @@ fn only_regular_files_of_a_root_are_served() {
             });
         }
     });
-    // Threads that open files end after they were idle for a while. There are about as many threads
-    // as concurrent requests, because a request is answered shortly before its thread is free
-    // again. With one thread per request, there would be 256.
+    // Threads that open files end after they were idle for a while. A request is answered shortly
+    // before its thread is free again, so there may be more threads than concurrent requests. With
+    // one thread per request, there would be 256.
     assert!(entries(&running, "task") <= threads + 6 * CLIENTS, "{threads} {}", entries(&running, "task"));
     wait_until("the connections to be closed", || entries(&running, "fd") <= descriptors);
     // A FIFO must not be served even if it has a writer, or if it replaces a file.
@@ -251,8 +251,8 @@ fn a_board_whose_files_hang_says_so_and_keeps_few_threads() {
         assert_eq!(answer.status, 503, "{}", answer.body);
         assert_has(&answer.body, &["state/board could not be read in 5 seconds"]);
     }
-    // The additional threads are those that read, the thread that writes, and some for other short
-    // work.
+    // The additional threads are the threads that read, the thread that writes, and some threads
+    // for other short tasks.
     assert!(threads() <= before + 13, "{before} {}", threads());
     assert_eq!(get(&running, "/readyz").status, 200);
     // The exit status is 1 once robotsd notices that the board cannot be written.
@@ -260,7 +260,7 @@ fn a_board_whose_files_hang_says_so_and_keeps_few_threads() {
     assert!(matches!(status.code, Some(0 | 1)), "{status:?}");
     assert_has(&status.out, &["site well"]);
     assert_eq!(page(&running, "well.test"), 403);
-    // Once the files can be read or are gone, the board must work again.
+    // Once the files can be read or were removed, the board must work again.
     drop(writers);
     // The process may write a new file in the meantime.
     wait_until("the files are gone", || fs::remove_dir_all(&board).is_ok());

@@ -1,5 +1,5 @@
-//! Measures the time and memory that commands need for crafted files, as a pull request may contain
-//! them.
+//! Measures the time and memory that commands need for crafted files, which a pull request may
+//! contain.
 //!
 //! Times are only meaningful in an optimised build, which `ROBOTSD_HOSTILE` names. Without this
 //! variable, only the tests without times run. `ROBOTSD_HOSTILE_OCTETS=8388608` makes the files as
@@ -44,7 +44,7 @@ fn long(head: &str, unit: &str, tail: &str) -> Vec<u8> {
 }
 
 /// Returns one file per lint, which contains the lint's example many times. The copies differ only
-/// in what the lint does not consider.
+/// in one additional rule.
 fn of_lints() -> impl Iterator<Item = (String, Vec<u8>)> {
     Lint::all().iter().map(|lint| {
         let example: String = String::from_utf8_lossy(&lint.bad.bytes()).chars().take(2_000).collect();
@@ -158,7 +158,7 @@ const COMMANDS: [&[&str]; 6] = [
 /// Returns the processor time, the peak memory and the exit status of a command. Other programs on
 /// the machine do not affect the two measurements.
 fn cost(command: &mut Command) -> (Duration, u64, Option<i32>) {
-    /// Clock tick of `/proc`. It is the same on all current Linux platforms.
+    /// Length of a clock tick in `/proc`, which is the same on all current Linux platforms.
     const TICK: Duration = Duration::from_millis(10);
     let start = Instant::now();
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
@@ -170,7 +170,7 @@ fn cost(command: &mut Command) -> (Duration, u64, Option<i32>) {
         let held =
             status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB")?.parse().ok());
         peak = peak.max(held.unwrap_or(0));
-        // The name of the program comes before the closing parenthesis.
+        // The name of the program is in parentheses, and may itself contain spaces.
         let stat = read("stat");
         let fields = stat.rsplit(") ").next().unwrap_or_default().split(' ');
         let ticks: u32 = fields.skip(11).take(2).filter_map(|ticks| ticks.parse::<u32>().ok()).sum();
@@ -244,7 +244,7 @@ fn settings_and_expectations_have_a_size() {
     }
 }
 
-/// Opening a FIFO waits for a writer, and there may never be one.
+/// Opening a FIFO blocks until it has a writer, perhaps forever.
 #[test]
 fn a_fifo_that_a_command_names_is_refused_at_once() {
     let folder = folder(&[("robots.txt", "User-agent: *\nDisallow: /x\n"), ("log", "")]);
@@ -271,7 +271,8 @@ fn a_fifo_that_a_command_names_is_refused_at_once() {
     }
 }
 
-/// A pipe is read if a command line names it, but not in a folder or as a settings file.
+/// A pipe is read if the command line names it. A pipe in a folder, or in the place of a settings
+/// file, is not read.
 #[test]
 fn unnamed_files_are_only_read_if_they_are_regular() {
     let folder = folder(&[("site/robots.txt", "User-agent: *\nDisallow: /x\n"), ("other/robots.txt", "")]);
@@ -317,7 +318,7 @@ fn dripping_sitemaps_do_not_exceed_the_total_timeout() {
     assert!(asked < 20, "{asked}");
 }
 
-/// A terminal must receive only printable characters, whatever file they come from. A pipe must
+/// A terminal must receive only printable characters, whatever the files contain. A pipe must
 /// receive the exact bytes, because `patch` needs them.
 #[test]
 fn no_file_content_can_control_a_terminal() {

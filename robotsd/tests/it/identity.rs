@@ -1,5 +1,5 @@
-//! Tests `[identity]`, which verifies who sent a request. The evidence is host names from a
-//! simulated DNS server.
+//! Tests `[identity]`, which verifies who sent a request, with host names from a simulated DNS
+//! server.
 
 use std::fmt::Write as _;
 
@@ -20,8 +20,8 @@ const BOT: &str = "ExampleBot/1.0 (+https://bot.example/about)";
 const REAL: &str = "8.8.4.1";
 const IMPOSTOR: &str = "9.9.9.9";
 
-/// Returns a registry with one crawler, which is verified by host names, so that nothing is
-/// fetched.
+/// Returns a registry with one crawler. The crawler is verified by host names, so robotsd fetches
+/// no lists.
 pub(super) fn crawlers() -> String {
     let has_evidence = |crawler: &&Crawler| {
         !crawler.ranges.is_empty() || !crawler.reverse_dns.is_empty() || crawler.signature.is_some()
@@ -89,7 +89,8 @@ fn an_impostor_is_refused_once_the_crawler_itself_has_been_seen() {
         "decision": "allow", "address": IMPOSTOR, "rule": null, "group": null,
     });
     assert_part(&line, &part);
-    // The real crawler must still be refused what the file disallows. Browsers are not checked.
+    // The real crawler must still be refused the pages that the file disallows. Browsers are not
+    // checked.
     assert_eq!(from(&running, REAL, "/page.html", BOT).status, 200);
     assert_eq!(from(&running, REAL, "/drafts/x", BOT).status, 403);
     assert_eq!(from(&running, IMPOSTOR, "/page.html", FIREFOX).status, 200);
@@ -279,8 +280,8 @@ fn the_first_request_waits_for_names_if_configured() {
             assert_eq!(from(&running, client, "/page.html", BOT).status, 200);
             running.wait_for_event("request", |line| line["path"] == "/page.html" && line["address"] == client)
         };
-        // Requests may wait at most this long. On a busy machine, the host names may arrive later;
-        // in that case, the test tries a first request from another address.
+        // Requests may wait only this long. On a busy machine, the host names may arrive later. In
+        // this case, the test sends a first request from another address.
         let found = (1..=20).find(|host| first(&format!("8.8.4.{host}"))["identity"] == want);
         let requests = found.unwrap_or_else(|| panic!("{wait}: {:?}", running.all("request")));
         // A request that has waited must be counted like any other.
@@ -302,7 +303,7 @@ fn the_first_request_waits_for_names_if_configured() {
 #[test]
 fn behind_an_untrusted_proxy_no_request_is_refuted_and_the_status_says_so() {
     let names = PlayedDns::start();
-    // All requests come from the address of the proxy, which has a host name of its own.
+    // All requests come from the address of the proxy, which has its own host name.
     let folder = site(&names, "impostors = \"refuse\"\nwait = \"250ms\"", "");
     let running = folder.start();
     for _ in 0..3 {

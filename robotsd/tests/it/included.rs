@@ -1,4 +1,4 @@
-//! Tests site files that a config includes. A bad file must not affect the others, a host must
+//! Tests site files that a config includes. A bad file must not affect other files, a host must
 //! belong to its first owner, and paths must stay in the folder of the file.
 
 use crate::harness::*;
@@ -61,7 +61,7 @@ fn files_are_added_changed_and_removed_without_a_restart() {
     wait_until("a changed file", || is_of(&running, "a.example", "other"));
     folder.remove("sites.d/b.toml");
     wait_until("a file that is gone", || served(&running, "b.example").is_none());
-    // The last file may be removed, because more files may be added later.
+    // Even the last file may be removed, because more files may be added later.
     folder.remove("sites.d/a.toml");
     wait_until("the last file that is gone", || served(&running, "a.example").is_none());
     assert_eq!(running.events("config-rejected"), 0);
@@ -117,7 +117,7 @@ fn a_file_is_refused_with_file_and_line_and_its_copy_outlives_the_process() {
     }
     assert_has(running.ask_admin("GET /metrics").body, &["\nrobotsd_config_refused_files 1\n"]);
 
-    // A new process finds the file broken, and uses the saved copy.
+    // A new process cannot use the broken file, and uses the saved copy.
     running.end();
     let running = folder.start();
     assert!(is_of(&running, "b.example", "b"));
@@ -420,7 +420,8 @@ fn paths_may_lead_into_the_folders_that_the_config_allows() {
     assert_eq!(served(&running, "shop.example"), None);
 }
 
-/// One file is broken, one claims a host of another, and one has a path outside of its folder.
+/// One file is broken, one claims a host of another file, and one contains a path outside of its
+/// folder.
 #[test]
 fn files_of_many_sites_are_reloaded_even_if_three_are_wrong() {
     let files = if is_long() { 40 } else { 10 };

@@ -12,14 +12,14 @@ fn config() -> Config {
     Config::new().keys("workers = 2").files_of("a").robots(ROBOTS)
 }
 
-/// Creates a folder with this config. The listener has this address.
+/// Creates a folder with this config. The listener gets this address.
 fn listening_at(address: impl ToString, config: &Config) -> Folder {
     let folder = config.folder();
     folder.configure(config.to_string().replace("127.0.0.1:0", &address.to_string()));
     folder
 }
 
-/// Creates a command: a shell that runs `first` and then becomes robotsd.
+/// Creates a command that runs `first` in a shell, and then replaces the shell with robotsd.
 fn after(first: &str, config: &Path) -> Command {
     let mut command = Command::new("sh");
     command.arg("-c").arg(format!("{first}\nexec \"$0\" \"$@\"")).arg(env!("CARGO_BIN_EXE_robotsd"));
@@ -150,7 +150,7 @@ fn a_supervisor_is_notified_of_the_state() {
 
 #[test]
 fn a_draining_process_is_alive_and_not_ready() {
-    // This upstream responds to its request when the test tells it to.
+    // This upstream delays its response until the test sends it a signal.
     let (go, goes) = mpsc::channel();
     let goes = Mutex::new(goes);
     let upstream = Origin::answering(move |_| {

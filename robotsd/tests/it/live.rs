@@ -37,7 +37,7 @@ fn edits_of_every_kind_fail_no_request_and_no_half_file_goes_live() {
             }
             assert_eq!(running.get("/page.html", FIREFOX).status, 200);
             // One version disallows the path. The other version allows it, but there is no such
-            // file. Any other status is an error.
+            // file. Every other status is an error.
             let status = running.get("/v1/7/x", GPTBOT).status;
             assert!(matches!(status, 403 | 404), "{status}");
         })
@@ -51,7 +51,7 @@ fn edits_of_every_kind_fail_no_request_and_no_half_file_goes_live() {
         replace_file(&path, version("v2"));
         wait_for("v2", || serves("v2"));
         assert_eq!(running.get("/v1/7/x", GPTBOT).status, 404);
-        // The first half is written, and after a pause the other half.
+        // The second half is written after a pause.
         let mut file = fs::File::create(&path).unwrap();
         let (text, began) = (version("v3"), Instant::now());
         file.write_all(half.as_bytes()).unwrap();

@@ -1,5 +1,5 @@
-//! Tests the local token. If the config has no tokens, robotsd creates it, and changes over a
-//! loopback address require it.
+//! Tests the local token. If the config has no tokens, robotsd creates the local token, and changes
+//! over a loopback address require this token.
 
 use std::os::unix::fs::{MetadataExt, chown};
 
@@ -7,7 +7,7 @@ use crate::harness::*;
 
 const ROBOTS: &str = "User-agent: GPTBot\nDisallow: /private/\n";
 
-/// All requests that change something, without the token.
+/// All requests that change something. They are sent without the token.
 const CHANGES: &str = "/enforce?to=off /enforce?to=off&site=shop /enforce?to=on \
     /accept?site=shop&hash=0123456789abcdef /rollback?site=shop /reload /upgrade /fleet/init";
 
@@ -61,7 +61,8 @@ fn a_program_without_the_token_reads_and_changes_nothing() {
         }
     }
     assert!(is_enforced(&running) && !running.has_event("audit", |line| line["result"] != "refused"));
-    // The token alone must not be sufficient, because a web page may make a browser send it.
+    // The token alone must not be sufficient, because a web page may make a browser send a request
+    // with the token.
     let field = running.local_token();
     let page = format!("{field}Origin: http://evil.test\r\n");
     assert_eq!(admin_answer_with(further, "POST /enforce?to=off", &page).status, 403);
@@ -151,7 +152,7 @@ fn a_token_that_others_may_know_is_replaced() {
         ("the mode of the file is 604", &|| mode(&path, 0o604)),
         ("the file does not contain a complete token of robotsd", &|| fs::write(&path, &token(&path)[..75]).unwrap()),
         ("the file does not contain a complete token of robotsd", &|| fs::write(&path, "").unwrap()),
-        // Only root can try this case.
+        // Only root can create this situation.
         ("the file belongs to the user with uid 1, but must belong to the user of robotsd (uid 0)", &|| {
             drop(chown(&path, Some(1), None))
         }),

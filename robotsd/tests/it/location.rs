@@ -1,4 +1,4 @@
-//! Tests which config is used, and where commands find the admin interface, if no option specifies
+//! Tests which config commands use, and where they find the admin interface, if no option specifies
 //! this.
 
 use tower_robots::agent::Registry;
@@ -9,7 +9,7 @@ const CONFIG: &str = "mode = \"refuse\"\ngrace = \"24h\"\nstate_dir = \"state\"\
                       [[site]]\nname = \"a\"\nroot = \".\"\n";
 const OPEN: &str = "User-agent: *\nDisallow: /drafts/\n";
 
-/// Returns the files whose names end like this.
+/// Returns the files in a folder that have this extension.
 fn ending(folder: &Path, ending: &str) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     entries.map(|entry| entry.path()).filter(|path| path.extension() == Some(ending.as_ref())).collect()
@@ -48,7 +48,8 @@ fn a_config_without_admin_has_a_socket_of_its_own_that_commands_find() {
         ];
         assert_has(status(&[]).failed(2), &wants);
     }
-    // After `su`, root has another user's runtime folder, which is not trusted. Only root can try.
+    // After `su`, `XDG_RUNTIME_DIR` names another user's runtime folder, which root must not trust.
+    // Only root can test this.
     if std::os::unix::fs::chown(runtime.path(), Some(1), None).is_ok() {
         one.remove("state/admin.place");
         status(&["--config", one.at("robotsd.toml").to_str().unwrap()]).failed(2);
@@ -113,7 +114,7 @@ fn commands_use_the_default_socket_even_if_the_config_is_broken() {
     }
     // A held lock shows that a process runs, although its address is unknown.
     folder.write("robotsd.toml", &config);
-    // The process that was killed has left its files.
+    // The killed process has left its files behind.
     let places = || ending(runtime.path(), "place").into_iter().chain([folder.at("state/admin.place")]);
     let remove_places = || places().filter(|place| place.exists()).for_each(|place| fs::remove_file(place).unwrap());
     remove_places();
@@ -200,7 +201,7 @@ fn a_config_is_found_by_option_location_or_environment() {
         let out = run(command).succeeded();
         assert!(out.starts_with(&path.display().to_string()));
     }
-    // If a command's settings do not come from its arguments, it must say where they come from.
+    // If a command's settings do not come from its arguments, its output must contain their source.
     let robots = folder.at("robots.txt");
     let quiet = run(robotsd().arg("check").arg(&robots));
     assert!(!quiet.error.contains("using the settings"));

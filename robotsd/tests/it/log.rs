@@ -1,6 +1,6 @@
 //! Causes every event of the log, and checks that its line matches the schema.
 //!
-//! Every other test checks its lines against the schema as well: `Running` does it when it is
+//! Every other test checks its lines against the schema as well, when its `Running` value is
 //! dropped.
 
 use super::log_schema;
@@ -204,7 +204,7 @@ fn with_little() -> BTreeSet<String> {
     wait_until("the state directory", || state.join("sites/a/state.json").exists());
     let aside = tempfile::tempdir().unwrap();
     wait_until("a file in its place", || {
-        // A write at the same time may create the folder again.
+        // robotsd may write to the folder at the same time, and thereby create it again.
         let _ = fs::rename(&state, aside.path().join("state")).or_else(|_| fs::remove_dir_all(&state));
         fs::write(&state, "a file").is_ok()
     });

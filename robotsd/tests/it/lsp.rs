@@ -25,7 +25,6 @@ struct Editor {
 }
 
 impl Editor {
-    /// Starts the server with these capabilities and initialization options.
     fn start(capabilities: &Value, options: &Value) -> Self {
         let mut editor = Self::spawn();
         let params = json!({ "processId": null, "capabilities": capabilities, "initializationOptions": options });
@@ -64,7 +63,6 @@ impl Editor {
         self.output.recv_timeout(PATIENCE * 5).expect("a message of the server")
     }
 
-    /// Returns the result of a request.
     #[track_caller]
     fn ask(&mut self, method: &str, params: Value) -> Value {
         self.last_id += 1;
@@ -105,14 +103,12 @@ impl Editor {
         self.ask(method, json!({ "textDocument": { "uri": uri }, "position": position }))
     }
 
-    /// Returns all code actions for a document.
     fn actions(&mut self, uri: &str) -> Vec<Value> {
         let range = json!({ "start": { "line": 0, "character": 0 }, "end": { "line": 99_999, "character": 0 } });
         let params = json!({ "textDocument": { "uri": uri }, "range": range, "context": { "diagnostics": [] } });
         self.ask("textDocument/codeAction", params).as_array().unwrap().clone()
     }
 
-    /// Waits for the end of the process.
     fn ends_with(self, code: i32) {
         let process = std::cell::RefCell::new(self.process);
         let status = wait_for("the end of the server", || process.borrow_mut().0.try_wait().unwrap());
@@ -264,7 +260,7 @@ fn a_thousand_random_edits_lead_to_the_findings_of_check() {
     let mut text = String::new();
     editor.open(URI, &text);
     for edit in 2..=1_001 {
-        // Places in UTF-16 units, of which some are between the two units of a character, or
+        // Positions in UTF-16 units. Some of them are between the two units of a character, or
         // between CR and LF.
         let units: Vec<(u64, u64)> = places(&text);
         let (mut from, mut to) = (numbers.below(units.len()), numbers.below(units.len()));
@@ -431,7 +427,7 @@ fn only_the_beginning_that_crawlers_read_is_checked() {
     let unread = text[..512_000].matches('\n').count() as u64;
     assert_eq!(found(diagnostics, "over-500-kib"), [unread]);
     assert_eq!(editor.actions(URI), Vec::<Value>::new());
-    // Without the repeated lines, crawlers read the last line.
+    // Once the repeated lines are removed, crawlers read the last line.
     let removed = json!({ "start": { "line": 2, "character": 0 }, "end": { "line": unread, "character": 0 } });
     editor.change(URI, 2, json!({ "range": removed, "text": "" }));
     let diagnostics = editor.diagnostics(URI, 2);
@@ -624,7 +620,7 @@ fn the_answers_fit_what_real_editors_support() {
     let Some(mut python) = programs::python_with("pytest_lsp", "pytest-lsp") else { return };
     python.current_dir(project("robotsd/tests")).env("ROBOTSD", env!("CARGO_BIN_EXE_robotsd"));
     python.env("PYTHONDONTWRITEBYTECODE", "1");
-    // Other packages in the same folder have plugins that need further packages.
+    // Other packages in the same folder have plugins that need packages that are not installed.
     python.env("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1");
     let arguments = ["-m", "pytest", "-q", "-p", "pytest_asyncio.plugin", "-p", "pytest_lsp", "-p", "no:cacheprovider"];
     run(python.args(arguments).arg("lsp_editors.py")).succeeded();

@@ -10,7 +10,7 @@ const ROBOTS: &str =
 
 const OPENMETRICS: &str = "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5,*/*;q=0.1";
 
-/// A string that a client has made up. No part of it may become a label.
+/// A string that a client has invented. No part of this string may become a label.
 const MADE_UP: &str = "made-up-by-a-client";
 
 /// Starts a proxy with an upstream, both kinds of listeners, and a site whose name must be escaped.
@@ -30,7 +30,6 @@ fn scrape(admin: SocketAddr, accept: &str) -> Answer {
     answer
 }
 
-/// Returns the series in the metrics, with their values.
 fn series(text: &str) -> BTreeMap<String, f64> {
     let lines = text.lines().filter(|line| !line.starts_with('#'));
     let parse = |line: &str| {
@@ -55,7 +54,8 @@ fn play(running: &Running) {
     assert_eq!(running.request("POST", "/", &[("User-Agent", FIREFOX), ("Content-Length", "0")]).status, 200);
     assert_eq!(running.request("GET", "/", &[("Host", &format!("{MADE_UP}.test"))]).status, 421);
     assert_eq!(running.request("GET", "/", &[("Host", "no host at all")]).status, 400);
-    // Registered methods are forwarded, and made-up ones may not be. Neither may become a label.
+    // Registered methods are forwarded, and invented methods may be rejected. Neither kind of
+    // method may become a label.
     running.request("PROPFIND", "/", &[("User-Agent", FIREFOX)]);
     running.request(&MADE_UP.to_ascii_uppercase(), "/", &[("User-Agent", FIREFOX)]);
     let listening = running.all("listening");
@@ -112,7 +112,7 @@ fn metrics_have_no_labels_that_a_client_chooses() {
     };
     assert_eq!(sum("robotsd_http_requests_total{listener=\"web\""), 15.0, "{text}");
     assert!(sum("robotsd_upstream_requests_total") >= 5.0, "{text}");
-    // For each worker and site, the first request is timed, and then one in 64.
+    // For each worker and site, the first request is timed, and then every 64th request.
     for family in ["robotsd_decision_duration_seconds", "robotsd_http_request_duration_seconds"] {
         let count = found[&format!("{family}_count{{{site}}}")];
         assert!(count >= 1.0 && found[&format!("{family}_bucket{{{site},le=\"+Inf\"}}")] == count, "{text}");

@@ -110,8 +110,8 @@ fn start(listener: &str, origin: &Origin) -> (Folder, Running) {
     config.site("bare", bare).start()
 }
 
-/// Returns a response in a form that is comparable between hosts. The request ID is left out. The
-/// length is left out, too, because the content is compared.
+/// Returns a response in a form that is comparable between hosts. The request ID is left out, and
+/// so is the length, because the content is compared.
 fn comparable(answer: &Answer, host: &str) -> (u16, Vec<String>, String) {
     let is_of_request = |line: &&str| {
         let line = line.to_ascii_lowercase();

@@ -1,5 +1,5 @@
-//! Tests what an operator sees if a config key has no effect, because something is broken at the
-//! start or breaks later, and what the operator sees after it was fixed.
+//! Tests what an operator sees if a config key has no effect because something is broken at the
+//! start or breaks later, and what the operator sees after the repair.
 //!
 //! The table has a cell for every place that an operator checks, even if that place shows no
 //! problem.
@@ -229,7 +229,8 @@ impl Scene {
         Self { folder, running, seen: RefCell::default() }
     }
 
-    /// Waits until each place shows the text of its cell, and until the log has a new line with it.
+    /// Waits until each place shows the text of its cell, and until the log has a new line with the
+    /// text of its cell.
     fn says(&self, Cells { config_check, problems, ready, metric, log }: &Cells) {
         comes_to(|| self.folder.configured(["config", "check"]), config_check.0, &[config_check.1]);
         comes_to(|| self.running.command(&["status", "--problems"]), problems.0, &[problems.1]);

@@ -32,7 +32,7 @@ fn field<'r>(request: &'r str, name: &str) -> &'r str {
     request.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": ")).unwrap_or_default()
 }
 
-/// Returns the request about the event with this number, counted from 0.
+/// Returns the request about the event with this number. The first event has the number 0.
 fn told(receiver: &Origin, number: usize) -> String {
     wait_for("a message", || receiver.requests().get(number).cloned())
 }
@@ -272,7 +272,7 @@ fn quoted_text_is_not_slack_markup() {
     let text = body(&told(&receiver, 0))["text"].to_string();
     assert_has(&text, &["&lt;!channel&gt; &lt;https://evil.test|approve&gt; &amp; so on"]);
     assert_lacks(&text, &["<", ">"]);
-    // If the JSON is for another service than Slack, the text must be unchanged.
+    // If the JSON is for a service other than Slack, the text must be unchanged.
     folder.configure(folder.read("robotsd.toml").replace(slack, &format!("{slack}\nformat = \"json\"")));
     folder.with_config(&["reload"]).succeeded();
     folder.with_config(&["rollback", "shop", "--reason", hostile]).succeeded();

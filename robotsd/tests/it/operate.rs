@@ -31,7 +31,7 @@ impl Operated {
         Self(folder.start())
     }
 
-    /// Stops robotsd as an operator does. A killed process may not have saved its version.
+    /// Stops robotsd as an operator does, because a killed process may not have saved its version.
     fn end(mut self) {
         self.0.end();
     }
@@ -60,7 +60,6 @@ impl Operated {
         self.request("GET", "/page.html", &[("Host", host), ("User-Agent", GPTBOT)]).status
     }
 
-    /// Returns the status of a page of each site.
     fn pages(&self) -> [u16; 2] {
         ["shop.test", "blog.test"].map(|host| self.page(host))
     }
@@ -123,7 +122,7 @@ fn the_kill_switch_works_under_load_and_outlives_a_kill() {
         wait_until("requests that pass", || passed.load(Ordering::Relaxed) > before + 400);
     });
 
-    // The switch must be visible wherever an operator may look.
+    // Every output that an operator may check must show the switch.
     assert_eq!(operated.event("enforcement")["message"], "enforcement of every site is switched off");
     let status = operated.command(&["status"]).ends_with(1).out;
     assert_has(&status, &["\n2 of 2 sites need attention\n", "\nENFORCEMENT IS OFF FOR EVERY SITE: "]);
@@ -437,7 +436,7 @@ fn an_impossible_command_suggests_a_possible_one() {
         let output = operated.command(arguments).ends_with(2);
         assert_eq!((output.out, output.error), (String::new(), format!("robotsd: {want}\n")), "{arguments:?}");
     }
-    // The command names another version than the pending one.
+    // The command names a version other than the pending one.
     folder.replace("robots.txt", SHUT);
     operated.event("gated");
     let output = operated.command(&["accept", "shop", wrong]);
@@ -668,7 +667,7 @@ fn an_unreadable_kill_switch_is_in_the_check_the_log_and_the_status() {
             && message.contains(&of_all)
     });
     assert_eq!(operated.page("shop.test"), 200);
-    // A probe must not mistake this for success.
+    // The exit status must tell a probe that this is not a success.
     let status = operated.command(&["status"]).ends_with(1).out;
     let parts = ["ENFORCEMENT IS OFF FOR EVERY SITE", "not a regular file", "neither \"on\" nor \"off\""];
     assert_has(unfolded(&status), &parts);

@@ -15,10 +15,10 @@ use crate::harness::*;
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 
-/// Maximum size of a picture, in bytes.
 const MAX_BYTES: u64 = 150_000;
 
-/// Compares the hash of a page with the one recorded for its picture, or makes the picture again.
+/// Compares the hash of a page with the hash that was recorded for its picture, or makes the
+/// picture again.
 ///
 /// The page is complete when the script `settled` returns true.
 fn shows(name: &str, page: &str, url: &str, height: u32, settled: &str) {

@@ -51,7 +51,7 @@ pub(super) fn present<T>(found: Result<T, impl Display>) -> Option<T> {
     found.ok()
 }
 
-/// Prints what is skipped; in CI the test fails.
+/// Prints which test is skipped; in CI the test fails.
 pub(super) fn skip(what: &str) {
     assert!(std::env::var_os("CI").is_none(), "{what} is missing, and CI has to run it");
     println!("skipped: {what} is not here");

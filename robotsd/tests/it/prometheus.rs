@@ -44,7 +44,6 @@ impl Prometheus {
         answer.and_then(|answer| serde_json::from_str(&Answer::parse(&answer).body).ok()).unwrap_or_default()
     }
 
-    /// Reports whether the expression returns any series.
     pub(super) fn answer(&self, expression: &str) -> bool {
         self.query(expression)["data"]["result"].as_array().is_some_and(|found| !found.is_empty())
     }

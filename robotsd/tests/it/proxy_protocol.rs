@@ -139,7 +139,8 @@ fn curl_announces_itself_before_http_2_and_tls() {
         assert!(said.contains("x-forwarded-for: 127.0.0.2\r\n"), "{arguments:?}: {output:?}");
         assert!(said.ends_with(version), "{arguments:?}: {output:?}");
     }
-    // Clients that send no PROXY header, or connect from another address, must get no response.
+    // Clients that send no PROXY header, or that connect from another address, must get no
+    // response.
     for (running, source) in [(&clear, [127, 0, 0, 2]), (&clear, [127, 0, 0, 1]), (&secure, [127, 0, 0, 2])] {
         assert!(ask_from(source, running.address, "/x", FIREFOX).is_none(), "{source:?} was answered");
     }

@@ -7,8 +7,8 @@ const OWN: &str = "User-agent: *\nDisallow: /private/\n\nUser-agent: CCBot\nDisa
 const LIST: &str = "User-agent: GPTBot\nUser-agent: CCBot\nDisallow: /\n";
 const CCBOT: &str = "CCBot/2.0 (https://commoncrawl.org/faq/)";
 
-/// Waits for this many requests, and checks that there are no more yet. A request that comes later
-/// is counted in the next step or at the end.
+/// Waits for this many requests, and checks that there are no more yet. A request that arrives
+/// later is found in the next step or at the end.
 fn exactly(server: &Origin, count: usize) -> Vec<String> {
     wait_until("requests", || server.requests().len() >= count);
     let requests = server.requests();
@@ -41,7 +41,6 @@ fn omitted_rules_of_a_list_for_every_crawler_are_reported() {
     assert_eq!(site_status(&folder)["append"][0]["left_out"], Value::Null);
 }
 
-/// Returns the version that a webhook request is about.
 fn version(request: &str) -> &str {
     request.rsplit("sha256:").next().unwrap()
 }

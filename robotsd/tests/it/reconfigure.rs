@@ -1,5 +1,5 @@
-//! Changes the config while it is served. New sites must be served, removed sites must not, and no
-//! connection may be refused meanwhile.
+//! Changes the config of a running proxy. New sites must be served, removed sites must not be
+//! served, and no connection may be refused meanwhile.
 
 use std::cell::RefCell;
 
@@ -57,10 +57,8 @@ fn sites_and_listeners_come_and_go_and_no_request_fails() {
             // A site is added. Open connections must be able to use it.
             folder.configure(with_site(config(), "b", "robots.text = \"# b\""));
             wait_until("the new site", || other("/robots.txt").1 == "# b");
-            // The site is changed.
             folder.configure(with_site(config(), "b", "robots.text = \"# other\""));
             wait_until("the other source", || other("/robots.txt").1 == "# other");
-            // The site is removed.
             folder.configure(config());
             wait_until("no such site", || other("/robots.txt").0 == 421);
             // A listener is added, then changed, and then removed.

@@ -1,4 +1,4 @@
-//! Tests `[site.refusal]`, with which refused clients get a page of the site.
+//! Tests `[site.refusal]`, which sends refused clients a page of the site.
 
 use crate::harness::*;
 

@@ -1,5 +1,5 @@
-//! Tests with a real nginx and a real Varnish that no cache in front of robotsd sends the response
-//! to a refused crawler to a browser.
+//! Tests, with a real nginx and a real Varnish, that no cache in front of robotsd sends a browser
+//! the response to a refused crawler.
 //!
 //! If a server is missing, its test is skipped with a message; in CI it fails.
 
@@ -42,7 +42,7 @@ http {
 const REQUESTS: usize = 1000;
 const THREADS: usize = 4;
 
-/// Number of paths. With so few, most pages are requested by all agents.
+/// Number of paths. There are so few paths that all agents request most of them.
 const PATHS: usize = 120;
 
 /// Starts a proxy with a case for each status, and one with a server that asks caches to keep its

@@ -1,4 +1,5 @@
-//! Tests `[[site.refusal.case]]`, special responses to some refused requests, with a real proxy.
+//! Tests `[[site.refusal.case]]`, which defines special responses to some refused requests, with a
+//! real proxy.
 
 use std::io::BufReader;
 

@@ -1,5 +1,5 @@
 //! Tests a config file that cannot be used while the previous config is served. The status must
-//! report it, and since when.
+//! report the rejected file, and since when it has been rejected.
 
 use crate::harness::*;
 

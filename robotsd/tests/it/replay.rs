@@ -24,7 +24,7 @@ fn log() -> String {
     .concat()
 }
 
-/// A folder with a log, the robots.txt by which it is judged, and another file.
+/// A folder with a log, the robots.txt that judges the log, and another robots.txt.
 struct Replay(Folder);
 
 impl Replay {
@@ -336,7 +336,7 @@ fn sites() -> Config {
     hosts.into_iter().fold(Config::new().listener("kind = \"decision\""), site)
 }
 
-/// Returns the line of a request for `/p` by Googlebot. The format of the log contains hosts.
+/// Returns the log line of Googlebot's request for `/p`, in a log format that contains hosts.
 fn line_for(format: &str, host: &str) -> String {
     let combined = |target: &str| line("192.0.2.1", 1, target, "-", GOOGLEBOT);
     let plus = GOOGLEBOT.replace(' ', "+");
@@ -470,7 +470,6 @@ fn has_git() -> bool {
     Command::new("git").arg("--version").output().is_ok()
 }
 
-/// Returns when each version came into force.
 fn since(report: &Value) -> Vec<&str> {
     report["history"]["versions"].as_array().unwrap().iter().map(|version| version["since"].as_str().unwrap()).collect()
 }

@@ -323,8 +323,8 @@ fn a_log_behind_a_proxy_makes_no_impostors() {
     let text = "\n  bingbot                          6 requests from 172.68.1.0/24, ";
     assert_has(site.replay(&log, "text", &[]).out, &[text]);
     assert_has(site.replay(&log, "html", &[]).out, &["<li>bingbot: 6 requests from 172.68.1.0/24, "]);
-    // A few addresses do not prove a proxy. Many do not, either, if the log has verified requests
-    // of this crawler.
+    // A few addresses do not prove that there is a proxy. Many addresses do not prove this, either,
+    // if the log has verified requests of this crawler.
     let (report, _, _) = site.report(&log[..6], &[]);
     assert_eq!(impostors(&report, "bingbot")["requests"], 5);
     let own = [line("40.77.167.9", NOON, "/", BINGBOT)];
@@ -404,8 +404,8 @@ fn names_are_looked_up_on_request() {
     assert_eq!(split(&report, "YandexBot"), [1, 2, 2]);
     assert_eq!(because(&report, "YandexBot"), json!({ "address": 1, "stale": 1 }));
     assert_eq!(report["identity"]["names"], json!({ "looked_up": 3, "left_out": 0 }));
-    // Each address must be looked up once. Addresses that a list verifies, and those of crawlers
-    // without known host names, must not be looked up.
+    // Each address must be looked up once. Addresses that a list verifies, and addresses of
+    // crawlers without known host names, must not be looked up.
     let mut asked = dns.asked();
     asked.sort();
     let want = [

@@ -1,4 +1,4 @@
-//! Tests the files in `config/`, with which an operator starts.
+//! Tests the files in `config/`, from which operators make their own config.
 
 use super::programs::debian;
 use super::prometheus::Prometheus;

@@ -118,7 +118,8 @@ fn the_config_is_checked_and_commands_show_the_fields() {
             "licences that only the new file names: https://a.test/new.xml",
         ],
     );
-    // No server sends content signals from a robots.txt, but commands show them.
+    // robotsd does not send the content signals of a robots.txt in responses, but commands show
+    // them.
     let signals = |ai_train: &str| {
         format!("User-agent: *\nContent-Signal: search=yes, ai-train={ai_train}\nAllow: /\n\nUser-agent: a\nAllow: /\n")
     };

@@ -1,4 +1,4 @@
-//! Tests crafted sitemaps: how much memory they need, and whether requests are still served.
+//! Tests how much memory crafted sitemaps need, and whether requests are still served.
 
 use std::fmt::Write as _;
 

@@ -9,7 +9,7 @@ fn asked(running: &Running, host: &str, path: &str, agent: &str) -> Answer {
     running.request("GET", path, &[("Host", host), ("User-Agent", agent)])
 }
 
-/// Returns `Some` if a path in `/private/` of this host is refused to GPTBot.
+/// Returns `Some` if GPTBot is refused a path in `/private/` of this host.
 fn refuses(running: &Running, host: &str) -> Option<()> {
     (asked(running, host, "/private/x", GPTBOT).status == 403).then_some(())
 }

@@ -147,7 +147,7 @@ fn fails_for_the_second_site(folder: &Folder, serve: &mut Command, why: &[&str])
     assert!(!folder.at("state/sites").exists());
 }
 
-/// Like the previous test, but the system trusts no certificate authority.
+/// Like the previous test, but the machine has no trusted certificate authorities.
 #[test]
 fn a_start_without_trust_publishes_no_site() {
     let config = Config::new().keys("state_dir = \"state\"").files_of("a");
@@ -203,7 +203,8 @@ fn a_clock_before_1970_ends_no_start() {
         command.env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
         let mut running = Running::spawn(&mut command);
         running.wait_for_event("clock", |line| message(line).starts_with("the clock of this machine is before 1970"));
-        // These requests are simple. For others, hyper would have to format the date, and cannot.
+        // robotsd itself handles these simple requests. hyper handles all others, but cannot format
+        // this date.
         let mut client = Kept::open(running.address, "site.test");
         assert_eq!(client.get("/robots.txt", FIREFOX), (200, robots.to_owned()));
         assert_eq!(client.get("/page.html", GPTBOT).0, 403);

@@ -110,7 +110,7 @@ fn requests_are_counted_by_outcome_and_connections_as_they_are() {
     assert_eq!(now["sites"][0]["name"], "shop");
     assert_eq!(count(&now["responses"], "5xx"), 0, "{now}");
 
-    // These connections are open at the moment.
+    // These connections stay open until the status is read.
     let mut kept: Vec<Kept> = (0..5).map(|_| Kept::open(running.address, "shop.test")).collect();
     kept.iter_mut().for_each(|kept| drop(kept.get("/robots.txt", FIREFOX)));
     wait_until("the connections", || traffic(&folder)["open_connections"] == 5);
@@ -234,7 +234,8 @@ fn sites_that_need_attention_come_first_and_each_other_is_one_line() {
     let report = folder.with_config(&["status", "--json"]).ends_with(1).json();
     assert_eq!((report["sites"].as_array().unwrap().len(), &report["state_writable"]), (40, &true.into()));
 
-    // If a command names a single site or host, its status is complete, with its own exit status.
+    // If a command names a single site or host, the output must describe this site in full, and the
+    // exit status must be that of the site.
     for (wanted, code) in [("s1", 0), ("s1.test", 0), ("s7", 1), ("s7.test", 1), ("s19", 1), ("s33", 1)] {
         let shown = folder.with_config(&["status", "--site", wanted]).ends_with(code).out;
         assert_has(

@@ -1,5 +1,5 @@
-//! Tests the program in the tester's page. Its answers must be right, and must be the same in the
-//! page and on this machine. `tester_browser` tests the page itself.
+//! Tests the program in the tester's page. Its answers must be correct, and the program in the page
+//! must give the same answers as a native build. `tester_browser` tests the page itself.
 //!
 //! `ROBOTSD_TESTER_PAGE` names the page, which `docs/tester/build.py` builds. Node runs its program.
 //! If one is missing, the tests are skipped with a message; in CI they fail.

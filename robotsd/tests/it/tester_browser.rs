@@ -166,7 +166,7 @@ fn a_link_restores_the_page_or_is_refused_in_words() {
     browser.wait_until("return document.getElementById('link-note').textContent.includes('longer than 8 kB')");
 }
 
-/// A text area can only show UTF-8 with line feeds, but a file may contain other bytes.
+/// A text area can show only UTF-8 text with line feeds, but a file may contain other bytes.
 #[test]
 fn lines_that_nobody_edits_keep_their_bytes() {
     let Some((browser, url)) = browser_and_page() else { return };
@@ -195,7 +195,7 @@ fn the_keyboard_reaches_everything_and_fixes_findings() {
         browser.press(&TAB.to_string());
         let name = browser.run(focused).as_str().unwrap().to_owned();
         reached.push(name.clone());
-        // The first fix is applied, and the focus then is at the title of the findings.
+        // The first fix is applied. The focus must then be on the title of the findings.
         if name == "Fix" {
             browser.run("window.before = document.documentElement.dataset.answers");
             browser.press(&ENTER.to_string());

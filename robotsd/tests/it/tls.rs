@@ -222,8 +222,8 @@ fn a_ca_certificate_causes_a_clear_warning() {
     assert_lacks(&said, &["Other", "EndEntity"]);
 }
 
-/// An expired certificate must neither reject the config nor prevent a start. Clients reject it in
-/// any case, and without a start, nothing would be served at all.
+/// An expired certificate must neither reject the config nor prevent a start. Clients reject the
+/// certificate in any case, but without a start, nothing would be served at all.
 #[test]
 fn an_expired_certificate_is_reported_by_the_check_and_the_status() {
     let past = (date_time_ymd(2020, 1, 1), date_time_ymd(2020, 4, 1));
@@ -261,7 +261,7 @@ fn an_expired_certificate_is_reported_by_the_check_and_the_status() {
     }
 }
 
-/// A browser cannot reach such a host. If the certificate may be right, nothing must be reported.
+/// A browser cannot reach such a host. If the certificate may be correct, nothing may be reported.
 #[test]
 fn hosts_without_a_certificate_are_reported_and_doubtful_ones_are_not() {
     let certificate = "[[listener.certificate]]\nchain = \"a.pem\"\nkey = \"a.key\"";

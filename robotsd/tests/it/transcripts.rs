@@ -32,10 +32,10 @@ fn commands_print_what_the_documents_show() {
     assert!(shown >= 2, "the README has at least two");
 }
 
-/// Each section of these documents is a case. A block `text NAME` is a file of the case. Commands in
-/// a block `console` print the lines below them, and then their exit status if it is not 0. After
-/// output has changed, run the test with `UPDATE=1` in the environment to write it to the documents,
-/// and read them before committing.
+/// Each section of these documents is a case. A block `text NAME` contains the file NAME of the
+/// case. Commands in a block `console` print the lines below them, and then their exit status if it
+/// is not 0. After output has changed, run the test with `UPDATE=1` in the environment to write it
+/// to the documents, and read them before committing.
 #[test]
 fn commands_print_what_their_cases_show() {
     let mut documents = Vec::new();
@@ -60,8 +60,8 @@ fn check_cases(document: &Path) {
     assert_eq!(found.lines().count(), text.lines().count(), "{}", document.display());
 }
 
-/// Runs the commands of a case. Returns the case with the actual output of each command, unless it
-/// matches the shown output.
+/// Runs the commands of a case. Returns the case, with each output that does not match replaced by
+/// the actual output.
 fn with_output(case: &str) -> String {
     let folder = folder(&[]);
     let mut found = String::new();
@@ -206,7 +206,7 @@ fn transcripts(text: &str) -> Vec<Transcript> {
     found
 }
 
-/// Reports whether the printed lines are those that are shown.
+/// Reports whether the printed lines match the shown lines.
 fn matches(shown: &[impl AsRef<str>], printed: &[&str]) -> bool {
     match shown {
         [] => printed.is_empty(),
@@ -219,7 +219,7 @@ fn matches(shown: &[impl AsRef<str>], printed: &[&str]) -> bool {
     }
 }
 
-/// Reports whether a line is the one that is shown.
+/// Reports whether a line matches a shown line.
 fn is_line(line: &str, shown: &str) -> bool {
     let Some((before, after)) = shown.split_once('…') else { return line == shown };
     let Some(rest) = line.strip_prefix(before) else { return false };

@@ -1,5 +1,5 @@
-//! Tests a worker that stalls, and one that panics, while the process serves. For this, `strace`
-//! delays a system call of one thread, or makes it fail.
+//! Tests a worker that stalls, and a worker that panics, while the process serves. To cause this,
+//! `strace` delays a system call of one thread, or makes the call fail.
 
 use std::cell::RefCell;
 

@@ -169,7 +169,7 @@ fn what_a_file_has_is_bounded() {
     let many: String = (0..100_000).map(|at| watch(at) + &lost(at)).collect();
     let (rows, damage) = parse(many.as_bytes(), START);
     assert!(rows.watches.len() + rows.lost.len() < 300 && damage == Damage::Some);
-    // A written file must not exceed the limit either: the oldest watches become lost times.
+    // A written file must not exceed the limit either, so the oldest watches become lost times.
     let mut rows = DayRows::default();
     for number in 0..2_000 {
         let at = START + number;

@@ -1,5 +1,5 @@
-//! Hours are folded into days, and old days are deleted. No count is lost or doubled if the process
-//! is killed.
+//! Hours are folded into days, and old days are deleted. If the process is killed, no count is lost
+//! or counted twice.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -18,10 +18,9 @@ pub(super) mod site;
 /// Folder with the internal files of version control, including credentials.
 const VERSION_CONTROL: &str = ".git";
 
-// Arguments that restrict which files a command reads, for commands that read files from strangers.
-// A symbolic link among these files may point to a secret file of this machine, and an error
-// message would show a line of that file. A URL may point to a server in the network of this
-// machine.
+// Arguments that restrict which files a command reads, for commands that read untrusted files. A
+// symbolic link among these files may point to a secret file on this machine, and an error message
+// would then show a line of that file. A URL may point to a server in the network of this machine.
 #[derive(Debug, Default, clap::Args)]
 pub(in crate::commands) struct WithinArgs {
     /// Read only files in this folder: no link that leads out of it, nothing in its .git, and no

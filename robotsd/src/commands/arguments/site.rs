@@ -34,7 +34,7 @@ use crate::target_url::TargetUrl;
 /// Default file, if the command line contains neither a file nor a config.
 pub(in crate::commands) const USUAL_FILE: &str = "robots.txt";
 
-/// Hint for the error that the default file is missing.
+/// Hint after the error that the default file does not exist.
 const WHAT_TO_NAME: &str = "name a file, a URL such as https://example.com, or a site with --config FILE";
 
 /// Maximum size of a fetched robots.txt, in bytes. A file on this machine has the same limit.
@@ -68,7 +68,8 @@ pub(in crate::commands) struct SelectedSite {
     pub(in crate::commands) sees_all: bool,
     retrieval: RetrievalSettings,
     configured: Option<ConfiguredSite>,
-    /// The state directory, and what it stores about the site; read on first use.
+    /// The state directory, and the state of the site in this directory. Both are read on first
+    /// use.
     kept: OnceLock<(Option<StateDir>, Remembered)>,
 }
 
@@ -110,7 +111,7 @@ pub(in crate::commands) enum OtherFiles {
 }
 
 impl SiteArgs {
-    /// Returns the path of the config. A path that does not come from the command line is also
+    /// Returns the path of the config. If the path does not come from the command line, it is also
     /// printed to stderr, because the user may not know that this config changes the results.
     fn config_path(&self) -> io::Result<Option<PathBuf>> {
         if let Some(path) = &self.config {
@@ -145,8 +146,8 @@ impl SiteArgs {
     /// Selects the site that `--site` names. Without `--site`, selects the site that serves the
     /// host of all URLs in `files` and `urls`, or else the only site of the config.
     ///
-    /// Returns an error if there is no such site. If only the environment names the config and
-    /// `files` is not empty, the config is ignored instead.
+    /// Returns an error if there is no such site. However, if only the environment names the config
+    /// and `files` is not empty, the config is ignored.
     pub(in crate::commands) fn select_for(&self, files: &[&Path], urls: &[&str]) -> io::Result<SelectedSite> {
         let (retrieval, settings, evidence) = (self.retrieval.clone(), Default::default(), Default::default());
         let without =
@@ -265,8 +266,8 @@ impl SelectedSite {
         Retriever::new(&self.retrieval)
     }
 
-    /// Reads the named robots.txt, otherwise that of the site, otherwise the default file. If the
-    /// site's file is not the live version, prints a note to stderr.
+    /// Reads the named robots.txt, otherwise the site's robots.txt, otherwise the default file. If
+    /// the site's file is not the live version, prints a note to stderr.
     pub(in crate::commands) fn robots(&self, named: Option<&Path>) -> io::Result<RobotsFile> {
         match (named, &self.configured) {
             (Some(name), _) => self.named(name),
@@ -380,9 +381,9 @@ impl RobotsFile {
     /// Compiles the file. Findings about rules that crawlers do not read are printed to stderr.
     ///
     /// A file that is not text has no rules and would look like a file that allows everything, so
-    /// it is an error. An HTML page or an error message that was saved as robots.txt also allows
-    /// everything, and is an error if `pages` is `Refuse`. The reference parser accepts any file,
-    /// because the user wants to know how that parser reads it.
+    /// it is an error. An HTML page or an error message that was saved as robots.txt would also
+    /// allow everything. Such a file is an error if `pages` is `Refuse`. The reference parser
+    /// accepts any file, because the user wants to know how that parser reads it.
     pub(in crate::commands) fn evaluator(
         self,
         reading: Reading,

@@ -1,4 +1,4 @@
-//! Options of `robotsd check`, and the explanations of `--explain` for the codes of findings.
+//! Options of `robotsd check`, and the explanations of finding codes that `--explain` prints.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};

@@ -23,7 +23,7 @@ const NAME: &str = "robots-check.toml";
 /// memory as its text.
 const MAX_BYTES: u64 = 64 << 10;
 
-/// Maximum number of folders to search. No path in practice is deeper.
+/// Maximum number of folders to search. Real paths have fewer levels.
 const MAX_FOLDERS: usize = 1_000;
 
 tables! {
@@ -80,8 +80,8 @@ impl CheckFile {
             Some(path) => {
                 let path = shown(&path);
                 within.refuse_named(&path).map_err(ConfigError::without_place)?;
-                // The file may come from a stranger, like the robots.txt, so it must be a regular
-                // file. A FIFO could block the command.
+                // The settings file must be a regular file, because it is as untrusted as the
+                // robots.txt, and a FIFO could block the command.
                 let octets = input::read_found(&path, MAX_BYTES).map_err(ConfigError::without_place)?;
                 Self::parse(&path, &as_utf8(&path, octets)?)
             }

@@ -28,7 +28,8 @@ const CONTEXT: u32 = 3;
 pub(super) struct FixRun<'a> {
     pub(super) args: &'a CheckArgs,
     pub(super) corrected: usize,
-    /// Findings that remain after the corrections; `left_unsafe` counts those with an unsafe fix.
+    /// Number of findings that remain after the corrections; `left_unsafe` is the number of
+    /// remaining findings with an unsafe fix.
     left: usize,
     left_unsafe: usize,
     /// Whether the time limit was reached.
@@ -92,7 +93,8 @@ impl<'a> FixRun<'a> {
         self.left += fixed.report.findings.len() + fixed.report.omitted();
         self.left_unsafe += fixed.report.fixes.count(Safety::Unsafe);
         if fixed.applied.iter().any(|(_, safety)| *safety == Safety::Unsafe) {
-            // Without this flush, the order would be wrong if both streams go to the same terminal.
+            // Without this flush, the output would be in the wrong order if both streams go to the
+            // same terminal.
             out.flush()?;
             self.is_cut |= write_effect(&mut stderr(), name, &before, &fixed, settings)?;
         }
@@ -200,8 +202,8 @@ fn write_hunk(out: &mut impl Write, lines: &InternedInput<&[u8]>, changes: &[Hun
 }
 
 /// Formats a range of lines for a unified diff: the number of the first line (counted from 1), and
-/// the count of lines unless it is 1. For an empty range, the number is that of the line before the
-/// range.
+/// the count of lines unless it is 1. For an empty range, the number is the number of the line
+/// before the range.
 fn unified_range(lines: &Range<u32>) -> String {
     match lines.len() {
         0 => format!("{},0", lines.start),

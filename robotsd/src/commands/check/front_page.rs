@@ -70,7 +70,7 @@ struct FrontPageMarkdown<'a> {
     page: &'a FrontPage,
 }
 
-/// Lists the allowed crawlers of a kind, and the disallowed ones.
+/// Lists the allowed crawlers of a kind, and the disallowed crawlers of this kind.
 fn sides(page: &FrontPage, kind: &CrawlerKind) -> (String, String) {
     let side = |access, shown| {
         let is_meant = |row: &&FrontPageAccess| row.kind == *kind && row.access == access;

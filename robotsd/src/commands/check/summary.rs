@@ -24,7 +24,7 @@ pub(super) struct CheckSummary {
     pub(super) is_cut: bool,
     /// Number of findings with a safe fix, and number of findings with an unsafe fix.
     fixable: [usize; 2],
-    /// Whether some findings were only counted, so that it is unknown whether they can be fixed.
+    /// Whether some findings were only counted. It is unknown whether these findings can be fixed.
     has_omitted: bool,
     /// Number of findings by severity, in the order of [`Severity::ALL`].
     found: [usize; 3],

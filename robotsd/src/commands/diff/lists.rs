@@ -1,5 +1,5 @@
-//! Measures how many important pages search engines lose through a change: pages in sitemaps and
-//! lists, and pages that search engines requested according to logs.
+//! Measures how many important pages search engines lose through a change. Important pages are
+//! pages in sitemaps and lists, and pages that search engines requested according to logs.
 
 use std::collections::BTreeMap;
 use std::io;

@@ -1,4 +1,4 @@
-//! Renders changes for crawlers, the worst first: as text, and as Markdown for a comment on a pull
+//! Renders changes for crawlers, the worst first, as text or as Markdown for a comment on a pull
 //! request.
 //!
 //! In Markdown, text from a file is rendered as code, so it cannot contain markup, mention a user
@@ -152,7 +152,7 @@ fn summary(diff: &Diff, style: NameStyle) -> String {
     totals.join("; ")
 }
 
-/// Returns the changes of an effect without those that another change includes. For example, a
+/// Returns the changes of an effect, except changes that another change includes. For example, a
 /// change that disallows the whole site includes changes that disallow parts of it.
 fn shown(effect: &Effect) -> impl Iterator<Item = &Change> {
     let is_held = |change: &Change| {

@@ -151,7 +151,7 @@ fn answer(
 }
 
 /// Removes the line number from the message. In the message, the number is always 1, because each
-/// question is parsed separately. The answer contains the real number in its own field.
+/// question is parsed separately. The answer contains the real line number in a separate field.
 fn without_line(error: &serde_json::Error) -> String {
     let message = error.to_string();
     match message.rsplit_once(" at line 1 column ") {
@@ -314,11 +314,10 @@ struct IdentitySummary {
 }
 
 /// The evidence in a question, for example `{"directories": …, "ranges": …, "names": …, "forward":
-/// …, "allow_test_keys": …}`.
-/// Lists and directories count as fresh. A directory that is missing in the evidence counts as not
-/// configured, and a missing list counts as not loaded. If `names` is missing, name look-ups fail
-/// as if no resolver were available. If `names` does not contain an address, the address has no
-/// name.
+/// …, "allow_test_keys": …}`. Lists and directories count as fresh. If a directory is missing in
+/// the evidence, it is treated as not configured. A missing list is treated as not loaded. If
+/// `names` is missing, name look-ups fail as if no resolver were available. If `names` does not
+/// contain an address, the address has no name.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct OfflineEvidence {
@@ -358,8 +357,9 @@ fn in_one_form(name: &str) -> String {
     name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase()
 }
 
-/// Uses the evidence in the question. Without such evidence, the built-in copies of lists are used.
-/// These copies can confirm that the client is the crawler, but cannot refute the claim.
+/// Uses the evidence in the question. If the question contains no evidence, the built-in copies of
+/// lists are used. These copies can confirm that the client is the crawler, but cannot refute the
+/// claim.
 impl ClaimEvidence for BatchQuestion {
     fn range(&self, crawler: &Crawler, address: PublicAddress, now: SystemTime) -> Option<MethodOutcome> {
         let list = |url: &String| match &self.evidence {

@@ -82,7 +82,7 @@ impl Requester {
         }
     }
 
-    /// Returns the name for the head of a column.
+    /// Returns the name for a column heading.
     pub(super) fn column(&self) -> String {
         match self {
             Self::Agents { is_star: true, .. } => "*".to_owned(),
@@ -194,8 +194,8 @@ impl<'e> Explanation<'e> {
         let (mut rate_limit, mut grace_end) = (None, None);
         let (verdict, reason, action, agent, tokens, fallback) = match requester {
             Requester::Token { tokens, fallback, .. } => {
-                // A robots.txt is always allowed (RFC 9309, section 2.2.2), but not by the
-                // reference parser.
+                // `/robots.txt` is always allowed (RFC 9309, section 2.2.2), but the reference
+                // parser does not implement this exemption.
                 let is_exempt = evaluator.reading != Reading::Reference && path.is_robots_txt();
                 let verdict = (!is_exempt).then(|| evaluator.rules.select(tokens, *fallback).verdict(path));
                 let reason = match verdict.map(|verdict| (verdict.group(), verdict.access())) {
@@ -260,8 +260,8 @@ impl<'e> Explanation<'e> {
         self.evaluator.rules.select(&self.tokens, self.fallback).crawl_delay()
     }
 
-    /// Reports whether the agent is a search engine that no group names. The rate of its requests
-    /// is not limited.
+    /// Reports whether the agent is a search engine that no group names. The policy does not limit
+    /// the request rate of such a search engine.
     pub(super) fn is_spared_engine(&self) -> bool {
         let is_star = self.evaluator.rules.select(&self.tokens, self.fallback).is_star();
         is_star && self.agent.as_ref().is_some_and(Agent::is_index_engine)
@@ -291,8 +291,8 @@ impl<'e> Explanation<'e> {
     pub(super) fn trace(&self, path: &RequestPath<'_>) -> Option<Trace<'e>> {
         let decider = self.verdict?.group()?.line();
         let own = self.tokens.as_slice();
-        // The policy chose the groups with one of these combinations of tokens and fallback. The
-        // right one is the combination that leads to the deciding group.
+        // The policy chose the groups with one of these combinations of tokens and fallback. It
+        // used the combination that leads to the deciding group.
         let first = &own[..own.len().min(1)];
         let choices = [(own, Fallback::Nothing), (first, Fallback::Nothing), (&own[..0], Fallback::Star)];
         let mut selections = choices.into_iter().map(|(tokens, of)| self.evaluator.rules.select(tokens, of));

@@ -264,7 +264,8 @@ impl ExplainArgs {
 }
 
 /// Refuses a name that is similar to the name of a crawler, and a value that is only part of a
-/// header. Otherwise, the explanation could be about another client than the user meant.
+/// header. Otherwise, the explanation could be about a different client from the one that the user
+/// meant.
 fn refuse_near_names(user_agents: &[&str], evaluator: &Evaluator) -> io::Result<()> {
     for name in user_agents {
         let shown = printable(name);
@@ -293,7 +294,7 @@ fn answer_list<W: Write>(out: &mut W, answer: impl Fn(&mut W, TargetUrl<'_>) -> 
     let (mut line, mut number, mut rejected, mut has_urls) = (Vec::new(), 0, 0, false);
     loop {
         if lines.buffer().is_empty() {
-            // A client may need the answers before the next line arrives.
+            // The writer of the list may wait for this answer before it writes the next line.
             out.flush()?;
         }
         line.clear();

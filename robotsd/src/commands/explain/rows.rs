@@ -18,7 +18,7 @@ use crate::refusal::ExpectedRefusal;
 use crate::render::{csv_row, printable, write_json};
 use crate::target_url::TargetUrl;
 
-/// Minimum width of a column of the matrix, in characters. The text `no (1234)` fits. Names are not
+/// Minimum width of a matrix column, in characters: enough for `no (1234)`. Names are not
 /// truncated, because two truncated names might look the same.
 const MIN_WIDTH: usize = 9;
 
@@ -55,8 +55,8 @@ pub(super) fn matrix_head<'n>(out: &mut impl Write, crawlers: impl IntoIterator<
     writeln!(out, "URL")
 }
 
-/// Writes a row, with the URL in the last column, because the length of the longest URL is unknown:
-/// rows are written while the list is read.
+/// Writes a row. The URL is in the last column, because rows are written while the list is read, so
+/// the length of the longest URL is unknown.
 pub(super) fn matrix_row<'n, 'e: 'n>(
     out: &mut impl Write,
     url: &TargetUrl<'_>,

@@ -126,8 +126,8 @@ impl ExplainedRequest<'_> {
                 "no group names it, and its operator says that it does not obey `*`".to_owned()
             }
             (true, false) => match agent.filter(|agent| agent.is_registered()).and_then(Agent::category) {
-                // The crawler may still obey the group for `*`, as `robotsd test` assumes, so the
-                // message contains the rule of that group that disallows the path.
+                // `robotsd test` assumes that the crawler obeys the group for `*`, so the message
+                // contains the rule of this group that disallows the path.
                 Some(category) => {
                     let though = self.rule_of_star().map_or_else(String::new, |rule| {
                         format!(", although {rule}, is for every crawler without a group", rule = rule_line(rule))

@@ -9,7 +9,7 @@ use super::protocol::Range;
 /// The value of `DiagnosticSeverity.Information` in the protocol.
 const NOTE: u8 = 3;
 
-/// Returns the diagnostics of a document, those about the bytes of the file first.
+/// Returns the diagnostics of a document. Diagnostics about the bytes of the file come first.
 pub(super) fn diagnostics(document: &Document, report: &Report) -> Vec<Value> {
     let on_disk = document.on_disk.iter().map(of_disk);
     let mut all: Vec<_> = on_disk.chain(report.findings.iter().map(|finding| of_text(document, finding))).collect();

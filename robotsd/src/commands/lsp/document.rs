@@ -30,7 +30,7 @@ pub(super) struct Document {
     pub(super) version: i32,
     pub(super) buffer: TextBuffer,
     pub(super) is_due: bool,
-    /// Whether the editor requests diagnostics. If so, the server does not publish any.
+    /// Whether the editor requests diagnostics. The server then does not publish diagnostics.
     pub(super) is_pulled: bool,
     /// Findings about the bytes of the file, from the time when it was last opened or saved.
     pub(super) on_disk: Vec<Finding>,
@@ -79,8 +79,8 @@ impl Document {
         self.is_due = true;
     }
 
-    /// Reads the bytes of the file, and the settings that `robotsd check` uses in its folder.
-    /// Returns an error message if the settings cannot be read.
+    /// Reads the bytes of the file, and the settings that `robotsd check` uses in the folder of the
+    /// file. Returns an error message if the settings cannot be read.
     pub(super) fn read_disk(&mut self) -> Option<String> {
         let source = self.path.clone().map(InputSource::Found);
         let found = source.as_ref().map(|source| CheckFile::find(source, None, &WithinArgs::default()));

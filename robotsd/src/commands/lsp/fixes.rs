@@ -1,4 +1,5 @@
-//! Fixes as code actions, and formatting. Both apply the same fixes as `robotsd check --fix`.
+//! Fixes as code actions, and formatting. Code actions and formatting apply the same fixes as
+//! `robotsd check --fix`.
 //!
 //! Formatting and `source.fixAll` apply safe fixes only. Unsafe fixes are offered only as quick
 //! fixes. The title of such a quick fix states its effect on crawlers.

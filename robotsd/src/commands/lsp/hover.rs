@@ -1,5 +1,5 @@
-//! Hovers: facts about a crawler, or the crawlers and URLs that a rule applies to. Also finds the
-//! groups that apply to a crawler.
+//! Hovers, which show facts about a crawler, or the crawlers and URLs that a rule applies to. This
+//! module also finds the groups that apply to a crawler.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;

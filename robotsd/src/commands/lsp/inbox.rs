@@ -1,5 +1,5 @@
-//! The queue of messages from the editor. The server looks at the waiting messages during a check,
-//! and stops the check if one of them makes the result useless.
+//! The queue of messages from the editor. During a check, the server looks at the waiting messages,
+//! and stops the check if a message makes the result useless.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;

@@ -3,7 +3,7 @@
 //! The server knows who obeys a rule, which group decides, and what a fix changes. It uses the
 //! checks of `robotsd check`, and does not use the network.
 //!
-//! [`server`] lists the capabilities and calls the code for each request.
+//! [`server`] lists the capabilities, and calls the handler of each request.
 //!
 //! One thread handles all messages ([`Server`]). Other threads only read messages, write messages,
 //! or check whether the editor is still running.

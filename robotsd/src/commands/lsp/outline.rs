@@ -1,5 +1,5 @@
-//! The outline of a document: symbols and folding ranges. Lines after the first 512,000 bytes are
-//! not included, because crawlers do not read them.
+//! The outline of a document: symbols and folding ranges. The outline does not include lines after
+//! the first 512,000 bytes, because crawlers do not read these lines.
 
 use serde_json::{Value, json};
 use tower_robots::rules::{Access, Group, LineKind};

@@ -74,8 +74,8 @@ impl<'c> Server<'c> {
     }
 
     fn send(&self, message: impl Into<Message>) {
-        // An error is ignored: if the editor has closed the connection, `run` ends when it waits
-        // for the next message.
+        // The error can be ignored: if the editor has closed the connection, `run` returns when it
+        // waits for the next message.
         let _ = self.connection.sender.send(message.into());
     }
 

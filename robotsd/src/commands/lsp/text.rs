@@ -50,8 +50,8 @@ impl TextBuffer {
         }
     }
 
-    /// Returns the byte offset of a position. A position after the end of its line counts as the
-    /// end of the line, without the line end. A position inside a character, such as between two
+    /// Returns the byte offset of a position. A position after the end of its line is treated as
+    /// the position before the line end. A position inside a character, such as between two
     /// surrogates, counts as the start of the character.
     pub(super) fn offset(&self, position: Position) -> usize {
         let line = position.line as usize;
@@ -144,7 +144,7 @@ mod tests {
         }
     }
 
-    /// Text that contains all line ends, and characters of one to four bytes.
+    /// Pattern of test documents, with every kind of line end and characters of one to four bytes.
     const TEXT: &str = "[a/é😀\u{feff}\r\n]{0,12}";
 
     fn position() -> impl Strategy<Value = Position> {

@@ -1,8 +1,8 @@
 //! Cuts a log into chunks of whole lines, which are processed on every core.
 //!
 //! The counts of the chunks are joined in the order of the log, so the result does not depend on
-//! the number of workers. Only a limited number of chunks is read ahead of the workers, so memory
-//! use does not depend on the length of the log.
+//! the number of workers. Reading stays at most a fixed number of chunks ahead of the workers, so
+//! memory use does not depend on the length of the log.
 
 use std::collections::VecDeque;
 use std::io::{self, Read};

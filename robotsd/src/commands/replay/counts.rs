@@ -66,8 +66,8 @@ pub(super) struct ReplayCounts {
     pub(super) events: u64,
     pub(super) samples: Vec<Vec<u8>>,
     pub(super) nameless: u64,
-    /// Whether any line without a User-Agent is a JSON object. The object may contain the
-    /// User-Agent under an unknown key.
+    /// Whether any line without a User-Agent is a JSON object, which may contain the User-Agent
+    /// under an unknown key.
     pub(super) has_nameless_json: bool,
     pub(super) timeless: u64,
     pub(super) period: LogPeriod,

@@ -24,8 +24,8 @@ const NODES_LATER: usize = 64;
 #[derive(Debug, Default)]
 pub(super) struct Rows {
     rows: Vec<ReplayRow>,
-    /// Places of the rows by name: those of classes, and those of crawlers. A crawler may have the
-    /// name of a class, such as `empty`.
+    /// Indexes of the rows by name: one map for classes, and one for crawlers. There are two maps
+    /// because the name of a crawler may also be the name of a class, such as `empty`.
     by_name: [HashMap<String, usize, RandomState>; 2],
 }
 
@@ -46,8 +46,8 @@ pub(super) struct ReplayRow {
     pub(super) is_checked: bool,
 }
 
-/// The counters of a row that count one request. A row has separate counters for requests with a
-/// verified, an undecided or a refuted claim.
+/// The counters of a row that are increased for one request. A row has separate counters for
+/// requests with a verified, an undecided or a refuted claim.
 #[derive(Debug)]
 pub(super) struct RowPart<'r> {
     pub(super) tally: &'r mut RequestTally,
@@ -158,9 +158,9 @@ impl ReplayRow {
     }
 }
 
-/// Maximum number of addresses that count as impostors of a crawler if no request of the crawler is
-/// verified. Failed claims from more addresses may mean that the log does not contain the addresses
-/// of clients.
+/// Maximum number of addresses that are treated as impostors of a crawler if no request of the
+/// crawler is verified. Failed claims from more addresses may mean that the log does not contain
+/// the addresses of clients.
 const HANDFUL: usize = 5;
 
 /// Maximum time between failed claims and a verified request of the same crawler, in seconds. A
@@ -173,8 +173,8 @@ const DAY: i64 = 24 * 60 * 60;
 ///
 /// The failed claims of a crawler are suspect in two cases:
 ///
-/// 1. They come from many addresses (more than [`HANDFUL`]), and no request of the crawler is
-///    verified within a day of them.
+/// 1. The claims come from many addresses (more than [`HANDFUL`]), and no request of the crawler is
+///    verified within a day of these claims.
 /// 2. No request of any crawler is verified, and one of the addresses also has failed claims for
 ///    crawlers of other operators. This is typical of a log that contains the address of a proxy
 ///    instead of the addresses of clients.

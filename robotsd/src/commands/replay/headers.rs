@@ -58,7 +58,7 @@ pub(super) struct IdentifiedHeader {
     /// Agents of the header, evaluated with each robots.txt of the replay.
     pub(super) agents: Vec<JudgedAgents>,
     /// Methods that check whether a client with a known address is the crawler in the header.
-    /// `None` if an address cannot show this.
+    /// `None` if an address can neither confirm nor refute this.
     pub(super) methods: Option<ClaimMethods>,
     /// Whether none of the agents in the header is a crawler.
     pub(super) is_of_visitor: bool,

@@ -9,9 +9,9 @@ use serde::Serialize;
 /// number.
 const NODES_A_RULE: usize = 8;
 
-/// Steps that make the trees smaller. They are applied one after the other until the trees are
-/// small enough. The two numbers of a step are the maximum number of different values after the
-/// same prefix, and the maximum number of parts per target.
+/// Limits that make the trees smaller, applied one after another until the trees are small enough:
+/// the maximum number of different values after the same prefix, and the maximum number of parts
+/// per target.
 const KEPT: [(usize, usize); 8] = [(32, 12), (16, 8), (8, 6), (4, 4), (2, 3), (1, 2), (0, 1), (0, 0)];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -127,11 +127,12 @@ const FREQUENT_SHARE: u64 = 20;
 /// later parameter names, and values.
 const KINDS: [u8; 4] = *b"/?&=";
 
-/// A tree of the parts of request targets, with the numbers of requests. Patterns are formed from
-/// this tree: a path segment, or a name or value in the query, becomes `*` if it varies.
+/// A tree whose nodes are parts of request targets, with the number of requests for each node.
+/// Patterns are formed from this tree: a path segment, or a name or value in the query, becomes `*`
+/// if it varies.
 ///
 /// To save memory, the tree may replace rare values with a wildcard and cut the last parts of
-/// targets. The sum of the counts of all patterns is still the number of added targets.
+/// targets. The counts of all patterns still add up to the number of added targets.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PathTree {
     /// Path segment, parameter name or value, with the preceding separator; empty at the root.
@@ -168,7 +169,7 @@ impl PathTree {
         new
     }
 
-    /// Adds the counts of another tree, which must be of the same part.
+    /// Adds the counts of another tree. Both trees must have the same `part`.
     pub(super) fn merge(&mut self, other: Self) {
         self.total += other.total;
         self.ends += other.ends;
@@ -196,7 +197,8 @@ impl PathTree {
         });
     }
 
-    /// Stops distinguishing targets after their first `depth` parts.
+    /// Cuts the tree after `depth` parts. Targets that differ only after these parts are counted
+    /// together.
     pub(super) fn cut(&mut self, depth: usize) {
         if depth > 0 {
             self.children.iter_mut().for_each(|child| child.cut(depth - 1));
@@ -225,13 +227,13 @@ impl PathTree {
 
     /// At each node, replaces rare children of one kind with a wildcard. A child is rare if it has
     /// fewer requests than the number that `least` returns. The arguments of `least` are the counts
-    /// of all children of this kind, and the count of an existing wildcard.
+    /// of all children of this kind, and the count of the wildcard if there is one.
     fn generalize(&mut self, least: &impl Fn(Vec<u64>, Option<u64>) -> u64) {
         // A single child stays as it is. Most nodes have at most one child.
         let kinds = if self.children.len() > 1 { KINDS.as_slice() } else { &[] };
         for &kind in kinds {
             // Wildcards are kept, because they already match all values. A part that is only a
-            // slash is kept, too, because it is the page of the folder itself.
+            // slash is kept, too, because it represents the page of the folder itself.
             let of_kind = |child: &&Self| !matches!(&*child.part, [_] | [_, b'*']) && child.kind() == kind;
             if !self.children.iter().any(|child| of_kind(&child)) {
                 continue;

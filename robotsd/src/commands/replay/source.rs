@@ -23,7 +23,7 @@ const AHEAD: usize = 256 << 10;
 /// compressed.
 const HEAD: usize = 4 << 10;
 
-/// Opens a log; `-` is standard input. Compression is recognised by the first bytes, not by the
+/// Opens a log; `-` is standard input. Compression is detected from the first bytes, not from the
 /// name. All errors, including those of later reads, contain the name of the log. The progress bar
 /// counts the bytes before decompression.
 pub(super) fn open(path: &Path, progress: &ProgressBar) -> io::Result<Box<dyn Read + Send>> {
@@ -56,7 +56,7 @@ fn open_named(path: &Path, progress: &ProgressBar) -> io::Result<BufReader<Named
     Ok(beginning)
 }
 
-/// Returns the decompressed bytes of a log, and whether they were compressed.
+/// Returns a reader of a log's decompressed bytes, and whether the log is compressed.
 fn unpacked(path: &Path, progress: &ProgressBar) -> io::Result<(Box<dyn Read + Send>, bool)> {
     let raw: Box<dyn Read + Send> = match path == Path::new("-") {
         true => Box::new(io::stdin()),
@@ -84,8 +84,8 @@ fn unpacked(path: &Path, progress: &ProgressBar) -> io::Result<(Box<dyn Read + S
     })
 }
 
-/// Returns the name of an unsupported compression format, and the command that unpacks it to
-/// standard output.
+/// Returns the name of an unsupported compression format, and the command that decompresses a file
+/// to standard output.
 fn unread_packing(start: &[u8]) -> Option<(&'static str, &'static str)> {
     Some(match start {
         [0xFD, b'7', b'z', b'X', b'Z', 0, ..] => ("xz", "xz -dc"),

@@ -14,7 +14,7 @@ pub(super) struct RequestTally {
     pub(super) requests: u64,
     pub(super) allowed: u64,
     pub(super) disallowed: u64,
-    /// Number of requests that the first file disallows. All other counts use the last file.
+    /// Number of requests that the first file disallows. All other counts refer to the last file.
     pub(super) disallowed_before: u64,
     /// Number of requests that the first file allows and the second disallows. `opened` counts
     /// requests that the first file disallows and the second allows.
@@ -86,7 +86,7 @@ impl LogPeriod {
         self.note(other.last);
     }
 
-    /// Reports whether the whole period is more than `seconds` before or after the other period.
+    /// Reports whether more than `seconds` lie between the two periods.
     pub(super) fn is_apart_from(&self, other: &Self, seconds: i64) -> bool {
         let is_after = |this: &Self, that: &Self| {
             this.first.zip(that.last).is_some_and(|(first, last)| first.saturating_sub(last) > seconds)
@@ -188,8 +188,8 @@ impl<K: Copy + Hash + Ord, const MAX: usize> FrequentCounts<K, MAX> {
         let (known, mut new): (Vec<_>, Vec<_>) =
             next.counts.into_iter().partition(|(key, _)| self.counts.contains_key(key));
         if self.counts.len() + new.len() > MAX {
-            // There is not enough space for all new keys. The keys are sorted, because the result
-            // must not depend on the order of the map.
+            // There is not enough space for all new keys. They are sorted, because the choice of
+            // keys must not depend on the iteration order of the map.
             sort(&mut new);
         }
         known.into_iter().chain(new).for_each(|(key, tally)| self.add(key, tally));

@@ -113,8 +113,8 @@ fn resolve_part(part: &Spanned<RawAppend>, state_dir: Option<&Path>, folder: &Pa
             }
             text.clone()
         }
-        // The title contains only the name of the file, because readers of the robots.txt need not
-        // know the folder of the file.
+        // The title contains only the file name, because readers of the robots.txt need not know
+        // the folder.
         (None, AppendSource::File(path)) => {
             path.file_name().map_or_else(|| "a file".to_owned(), |name| name.to_string_lossy().into_owned())
         }

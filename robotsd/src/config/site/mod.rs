@@ -149,8 +149,8 @@ pub(super) fn names(sites: &[Spanned<RawSite>], faults: &mut Faults) {
 }
 
 /// Returns the reason why a string cannot be the name of a site. A string is refused if it has
-/// another meaning in a command, in the site list of a token or in an off switch of the fleet, or
-/// if people could mistake it for something else. Letters of every script are allowed.
+/// another meaning in a command, in a token's site list or in a fleet-wide off switch, or if it
+/// could mislead people. Letters of every script are allowed.
 pub(in crate::config) fn misleading(name: &str) -> Option<String> {
     let why = if name.is_empty() {
         return Some("the name is empty: write a name for the log and for commands".to_owned());

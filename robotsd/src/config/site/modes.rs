@@ -206,7 +206,7 @@ pub(in crate::config) fn end(until: &Spanned<Datetime>) -> Result<SystemTime, Fa
 
 /// Serializes all exceptions in the short form if this is possible for each of them, otherwise all
 /// in the long form. If both forms were used, the long forms would come last in the TOML output.
-/// This would change the meaning, because the order of exceptions matters.
+/// The different order would change the meaning of the exceptions.
 impl Serialize for RawModes {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut by_key: Vec<(&str, Vec<&RawMode>)> = Vec::new();

@@ -1,5 +1,5 @@
-//! Resolves the policy of a site and the checks of its robots.txt, from the settings of this site
-//! and the settings that apply to all sites.
+//! Resolves a site's policy and the checks of its robots.txt. Both depend on the settings of the
+//! site and on the settings that apply to all sites.
 
 use std::net::SocketAddr;
 use std::num::NonZeroU32;

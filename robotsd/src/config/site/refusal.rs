@@ -65,8 +65,7 @@ words! {
     }
 }
 
-/// Allowed values of `max_connections`, the maximum number of connections to the upstream of a
-/// case.
+/// Allowed values of `max_connections`, the maximum number of connections to a case's upstream.
 const CONNECTIONS: std::ops::RangeInclusive<NonZeroUsize> = NonZeroUsize::MIN..=NonZeroUsize::new(10_000).unwrap();
 const DEFAULT_CONNECTIONS: NonZeroUsize = NonZeroUsize::new(32).unwrap();
 

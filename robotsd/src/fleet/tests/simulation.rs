@@ -24,8 +24,8 @@ use super::super::reader::ReadTimer;
 use super::super::test_store::PlayedStore;
 use super::harness::{Random, World, simulate, steps};
 
-/// Number of simulated schedules, each with [`LENGTH`] steps. A usual run simulates a twentieth of
-/// this number.
+/// Number of simulated schedules, each with [`LENGTH`] steps. By default, a run simulates only a
+/// twentieth of this number.
 const SCHEDULES: u64 = 100_000;
 const LENGTH: usize = 24;
 

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use crate::harness::*;
 
-/// Rules about which the check reports nothing.
+/// Rules for which the check reports no finding.
 pub(super) const RULES: &str = "User-agent: *\nDisallow: /private/\n";
 const PLAIN: &str = "Content-Type: text/plain; charset=utf-8";
 const HTML: &str = "Content-Type: text/html; charset=utf-8";
@@ -65,7 +65,7 @@ fn status(status: &str) -> Reply {
     send(status, &[HTML], PAGE)
 }
 
-/// Replies with a chain of redirects that leads to the rules.
+/// Replies with the next redirect in a chain of this length, which ends at the rules.
 fn chain(asked: &Asked, redirects: usize) -> Reply {
     let at = asked.target.strip_prefix("/hop/").map_or(0, |at| at.parse().unwrap());
     match at == redirects {
@@ -74,7 +74,7 @@ fn chain(asked: &Asked, redirects: usize) -> Reply {
     }
 }
 
-/// Replies with one redirect with this status that leads to the rules.
+/// Replies with a single redirect to the rules, with this status.
 fn once(asked: &Asked, status: &str, location: &str) -> Reply {
     match asked.target.as_str() {
         "/robots.txt" => moved(status, location),
@@ -96,8 +96,8 @@ fn long_file(octets: usize) -> String {
     format!("User-agent: *\n{rules}")
 }
 
-/// A compressed file that is larger than robotsd decodes. Its rules end after the part that
-/// crawlers read.
+/// A compressed file whose decompressed size exceeds robotsd's limit. Its rules extend beyond the
+/// part that crawlers read.
 static BOMB: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let comment = format!("# {}\n", "x".repeat(1021));
     gzip(format!("{}{}", long_file(501 << 10), comment.repeat(16 << 10)).as_bytes())

@@ -113,7 +113,7 @@ fn a_servers_response_cannot_control_a_terminal() {
     for format in ["text", "concise", "json", "github", "markdown", "sarif"] {
         let text = run(check(&[URL], &[rule(site.address, "", 8080)]).args(["--notes", "--format", format])).out;
         let raw = text.chars().find(|char| char.is_control() && *char != '\n' || *char == '\u{202e}');
-        // In JSON a string may contain any character except the first 32, which are escaped.
+        // In JSON, a string may contain any characters except the first 32, which must be escaped.
         assert!(raw.is_none_or(|raw| matches!(format, "json" | "sarif") && raw > '\u{1f}'), "{format}: {raw:?} {text}");
     }
 }

@@ -13,7 +13,8 @@ use self::cases::{CASES, Case};
 use self::table::{Row, Table};
 use crate::harness::*;
 
-/// URL of a case's server. Because of the port, the check does not request other names of the site.
+/// URL of a case's server. Because the URL contains a port, the check does not request other names
+/// of the site.
 const URL: &str = "http://example.com:8080";
 
 /// Timeout that is long enough for a busy machine.
@@ -86,7 +87,7 @@ fn down(host: &str, port: u16) -> String {
     rule(SocketAddr::from(([127, 0, 0, 1], 1)), host, port)
 }
 
-/// Returns the rule that makes a client connect to an address for a host and port.
+/// Returns a rule that maps a host and port to an address.
 fn rule(address: SocketAddr, host: &str, port: u16) -> String {
     let ip = if address.is_ipv6() { format!("[{}]", address.ip()) } else { address.ip().to_string() };
     format!("{host}:{port}:{ip}:{}", address.port())

@@ -14,7 +14,7 @@ fn host(asked: &Asked) -> String {
     asked.field("host").unwrap()
 }
 
-/// Starts two servers for the four names of a site, one without TLS and one with TLS. Returns the
+/// Starts two servers, one without TLS and one with TLS, for the four URLs of a site. Returns the
 /// rules for `--connect-to`.
 fn four(authority: &Authority, plain: fn(&Asked) -> Vec<u8>, secure: fn(&Asked) -> Vec<u8>) -> [String; 2] {
     let secure = Origin::over_tls(authority.server(&["example.com", "www.example.com"]), secure);

@@ -18,7 +18,7 @@ fn of_status(status: u16) -> String {
     crawlers(move |_| response(&format!("{status} X"), &["Content-Type: text/plain"], RULES))
 }
 
-/// Returns the behaviour after this many redirects to the rules.
+/// Returns the reported behaviour if this many redirects lead to the rules.
 fn of_redirects(redirects: usize) -> String {
     crawlers(move |asked| {
         let at: usize = asked.target.trim_matches(|char: char| !char.is_ascii_digit()).parse().unwrap_or(0);

@@ -1,4 +1,4 @@
-//! Tests certificates: a valid one, and one with each kind of problem.
+//! Tests a valid certificate, and a certificate with each kind of problem.
 
 use rcgen::{DnType, KeyPair, date_time_ymd};
 use tokio_rustls::rustls::ServerConfig;

@@ -1,4 +1,4 @@
-//! Tests URLs instead of files, for commands that take a robots.txt.
+//! Tests commands that accept the URL of a robots.txt instead of a file.
 
 use super::cases::brotli;
 use super::{TIMEOUT, URL, down, rule};

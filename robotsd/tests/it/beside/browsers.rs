@@ -1,5 +1,5 @@
-//! Tests which requests nginx forwards without asking robotsd: all of browsers, and none of
-//! crawlers.
+//! Tests which requests nginx forwards without asking robotsd: all requests of browsers, and no
+//! requests of crawlers.
 
 use tower_robots::agent::{Class, Recognizer, Registry};
 use tower_robots::rules::RobotsTxt;
@@ -26,8 +26,8 @@ const BROWSERS: &[&str] = &[
     "Mozilla/5.0 (iPad; CPU OS 18_7 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) FxiOS/145.0 Mobile/15E148 Safari/605.1.15",
 ];
 
-/// Removes the exception for nginx 1.22, which makes that version ask about every request, from the
-/// shipped file.
+/// Removes the exception for nginx 1.22 from the shipped file. With this exception, nginx 1.22 asks
+/// about every request.
 pub(super) fn of_a_newer_nginx(text: String) -> String {
     text.replace("(?!1\\.22\\.)", "")
 }

@@ -1,6 +1,6 @@
-//! Sends hosts and URLs that a client can choose through real servers. No such host or URL may
-//! bypass a rule, or prevent a browser from getting its page. Also tests several sites behind one
-//! server.
+//! Sends requests through real servers, with hosts and URLs that a client can choose. No such host
+//! or URL may bypass a rule, or prevent a browser from getting its page. Also tests several sites
+//! behind one server.
 
 use super::super::decision_hosts;
 use super::scene::ROBOTS;
@@ -45,8 +45,8 @@ fn no_host_or_url_bypasses_a_rule_through_real_servers() {
 /// Rules of a second site.
 const TWO: &str = "User-agent: GPTBot\nDisallow: /two/\n";
 
-/// With each shipped file, the host selects the site. The strictest site judges requests for an
-/// unknown host, whose robots.txt is the server's own file.
+/// With each shipped file, the host selects the site. For an unknown host, the strictest site
+/// judges the requests, and the server's own robots.txt is served.
 #[test]
 fn the_host_selects_the_site() {
     with_each(|server, program| {
@@ -144,8 +144,8 @@ fn behind_a_cdn_robotsd_gets_the_address_of_the_client() {
             let fields = [&[("User-Agent", GPTBOT.as_bytes())], fields].concat();
             stage.ask_from([127, 0, 0, 2], b"/drafts/x", &fields).status
         };
-        // At first, a server may not know yet that robotsd is available. The CDN has the exempt
-        // address, but this client behind the CDN does not.
+        // At first, a server may not know yet that robotsd is available. The address of the CDN is
+        // exempt, but the address of this client behind the CDN is not.
         wait_for("a refusal", || (get(&[("CF-Connecting-IP", b"192.0.2.9")]) == 403).then_some(()));
         for field in ["X-Forwarded-For", "X-Real-IP"] {
             let claimed = [("CF-Connecting-IP", &b"192.0.2.9"[..]), (field, b"127.0.0.2")];
@@ -156,7 +156,8 @@ fn behind_a_cdn_robotsd_gets_the_address_of_the_client() {
 }
 
 /// Returns what is wrong with the responses to a request, if anything. At first, a server may not
-/// know yet that robotsd is available, and let the request pass; a real error does not go away.
+/// know yet that robotsd is available, and may let requests pass, so the request is repeated. A
+/// real error does not go away.
 fn fault(stage: &Stage, head: &str) -> Option<String> {
     let is_wrong = |agent: &str, wrong: &dyn Fn(&Answer) -> bool| {
         let request = format!("{head}User-Agent: {agent}\r\nConnection: close\r\n\r\n");

@@ -12,7 +12,7 @@ use super::scene::REFUSED;
 use super::server::{LAYOUTS, Stage};
 use crate::harness::*;
 
-/// Text that every script contains. PHP must run the script, so no response contains it.
+/// Text that every script contains. A response with this text shows that the script was not run.
 const SOURCE: [&str; 2] = ["<?php", "the-password-of-the-database"];
 
 const FASTCGI: &str = "
@@ -162,8 +162,8 @@ impl Layouts {
         Answer::parse(asked.as_bytes())
     }
 
-    /// Waits until the request is refused: after a timeout, nginx does not ask robotsd for a short
-    /// time. A real error does not go away.
+    /// Repeats the request until it is refused, because nginx does not ask robotsd for a short time
+    /// after a timeout. A real error does not go away.
     fn refused(&self, request: &Request<'_>) {
         wait_until(&format!("a refusal of {request:?}"), || {
             let Some(answer) = self.stage.offer(&request.octets("asked")) else { return false };
@@ -287,7 +287,7 @@ fn a_location_without_its_continuation_serves_nothing() {
     assert!(statuses.is_superset(&[200, 500].into()), "{statuses:?}");
 }
 
-/// A server without the `include` line for robotsd must not skip robotsd silently.
+/// A server without the `include` line for robotsd must not serve pages without asking robotsd.
 #[test]
 fn a_server_without_its_line_serves_nothing() {
     let without_server = |text: String| text.replace("include nginx/robotsd-server.conf;", "");
@@ -306,11 +306,13 @@ fn a_server_without_its_line_serves_nothing() {
 #[test]
 fn limits_of_a_site_are_those_of_its_own_location() {
     let Some(layouts) = Layouts::set(|text| text) else { return };
-    // The fourth request is above the location's rate limit, although the server has another limit.
+    // The fourth request exceeds the rate limit of the location. The different limit of the server
+    // does not apply.
     let login = Request { site: "wordpress", target: "/wp-login.php", fields: "X-Limited: yes\r\n", ..GET };
     let statuses = [0; 5].map(|_| layouts.same(&login).status);
     assert_eq!(statuses, [200, 200, 200, 503, 503]);
-    // Size limits: of the server, of a location, and a body above both, for the error page.
+    // Size limits of the server and of a location. A body above both limits leads to the error
+    // page.
     let [two, nine] = [2, 9].map(|mebibytes| "x".repeat(mebibytes << 20));
     let post = Request { method: "POST", body: &two, ..GET };
     for (site, target, status) in [
@@ -473,7 +475,7 @@ fn site_folder() -> Folder {
     folder
 }
 
-/// Runs PHP with PHP-FPM, as most sites do.
+/// Runs PHP scripts with PHP-FPM, as most sites do.
 fn run_scripts(program: &Path, folder: &Path) -> Daemon {
     let here = folder.display();
     let config = format!(

@@ -1,8 +1,9 @@
 //! Tests each file of `config/beside` with the real server that it is for, a real robotsd and a
 //! real site.
 //!
-//! Servers are searched in `PATH` and in the folder that `ROBOTSD_BESIDE_BIN` names (`pip install
-//! --target`). If a server is missing, its tests are skipped with a message; in CI they fail.
+//! The test searches for servers in `PATH` and in the folder that `ROBOTSD_BESIDE_BIN` names
+//! (`pip install --target`). If a server is missing, its tests are skipped with a message; in CI
+//! they fail.
 
 mod browsers;
 mod hosts;
@@ -176,7 +177,7 @@ fn the_config_for_use_with_other_proxies_observes_first_and_passes_its_check() {
 
 /// Plays every scene. A scene with an unexpected outcome is repeated for a while: on a very busy
 /// machine, robotsd may take longer than a quarter of a second, and the server then forwards the
-/// request. An error in a file is found nevertheless.
+/// request. An error in a file still makes every repetition fail.
 fn play(mut stage: Stage, expected: &[String]) -> Vec<String> {
     let mut report = format!("== {}\n", stage.version());
     let mut outcomes = Vec::new();

@@ -1,4 +1,5 @@
-//! Three processes with one store, each behind a real nginx, allow the rate of one process.
+//! Tests that three processes with one store, each behind a real nginx, together allow the same
+//! rate as one process.
 
 use super::super::shared_rate::counted;
 use super::super::shared_rate::server::{StoreServer, any_store};
@@ -61,7 +62,7 @@ fn three_nginx_allow_the_rate_of_one() {
     let (passed, asked) = (passed.into_inner(), asked.into_inner());
     println!("{passed} of {allowed} passed, {asked} asked, {alone} alone, {unanswered} unanswered");
     assert!(passed <= allowed + alone + unanswered, "{passed} of {allowed}, {alone} alone, {unanswered} unanswered");
-    // On a slow machine, it may take longer until this many requests have passed.
+    // On a slow machine, this many requests may take longer, but they must pass in the end.
     assert!(passed >= wanted, "{passed} of {wanted}");
     // Requests of browsers must not be counted.
     for stage in &stages {

@@ -7,8 +7,8 @@ use super::site::OWN_ROBOTS_TXT;
 use super::with_each;
 use crate::harness::*;
 
-/// For a host without a `[[site]]`, and while robotsd is down, crawlers get the site's own file. A
-/// problem of the site must not look like an empty or missing file.
+/// For a host without a `[[site]]`, and while robotsd is down, crawlers get the site's own
+/// robots.txt. If the site has a problem, the response must not look like an empty or missing file.
 #[test]
 fn the_robots_txt_of_the_site_keeps_its_status() {
     with_each(|server, program| {

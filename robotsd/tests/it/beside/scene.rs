@@ -160,8 +160,8 @@ fn many_fields(stage: &mut Stage) -> String {
     ask(stage, b"/drafts/x", &fields)
 }
 
-/// Names `User-Agent` in `Connection`. A field named there is only for the next hop (RFC 9110,
-/// section 7.6.1), so a crawler could hide its agent.
+/// Sends a request with `Connection: User-Agent`. Proxies remove the fields that `Connection` names
+/// (RFC 9110, section 7.6.1), so a crawler could hide its agent.
 fn agent_named_in_connection(stage: &mut Stage) -> String {
     let fields = format!("Host: site.test\r\nUser-Agent: {GPTBOT}\r\nConnection: close, User-Agent\r\n\r\n");
     let answer = stage.send(format!("GET /drafts/x HTTP/1.1\r\n{fields}").as_bytes());

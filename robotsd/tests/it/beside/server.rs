@@ -150,14 +150,14 @@ pub(super) struct Stage {
 }
 
 impl Stage {
-    /// Starts everything, with additional text in robotsd's config. `adapt` changes that config and
-    /// the server's files. The server waits up to a minute for robotsd, so that no request passes
-    /// because the machine is busy.
+    /// Starts the site, robotsd and the server, with additional text in robotsd's config. `adapt`
+    /// changes that config and the server's files. The server waits up to a minute for robotsd, so
+    /// that no request passes because the machine is busy.
     pub(super) fn set(server: &Server, program: &Path, config: &str, adapt: &dyn Fn(String) -> String) -> Self {
         Self::set_as(server, program, config, adapt, &patient)
     }
 
-    /// Like [`Self::set`], but with the timeouts of the shipped files. For scenes in which robotsd
+    /// Like [`Self::set`], but with the timeouts of the shipped files, for scenes in which robotsd
     /// hangs or is down.
     pub(super) fn set_as_shipped(server: &Server, program: &Path, adapt: &dyn Fn(String) -> String) -> Self {
         Self::set_as(server, program, "", adapt, &|text| text)
@@ -174,7 +174,8 @@ impl Stage {
         let version = version.lines().map(str::trim).filter(|line| !line.is_empty()).take(2).collect::<Vec<_>>();
         let (robotsd, robotsd_folder) = beside(config, adapt);
         let site = site::start().address;
-        // A free port may be taken before the server uses it. Then other ports are tried.
+        // Another program may take a free port before the server uses it. In this case, the server
+        // is started with other ports.
         for _ in 0..10 {
             let folder = folder(&[]);
             let [front, helper] = free_ports(2)[..] else { unreachable!() };

@@ -12,7 +12,8 @@ pub(super) fn start() -> Origin {
             return Reply::Echo(switching.to_vec());
         }
         let head = String::from_utf8_lossy(&asked.head);
-        // The site's own robots.txt with this status, later than robotsd would have to answer.
+        // The site sends its own robots.txt with this status, and takes longer than servers wait
+        // for robotsd.
         if let Some((_, status)) = head.lines().next().unwrap_or_default().split_once("/robots.txt?status=") {
             thread::sleep(Duration::from_millis(500));
             let status = status.split(' ').next().unwrap_or_default();

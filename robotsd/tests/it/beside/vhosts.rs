@@ -40,7 +40,7 @@ fn refused(stage: &Stage, host: &str, target: &str, fields: &str) {
 fn the_sites_login_and_error_pages_are_kept() {
     let Some(stage) = stage() else { return };
     let [alice, mallory] = ["alice", "mallory"].map(|name| format!("Cookie: session={name}\r\n"));
-    // nginx must ask both robotsd and the site's login, and robotsd first.
+    // nginx must ask robotsd first, and then the site's login.
     refused(&stage, "site.test", "/drafts/x", &alice);
     refused(&stage, "site.test", "/drafts/x", "");
     assert_eq!(get(&stage, "site.test", "/drafts/x", FIREFOX, "").status, 401);
@@ -51,7 +51,8 @@ fn the_sites_login_and_error_pages_are_kept() {
     assert!(answer.body.starts_with("GET /drafts/x HTTP/"), "{answer:?}");
     let answer = get(&stage, "site.test", "/a//b%2Fc?d=%20", GPTBOT, &alice);
     assert!(answer.body.starts_with("GET /a//b%2Fc?d=%20 HTTP/"), "{answer:?}");
-    // If the site itself forbids a page, the client must get the site's page, without a rule.
+    // If the site itself forbids a page, the client must get the site's error page, which quotes no
+    // rule.
     for agent in [FIREFOX, GPTBOT] {
         get(&stage, "site.test", "/open", agent, &mallory).comes_with(403, "the site's page for 403");
     }
@@ -130,8 +131,8 @@ fn a_request_that_nginx_redirects_within_itself_is_asked_about_once() {
     assert_eq!(passed(), 2);
 }
 
-/// While robotsd hangs, requests must not queue. Once robotsd responds again, nginx must ask it
-/// again.
+/// While robotsd hangs, requests must not wait for it. Once robotsd responds again, nginx must ask
+/// it again.
 #[test]
 fn a_robotsd_that_hangs_is_left_alone_for_a_while() {
     let Some(program) = crate::programs::present(VHOSTS.find()) else { return };
@@ -150,8 +151,8 @@ fn a_robotsd_that_hangs_is_left_alone_for_a_while() {
     refused(&stage, "files.test", "/drafts/", "");
 }
 
-/// The directives for robotsd conflict with such directives of the site in the same location. nginx
-/// must report this before it starts.
+/// The directives for robotsd conflict with the site's own login directives in the same location.
+/// nginx must report this before it starts.
 #[test]
 fn a_location_with_its_own_login_cannot_have_ours() {
     let Ok(nginx) = find("nginx") else { return };

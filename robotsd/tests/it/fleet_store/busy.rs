@@ -10,8 +10,8 @@ use crate::harness::*;
 /// How long the store takes to respond.
 const ANSWER: Duration = Duration::from_millis(200);
 
-/// Time limit of the test. A busy machine needs seconds. If a reader were delayed, switching off
-/// would take minutes.
+/// Time limit of the test. On a busy machine, switching off takes seconds. If the load delayed the
+/// reader, it would take minutes.
 const GENEROUS: Duration = Duration::from_secs(60);
 
 fn busy(name: &str, store: &Forwarder, [sites, hooks]: [usize; 2], receiver: &Origin) -> Replica {

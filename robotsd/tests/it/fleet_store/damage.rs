@@ -5,7 +5,7 @@
 use super::{DOCUMENT, Fleet, Replica, a_store};
 use crate::harness::*;
 
-/// A number that is beyond every limit, but can still be incremented in 64 bits.
+/// A number that exceeds every limit, but can still be incremented as a 64-bit integer.
 const FAR: &str = "18446744073709551614";
 
 impl Fleet {

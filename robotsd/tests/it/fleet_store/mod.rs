@@ -1,6 +1,6 @@
-//! Tests a fleet of three processes with its document in a real store (Valkey and Redis), in every
-//! failure that `docs/src/howto/replicas.md` describes. In each case, switching off must work, and
-//! enforcement that is off must not turn on by itself.
+//! Tests a fleet of three processes whose document is in a real store (Valkey and Redis), with
+//! every failure that `docs/src/howto/replicas.md` describes. In each case, switching off must
+//! work, and enforcement that is off must not turn on by itself.
 
 mod bounds;
 mod busy;
@@ -84,12 +84,10 @@ impl Replica {
         self.running.ask_admin("GET /status").json()
     }
 
-    /// Returns the state of the site, as this replica reports it.
     fn site(&self) -> Value {
         self.status()["sites"][0].take()
     }
 
-    /// Returns the state of the fleet, as this replica reports it.
     fn fleet(&self) -> Value {
         self.status()["fleet"].take()
     }
@@ -605,8 +603,8 @@ fn the_status_of_all_compares_what_it_shows_of_one_that_replicas_does_not_name()
     });
 }
 
-/// If a machine is cloned together with its config, other replicas take the two processes for one
-/// replica.
+/// If a machine is cloned together with its config, other replicas mistake the two processes for
+/// one replica.
 #[test]
 fn two_processes_with_one_name_are_a_problem_of_both() {
     a_store(async |_, store| {
@@ -711,7 +709,7 @@ fn a_user_without_rights_is_told_which_and_goes_on_reading() {
                 .all(|part| problems.contains(part))
         });
         // Enforcement is also switched off directly on this replica. The replica must report that
-        // no other replica knows of this switch.
+        // no other replica knows this off switch.
         fleet.switch("on");
         fleet.all(false);
         fleet.reach(&[2]);
@@ -864,7 +862,7 @@ fn an_id_that_was_used_before_turns_nothing_off_and_is_an_error() {
 #[test]
 fn the_marks_of_a_fleet_hold_on_a_full_disk_without_a_store_and_after_a_kill() {
     let name = "fleet_store::the_marks_of_a_fleet_hold_on_a_full_disk_without_a_store_and_after_a_kill";
-    // This uses only one store, because there is only one full disk.
+    // Only one store is tested, because there is only one full disk.
     let Some(mut store) = any_store() else { return };
     SmallDisk::with(name, |disk| {
         let state = disk.path().join("state");

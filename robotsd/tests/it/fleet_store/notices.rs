@@ -8,7 +8,7 @@ use crate::harness::*;
 const PAGE: &str = include_str!("../../../../docs/src/howto/replicas.md");
 const EVERYONE_OUT: &str = "User-agent: *\nDisallow: /\n";
 
-/// Slightly more than the time after which a silent replica is missing.
+/// A little more than the time after which a silent replica counts as missing.
 const SILENT: Duration = Duration::from_secs(17);
 
 /// Returns the arguments of `ACL SETUSER` in the handbook, for the fleet `shop`.
@@ -44,8 +44,8 @@ fn told(receiver: &Origin, event: &str) -> Vec<(String, Value)> {
     receiver.requests().iter().map(told).filter(|(_, body)| body["type"] == event).collect()
 }
 
-/// Returns the events whose notices a replica considers sent, by itself or by another replica. Each
-/// event has a file with its latest state.
+/// Returns the events whose notices were sent, according to a replica, by itself or by another
+/// replica. Each event has a file with its latest state.
 fn known(replica: &Replica) -> Vec<(String, String)> {
     let files = fs::read_dir(replica.folder.at("state/on_publish")).into_iter().flatten().flatten();
     let read = |file: fs::DirEntry| Some((file.file_name().into_string().ok()?, fs::read_to_string(file.path()).ok()?));

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-/// Maximum time to wait for anything. It is long for busy machines.
+/// Maximum time to wait for an expected state. It is long, because the machine may be busy.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
 /// An HTTP/1.1 response that was read to its end.
@@ -49,12 +49,12 @@ impl Answer {
     }
 
     pub(crate) fn field(&self, name: &str) -> Option<&str> {
-        // Not every server sends a space after the colon.
+        // Some servers do not send a space after the colon.
         let fields = self.head.lines().skip(1).filter_map(|line| line.split_once(':'));
         fields.into_iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim())
     }
 
-    /// Reports whether the response closes its connection.
+    /// Reports whether the server closes the connection after this response.
     pub(crate) fn is_last(&self) -> bool {
         self.field("connection") == Some("close")
     }
@@ -102,7 +102,8 @@ pub(crate) fn rest(mut stream: impl Read) -> Vec<u8> {
     octets
 }
 
-/// Sends a request that ends its connection, and returns the response.
+/// Sends a request on a new connection, and returns the response. The request must tell the server
+/// to close the connection.
 pub(crate) fn exchange(address: SocketAddr, request: impl AsRef<[u8]>) -> Answer {
     Answer::parse(&rest(sent(address, request)))
 }
@@ -134,7 +135,6 @@ pub(crate) fn head(reader: &mut impl BufRead) -> Vec<u8> {
     head
 }
 
-/// Reads a chunked body.
 pub(super) fn chunks(reader: &mut impl BufRead) -> Option<Vec<u8>> {
     let mut body = Vec::new();
     loop {
@@ -172,7 +172,6 @@ impl<S: Read + Write> Kept<S> {
         self.reader.get_mut().write_all(octets.as_ref()).expect("an open connection");
     }
 
-    /// Returns the next response.
     pub(crate) fn receive(&mut self) -> Answer {
         Answer::read(&mut self.reader, "GET").expect("an answer before the connection ends")
     }

@@ -5,7 +5,7 @@ use std::fmt::{self, Display};
 use super::folder::{Folder, folder};
 use super::process::Running;
 
-/// A config with one listener on a free port, and what a test adds to it.
+/// A config with one listener on a free port, and the parts that a test adds.
 #[derive(Clone, Debug)]
 pub(crate) struct Config {
     keys: String,
@@ -84,7 +84,6 @@ impl Config {
         self.file("robots.txt", text)
     }
 
-    /// Creates a folder with the config and its files.
     pub(crate) fn folder(&self) -> Folder {
         let folder = folder(&[("robotsd.toml", &self.to_string())]);
         for (name, content) in &self.files {

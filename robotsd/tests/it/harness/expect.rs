@@ -1,4 +1,5 @@
-//! Assertions about parts of a string or report. If one fails, it prints all of it.
+//! Assertions about parts of a string or report. A failed assertion prints the whole string or
+//! report.
 
 use serde_json::Value;
 
@@ -21,7 +22,7 @@ pub(crate) fn assert_part(report: &Value, part: &Value) {
     assert!(found == *part, "{found} in place of {part}, in {report}");
 }
 
-/// Returns the fields of a report that `part` also has.
+/// Returns the fields of a report that also occur in `part`.
 fn common(report: &Value, part: &Value) -> Value {
     match part {
         Value::Object(fields) if report.is_object() => {

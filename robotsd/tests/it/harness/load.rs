@@ -5,10 +5,9 @@ use std::thread::ScopedJoinHandle;
 
 use super::process::wait_until;
 
-/// One client. It is called again and again, and sends one round of requests each time.
+/// A client. Each call of this function sends one round of requests.
 pub(crate) type Client<'c> = Box<dyn FnMut() + Send + 'c>;
 
-/// Running clients.
 pub(crate) struct Asking<'s> {
     clients: Vec<ScopedJoinHandle<'s, ()>>,
     turns: &'s AtomicUsize,

@@ -29,9 +29,9 @@ pub(crate) enum Reply {
     Last(Vec<u8>),
     /// Sends these bytes and resets the connection.
     Reset(Vec<u8>),
-    /// Sends these bytes, and then nothing for longer than any client waits.
+    /// Sends these bytes, and then sends nothing for longer than any client waits.
     Silence(Vec<u8>),
-    /// Sends these bytes, and then a space from time to time, without end.
+    /// Sends these bytes, and then endlessly sends a space from time to time.
     Drip(Vec<u8>),
     /// Sends these bytes, switches to another protocol, and echoes one line.
     Echo(Vec<u8>),
@@ -129,7 +129,6 @@ impl Origin {
         Self::with_shown(TcpListener::bind("127.0.0.1:0").unwrap(), None, (status, text), |shown, _| shown)
     }
 
-    /// Like [`Self::showing`], over TLS.
     pub(crate) fn showing_over_tls(tls: ServerConfig, status: u16, text: &str) -> Self {
         Self::with_shown(TcpListener::bind("127.0.0.1:0").unwrap(), Some(tls), (status, text), |shown, _| shown)
     }
@@ -169,7 +168,6 @@ impl Origin {
         Self::at("127.0.0.1:0", reply)
     }
 
-    /// Creates an upstream at this loopback address.
     pub(crate) fn at<R: Into<Reply>>(address: &str, reply: impl Fn(&Asked) -> R + Send + Sync + 'static) -> Self {
         Self::on(TcpListener::bind(address).unwrap(), None, reply)
     }
@@ -201,7 +199,6 @@ impl Origin {
         origin
     }
 
-    /// Creates an upstream on a Unix socket.
     pub(crate) fn on_socket<R: Into<Reply>>(
         path: &std::path::Path,
         reply: impl Fn(&Asked) -> R + Send + Sync + 'static,
@@ -223,7 +220,7 @@ impl Origin {
         Script { reply, connections: self.connections.clone(), requests: self.requests.clone() }
     }
 
-    /// Returns an upstream that does not listen.
+    /// Returns an upstream at whose address no server listens.
     pub(crate) fn down() -> Self {
         Self { address: free(), connections: Arc::default(), requests: Arc::default(), shown: Arc::default() }
     }
@@ -273,7 +270,8 @@ impl Script {
                 Reply::Octets(_) => {}
                 Reply::Last(_) => drop(raw.map(|raw| raw.shutdown(Shutdown::Write))),
                 Reply::Reset(_) => {
-                    // Without this delay, the reset could discard what was sent.
+                    // Without this delay, the reset could discard bytes that the client has not
+                    // received yet.
                     std::thread::sleep(Duration::from_millis(50));
                     let _ = raw.map(|raw| socket2::SockRef::from(raw).set_linger(Some(Duration::ZERO)));
                 }

@@ -21,7 +21,7 @@ pub(crate) const GOOGLEBOT: &str = "Mozilla/5.0 (compatible; Googlebot/2.1; +htt
 pub(crate) fn robotsd() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_robotsd"));
     command.current_dir(project(""));
-    // Configs without `[admin]` use a socket here, not that of a real installation.
+    // Configs without `[admin]` use a socket in this folder, not the socket of a real installation.
     command.env("RUNTIME_DIRECTORY", env!("CARGO_TARGET_TMPDIR"));
     command.env_remove("ROBOTSD_CONFIG").env_remove("ROBOTSD_ADMIN");
     command
@@ -92,14 +92,14 @@ pub(crate) fn ended(command: &mut Command, input: &[u8]) -> Ended {
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     if let Some(mut pipe) = child.stdin.take() {
         let input = input.to_owned();
-        // A command that does not read its input may end before all of it is written.
+        // A command that does not read its input may end before the whole input is written.
         std::thread::spawn(move || drop(pipe.write_all(&input)));
     }
     let (done, output) = std::sync::mpsc::channel();
     // The pipes are read while the process runs. Otherwise, a long output would block the process.
     std::thread::spawn(move || done.send(child.wait_with_output()));
-    // promtool, for example, takes 13 s of processor time for the shipped rules, which can be two
-    // minutes while other tests run. This limit still detects a command that hangs.
+    // For example, promtool takes 13 s of processor time for the shipped rules. While other tests
+    // run, this can be two minutes. The limit still detects a command that hangs.
     let output = output.recv_timeout(PATIENCE * 5).unwrap_or_else(|_| panic!("{command:?} does not end")).unwrap();
     output.into()
 }
@@ -140,8 +140,8 @@ impl Running {
         let lines = log.clone();
         std::thread::spawn(move || {
             for line in out.lines().map_while(Result::ok) {
-                // Every line of the log is one JSON object. When the test ends, its own thread
-                // checks whether the lines match the schema.
+                // Every line of the log is one JSON object. When the test ends, the thread of the
+                // test checks whether the lines match the schema.
                 lines.lock().unwrap().push(serde_json::from_str::<Value>(&line).unwrap());
             }
         });
@@ -247,7 +247,6 @@ impl Running {
         self.status_kib("VmRSS:")
     }
 
-    /// Returns the maximum of the resident memory so far.
     pub(crate) fn peak_kib(&self) -> u64 {
         self.status_kib("VmHWM:")
     }
@@ -323,7 +322,7 @@ pub(crate) fn message(line: &Value) -> &str {
     line["message"].as_str().unwrap()
 }
 
-/// Reports whether long tests should try everything. If not, they try a sample.
+/// Reports whether long tests should try all cases. If not, they try a sample.
 pub(crate) fn is_long() -> bool {
     std::env::var_os("ROBOTSD_LONG").is_some()
 }

@@ -22,7 +22,7 @@ fn block(manifest: &str, name: &str) -> String {
     lines.map(|line| format!("{}\n", line.strip_prefix("    ").unwrap_or(""))).collect()
 }
 
-/// Adapts the config to this machine: its ports are free, and its state is in a folder next to it.
+/// Adapts the config to this machine, with free ports and a state directory next to the config.
 fn local(config: &str) -> String {
     let ports = ["0.0.0.0:8080", "0.0.0.0:9180", "127.0.0.1:9145", "0.0.0.0:9146"];
     let config = ports.iter().fold(config.to_owned(), |config, port| config.replace(port, "127.0.0.1:0"));
@@ -35,7 +35,7 @@ fn the_pods_have_configs_that_can_be_served_and_a_volume_for_state() {
         let manifest = manifest(name);
         assert!(!manifest.contains('\t'), "{name}: YAML is indented with blanks");
         let folder = folder(&[]);
-        // In a pod, a volume creates the folder of the state.
+        // In a pod, the state directory is a volume.
         let state = folder.at("state").display().to_string();
         let shipped = block(&manifest, "robotsd.toml");
         let config = shipped.replace("/var/lib/robotsd", &state);
@@ -90,7 +90,7 @@ fn a_pod_that_has_no_robots_txt_halts_the_roll_out() {
             line["message"].as_str().is_some_and(|message| message.ends_with(" (read-only)"))
         });
         let place = message(&listening).trim_start_matches("http://").split(' ').next().unwrap();
-        // The kubelet asks in the same way, with the address of the pod.
+        // The kubelet sends the same request, with the address of the pod.
         let ask = || {
             let path = probe("readinessProbe").split('"').nth(1).unwrap();
             let fields = format!("Host: {place}\r\nUser-Agent: kube-probe/1.36\r\nConnection: close\r\n");

@@ -54,7 +54,7 @@ fn slow() -> SharedBucket {
     SharedBucket::new(SLOW, 20)
 }
 
-/// Returns a bucket that is so large that no request is denied.
+/// Returns a bucket that is large enough to allow every request of a test.
 fn wide() -> SharedBucket {
     SharedBucket::new(Duration::from_millis(1), 10_000)
 }

@@ -66,8 +66,8 @@ fn the_next_address_of_a_name_is_used_if_the_first_is_dead_or_dies() {
         second.signal("CONT");
         recovered(&rate, &format!("{name}, the first is a replica")).await;
 
-        // It must not matter that the name no longer resolves, as long as one of its addresses
-        // responds.
+        // The store must be used although its name no longer resolves, because one of the known
+        // addresses responds.
         known.lock().unwrap().clear();
         second.kill();
         out(&rate).await;

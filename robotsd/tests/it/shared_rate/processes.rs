@@ -59,9 +59,9 @@ fn question(running: &Running) -> Answer {
 struct Hammered {
     /// Number of requests that passed.
     passed: usize,
-    /// Time from before the first request to after the last response.
+    /// Longest possible duration: from before the first request until after the last response.
     longest: Duration,
-    /// Time from the first response to when the last refused request was sent.
+    /// Shortest possible duration: from the first response until the last refused request was sent.
     shortest: Duration,
 }
 
@@ -240,8 +240,8 @@ fn a_store_that_hangs_refuses_no_request_and_the_status_says_so() {
         store_of(&folder)["state"] == "used"
     });
     wait_until("no problem", || folder.with_config(&["status", "--problems"]).code == Some(0));
-    // If a new config names no store, the store is no longer used. In another store, buckets are
-    // full.
+    // If a new config names no store, the store is no longer used. If it names another store, the
+    // buckets are full again.
     folder.configure(config("burst = 1000", ""));
     wait_until("no store", || store_of(&folder).is_null());
     pass();

@@ -2,7 +2,7 @@
 
 use crate::harness::*;
 
-/// A connection to robotsd that is opened again whenever it has been closed.
+/// A connection to robotsd, which is opened again if robotsd has closed it.
 pub(super) struct Client<'c> {
     address: SocketAddr,
     host: &'c str,

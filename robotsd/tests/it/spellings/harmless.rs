@@ -119,7 +119,7 @@ fn canonical_target(numbers: &mut Numbers, rules: &[(bool, String)]) -> String {
         let all = numbers.below(3);
         for octet in name.replace('*', "any").replace("%3A", ":").replace("%40", "@").replace("%2A", "*").bytes() {
             // A raw `;` separates path parameters, which another test covers, so it is always
-            // escaped here. So are bytes that are not ASCII.
+            // escaped here. Bytes that are not ASCII are also escaped.
             let escape = octet >= 0x80 || octet == b';' || (octet != b'%' && (all == 0 || numbers.below(8) == 0));
             if escape { write!(target, "%{octet:02X}").unwrap() } else { target.push(char::from(octet)) }
         }
@@ -177,7 +177,7 @@ fn is_allowed(rules: &[(bool, String)], target: &str) -> bool {
     for (allow, pattern) in rules {
         let matched = readings(pattern).iter().any(|pattern| matches(pattern, &octets));
         let length = pattern.bytes().map(|octet| if octet < 0x80 { 1 } else { 3 }).sum();
-        // The longest rule decides. If two are equally long, the one that allows decides.
+        // The longest rule decides. If two rules are equally long, the rule that allows decides.
         if matched && best.is_none_or(|best| best < (length, *allow)) {
             best = Some((length, *allow));
         }
@@ -185,8 +185,8 @@ fn is_allowed(rules: &[(bool, String)], target: &str) -> bool {
     best.is_none_or(|(_, allow)| allow)
 }
 
-/// Returns a pattern twice: with the part after its first wildcard in the path, and in the query,
-/// where escapes have other meanings.
+/// Returns two readings of a pattern: the part after the first wildcard is in the path, or in the
+/// query. Escapes have other meanings in a query.
 fn readings(pattern: &str) -> Vec<Vec<Piece>> {
     let (path, query) = pattern.split_at(pattern.find('?').unwrap_or(pattern.len()));
     let (before, behind) = path.split_at(path.find('*').unwrap_or(path.len()));

@@ -66,7 +66,8 @@ fn a_browser_is_never_refused_however_a_target_is_written() {
     let mut numbers = Numbers(2);
     let step = if is_long() { 1 } else { 6 };
     for page in pages() {
-        // A sample of spellings is enough, because this test varies the agent.
+        // A sample of spellings is enough, because the decision about a browser does not depend on
+        // the spelling.
         for (target, _) in target::spellings(&page, by_chance(), &mut numbers).into_iter().step_by(step) {
             let target = with_host(&target, "s0.test");
             let reply = client.get(&target, FIREFOX);
@@ -139,8 +140,8 @@ fn attack_one(
             served: body.trim().to_owned(),
         });
     };
-    // robotsd has two code paths for HTTP/1. The earlier requests on a connection decide which one
-    // is used.
+    // robotsd has two code paths for HTTP/1. The earlier requests on a connection determine which
+    // path is used.
     let mut clients = [Greeting::None, Greeting::Options].map(|greeting| Client::new(running.address, host, greeting));
     let mut turn = 0_usize;
     for (page, spellings) in spellings {

@@ -49,7 +49,6 @@ impl Numbers {
         choices[self.below(choices.len())]
     }
 
-    /// Returns true once in `times` calls on average.
     fn once_in(&mut self, times: usize) -> bool {
         self.below(times) == 0
     }

@@ -6,7 +6,7 @@ use crate::harness::*;
 /// A kind of server that a site behind robotsd may have.
 pub(super) struct Server {
     pub(super) name: &'static str,
-    /// Programs in the order of their start. The last one listens on `{port}`, the others on
+    /// Programs in the order of their start. The last program listens on `{port}`, all others on
     /// `{helper}`.
     programs: &'static [Program],
     /// Files of `upstreams/`, and where they are put in the folder of the server.

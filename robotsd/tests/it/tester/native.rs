@@ -7,7 +7,6 @@ mod effect;
 #[path = "../../../../docs/tester/src/request.rs"]
 mod request;
 
-/// Returns the answers to requests, one per line.
 pub(super) fn answers(input: &[u8]) -> String {
     answer::answer_all(input)
 }

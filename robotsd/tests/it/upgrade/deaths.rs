@@ -11,7 +11,6 @@ pub(super) fn held(upgraded: &Upgraded) -> Kept {
     held
 }
 
-/// Opens a connection, and sends a request on it.
 pub(super) fn sent(address: SocketAddr) -> TcpStream {
     crate::harness::sent(address, ASK)
 }
@@ -27,8 +26,8 @@ fn once_the_new_process_serves_the_previous_one_only_drains() {
         assert_ne!(new, before);
         signal(by, new);
         wait_until("the end of the new process", || !is_alive(new));
-        // The previous process still runs for its client. It must not accept connections any more,
-        // neither on its port nor on its admin interface.
+        // The previous process still runs for its client. The process must no longer accept
+        // connections, neither on its port nor on its admin interface.
         wait_until("a closed port", || TcpStream::connect(address).is_err());
         assert!(is_alive(before));
         assert_eq!(upgraded.command(&["status"]).code, Some(2));

@@ -1,5 +1,5 @@
-//! Tests upgrades in place: clients that continue throughout, state that both processes know, and
-//! upgrades that fail.
+//! Tests upgrades in place: whether clients can continue throughout, whether both processes know
+//! the same state, and what happens if an upgrade fails.
 
 mod deaths;
 mod saturation;
@@ -270,7 +270,7 @@ fn switch_history_and_board_survive_an_upgrade() {
     upgraded.folder.replace("robots.txt", format!("{ROBOTS}Disallow: /more/\n"));
     upgraded.command(&["reload"]);
     upgraded.command(&["enforce", "off"]).succeeded();
-    // These are all entries except those about the start of a process.
+    // Returns all entries except entries about the start of a process.
     let but_starts = |upgraded: &Upgraded| -> Vec<String> {
         let history = upgraded.json(&["history", "shop"]);
         let entries = history["entries"].as_array().unwrap().iter().filter(|entry| entry["cause"] != "start");
@@ -402,7 +402,7 @@ fn one_upgrade_at_a_time() {
     let said = upgraded.upgrade().ends_with(1).out;
     assert_has(said, &[&format!("an upgrade to process {first} is already in progress")]);
     assert_eq!(upgraded.json(&["status"])["upgrade"]["state"], "under-way");
-    // The new process is killed. The kill must not delay the next upgrade.
+    // The new process is killed. This kill must not delay the next upgrade.
     signal("KILL", first);
     upgraded.running.wait_for_message("upgrade", "(signal: 9");
     upgraded.restore_program();

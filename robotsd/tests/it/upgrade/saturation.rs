@@ -10,9 +10,9 @@ use crate::harness::*;
 /// Number of connections that a process may have.
 const SLOTS: usize = 4;
 
-/// Number of waiting clients: one per worker, those in the kernel's queue, and some that do not fit
-/// into it. There cannot be more: while every slot is taken, a connection that has sent nothing yet
-/// may be closed in favour of another one.
+/// Number of waiting clients: one per worker, the clients in the kernel's queue, and some that do
+/// not fit into the queue. There cannot be more waiting clients: while every slot is taken, a
+/// connection that has sent no bytes yet may be closed to make room for another connection.
 const WAITING: usize = 8;
 
 /// Returns a socket with a short queue. A supervisor may pass such a socket.
@@ -43,7 +43,7 @@ fn saturated(upgraded: &Upgraded, rest: &AtomicBool, check: impl FnOnce(&AtomicU
         let stops = StopAtEnd(rest);
         for _ in 0..SLOTS {
             let stream = asked_for_large(address);
-            // A connection without a request may be closed in favour of another one.
+            // A connection without a request may be closed to make room for another connection.
             assert_eq!(stream.peek(&mut [0]).unwrap(), 1, "the answer has begun");
             scope.spawn(|| download_slowly(stream, rest));
         }
@@ -52,8 +52,8 @@ fn saturated(upgraded: &Upgraded, rest: &AtomicBool, check: impl FnOnce(&AtomicU
         for _ in 0..WAITING {
             scope.spawn(|| {
                 tried.fetch_add(1, Ordering::Relaxed);
-                // A connection that has sent nothing yet may be closed in favour of another one. On
-                // a busy machine, this can happen before the request is sent.
+                // A connection that has sent no bytes yet may be closed to make room for another
+                // connection. On a busy machine, this can happen before the request is sent.
                 let answer = std::iter::repeat_with(|| {
                     let stream = sent(address);
                     let is_early = !is_checking.load(Ordering::Relaxed);
@@ -118,8 +118,8 @@ fn only_one_of_several_concurrent_upgrades_is_done() {
         asking.into_iter().map(|asking| asking.join().unwrap()).collect()
     });
     // The process that runs at the time of a request either does the upgrade, or refuses it because
-    // another one is in progress. If the process is just ending, the request gets no response, and
-    // the command reports this error.
+    // another upgrade is in progress. If the process is just ending, the request gets no response,
+    // and the command reports this error.
     let (mut made, mut unanswered) = (Vec::new(), 0);
     for output in &asked {
         if output.error.contains("no answer: connection closed") {

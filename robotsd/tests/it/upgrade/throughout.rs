@@ -28,7 +28,7 @@ struct Tally {
     cut: AtomicUsize,
     /// Longest time that a client has waited for a connection or response, in milliseconds.
     longest: AtomicUsize,
-    /// Time before the last kill, and time when the process was dead.
+    /// Times immediately before the last kill and after the process was dead.
     death: Mutex<Option<(Instant, Instant)>>,
 }
 
@@ -73,7 +73,7 @@ impl Tally {
             }
             Err(_) => {
                 self.refused.fetch_add(1, Ordering::Relaxed);
-                // There may be no process for a while.
+                // For a while, no process may be running.
                 thread::sleep(Duration::from_millis(5));
                 None
             }

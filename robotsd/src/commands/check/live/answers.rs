@@ -13,7 +13,7 @@ use crate::fetch::{AnswerKind, ChainEnd, DocumentError, RetrievalChain, codings}
 use crate::render::{AnswerLint, FoundProblem};
 
 /// Minimum number of redirects that are reported as a long chain. Crawlers follow at least five
-/// redirects (RFC 9309, section 2.3.1.2). Three redirects are more than half of this number.
+/// redirects (RFC 9309, section 2.3.1.2), and three redirects are more than half of this number.
 const LONG: usize = 3;
 
 /// Describes how crawlers interpret the response, in a phrase that follows the subject of a

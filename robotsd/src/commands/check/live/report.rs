@@ -14,7 +14,8 @@ use crate::render::FoundProblem;
 pub(super) struct LiveReport {
     #[serde(rename = "file")]
     pub(super) name: String,
-    /// Responses. The first one is for this URL, the others are for the other names of the site.
+    /// Responses. The first response is for this URL. The other responses are for the other names
+    /// of the site.
     pub(super) answers: Vec<AnswerSummary>,
     /// Findings, the worst first.
     #[serde(skip)]

@@ -55,8 +55,8 @@ pub(super) fn read(line: &[u8], quotes: Quotes) -> Option<LoggedRequest<'_>> {
     })
 }
 
-/// Reports whether the value in the agent's column is something other than an agent. Some servers
-/// insert another column before the agent, for example a host or an address.
+/// Reports whether the value in the agent's column is not an agent. Some servers insert another
+/// column before the agent, for example a host or an address.
 fn is_other_than_agent(agent: &[u8], referer: &[u8]) -> bool {
     if agent.starts_with(b"Mozilla/") {
         return false;
@@ -135,10 +135,9 @@ fn without_colour(word: &[u8]) -> &[u8] {
     memchr::memchr(b'm', escape).map_or(word, |end| &escape[end + 1..])
 }
 
-/// Returns the name of the site at the end of a line of robotsd's log. Such a line ends with the
-/// site, the action and the ID of the request, each in quotes. A line of another server may also
-/// end with three quoted values, so the caller must check that the config has a site with this
-/// name.
+/// Returns the site name from the end of a line in robotsd's log. Such a line ends with the site,
+/// the action and the ID of the request, each in quotes. A line from another server may also end
+/// with three quoted values, so the caller must check that the config has a site with this name.
 fn site_of_robotsd(rest: &[u8]) -> Option<Cow<'_, [u8]>> {
     let (site, rest) = quoted(rest)?;
     let (_action, rest) = quoted(rest)?;
@@ -150,8 +149,8 @@ fn site_of_robotsd(rest: &[u8]) -> Option<Cow<'_, [u8]>> {
 const MAX_TIME_LENGTH: usize = 48;
 
 /// Finds the time in the bytes before the request. Returns the position of the opening bracket, and
-/// the time if it can be parsed. Hosts and process IDs may also be in brackets, and the prefix of a
-/// collector or a user name may also contain a time. Therefore, the last time in brackets is used.
+/// the time if it can be parsed. Hosts and process IDs may be in brackets, too, and the prefix of a
+/// collector or a user name may contain a time. Therefore, the last time in brackets is used.
 fn time_bracket(before: &[u8]) -> Option<(usize, Option<i64>)> {
     let time_at = |at: usize| {
         let rest = &before[at + 1..];

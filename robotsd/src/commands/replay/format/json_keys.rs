@@ -129,7 +129,7 @@ impl JsonField {
     }
 }
 
-/// A key from the operator, written as `ua=userAgent`.
+/// A key that the operator gave, written as `ua=userAgent`.
 #[derive(Clone, Debug, PartialEq, Eq, derive_more::Display)]
 #[display("{}={key}", field.as_str())]
 pub(in crate::commands) struct JsonKey {

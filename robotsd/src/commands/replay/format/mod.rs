@@ -33,8 +33,8 @@ pub(in crate::commands) enum ReplayLogFormat {
     Alb,
 }
 
-/// Maximum number of objects and prefixes that are removed from around a line. A container runtime
-/// may add one, and the service that collects the output of containers may add another.
+/// Maximum number of enclosing objects and prefixes that are removed from a line. A container
+/// runtime may add one, and the service that collects the output of containers may add another.
 const MAX_WRAPPERS: usize = 3;
 
 #[derive(Debug)]
@@ -42,8 +42,8 @@ pub(super) struct ChunkReader<'k> {
     format: ReplayLogFormat,
     json_keys: &'k JsonKeys,
     columns: W3cColumns,
-    /// Whether the format was detected from the first lines. If so, lines in other formats are also
-    /// read.
+    /// Whether the format was detected from the first lines. In this case, lines in other formats
+    /// are also read.
     is_found: bool,
 }
 
@@ -52,7 +52,7 @@ pub(super) enum LogLine<'a> {
     Request(LoggedRequest<'a>),
     /// A line about the log itself, such as `#Fields`.
     Directive,
-    /// A line of robotsd's log of events, which may share a file with its log of requests.
+    /// A line of robotsd's event log, which may share a file with the access log.
     Event,
     Unread,
 }
@@ -147,8 +147,8 @@ impl ReplayLogFormat {
         }
     }
 
-    /// Reports whether a parsed line is certainly in this format. Lines of error logs can also be
-    /// parsed, because they contain requests, too.
+    /// Reports whether a parsed line is certainly in this format. The check is needed because error
+    /// logs quote requests, so their lines can be parsed, too.
     fn is_sure_of(self, request: &LoggedRequest<'_>) -> bool {
         match self {
             Self::Common => request.time.is_some(),

@@ -98,7 +98,7 @@ fn lines_in_another_format_are_read_where_the_format_was_found() {
     assert_eq!(named.read(common.as_bytes()), LogLine::Unread);
 }
 
-/// The access log contains the requests of these lines, too.
+/// The access log contains these requests, too.
 #[test]
 fn lines_of_error_logs_and_lines_that_are_cut_are_not_read_in_the_common_format() {
     let keys = JsonKeys::default();
@@ -144,13 +144,14 @@ fn no_line_has_a_host_for_an_address_where_another_format_has_the_address() {
             assert_eq!(*request.address, *b"192.0.2.7", "{line}");
             assert_eq!(request.host.as_deref(), host.map(str::as_bytes), "{line}");
         }
-        // A line whose client is not an address is also read.
+        // A line with a host name instead of the client's address is also parsed.
         let named = CURL.replace("192.0.2.7", "client.test");
         assert!(matches!(reader.read(named.as_bytes()), LogLine::Request(_)));
     }
 }
 
-/// Returns the host and the address of each line by GPTBot for `/a` at the usual time.
+/// Returns the host and the address in each line that contains GPTBot's request for `/a` at the
+/// usual time.
 fn gptbots(lines: &[String]) -> Vec<Option<(Option<String>, String)>> {
     let keys = JsonKeys::default();
     let chunk = lines.join("\n");
@@ -292,7 +293,7 @@ fn lines_behind_a_prefix_are_read() {
     for (line, read) in objects.iter().zip(gptbots(&objects)).filter(|(line, _)| !line.starts_with('"')) {
         assert_eq!(read, Some((None, "192.0.2.7".to_owned())), "{line}");
     }
-    // Caddy's console format has the time only in front of the object.
+    // In Caddy's console format, only the text before the object contains the time.
     let caddy = "2000/10/10 20:55:36.541\tinfo\thttp.log.access.log0\thandled request\t{\"request\": {\"remote_addr\": \"192.0.2.5:63746\", \
                  \"method\": \"GET\", \"host\": \"shop.test\", \"uri\": \"/a\", \"headers\": {\"User-Agent\": [\"GPTBot/1.2\"]}}, \"status\": 200}";
     assert_eq!(gptbots(&[caddy.to_owned()]), [Some((Some("shop.test".to_owned()), "192.0.2.5".to_owned()))]);
@@ -305,7 +306,7 @@ fn what_is_not_understood_is_unread() {
     let keys = JsonKeys::default();
     let escaped = serde_json::to_string(GPTBOT).expect("a text");
     for line in [
-        // Parts of objects over several lines, as `journalctl -o json-pretty` writes them.
+        // Parts of objects that span several lines, as `journalctl -o json-pretty` writes them.
         &format!("    \"message\" : {escaped},"),
         &format!("[{{\"message\": {escaped}}}, {{\"message\": {escaped}}}]"),
         &format!("{{\"message\": {escaped}"),
@@ -316,15 +317,15 @@ fn what_is_not_understood_is_unread() {
         "Nov 27 13:40:30 localhost haproxy[5417]: 192.0.2.1:47878 [27/Nov/2026:13:40:30.102] https~ backend/srv 395/0 200 1654 {a|b} \"GET /a HTTP/1.1\"",
         "[27/Nov/2026:18:41:26 +0000] - 200 200 - GET https shop.test \"/a\" [Client 192.0.2.9] \"GPTBot/1.2\" \"-\"",
         r#"{"level":"error","msg":"no answer to \"GET /a HTTP/1.1\" from 192.0.2.7"}"#,
-        // Lines with other values under the names of request fields.
+        // Lines with unrelated values under the names of request fields.
         r#"{"level":"info","method":"tools/list","path":"/a"}"#,
         r#"{"level":"info","method":"dns-01","target":"shop.test"}"#,
         // A User-Agent under an unknown key.
         r#"{"method":"GET","path":"/a","userAgent":"GPTBot/1.2"}"#,
         r#"{"method":"GET","path":"/a","req":{"headers":{"user-agent":["GPTBot/1.2"]}}}"#,
         r#"{"method":"GET","path":"/a","client_ua":"GPTBot/1.2"}"#,
-        // Lines with a host, an address or the agent before the agent's column, and two lines in
-        // one.
+        // Lines with a host, an address or the agent before the agent's column, and two requests on
+        // one line.
         r#"192.0.2.7 - - [10/Oct/2000:13:55:36 -0700] "GET /a HTTP/1.1" 200 23 "shop.test" "https://x.test/" "GPTBot/1.2""#,
         r#"192.0.2.7 - - [10/Oct/2000:13:55:36 -0700] "GET /a HTTP/1.1" 200 23 "GPTBot/1.2" "-""#,
         r#"192.0.2.7 - - [10/Oct/2000:13:55:36 -0700] "GET /a HTTP/1.1" 200 23 "-" "10.0.0.1, 192.0.2.7" "GPTBot/1.2""#,
@@ -358,7 +359,7 @@ fn objects_are_read_by_the_keys_that_are_named() {
     let keys = named(&["ua=none", "path=path", "method=proxy.verb"]);
     assert_eq!(read(&keys), Some((String::new(), text("GET"), text("/other"), String::new(), None)));
     assert_eq!(keys.missing().map(ToString::to_string).collect::<Vec<_>>(), ["ua=none"]);
-    // A key counts as found even if its line cannot be read because another key is missing.
+    // A key counts as found even if the line cannot be read because another key is missing.
     let keys = named(&["path=none", "ua=none", "ua=proxy.userAgent"]);
     assert_eq!(read(&keys), None);
     assert_eq!(keys.missing().map(ToString::to_string).collect::<Vec<_>>(), ["path=none", "ua=none"]);

@@ -87,8 +87,9 @@ impl W3cColumns {
         })
     }
 
-    /// Splits a line into values; `None` if it has too many or too few values. IIS does not escape
-    /// quotes that a client sent, so the line is parsed first with quoted strings and then without.
+    /// Splits a line into values; `None` if the line has too many or too few values. IIS does not
+    /// escape quotes that a client sent, so the line is parsed first with quoted strings and, if
+    /// that fails, without.
     fn values<'a>(&self, line: &'a [u8], blank: u8) -> Option<Vec<W3cValue<'a>>> {
         let has_quotes = memchr::memchr(b'"', line).is_some();
         let with_strings = has_quotes.then(|| with_strings(line, blank)).flatten();
@@ -97,7 +98,7 @@ impl W3cColumns {
         }
         let values: Vec<_> = line.split(|octet| *octet == blank).map(W3cValue::Plain).collect();
         // Some servers omit empty values at the end of a line. A line without the path, the query
-        // or the agent is not accepted, because it would be read as a different request.
+        // or the agent is not accepted, because it would be parsed as a different request.
         let [_, path, query, agent, ..] = self.places;
         let is_whole = || [path, query, agent].into_iter().flatten().all(|place| place < values.len());
         (values.len() == self.count || (values.len() < self.count && !has_quotes && is_whole())).then_some(values)
@@ -120,8 +121,8 @@ impl<'a> W3cValue<'a> {
     }
 }
 
-/// Splits a line into values; a value that begins with a quote is read as a quoted string. `None`
-/// if a closing quote is missing.
+/// Splits a line into values. A value that begins with a quote is parsed as a quoted string.
+/// Returns `None` if a closing quote is missing.
 fn with_strings(line: &[u8], blank: u8) -> Option<Vec<W3cValue<'_>>> {
     let (mut values, mut rest) = (Vec::new(), line);
     loop {

@@ -6,10 +6,10 @@
 //! config does not affect the result.
 //!
 //! **The settings of a repository cannot make git run a program.** The git config of a repository
-//! can contain the names of programs, and may come from a stranger, for example if the checkout was
-//! sent as an archive. [`ALWAYS`], [`LOG`] and [`ENVIRONMENT`] prevent git from running these
-//! programs. The config of the user and of the system stays in force, because git reads
-//! `safe.directory` only from this config.
+//! can contain the names of programs, and may be untrusted, for example if the checkout was sent as
+//! an archive. [`ALWAYS`], [`LOG`] and [`ENVIRONMENT`] prevent git from running these programs. The
+//! config of the user and of the system stays in force, because git reads `safe.directory` only
+//! from this config.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::Path;
@@ -22,8 +22,9 @@ use crate::render::{printable, printable_path};
 const FILE: &str = "robots.txt";
 
 /// Options of every git command. `--literal-pathspecs` prevents git from treating file names as
-/// patterns. `-c` overrides settings of the user that would change the result, and settings of the
-/// repository that contain the names of programs. If such a setting is empty, git runs no program.
+/// patterns. `-c` overrides user settings that would change the result, and repository settings
+/// that contain the names of programs. If the value of such a repository setting is empty, git runs
+/// no program.
 const ALWAYS: &str = "--no-pager --literal-pathspecs -c log.showRoot=true -c log.follow=false -c log.diffMerges=separate \
                       -c log.mailmap=false -c core.pager=cat -c core.hooksPath=/dev/null -c core.fsmonitor= \
                       -c core.alternateRefsCommand=true -c alias.remote-none=";
@@ -55,7 +56,7 @@ pub(super) fn has_repository(path: &Path) -> bool {
     path.ancestors().any(|folder| folder.join(".git").exists() || is_bare(folder))
 }
 
-/// Returns the versions of a file, or of the robots.txt of a directory, the newest first.
+/// Returns the versions of a file, or of the robots.txt in a directory, the newest first.
 ///
 /// # Errors
 ///
@@ -96,7 +97,7 @@ impl Change {
 }
 
 /// Returns the commits that changed a file, the newest first. Returns at most one commit more than
-/// the limit, so the caller can see that the limit is exceeded.
+/// the limit, so that the caller can detect that the limit is exceeded.
 fn changes(folder: &Path, name: &str) -> io::Result<Vec<Change>> {
     let most = format!("--max-count={}", MAX_VERSIONS + 1);
     let log = git(folder, LOG.split(' ').chain([&*most, "--", name]))?;

@@ -3,7 +3,7 @@
 //!
 //! The versions come from git ([`git`]) or from dated files ([`dated`]), and the fetches of
 //! robots.txt come from the log. The code of the server's board judges the crawlers ([`LogBoard`]),
-//! so the same traffic gets the same judgements.
+//! so the same traffic leads to the same judgements.
 
 mod dated;
 mod git;
@@ -52,8 +52,8 @@ struct FoundVersions {
 }
 
 impl FoundVersions {
-    /// Reports whether another version of this size is within the limits. If not, records why it is
-    /// left out.
+    /// Reports whether another version of this size is within the limits. If the limits are
+    /// exceeded, records why the version is left out.
     fn has_room_for(&mut self, octets: usize, source: &str) -> bool {
         self.octets = self.octets.saturating_add(octets);
         let fault = match (self.versions.len(), self.octets) {
@@ -92,8 +92,8 @@ pub(super) struct PastVersion {
 
 impl VersionHistory {
     /// Reads the versions of a robots.txt. `paths` is one path in a git repository, or dated files
-    /// and directories of dated files. `deploy` is the maximum time after the date of a version
-    /// during which the previous version may still be served, in seconds.
+    /// and directories of dated files. `deploy` is the maximum time after the date of a version, in
+    /// seconds, while the previous version may still be served.
     pub(super) fn read(paths: &[PathBuf], deploy: Option<Second>, settings: &EvaluatorSettings) -> io::Result<Self> {
         let of_git = match paths {
             [path] => git::has_repository(path) && !dated::are_dated(path),
@@ -164,7 +164,7 @@ impl VersionHistory {
     }
 }
 
-/// Default time after a commit during which the previous version may still be served, in seconds.
+/// Default time after a commit, in seconds, while the previous version may still be served.
 const DEPLOYED: Second = 15 * 60;
 
 /// The observations in one chunk of the log that are needed to judge crawlers.
@@ -214,7 +214,8 @@ impl BoardNotes {
         let origin = |out: &mut String| write_origin("", host, out);
         if RequestPath::is_robots_txt_target(&entry.target) {
             if let Some(read) = RobotsRead::of(method, entry.status) {
-                // The target of a redirect is read later, but often in the same second.
+                // The target of a redirect is often fetched in the same second, so the redirect is
+                // recorded one second earlier.
                 let at = if read == RobotsRead::Redirected { at.saturating_sub(1) } else { at };
                 let is_served = in_force.is_some() && at.saturating_sub(version.since) >= history.deploy;
                 self.counted.read(&CrawlerRequest { at, ..seen }, |span| {
@@ -241,7 +242,7 @@ impl BoardNotes {
         self.counted.disallow(&seen, done, |RowScratch { case, hits, .. }| {
             case.judge_by(history.gone_by(place, at), Some(policy), &request);
             if history.maybe_served(place, at).any(|version| !case.disallowed_by.contains(&version.name)) {
-                // Without a version that disallows the request, it is not judged.
+                // A request without a version that disallows it is not judged.
                 case.disallowed_by.clear();
             }
             origin(&mut case.origin);
@@ -253,8 +254,8 @@ impl BoardNotes {
     }
 }
 
-/// Result of a request for `/robots.txt`. Without rules, the version of the read is unknown, so the
-/// read can only excuse the crawler.
+/// Result of a request for `/robots.txt`. If the response contains no rules, the version of the
+/// read is unknown, so the read can only excuse the crawler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum RobotsRead {
     Rules,
@@ -264,8 +265,9 @@ enum RobotsRead {
 }
 
 impl RobotsRead {
-    /// Returns `None` if the response does not affect what the crawler may request. After a 5xx, it
-    /// may request nothing, or follow the version that it has (RFC 9309, section 2.3.1.4).
+    /// Returns `None` if the response does not affect what the crawler may request. After a 5xx,
+    /// the crawler may request nothing, or may follow the version that it fetched before (RFC 9309,
+    /// section 2.3.1.4).
     fn of(method: &str, status: Option<u16>) -> Option<Self> {
         match status {
             _ if method != "GET" => None,
@@ -340,7 +342,7 @@ mod tests {
         }
         // A server error does not change the rules that the crawler knows.
         assert_eq!(judged(&history, &[first, (later, "/robots.txt", 503), request]), [1, 0, 0, 0]);
-        // A redirect leads to the read that follows it in the same second.
+        // The fetch that follows a redirect in the same second counts.
         let redirected = [(later, "/robots.txt", 301), (later, "/robots.txt", 200), request];
         assert_eq!(judged(&history, &redirected), [1, 0, 0, 0]);
     }

@@ -97,8 +97,7 @@ impl LogEvidence {
     ) -> Identity {
         let address = PublicAddress::of(address, |address| self.is_trusted_proxy(address)).ok();
         let evidence = EvidenceAt { evidence: self, methods, time, questions };
-        // The value of the time argument does not matter, because `evidence` contains the time of
-        // the request.
+        // The time argument is not used, because `evidence` contains the time of the request.
         IdentityRequest::new(agents, address).identify(&evidence, SystemTime::UNIX_EPOCH).identity
     }
 
@@ -128,7 +127,7 @@ impl LogEvidence {
 #[derive(Debug)]
 pub(super) enum ClaimMethods {
     One(Arc<CrawlerEvidence>),
-    /// The header names several crawlers. Each is checked with its own evidence.
+    /// The header names several crawlers. Each crawler is checked with its own evidence.
     Several,
 }
 
@@ -197,9 +196,9 @@ pub(crate) fn address_as_logged(text: &[u8]) -> Option<IpAddr> {
     Some(text.parse::<IpAddr>().ok()?.to_canonical())
 }
 
-/// Reports whether an address can be the complete address of a client. Logs are often written with
-/// addresses truncated to a /24, a /48 or a /64. Few clients really have an address that ends like
-/// a truncated one.
+/// Reports whether an address can be the complete address of a client. Many servers log addresses
+/// that are truncated to a /24, a /48 or a /64. Few clients have a complete address that ends with
+/// so many zeros.
 pub(crate) fn is_whole(address: &IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => address.octets()[3] != 0,
@@ -210,12 +209,12 @@ pub(crate) fn is_whole(address: &IpAddr) -> bool {
 const DAY: i64 = 24 * 60 * 60;
 
 /// Maximum time from the confirmation of a list to a later request, in seconds. If more time has
-/// passed, the list does not refute the request's claim. The server uses the same maximum.
+/// passed, the list cannot refute the request's claim. The server uses the same maximum.
 const CONFIRMED_BEFORE: i64 = DAY;
 
 /// Maximum time from a request to a later confirmation of a list, in seconds. If more time has
-/// passed, the list does not refute the request's claim, because addresses are removed from lists:
-/// within four months, one list lost half of its prefixes.
+/// passed, the list cannot refute the request's claim, because the address may have been removed
+/// from the list in the meantime: within four months, one list lost half of its prefixes.
 const CONFIRMED_AFTER: i64 = 30 * DAY;
 
 #[derive(Debug)]

@@ -123,8 +123,8 @@ fn end_on_the_next_interrupt(runtime: Runtime) {
 
 /// Drops refutations by resolvers that may not work, because a resolver without network access
 /// finds no name for any address. A claim is refuted only if another address was verified with the
-/// same patterns, which proves that the resolver works. This proof is valid for an hour, which is
-/// longer than the look-ups of one run take.
+/// same patterns, which proves that the resolver works. The proof is valid for an hour, and the
+/// look-ups of one run take less time.
 fn refute_only_through_proven_resolvers(outcomes: &mut HashMap<NameQuestion, MethodOutcome>, patterns: usize) {
     let mut is_proven = vec![false; patterns];
     for ((names, _), outcome) in &*outcomes {

@@ -1,9 +1,10 @@
 //! The report as one HTML page with charts. The page has no scripts, loads no other files, and
 //! supports dark and light mode.
 //!
-//! `page.html` is the template. Logs contain text of unknown clients, so the template escapes every
-//! value. The Content-Security-Policy of the page allows only the built-in style sheet, identified
-//! by its hash. Each number in a chart is also in the text, or in the title of its column.
+//! `page.html` is the template. Logs contain text from unknown clients, so the template escapes
+//! every value. The Content-Security-Policy of the page allows only the built-in style sheet,
+//! identified by its hash. Each number in a chart is also in the text, or in the title of its
+//! column.
 
 use askama::Template;
 use askama::filters::Safe;

@@ -80,7 +80,7 @@ struct ReportedCrawler {
     by_rule: RuleRows,
 }
 
-/// Sums of the counts of all crawlers, without requests of impostors.
+/// Totals over all crawlers, without requests of impostors.
 #[derive(Debug, Serialize)]
 struct CrawlerTotals {
     crawler_requests: u64,
@@ -115,7 +115,7 @@ impl Report {
             let weight = (is_engine_shut_out(row), harm(own), own.requests);
             (std::cmp::Reverse(weight), crawler.agent.name.as_str())
         });
-        // A crawler whose name was used only by impostors is listed with the impostors.
+        // If only impostors used the name of a crawler, the crawler is listed with the impostors.
         let is_crawler = |(row, own): &&(&ReplayRow, RequestTally)| row.agent.is_crawler && own.requests > 0;
         let crawlers: Vec<_> =
             rows.iter().filter(is_crawler).map(|(row, own)| ReportedCrawler::new(row, own, plan)).collect();

@@ -33,7 +33,7 @@ pub(super) struct RuleRow {
     /// otherwise the last file.
     pub(super) file: String,
     /// `line` and `pattern` are `None` in the row that contains the sum for several rules. This row
-    /// exists only if there were too many rules.
+    /// exists only if there are too many rules to list.
     pub(super) line: Option<usize>,
     pub(super) pattern: Option<String>,
     pub(super) requests: u64,
@@ -140,8 +140,8 @@ pub(super) struct SenderSplit {
     pub(super) is_checked: bool,
     pub(super) verified: RequestTally,
     pub(super) claimed: RequestTally,
-    /// Number of claims that are neither verified nor refuted, by reason. The reasons have the same
-    /// names as in robotsd's log.
+    /// Number of claims that are neither verified nor refuted, by reason. The names of the reasons
+    /// are the same as in robotsd's log.
     pub(super) claimed_because: BTreeMap<&'static str, u64>,
     /// The requests of impostors. No other count includes these requests.
     pub(super) impostors: RequestTally,
@@ -161,8 +161,8 @@ pub(super) struct NamesRow {
     left_out: usize,
 }
 
-/// A crawler with suspect claims. According to the log, requests did not come from the crawler's
-/// operator, but the log may not contain the addresses of clients.
+/// A crawler with suspect claims. The log suggests that the requests did not come from the
+/// crawler's operator, but it may not contain the addresses of clients.
 #[derive(Debug, Serialize)]
 pub(super) struct SuspectRow {
     pub(super) crawler: String,

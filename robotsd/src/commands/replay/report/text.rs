@@ -69,7 +69,7 @@ impl TextReport<'_> {
     /// Draws disallowed requests as a dark bar, followed by allowed requests as a light bar.
     fn bar(&self, row: &ReportedCrawler) -> String {
         let most = self.crawlers().map(|row| row.tally.requests).max().unwrap_or(1);
-        // A count above zero is drawn with at least one column.
+        // The bar of a nonzero count is at least one column wide.
         let columns = |count: u64| {
             let exact = count as f64 / most.max(1) as f64 * BAR as f64;
             if count == 0 { 0 } else { (exact.round() as usize).clamp(1, BAR) }
