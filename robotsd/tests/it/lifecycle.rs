@@ -102,7 +102,7 @@ fn passed_sockets_are_matched_with_listeners_or_reported() {
     let mut command = passing(&socket, "web", &missing.at("robotsd.toml"));
     command.stdin(Stdio::from(OwnedFd::from(connection)));
     let error = ended(&mut command, b"").failed(2);
-    assert_has(error, &["(\"web\") is a connection, not a listening socket: write Accept=no into the .socket unit"]);
+    assert_has(error, &["(\"web\") is a connection, not a listening socket: set Accept=no in the .socket unit"]);
     let mut command = passing(&socket, "web", &missing.at("robotsd.toml"));
     command.stdin(Stdio::from(OwnedFd::from(UnixDatagram::unbound().unwrap())));
     assert_has(ended(&mut command, b"").failed(2), &["(\"web\") is not a stream socket"]);
