@@ -67,7 +67,10 @@ fn a_name_is_looked_up_as_a_name() {
     let (out, _) = explain(&folder, &["--user-agent", "google-extended", "/x"]);
     assert_has(&out, &["; a control token, never sent in a request\n"]);
     let (out, error) = explain(&folder, &["--user-agent", "*", "/a"]);
-    assert!(out.starts_with("Any crawler that no group names may not fetch /a: line 6, ") && error.is_empty(), "{out}");
+    assert!(
+        out.starts_with("A crawler that is not named in any group may not fetch /a: line 6, ") && error.is_empty(),
+        "{out}"
+    );
 }
 
 #[test]

@@ -35,7 +35,7 @@ use crate::target_url::TargetUrl;
 pub(in crate::commands) const USUAL_FILE: &str = "robots.txt";
 
 /// Hint after the error that the default file does not exist.
-const WHAT_TO_NAME: &str = "name a file, a URL such as https://example.com, or a site with --config FILE";
+const WHAT_TO_NAME: &str = "specify a file, a URL such as https://example.com, or a site with --config FILE";
 
 /// Maximum size of a fetched robots.txt, in bytes. A file on this machine has the same limit.
 const MAX_BYTES: usize = LiveRobots::MAX_FILE as usize;
@@ -126,7 +126,7 @@ impl SiteArgs {
                 Some(path) => (path, "the default"),
                 None => {
                     return Err(io::Error::other(format!(
-                        "--site {site:?} needs a config, but none was found: name the config with --config FILE"
+                        "--site {site:?} needs a config, but none was found: specify one with --config FILE"
                     )));
                 }
             },

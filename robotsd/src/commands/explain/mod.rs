@@ -134,7 +134,7 @@ fn explain<W: Write>(args: &ExplainArgs, mut out: W) -> io::Result<ExitCode> {
     let urls: Vec<_> = urls.collect::<Result<_, _>>().map_err(io::Error::other)?;
     if args.robots.as_deref() == Some(Path::new("-")) && urls.contains(&None) {
         return Err(io::Error::other(
-            "standard input cannot contain both the robots.txt and the URLs: give the robots.txt as a file",
+            "standard input cannot contain both the robots.txt and the URLs: pass the robots.txt as a file",
         ));
     }
     let words: Vec<_> = args.urls.iter().map(String::as_str).collect();
@@ -219,12 +219,13 @@ impl ExplainArgs {
             ));
         }
         if self.user_agent.is_empty() && self.token.is_empty() {
-            let fault = "no crawler is named: name one with --user-agent NAME, or with --token TOKEN to explain only \
-                         the file; `robotsd diff /dev/null robots.txt` shows its rules for all crawlers";
+            let fault = "no crawler is given: specify one with --user-agent NAME, or with --token TOKEN to explain \
+                         only the file; `robotsd diff /dev/null robots.txt` shows its rules for all crawlers";
             return Err(fault.to_owned());
         }
         if self.token.iter().any(|token| token.trim().is_empty()) {
-            let fault = "the token is empty: write one such as GPTBot, or * for a crawler that no group names";
+            let fault = "the token is empty: write one such as GPTBot, or * for a crawler that is not named in any \
+                         group";
             return Err(fault.to_owned());
         }
         if self.urls.is_empty() {
