@@ -51,7 +51,7 @@ pub(crate) struct TestArgs {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum TestFormat {
-    /// One line per expectation that is not met, for people
+    /// One line per unmet expectation
     Text,
     /// One JSON object per line
     Json,

@@ -206,7 +206,7 @@ fn the_commands_ask_over_the_socket_of_the_process_with_their_config() {
     let mut running = folder.start();
     assert_eq!(fs::metadata(&socket).unwrap().permissions().mode() & 0o777, 0o600);
     let listener = format!("listener http://{} (web): proxy, bound\n", running.address);
-    let parts = ["is serving for ", "site a site (site.test): live\n", &listener, "  mode:       refuse\n"];
+    let parts = ["is serving (up for ", "site a site (site.test): live\n", &listener, "  mode:       refuse\n"];
     assert_has(command(&["status"]).succeeded(), &parts);
     assert_eq!(command(&["status", "--json"]).json()["sites"][0]["name"], "a site");
     let out = command(&["reload", "--site", "a site"]).succeeded();

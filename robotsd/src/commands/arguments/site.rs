@@ -297,8 +297,8 @@ impl SelectedSite {
     /// Reads a version of the site's robots.txt from the state directory.
     pub(in crate::commands) fn version(&self, hash: &VersionHashPrefix) -> io::Result<RobotsFile> {
         let found = self.kept().1.kept().find(|(known, _)| hash.matches(known));
-        let missing =
-            "the state_dir of the config contains no version of the site (that this user can read) with the hash";
+        let missing = "the state_dir of the config contains no version of the site (or none that this user can read) \
+                       with the hash";
         let (hash, bytes) = found.ok_or_else(|| io::Error::other(format!("{missing} {hash:.16}")))?;
         Ok(RobotsFile { name: hash.short(), bytes: bytes.to_vec() })
     }

@@ -49,8 +49,8 @@ pub(crate) struct DiffArgs {
     site: SiteArgs,
 
     /// Fail if anything changes for this crawler on these paths, such as "Googlebot:/products/" or
-    /// "category:ai-training:/"; the path may be a pattern, and * stands for crawlers that neither
-    /// file names; may be repeated
+    /// "category:ai-training:/"; the path may be a pattern, and * stands for crawlers that are
+    /// named in neither file; may be repeated
     #[arg(long, value_name = "CRAWLER:PATTERN", value_parser = forbidden_change)]
     forbid: Vec<Guard>,
 
@@ -64,7 +64,7 @@ pub(crate) struct DiffArgs {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum DiffFormat {
-    /// For people
+    /// Human-readable text
     Text,
     /// One JSON object
     Json,

@@ -69,9 +69,8 @@ pub(crate) struct ExplainArgs {
     #[arg(long)]
     token: Vec<String>,
 
-    /// The client's address: show whether it belongs to the crawler, according to the available
-    /// published lists, and how the policy handles that, including exempt networks. DNS names are
-    /// not looked up
+    /// Check the client's address against the published lists that are available, and show how the
+    /// policy handles the result, including exempt networks. DNS names are not looked up
     #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["batch", "token"])]
     address: Option<IpAddr>,
 
@@ -91,7 +90,7 @@ pub(crate) struct ExplainArgs {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum ExplainFormat {
-    /// For people: the answer, and how it was determined
+    /// Human-readable text: the answer, and how it was determined
     Text,
     /// One JSON object per line, for each crawler and URL
     Json,
