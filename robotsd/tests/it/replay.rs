@@ -297,8 +297,7 @@ fn logs_that_collectors_wrap_are_read() {
 
 #[test]
 fn logs_that_are_not_unpacked_are_named() {
-    let want =
-        "robotsd: log: the log is compressed with xz, which is not supported: decompress it with xz -dc, and name - ";
+    let want = "robotsd: log: the log is compressed with xz, which is not supported: decompress it with xz -dc, and ";
     assert_has(Replay::of(b"\xFD7zXZ\0\0\x04\xE6\xD6\xB4\x46").run("text", &[]).failed(2), &[want]);
 }
 
