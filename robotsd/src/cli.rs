@@ -61,18 +61,18 @@ enum CliCommand {
     #[command(after_help = "Exit status: 0 if the version is live, 1 if it is live but could not be saved in \
             the state directory, 2 if it failed. Without a hash: 0 if no version is pending, 1 \
             if one is. With --fleet: 1 if a replica reports a problem, 2 if a replica refused the request \
-            or could not be reached. If the fleet has a name, 1 in both cases.")]
+            or could not be reached. If the fleet has a name, 1 in either case.")]
     Accept(AcceptArgs),
     /// Restore the previous version of a site's robots.txt
     #[command(after_help = "Exit status: 0 if the previous version is live, 1 if it is live but could not be \
             saved in the state directory, 2 if it failed. With --diff: 1 if there is a \
             version to restore. With --fleet: 1 if a replica reports a problem, 2 if a replica refused the request \
-            or could not be reached. If the fleet has a name, 1 in both cases.")]
+            or could not be reached. If the fleet has a name, 1 in either case.")]
     Rollback(RollbackArgs),
     /// Switch enforcement off or on, for one site or for all
     #[command(after_help = "Exit status: 0 if the switch was set, 1 if it was set but could not be saved in \
             the state directory, 2 if it failed. With --fleet: 1 if a replica reports a problem, 2 if a replica \
-            refused the request or could not be reached. If the fleet has a name, 1 in both cases.")]
+            refused the request or could not be reached. If the fleet has a name, 1 in either case.")]
     Enforce(EnforceArgs),
     /// Show the reloads of a site and their results
     #[command(after_help = "Exit status: 0, or 2 if robotsd could not be reached.")]

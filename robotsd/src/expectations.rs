@@ -150,7 +150,7 @@ fn faults(table: &Spanned<Expected>) -> Vec<Fault> {
     }
     for agent in agents.iter().filter(|agent| agent.get_ref().trim().is_empty()) {
         let fault = Fault::new(agent.span(), "the name of the agent is empty");
-        faults.push(fault.help("write \"*\" for a crawler that no group names".to_owned()));
+        faults.push(fault.help("write \"*\" for a crawler that is not named in any group".to_owned()));
     }
     for path in paths {
         if let Err(error) = TargetUrl::parse(path.get_ref().as_bytes()) {

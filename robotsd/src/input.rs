@@ -62,7 +62,8 @@ pub(crate) fn open(path: &Path) -> io::Result<File> {
     // path.
     let has_place = || path.canonicalize().is_ok_and(|place| !place.starts_with("/dev/fd"));
     if std::fs::metadata(path)?.file_type().is_fifo() && has_place() {
-        let fault = "a FIFO may never get a writer: give a regular file, or send the text to standard input with \"-\"";
+        let fault = "a FIFO blocks this command until another program writes to it: use a regular file, or send the \
+                     text to standard input with \"-\"";
         return Err(io::Error::new(io::ErrorKind::InvalidInput, fault));
     }
     File::open(path)

@@ -382,9 +382,9 @@ impl Event<'_> {
         push_printable(out, self.record.name());
         let enforced_interval = self.interval();
         let asked = self.record.limit.as_ref().map_or(enforced_interval, |limit| limit.interval);
-        out.extend([" for one request in ", &seconds(asked), " s"]);
+        out.extend([" for one request every ", &seconds(asked), " s"]);
         if asked > enforced_interval {
-            out.extend([". One in ", &seconds(enforced_interval), " s is enforced"]);
+            out.extend([". One every ", &seconds(enforced_interval), " s is enforced"]);
         }
         out.push_str(", and this request exceeded that rate.");
     }

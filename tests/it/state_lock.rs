@@ -92,8 +92,8 @@ fn a_second_handle_is_refused() {
     let _state = StateDir::open(&path).unwrap();
     let error = StateDir::open(&path).unwrap_err();
     let want = format!(
-        "{}: this process has the state directory open already: use a clone of its StateDir, or drop every clone and every \
-         site that was opened with it",
+        "{}: this process already has the state directory open: use a clone of its StateDir, or drop every clone and \
+         every site that was opened with it",
         path.display()
     );
     assert_eq!(error.to_string(), want);

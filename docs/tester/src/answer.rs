@@ -225,7 +225,7 @@ impl Judge {
         let (named_as, agents) = self.recognizer.resolve(name);
         let sender = agents.iter().map(|agent| (agent.tokens().to_vec(), agent.fallback())).collect();
         let about = match (named_as, agents.first().registered()) {
-            (NamedAs::Star, _) => "crawlers that no group names".to_owned(),
+            (NamedAs::Star, _) => "crawlers that are not named in any group".to_owned(),
             (NamedAs::Unregistered, _) => self.about_unknown(name),
             (_, Some(_)) => about_registered(agents.first()),
             (_, None) if agents.first().class().is_crawler() => "not a known crawler".to_owned(),

@@ -121,7 +121,7 @@ pub(super) fn shown(bytes: &[u8]) -> String {
 /// is listed even if it is not one of the first.
 fn crawlers(crawlers: &[Subject]) -> String {
     let (named, unnamed): (Vec<_>, Vec<_>) = crawlers.iter().partition(|crawler| crawler.name.is_some());
-    let unnamed = unnamed.first().map(|_| "crawlers that no group names".to_owned());
+    let unnamed = unnamed.first().map(|_| "crawlers that are not named in any group".to_owned());
     let names = unnamed
         .into_iter()
         .chain(named.into_iter().filter_map(|crawler| Some(shown(crawler.name.as_ref()?.as_bytes()))));

@@ -137,8 +137,8 @@ impl Crawler {
         }
         if let Some(host) = self.referers.iter().find(|host| !is_host(host)) {
             let message = format!(
-                "\"{host}\" is not a host: write a host such as \"chatgpt.com\", a host with its subdomains as \
-                 \".bing.com\", or a host in all countries as \"google.*\""
+                "\"{host}\" is not a host: write a host such as \"chatgpt.com\", \".bing.com\" to include subdomains, \
+                 or \"google.*\" for every country domain"
             );
             return wrong("referers", &message);
         }

@@ -60,7 +60,7 @@ impl AccessRule {
         }?;
         if client.grant.has_ended(SystemTime::now()) {
             return Err(refused(&format!(
-                "the access of {client} has expired: the time in \"until\" of this token or user in [admin] has passed",
+                "the access of {client} has expired: its \"until\" time in [admin] has passed",
                 client = client.who
             )));
         }

@@ -121,10 +121,8 @@ async fn change(state: Arc<ServerState>, route: &Route, asked: Asked, record: Au
     if route.is_written_first(&asked.query)
         && let Err(why) = state.audit.append(record.with("started")).await
     {
-        let message = format!(
-            "{why}; nothing was changed, because without the audit file, the only possible change is to switch \
-             enforcement off"
-        );
+        let message =
+            format!("{why}; nothing was changed, because without the audit file, enforcement can only be switched off");
         state.log.say_at(LogLevel::Error, LogEvent::Admin, &*message);
         return Err(AdminReply::error(StatusCode::INSUFFICIENT_STORAGE, &message));
     }

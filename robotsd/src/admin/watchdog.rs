@@ -100,7 +100,7 @@ impl Watchdog {
         let panic = self.last_panic().map(|last| {
             let panics = self.panics.load(Ordering::Relaxed);
             format!(
-                "panics since the start: {panics}; each is a bug of robotsd, so report it with the output on stderr; \
+                "panics since the start: {panics}; each is a bug in robotsd, so report it with the output on stderr; \
                  the last panic: {last}"
             )
         });

@@ -77,7 +77,7 @@ pub(crate) struct AgentsArgs {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum AgentsFormat {
-    /// Columns, for people
+    /// Human-readable columns
     Table,
     /// One JSON object per line
     Json,

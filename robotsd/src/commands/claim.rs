@@ -95,7 +95,7 @@ impl NotedEvidence<'_> {
     fn shown_origin(&self, url: &str, copy: &ListCopy) -> String {
         match (copy.confirmed, copy.fetched, self.places.own_copy(url)) {
             (Some(confirmed), _, _) => format!("saved, confirmed {}", rfc3339(confirmed)),
-            (_, Some(day), _) => format!("the copy of {day} that is built into robotsd"),
+            (_, Some(day), _) => format!("the built-in copy from {day}"),
             (_, _, Some(path)) => format!("the copy {}", path.display()),
             _ => copy.origin.to_owned(),
         }

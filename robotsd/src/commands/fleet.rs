@@ -431,8 +431,8 @@ fn differing(heard: &[FleetReplica], answers: &[ReplicaAnswer<StatusReport>]) ->
 fn places(running: &Running) -> io::Result<(bool, Vec<AdminPlace>)> {
     let unknown = || {
         refusal(
-            "--fleet needs the config with the replicas of the fleet ([fleet] replicas): name the \
-             config with --config FILE",
+            "--fleet needs the config with the replicas of the fleet ([fleet] replicas): specify the config with \
+             --config FILE",
         )
     };
     let path = running.config_path().ok_or_else(unknown)?;

@@ -37,7 +37,7 @@ pub(crate) struct Running {
     #[arg(long, value_name = "PLACE")]
     admin: Option<AdminPlace>,
 
-    /// Print the result as JSON, for programs
+    /// Print the result as JSON
     #[arg(long)]
     pub(in crate::commands) json: bool,
 }

@@ -51,7 +51,7 @@ pub(crate) struct TestArgs {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum TestFormat {
-    /// One line per expectation that is not met, for people
+    /// One line per unmet expectation
     Text,
     /// One JSON object per line
     Json,
@@ -104,8 +104,7 @@ pub(crate) fn run(args: &TestArgs) -> io::Result<ExitCode> {
     let robots = args.robots.clone().or_else(|| file.robots.as_ref().map(beside)).or_else(usual);
     if robots.is_none() && !args.site.has_config() {
         let message = format!(
-            "{}: the file does not say which robots.txt to test: write robots = \"…\" into it, or give --robots or \
-             --config",
+            "{}: the file does not say which robots.txt to test: add robots = \"…\" to it, or use --robots or --config",
             path.display()
         );
         return Err(io::Error::other(message));
@@ -165,7 +164,8 @@ impl EvaluatedExpectations<'_> {
             } else if evaluator.is_word_of_no_crawler(text) {
                 complain(&format_args!(
                     "{path}:{line}:{column}: {text:?} is not a crawler's name and is read as a User-Agent header, so \
-                     no group applies: write the name of a crawler, or \"*\" for a crawler that no group names",
+                     no group applies: write the name of a crawler, or \"*\" for a crawler that is not named in any \
+                     group",
                     text = text.trim()
                 ));
             }

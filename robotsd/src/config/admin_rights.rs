@@ -241,7 +241,7 @@ pub(super) fn resolve(tokens: &[RawAdminToken], users: &[RawAdminUser]) -> Resul
         let Some((user, span)) = of.pop().filter(|_| of.is_empty()) else { return Err(Fault::new(at, message)) };
         if let AdminUser::Uid(UNKNOWN_ID) | AdminUser::Group(UNKNOWN_ID) = user {
             let message = format!(
-                "{UNKNOWN_ID} stands for every user or group that robotsd cannot identify: write the own ID of the \
+                "{UNKNOWN_ID} stands for every user or group that robotsd cannot identify: write the ID of the actual \
                  user or group; under systemd, this needs PrivateUsers=no"
             );
             return Err(Fault::new(span, message));

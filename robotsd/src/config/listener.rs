@@ -144,7 +144,7 @@ pub(super) fn conflicts(listeners: &[RawListener], of_admin: &[&Spanned<SocketAd
             faults.push(name.fault("the name is empty: write the name of a socket that the supervisor passes"));
         } else if !names.insert(name.get_ref()) {
             faults.push(name.fault(format!(
-                "another listener has the name {name:?} already: write a different name",
+                "another listener already has the name {name:?}: write a different name",
                 name = name.get_ref()
             )));
         }
@@ -159,7 +159,7 @@ pub(super) fn conflicts(listeners: &[RawListener], of_admin: &[&Spanned<SocketAd
         if let Some(before) = addresses().take(number).find(|before| overlap(*before.get_ref(), address)) {
             let before = *before.get_ref();
             let message = if before == address {
-                format!("another listener has the address {address} already: write a different address")
+                format!("another listener already has the address {address}: write a different address")
             } else {
                 format!(
                     "{address} overlaps with the address {before} of another listener, so only one of the two can be \
@@ -173,12 +173,12 @@ pub(super) fn conflicts(listeners: &[RawListener], of_admin: &[&Spanned<SocketAd
         let takes = |taken: &&Spanned<SocketAddr>| overlap(*taken.get_ref(), *address.get_ref());
         let message = if let Some(taken) = addresses().find(takes) {
             format!(
-                "a listener has the address {address} already: write a different address for [admin]",
+                "a listener already has the address {address}: write a different address for [admin]",
                 address = taken.get_ref()
             )
         } else if let Some(taken) = of_admin.iter().copied().take(number).find(takes) {
             format!(
-                "the admin interface has the address {address} already: write a different address for each of its \
+                "the admin interface already has the address {address}: write a different address for each of its \
                  listeners",
                 address = taken.get_ref()
             )

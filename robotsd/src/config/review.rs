@@ -393,7 +393,7 @@ fn doubtful_roots(file: &RawConfig, config: &Config) -> impl Iterator<Item = Fau
         if !path.is_dir() {
             return Some(root.fault(format!("the folder {shown} does not exist")));
         }
-        let help = "list only folders that contain nothing but files that may be published".to_owned();
+        let help = "list only folders whose files may all be published".to_owned();
         let fault = || {
             root.fault(format!(
                 "{shown} contains this config, so every included file could use the secrets of the config"
@@ -600,8 +600,7 @@ fn bounded_impostors(file: &RawConfig) -> Option<Fault> {
         others => format!("; further sites with the same problem: {others}"),
     };
     let message = format!(
-        "impostors = \"{wanted}\" {does} at the site {site:?}, because the mode of the site is \
-         \"{mode}\"{others}",
+        "impostors = \"{wanted}\" {does} for the site {site:?}, because the mode of the site is \"{mode}\"{others}",
         site = first.name.get_ref()
     );
     Some(impostors.fault(message).help(format!("write mode = \"{wanted}\" for the site")))

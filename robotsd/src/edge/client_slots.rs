@@ -287,7 +287,8 @@ impl ClientSlots {
                     ConnectionErrorKind::Recycled,
                     None,
                     &format_args!(
-                        "the limit of open connections is reached: a connection that was idle for {:.1?} was closed for a new one",
+                        "the limit of open connections is reached: to accept a new connection, one that was idle for \
+                         {:.1?} was closed",
                         claim.idle
                     ),
                 );

@@ -54,11 +54,13 @@ pub(crate) struct RetrievalSettings {
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = time, hide_short_help = true, help_heading = HEADING)]
     timeout: Duration,
 
-    /// Connect to another address for this host and port, such as example.com:443:192.0.2.7:443,
-    /// for a server that the name does not resolve to yet; may be repeated
+    /// Send requests for this host and port to another address and port, such as
+    /// example.com:443:192.0.2.7:443, for example before DNS points to a new server; may be
+    /// repeated
     ///
-    /// The request and the certificate check still use the name in the URL. An empty HOST or
-    /// first PORT matches any; an empty ADDRESS or second PORT keeps the original one.
+    /// The request and the certificate check still use the name in the URL. An empty HOST or first
+    /// PORT matches every host or port. If ADDRESS or the second PORT is empty, the original one is
+    /// used.
     #[arg(long, value_name = "HOST:PORT:ADDRESS:PORT", hide_short_help = true, help_heading = HEADING)]
     connect_to: Vec<ConnectTo>,
 

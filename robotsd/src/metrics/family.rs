@@ -89,8 +89,8 @@ families! {
         "The state of a list that is appended to the robots.txt of a site: `appended`, `last-good` (the list cannot be \
          read now, so its last copy is appended) or `missing` (there is no copy, so the list is not appended).";
     PUBLISH_REQUESTS = Counter "robotsd_publish_requests",
-        "Versions of a site that its hooks have announced or given up, by destination host and `outcome`: `delivered` \
-         or `given-up`.";
+        "Versions of a site that its hooks have announced or given up on, by destination host and `outcome`: \
+         `delivered` or `given-up`.";
     PUBLISH_PENDING = Gauge "robotsd_publish_pending",
         "1 if the hooks have not announced a site's live version to the destination host, because they are still \
          trying or have given up.";

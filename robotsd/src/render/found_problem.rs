@@ -188,7 +188,7 @@ pub(crate) fn complain_at<'a>(problems: impl IntoIterator<Item = &'a FoundProble
 /// Output format of problems.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum ProblemFormat {
-    /// Lines of the files, for people, on standard error
+    /// Human-readable text with the lines of the files, on standard error
     Text,
     /// One JSON object per line for each problem
     Json,

@@ -29,7 +29,7 @@ pub(crate) use self::text::{Colour, finding_line, write_one as snippet};
 /// Output format of findings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum FindingFormat {
-    /// Snippets of the file, for people
+    /// Human-readable text with snippets of the file
     Text,
     #[allow(rustdoc::broken_intra_doc_links, reason = "this is the text of --help")]
     /// One line per finding: file:line:column: severity: message [code]

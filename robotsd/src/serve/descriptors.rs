@@ -81,7 +81,7 @@ impl Descriptors {
         let idle = (idle as u64).min(left / IDLE_SHARE);
         let fit = (left - idle) / A_CONNECTION;
         let open_files =
-            format!("the limit of open files is {limit}, and {used} files are open already", used = self.used);
+            format!("the limit of open files is {limit}, and {used} files are already open", used = self.used);
         if fit < MIN_CONNECTIONS {
             return Err(format!(
                 "{open_files}, so robotsd could accept no connections: raise the limit (LimitNOFILE=, ulimit -n)"

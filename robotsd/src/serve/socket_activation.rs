@@ -80,7 +80,7 @@ impl InheritedSockets {
                 InheritedSocket::Tcp(socket) => {
                     if socket2::SockRef::from(socket).peer_addr().is_ok() {
                         return Err(format!(
-                            "{what} is a connection, not a listening socket: write Accept=no into the .socket unit"
+                            "{what} is a connection, not a listening socket: set Accept=no in the .socket unit"
                         ));
                     }
                     let local = socket.local_addr().map_err(cannot)?;

@@ -95,8 +95,8 @@ pub(crate) fn parts_at_hand(settings: &[AppendSettings]) -> (Vec<Fragment>, Vec<
 fn left_out(fragment: &Fragment) -> Option<&'static str> {
     let is_left = fragment.robots.groups().any(|group| group.is_global() && group.rules().len() > 0);
     is_left.then_some(
-        "the rules for \"User-agent: *\" in this list are not appended: if you want these rules, write \
-         them into the site's own robots.txt",
+        "the rules for \"User-agent: *\" in this list are not appended: if you want these rules, add them to the \
+         site's own robots.txt",
     )
 }
 

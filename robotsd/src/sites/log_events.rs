@@ -352,8 +352,7 @@ pub(super) fn without_robots(name: &str, pending: Option<&Pending>) -> String {
     let word = shell_word(name);
     format!(
         "{none}, because version {hash} is held until accepted: {pending}; if the change is intended, run `robotsd \
-         accept {word} \
-         {hash}`, or put accept = [\"{hash}\"] into [gate] for every replica; if not, correct {source}"
+         accept {word} {hash}`, or put accept = [\"{hash}\"] in [gate] for every replica; if not, correct {source}"
     )
 }
 

@@ -372,7 +372,7 @@ fn store_message(report: &StoreReport) -> Option<String> {
     Some(match report.usage {
         StoreUsage::Used => format!("{place} responds: requests of crawlers are counted there for all processes"),
         StoreUsage::Out => {
-            format!("{place} is not used: {why}; each process counts the requests of crawlers for itself", why = why?)
+            format!("{place} is not used: {why}; each process counts the requests of crawlers on its own", why = why?)
         }
     })
 }

@@ -387,8 +387,8 @@ const MEANINGS: &[(&[&str], &str)] = &[
     ),
     (
         &["NotValidForName", "not valid for name"],
-        "the certificate of the server is for another name: write a host name that the certificate contains into the \
-         URL",
+        "the certificate of the server is for another name: in the URL, write a host name that the certificate \
+         contains",
     ),
     (
         &["Expired", "NotValidYet", "certificate expired", "not valid yet"],

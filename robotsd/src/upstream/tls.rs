@@ -49,7 +49,7 @@ pub(super) enum Unreachable {
 impl TlsSettings {
     pub(super) fn client(&self, system: &SystemTrust) -> Result<Arc<ClientConfig>, String> {
         let roots =
-            || system_roots().map_err(|why| format!("{why}, or name a file with certificate authorities as \"ca\""));
+            || system_roots().map_err(|why| format!("{why}, or set \"ca\" to a file with certificate authorities"));
         match &self.trust {
             Some(authorities) => client_config(Arc::clone(&authorities.roots)),
             None => system.0.get_or_init(|| client_config(Arc::new(roots()?))).clone(),

@@ -154,7 +154,7 @@ impl HookScope {
             // may be that interface.
             let unknown = |error: io::Error| {
                 NoDestination::Unknown(format!(
-                    "{host} port {port} may be the admin interface {of}, which robotsd cannot check, because it cannot \
+                    "robotsd cannot check whether {host} port {port} is the admin interface {of}, because it cannot \
                      resolve the name {of}: {error}"
                 ))
             };
@@ -184,8 +184,8 @@ impl HookScope {
         let (ip, file) = (address.ip(), self.file.display());
         let is = if host == ip.to_string() { format!("{ip} is") } else { format!("{host} is at {ip},") };
         Some(format!(
-            "{is} a {class} address, and hooks in an included file ({file}) may only send requests to public addresses: to allow this one, write hook_hosts = \
-             [{host:?}] into the config"
+            "{is} a {class} address, and hooks in an included file ({file}) may only send requests to public \
+             addresses: to allow this one, add hook_hosts = [{host:?}] to the config"
         ))
     }
 }

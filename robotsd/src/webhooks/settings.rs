@@ -106,8 +106,8 @@ impl HookTarget {
         }
         let authority = uri.authority().ok_or("the URL has no host")?;
         if authority.as_str().contains('@') {
-            return Err("the URL contains a user name or a password: remove them, and let a header Authorization \
-                read its value from a file");
+            return Err("the URL contains a user name or a password: remove them, and add \
+                headers = { Authorization = { file = \"…\" } }");
         }
         let host = authority.host();
         if host.is_empty() {

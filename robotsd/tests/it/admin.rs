@@ -206,7 +206,7 @@ fn the_commands_ask_over_the_socket_of_the_process_with_their_config() {
     let mut running = folder.start();
     assert_eq!(fs::metadata(&socket).unwrap().permissions().mode() & 0o777, 0o600);
     let listener = format!("listener http://{} (web): proxy, bound\n", running.address);
-    let parts = ["is serving for ", "site a site (site.test): live\n", &listener, "  mode:       refuse\n"];
+    let parts = ["is serving (up for ", "site a site (site.test): live\n", &listener, "  mode:       refuse\n"];
     assert_has(command(&["status"]).succeeded(), &parts);
     assert_eq!(command(&["status", "--json"]).json()["sites"][0]["name"], "a site");
     let out = command(&["reload", "--site", "a site"]).succeeded();
@@ -297,8 +297,8 @@ fn a_read_only_listener_answers_queries_and_changes_nothing() {
     for path in ["/livez", "/readyz", "/status", "/metrics", "/history?site=a%20site"] {
         assert_eq!(status_of(reading, &format!("GET {path}")), 200, "{path}");
     }
-    let message = "this admin listener is read-only: use the socket or another address of [admin]; commands with \
-        --config FILE find it";
+    let message = "this admin listener is read-only: use the socket or another address of [admin], which commands with \
+        --config FILE find by themselves";
     for path in ["/enforce?to=off", "/reload", "/rollback?site=a%20site", "/accept?site=a%20site&hash=sha256:00000000"]
     {
         let refused = admin_answer(reading, &format!("POST {path}"));

@@ -101,7 +101,7 @@ fn a_verified_crawler_has_the_right_verdict_on_a_running_board() {
     });
     assert!(traffic["decision_p99_seconds"].as_f64().unwrap() > 0.0, "{traffic}");
     let page = running.ask_admin("GET /board").body;
-    assert_has(&page, &["per minute, 0.0 % refused</small></summary>", "p99 of a decision"]);
+    assert_has(&page, &["per minute, 0.0 % refused</small></summary>", "p99 decision time"]);
 }
 
 /// The host belongs to another site for a while. The first site does not know of fetches from that

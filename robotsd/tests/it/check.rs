@@ -178,7 +178,7 @@ fn nothing_outside_of_the_folder_is_read() {
     let refused = ["out/robots.txt", "git/robots.txt", "settings/robots.txt", "../secret", "http://127.0.0.1:9/x"];
     for path in refused {
         let output = checked(&site, &["--within", ".", "--format", "concise", path, "in/robots.txt"]).ends_with(2);
-        assert_has(&output.error, &["but --within allows only files in .: name a file in that folder"]);
+        assert_has(&output.error, &["but --within allows only files in .: specify a file in that folder"]);
         assert_lacks(output.error, &["hunter2", "connection"]);
         // Only `in/robots.txt` may be checked.
         assert!(output.out.starts_with("in/robots.txt:2:11: error: "), "{path}: {}", output.out);

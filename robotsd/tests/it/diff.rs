@@ -20,8 +20,8 @@ fn the_effect_is_listed_by_crawler() {
     assert_eq!(rules, "2 rules changed", "{last}");
     let known: usize = rest.split(' ').next().unwrap().parse().unwrap();
     assert!(known > 100 && known <= crawlers_of_the_registry(), "each crawler counts once: {last}");
-    let want = " crawlers and every other that neither file names: the whole site is disallowed now for 1 crawler, 1 part of \
-                the site is disallowed now";
+    let want = " crawlers and every other crawler that is named in neither file: the whole site is disallowed now for \
+                1 crawler, 1 part of the site is disallowed now";
     assert!(last.ends_with(want), "{last}");
     let text = folder.run(["diff", "new.txt", "old.txt"]).out;
     assert!(text.lines().last().unwrap().ends_with("1 part of the site is allowed now"), "{text}");

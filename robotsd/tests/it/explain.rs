@@ -67,7 +67,10 @@ fn a_name_is_looked_up_as_a_name() {
     let (out, _) = explain(&folder, &["--user-agent", "google-extended", "/x"]);
     assert_has(&out, &["; a control token, never sent in a request\n"]);
     let (out, error) = explain(&folder, &["--user-agent", "*", "/a"]);
-    assert!(out.starts_with("Any crawler that no group names may not fetch /a: line 6, ") && error.is_empty(), "{out}");
+    assert!(
+        out.starts_with("A crawler that is not named in any group may not fetch /a: line 6, ") && error.is_empty(),
+        "{out}"
+    );
 }
 
 #[test]
@@ -295,8 +298,10 @@ fn a_pending_version_is_not_taken_for_live_and_kept_ones_can_be_named() {
         assert_lacks(&out, &["live:"]);
         assert_eq!(error, "", "nothing is said about the file");
     }
-    let parts =
-        ["the state_dir of the config contains no version of the site (that this user can read)", " 0123456789ab\n"];
+    let parts = [
+        "the state_dir of the config contains no version of the site (or none that this user can read)",
+        " 0123456789ab\n",
+    ];
     assert_has(explain(&["--version", "0123456789ab"]).failed(2), &parts);
     // After the process has ended, its state files must lead to the same answer until the
     // robots.txt changes.

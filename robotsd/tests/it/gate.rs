@@ -70,7 +70,7 @@ fn the_named_key_makes_the_version_live_on_every_replica() {
     let (folder, running) = base.start();
     let said = gated(&running);
     let (_, key) = said.split_once("put ").unwrap();
-    let (key, _) = key.split_once(" into [gate]").unwrap();
+    let (key, _) = key.split_once(" in [gate]").unwrap();
     let accepting = base.tables(format!("[gate]\n{key}"));
     folder.configure(&accepting);
     wait_until("the site to be ready", || rollout(&running).0 == 200);

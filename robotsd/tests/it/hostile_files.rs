@@ -267,7 +267,8 @@ fn a_fifo_that_a_command_names_is_refused_at_once() {
     ] {
         let ended = folder.run(arguments);
         assert_ne!(ended.code, Some(0), "{arguments:?}");
-        assert_has(ended.said(), &["a FIFO may never get a writer: give a regular file"]);
+        let want = "a FIFO blocks this command until another program writes to it: use a regular file";
+        assert_has(ended.said(), &[want]);
     }
 }
 

@@ -102,7 +102,7 @@ fn passed_sockets_are_matched_with_listeners_or_reported() {
     let mut command = passing(&socket, "web", &missing.at("robotsd.toml"));
     command.stdin(Stdio::from(OwnedFd::from(connection)));
     let error = ended(&mut command, b"").failed(2);
-    assert_has(error, &["(\"web\") is a connection, not a listening socket: write Accept=no into the .socket unit"]);
+    assert_has(error, &["(\"web\") is a connection, not a listening socket: set Accept=no in the .socket unit"]);
     let mut command = passing(&socket, "web", &missing.at("robotsd.toml"));
     command.stdin(Stdio::from(OwnedFd::from(UnixDatagram::unbound().unwrap())));
     assert_has(ended(&mut command, b"").failed(2), &["(\"web\") is not a stream socket"]);
@@ -221,7 +221,8 @@ fn idle_connections_make_room_for_new_ones_on_every_worker() {
     }
     let event = running.wait_for_event("problem", |line| line["reason"] == "recycled");
     let message = message(&event);
-    assert!(message.starts_with("the limit of open connections is reached: a connection that was idle for "));
+    let want = "the limit of open connections is reached: to accept a new connection, one that was idle for ";
+    assert!(message.starts_with(want));
     // The problem is logged at most once per second. The first line may come at any time.
     let events = running.count("problem", |line| line["reason"] == "recycled") as u64;
     assert!(events <= started.elapsed().as_secs() + 2, "{events} times in {:?}", started.elapsed());

@@ -475,8 +475,8 @@ fn hover_shows_who_obeys_and_which_urls_match() {
             "is the deciding rule for 1 of them.",
         ],
     );
-    assert_has(text(5), &["Every crawler that no group names."]);
-    assert_has(text(6), &["Disallows `/x` for every crawler that no group names"]);
+    assert_has(text(5), &["Every crawler that is not named in any group."]);
+    assert_has(text(6), &["Disallows `/x` for every crawler that is not named in any group"]);
     assert_eq!(editor.about("textDocument/hover", URI, 4, 0), Value::Null);
 }
 

@@ -266,11 +266,11 @@ fn a_log_that_cannot_be_read_does_not_hide_the_others() {
     for (line, [start, part]) in lines.iter().zip([
         ["robotsd: missing: No such file", ""],
         ["robotsd: cut.gz: ", "damaged or incomplete"],
-        ["robotsd: dir: Is a directory", "name the logs in it"],
+        ["robotsd: dir: Is a directory", "specify the logs in it"],
     ]) {
         assert!(line.starts_with(start) && line.contains(part), "{lines:?}");
     }
-    assert!(lines.len() >= 3 && lines[2].ends_with("name the logs in it"), "{lines:?}");
+    assert!(lines.len() >= 3 && lines[2].ends_with("specify the logs in it"), "{lines:?}");
 }
 
 /// Returns three counts of a report: requests, unreadable lines, and requests by GPTBot.
@@ -297,8 +297,7 @@ fn logs_that_collectors_wrap_are_read() {
 
 #[test]
 fn logs_that_are_not_unpacked_are_named() {
-    let want =
-        "robotsd: log: the log is compressed with xz, which is not supported: decompress it with xz -dc, and name - ";
+    let want = "robotsd: log: the log is compressed with xz, which is not supported: decompress it with xz -dc, and ";
     assert_has(Replay::of(b"\xFD7zXZ\0\0\x04\xE6\xD6\xB4\x46").run("text", &[]).failed(2), &[want]);
 }
 
@@ -589,7 +588,7 @@ fn a_version_of_another_branch_is_in_force_from_the_merge_on() {
     };
     assert_has(
         without(&["site/pages"]),
-        &["the command git is not installed", "install git, or name files with a date"],
+        &["the command git is not installed", "install git, or specify files with a date"],
     );
     assert_has(without(&["site/none.txt"]), &["site/none.txt: No such file"]);
     // Files with dates in their names need no git.

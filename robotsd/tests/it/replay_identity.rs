@@ -160,8 +160,8 @@ fn impostors_have_a_section_in_text_and_page() {
         line("1.2.3.4", NOON, "/", MYBOT),
     ];
     let parts = [
-        "\nsenders of the requests, checked by the published lists of 2026-11-20:\n           1  came from addresses \
-         that the operators of the crawlers publish (0 disallowed)\n           1  could be from anyone (0 \
+        "\nsenders of the requests, checked against the published lists from 2026-11-20:\n           1  came from \
+         addresses that the operators of the crawlers publish (0 disallowed)\n           1  could be from anyone (0 \
          disallowed)\n           1  came from addresses that do not belong to the operators of the crawlers (1 \
          disallowed)\n",
         "\nGooglebot           1         1           0      0 %  ",

@@ -129,8 +129,8 @@ fn the_config_is_checked_and_commands_show_the_fields() {
     let checked = folder.run(["check", "no.txt"]).said();
     assert_has(checked, &["no.txt: content signals: search=yes, ai-train=no"]);
     let changed = folder.run(["diff", "no.txt", "yes.txt"]).said();
-    let change = "any crawler that neither file names: Content-Signal of /: search=yes, ai-train=yes; was search=yes, \
-                  ai-train=no";
+    let change = "any crawler that is named in neither file: Content-Signal of /: search=yes, ai-train=yes; was \
+                  search=yes, ai-train=no";
     assert_has(changed, &[change, "no rule changed; usage preferences changed for "]);
     let row = "| Content-Signal of `/`: `search=yes, ai-train=yes` | | `search=yes, ai-train=no` |";
     assert_has(folder.run(["diff", "--format", "markdown", "no.txt", "yes.txt"]).said(), &[row]);

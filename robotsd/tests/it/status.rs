@@ -55,7 +55,7 @@ fn the_way_to_give_a_gate_pages_is_shown_once() {
     let _running = folder.start();
     let status = unfolded(&folder.with_config(&["status", "--problems"]).ends_with(1).out);
     assert_eq!(status.matches("gate: watches no pages").count(), 2, "{status}");
-    assert_eq!(status.matches("write urls = \"urls.txt\" into [gate]").count(), 1, "{status}");
+    assert_eq!(status.matches("write urls = \"urls.txt\" in [gate]").count(), 1, "{status}");
 }
 
 #[test]

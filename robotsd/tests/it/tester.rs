@@ -195,7 +195,7 @@ fn a_cell_has_the_verdict_with_the_rule_and_its_line() {
     let about = |column: usize| answer["crawlers"][column]["about"].as_str().unwrap();
     assert_has(about(0), &["OpenAI, ai-training; "]);
     assert_eq!(about(1), "not a known crawler: did you mean Googlebot?");
-    assert_eq!(about(2), "crawlers that no group names");
+    assert_eq!(about(2), "crawlers that are not named in any group");
     assert_has(about(3), &["not a crawler (browser)"]);
     let kinds: HashMap<_, _> =
         answer["front_page"].as_array().unwrap().iter().map(|kind| (kind["kind"].as_str().unwrap(), kind)).collect();
@@ -209,7 +209,7 @@ fn a_change_is_shown_by_its_effect() {
     let answer = answer("findings", "User-agent: *\nDisallow: /\n", Some(FILE), "", "");
     let effects = &answer["diff"]["effects"];
     let text = effects.to_string();
-    assert_has(&text, &["Googlebot", "crawlers that no group names", "\"what\":\"the whole site\""]);
+    assert_has(&text, &["Googlebot", "crawlers that are not named in any group", "\"what\":\"the whole site\""]);
     assert_eq!(effects[0]["changes"][0]["after"], "line 2, Disallow: /");
 }
 

@@ -343,7 +343,7 @@ async fn a_limited_response_names_the_requested_and_the_enforced_delay() {
     let layer = limited_by(&DELAYED.replace("10", "100"), refusing());
     passed(&layer, || from(GPTBOT, [192, 0, 2, 1])).await;
     let body = text(ask(layer, from(GPTBOT, [192, 0, 2, 1])).await).await;
-    assert!(body.contains("for one request in 100 s. One in 30 s is enforced, and"), "{body}");
+    assert!(body.contains("for one request every 100 s. One every 30 s is enforced, and"), "{body}");
     assert!(body.contains("Crawl-delay: 100 "), "{body}");
 }
 

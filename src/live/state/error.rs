@@ -62,8 +62,8 @@ impl fmt::Display for StateError {
             }
             Some(LockHolder::ThisProcess) => write!(
                 f,
-                "this process {OPEN} already: use a clone of its StateDir, or drop every clone and every site that was opened \
-                 with it"
+                "this process already {OPEN}: use a clone of its StateDir, or drop every clone and every site that was \
+                 opened with it"
             ),
             Some(LockHolder::Process(process)) => write!(f, "process {process} {OPEN}: {APART}"),
             Some(LockHolder::Unknown) => write!(f, "another process {OPEN}: {APART}"),

@@ -453,9 +453,9 @@ impl VerifierStatus {
                             within a day";
             causes.insert(NOTHING.to_owned(), format!("{of_lists}, and {of_names}"));
         } else if self.is_list_fresh == Some(false) {
-            let unconfirmed = "impostors of crawlers without host names pass unrecognised, and impostors of other \
-                               crawlers pass until a request of the same operator is verified: no published list \
-                               was confirmed by its server within a day";
+            let unconfirmed = "no published list was confirmed by its server within a day, so impostors of crawlers \
+                               without host names pass unrecognised, and impostors of other crawlers pass until a \
+                               request of the same operator is verified";
             causes.insert(NO_LIST.to_owned(), unconfirmed.to_owned());
         } else if self.are_names_answered == Some(false) {
             causes.insert(

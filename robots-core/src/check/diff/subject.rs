@@ -100,7 +100,7 @@ impl Subject {
 pub(super) fn first_crawlers(f: &fmt::Formatter<'_>, crawlers: &[Subject]) -> String {
     let shown = |crawler: &Subject| match &crawler.name {
         Some(name) => Quoted(name.as_bytes()).to_string(),
-        None => "crawlers that no group names".to_owned(),
+        None => "crawlers that are not named in any group".to_owned(),
     };
     let is_first = |(at, crawler): &(usize, &Subject)| *at < NAMES || (f.alternate() && crawler.named);
     let (first, rest): (Vec<_>, Vec<_>) = crawlers.iter().enumerate().partition(is_first);

@@ -42,7 +42,7 @@ impl WithinArgs {
         }
         let shown = printable_path(folder).to_string();
         let refusal = |fault: &str| {
-            let message = format!("{fault}, but --within allows only files in {shown}: name a file in that folder");
+            let message = format!("{fault}, but --within allows only files in {shown}: specify a file in that folder");
             io::Error::new(io::ErrorKind::PermissionDenied, message)
         };
         if path.to_str().is_some_and(is_url) {

@@ -35,7 +35,7 @@ use crate::target_url::TargetUrl;
 pub(in crate::commands) const USUAL_FILE: &str = "robots.txt";
 
 /// Hint after the error that the default file does not exist.
-const WHAT_TO_NAME: &str = "name a file, a URL such as https://example.com, or a site with --config FILE";
+const WHAT_TO_NAME: &str = "specify a file, a URL such as https://example.com, or a site with --config FILE";
 
 /// Maximum size of a fetched robots.txt, in bytes. A file on this machine has the same limit.
 const MAX_BYTES: usize = LiveRobots::MAX_FILE as usize;
@@ -126,7 +126,7 @@ impl SiteArgs {
                 Some(path) => (path, "the default"),
                 None => {
                     return Err(io::Error::other(format!(
-                        "--site {site:?} needs a config, but none was found: name the config with --config FILE"
+                        "--site {site:?} needs a config, but none was found: specify one with --config FILE"
                     )));
                 }
             },
@@ -297,8 +297,8 @@ impl SelectedSite {
     /// Reads a version of the site's robots.txt from the state directory.
     pub(in crate::commands) fn version(&self, hash: &VersionHashPrefix) -> io::Result<RobotsFile> {
         let found = self.kept().1.kept().find(|(known, _)| hash.matches(known));
-        let missing =
-            "the state_dir of the config contains no version of the site (that this user can read) with the hash";
+        let missing = "the state_dir of the config contains no version of the site (or none that this user can read) \
+                       with the hash";
         let (hash, bytes) = found.ok_or_else(|| io::Error::other(format!("{missing} {hash:.16}")))?;
         Ok(RobotsFile { name: hash.short(), bytes: bytes.to_vec() })
     }

@@ -138,11 +138,11 @@ impl FixArgs {
                 "--unsafe-fixes has no effect without --fix or --diff: add one of them".to_owned()
             }
             (false, false) => return None,
-            _ if paths.is_empty() => format!("{option} needs a file to correct: name the robots.txt"),
+            _ if paths.is_empty() => format!("{option} needs a file to correct: specify the robots.txt"),
             _ => match url() {
                 Some(url) => {
                     let url = shown_url(url);
-                    format!("{option} corrects local files and cannot correct a URL: name the file instead of {url}")
+                    format!("{option} corrects local files and cannot correct a URL: specify the file instead of {url}")
                 }
                 None if self.fix && paths.len() > 1 && has_stdin(paths) => {
                     "--fix with - writes the corrected text to standard output: give - alone, or only files".to_owned()

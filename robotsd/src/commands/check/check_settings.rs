@@ -148,7 +148,7 @@ impl Deny {
 fn unknown(code: &str) -> (String, String) {
     if answer_lint(code).is_some() {
         let message = format!("the lint {code:?} checks answers of servers, but these settings apply only to files");
-        return (message, "remove this code, and use `--ignore` if you check a URL".to_owned());
+        return (message, "remove this code; to turn the lint off for a URL, use `--ignore`".to_owned());
     }
     let hint = did_you_mean(code, Lint::all().iter().map(|lint| lint.code));
     let hint = hint.unwrap_or_else(|| "`robotsd check --explain` lists all codes".to_owned());

@@ -54,7 +54,7 @@ impl<'a> FixRun<'a> {
         }
         let folder = printable_path(argument);
         let fault =
-            format!("this link leads out of {folder}, so its target is not corrected: name the target file itself");
+            format!("this link leads out of {folder}, so its target is not corrected: specify the target file itself");
         Err((file.to_owned(), io::Error::other(fault)))
     }
 

@@ -283,7 +283,7 @@ fn usage_line(evaluator: &Evaluator) -> Option<String> {
     let rules = &evaluator.rules;
     let front_page = evaluator.path(b"/");
     let usage = rules.has_usage().then(|| match rules.unanimous_usage(&front_page) {
-        Some(preferences) => format!("usage preferences of all crawlers for the front page: {preferences}"),
+        Some(preferences) => format!("usage preferences for all crawlers on the front page: {preferences}"),
         None => "usage preferences for the front page: they differ between crawlers, or there are none".to_owned(),
     });
     let signals = evaluator.robots().extensions().filter(|line| line.field.directive == Directive::ContentSignal);

@@ -176,11 +176,11 @@ impl PageListArgs {
             // Nothing can be lost from a list without pages, so `--max-loss` would never fail.
             let fault = match found.lists.iter().find(|list| list.pages == 0) {
                 None if found.lists.is_empty() => {
-                    Some("there are no pages to measure: name pages with --sitemap, --urls or --log".to_owned())
+                    Some("there are no pages to measure: specify pages with --sitemap, --urls or --log".to_owned())
                 }
                 Some(list) if list.of == REQUESTED => Some(
-                    "no request in the logs is from a search engine, so there is nothing to measure: give logs of \
-                     more days, or pages with --sitemap or --urls"
+                    "no request in the logs is from a search engine, so there is nothing to measure: use logs of more \
+                     days, or pages with --sitemap or --urls"
                         .to_owned(),
                 ),
                 empty => empty.map(|list| {

@@ -49,8 +49,8 @@ pub(crate) struct DiffArgs {
     site: SiteArgs,
 
     /// Fail if anything changes for this crawler on these paths, such as "Googlebot:/products/" or
-    /// "category:ai-training:/"; the path may be a pattern, and * stands for crawlers that neither
-    /// file names; may be repeated
+    /// "category:ai-training:/"; the path may be a pattern, and * stands for crawlers that are
+    /// named in neither file; may be repeated
     #[arg(long, value_name = "CRAWLER:PATTERN", value_parser = forbidden_change)]
     forbid: Vec<Guard>,
 
@@ -64,7 +64,7 @@ pub(crate) struct DiffArgs {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum DiffFormat {
-    /// For people
+    /// Human-readable text
     Text,
     /// One JSON object
     Json,
@@ -106,7 +106,7 @@ fn unknown_crawler(guard: &Guard, unknown: &UnknownName<'_>) -> String {
     let any = Guard::new("*", &guard.pattern).map_or_else(String::new, |guard| guard.to_string());
     let hint = unknown.hint().map_or_else(String::new, |hint| format!("{hint} "));
     let (guard, fault) = (guard.to_string(), unknown.fault());
-    format!("--forbid {guard:?}: {fault}: {hint}Write {any:?} for the crawlers that no group names")
+    format!("--forbid {guard:?}: {fault}: {hint}Write {any:?} for the crawlers that are not named in any group")
 }
 
 pub(in crate::commands) fn complain_of_cut(name: &str) {
@@ -136,7 +136,7 @@ fn beside_usual_file(new: &Path) -> io::Result<()> {
             "OLD is missing: to compare with the version before {name}, write {before}"
         )));
     }
-    complain(&format_args!("OLD is not given, so it is the {USUAL_FILE} in this folder"));
+    complain(&format_args!("OLD is not given, so the {USUAL_FILE} in this folder is used"));
     Ok(())
 }
 

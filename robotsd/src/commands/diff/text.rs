@@ -183,12 +183,12 @@ fn crawlers(crawlers: &[Subject], style: NameStyle) -> String {
     parts.extend((!search.is_empty()).then(|| list(&search, style, |more| plural(more, "more search engine"))));
     parts.extend((!named.is_empty()).then(|| list(&named, style, more_named)));
     parts.extend((rest > 0).then(|| plural(rest, "other known crawler")));
-    parts.extend(has_unnamed.then(|| "any crawler that neither file names".to_owned()));
+    parts.extend(has_unnamed.then(|| "any crawler that is named in neither file".to_owned()));
     parts.join("; ")
 }
 
 fn more_named(more: usize) -> String {
-    format!("{more} more that the files name")
+    format!("{more} more named in the files")
 }
 
 /// Lists the first [`SHOWN`] names. `more` formats the number of the other crawlers.
@@ -246,10 +246,13 @@ fn whom<'e>(crawlers: impl IntoIterator<Item = &'e [Subject]>) -> String {
     let crawlers: HashSet<_> = crawlers.into_iter().flatten().map(|subject| subject.name.as_deref()).collect();
     let others = crawlers.contains(&None);
     match (crawlers.len() - usize::from(others), others) {
-        (0, _) => "every crawler that neither file names".to_owned(),
+        (0, _) => "every crawler that is named in neither file".to_owned(),
         (count, false) => plural(count, "crawler"),
         (count, true) => {
-            format!("{crawlers} and every other that neither file names", crawlers = plural(count, "crawler"))
+            format!(
+                "{crawlers} and every other crawler that is named in neither file",
+                crawlers = plural(count, "crawler")
+            )
         }
     }
 }

@@ -71,7 +71,7 @@ impl Requester {
     pub(super) fn name(&self) -> String {
         let agent = match self {
             Self::Token { name, .. } => return printable(name),
-            Self::Agents { is_star: true, .. } => return "any crawler that no group names".to_owned(),
+            Self::Agents { is_star: true, .. } => return "a crawler that is not named in any group".to_owned(),
             Self::Agents { agents, .. } => agents.first(),
         };
         match (agent.and_then(Agent::crawler), agent.map_or(Class::Empty, Agent::class)) {

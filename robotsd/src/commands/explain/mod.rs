@@ -69,9 +69,8 @@ pub(crate) struct ExplainArgs {
     #[arg(long)]
     token: Vec<String>,
 
-    /// The client's address: show whether it belongs to the crawler, according to the available
-    /// published lists, and how the policy handles that, including exempt networks. DNS names are
-    /// not looked up
+    /// Check the client's address against the published lists that are available, and show how the
+    /// policy handles the result, including exempt networks. DNS names are not looked up
     #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["batch", "token"])]
     address: Option<IpAddr>,
 
@@ -91,7 +90,7 @@ pub(crate) struct ExplainArgs {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum ExplainFormat {
-    /// For people: the answer, and how it was determined
+    /// Human-readable text: the answer, and how it was determined
     Text,
     /// One JSON object per line, for each crawler and URL
     Json,
@@ -134,7 +133,7 @@ fn explain<W: Write>(args: &ExplainArgs, mut out: W) -> io::Result<ExitCode> {
     let urls: Vec<_> = urls.collect::<Result<_, _>>().map_err(io::Error::other)?;
     if args.robots.as_deref() == Some(Path::new("-")) && urls.contains(&None) {
         return Err(io::Error::other(
-            "standard input cannot contain both the robots.txt and the URLs: give the robots.txt as a file",
+            "standard input cannot contain both the robots.txt and the URLs: pass the robots.txt as a file",
         ));
     }
     let words: Vec<_> = args.urls.iter().map(String::as_str).collect();
@@ -219,12 +218,13 @@ impl ExplainArgs {
             ));
         }
         if self.user_agent.is_empty() && self.token.is_empty() {
-            let fault = "no crawler is named: name one with --user-agent NAME, or with --token TOKEN to explain only \
-                         the file; `robotsd diff /dev/null robots.txt` shows its rules for all crawlers";
+            let fault = "no crawler is given: specify one with --user-agent NAME, or with --token TOKEN to explain \
+                         only the file; `robotsd diff /dev/null robots.txt` shows its rules for all crawlers";
             return Err(fault.to_owned());
         }
         if self.token.iter().any(|token| token.trim().is_empty()) {
-            let fault = "the token is empty: write one such as GPTBot, or * for a crawler that no group names";
+            let fault = "the token is empty: write one such as GPTBot, or * for a crawler that is not named in any \
+                         group";
             return Err(fault.to_owned());
         }
         if self.urls.is_empty() {

@@ -65,7 +65,7 @@ fn about_name(evaluator: &Evaluator, name: Name<'_>, kind: MarkupKind) -> String
     let (named_as, agents) = evaluator.resolve(&value);
     let agent = agents.first();
     let mut text = match (named_as, agent.registered()) {
-        (NamedAs::Star, _) => "Every crawler that no group names.".to_owned(),
+        (NamedAs::Star, _) => "Every crawler that is not named in any group.".to_owned(),
         (_, Some(crawler)) => about_crawler(crawler, kind),
         _ => {
             let hint = crawler_hint(value.trim(), &evaluator.settings.registry, std::iter::empty());
@@ -149,7 +149,7 @@ fn bound(rules: &RuleSet, registry: &Registry, group: Group<'_>, kind: MarkupKin
     let unregistered: Vec<_> = unregistered.map(|name| kind.code(&printable(name.value()))).collect();
     let mut parts = Vec::new();
     if group.is_global() {
-        parts.push("every crawler that no group names".to_owned());
+        parts.push("every crawler that is not named in any group".to_owned());
     }
     if !bound.is_empty() {
         parts.push(format!("{} of the registry ({})", plural(bound.len(), "crawler"), names(&bound)));

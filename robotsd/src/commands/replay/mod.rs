@@ -68,14 +68,14 @@ use crate::render::{printable, printable_path, stderr, stdout, write_json};
 const NO_LINE: &str = "no line of the logs could be read as a request. robotsd reads access logs in the common or \
                        combined format, JSON lines, W3C logs (with the line \"#Fields:\") and logs of AWS load \
                        balancers, as the server wrote them or as Docker, Kubernetes, filebeat, journald and syslog \
-                       forward them; if the format is not detected, name it with --log-format";
+                       forward them; if the format is not detected, set it with --log-format";
 
 const NO_AGENT: &str = "no request in the logs has a User-Agent, so crawlers cannot be recognised";
 
-const ERROR_LOG: &str = "these are error logs, which contain few requests and no User-Agent: name the server's \
+const ERROR_LOG: &str = "these are error logs, which contain few requests and no User-Agent: specify the server's \
                          access logs, such as access.log";
 
-const EVENT_LOG: &str = "this is robotsd's log of events, which contains only disallowed requests: name its log of \
+const EVENT_LOG: &str = "this is robotsd's log of events, which contains only disallowed requests: specify its log of \
                          requests (`access` in [log]), or the access log of the proxy that asks robotsd";
 
 /// Show what a robots.txt would have done to the requests of a log

@@ -62,7 +62,7 @@ fn unpacked(path: &Path, progress: &ProgressBar) -> io::Result<(Box<dyn Read + S
         true => Box::new(io::stdin()),
         // Devices other than `/dev/null` are refused, because reading them would never end.
         false if is_device(path)? => {
-            let fault = "this is a device, not a log: name a file, a pipe, or - for standard input";
+            let fault = "this is a device, not a log: specify a file, a pipe, or - for standard input";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, fault));
         }
         false => Box::new(input::open(path)?),
@@ -71,7 +71,7 @@ fn unpacked(path: &Path, progress: &ProgressBar) -> io::Result<(Box<dyn Read + S
     let start = input.fill_buf()?;
     if let Some((packer, command)) = unread_packing(start) {
         return Err(io::Error::other(format!(
-            "the log is compressed with {packer}, which is not supported: decompress it with {command}, and name - \
+            "the log is compressed with {packer}, which is not supported: decompress it with {command}, and specify - \
              for standard input instead"
         )));
     }
@@ -118,7 +118,7 @@ struct NamedLog {
 impl NamedLog {
     fn named(&self, error: &io::Error) -> io::Error {
         let advice = match error.kind() {
-            io::ErrorKind::IsADirectory => ": this is a folder: name the logs in it",
+            io::ErrorKind::IsADirectory => ": this is a folder: specify the logs in it",
             io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied => "",
             _ if self.is_packed => {
                 ": the file is damaged or incomplete; only the part that could be decompressed is counted"

@@ -74,7 +74,7 @@ pub(super) fn resolve(
             let path = folder.join(root.get_ref());
             if !path.is_dir() {
                 let message = format!(
-                    "{path:?} is not a folder: name the folder with the static files",
+                    "{path:?} is not a folder: write the path of the folder with the static files",
                     path = path.display().to_string()
                 );
                 return Err(root.fault(message));

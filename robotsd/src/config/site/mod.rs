@@ -143,7 +143,7 @@ pub(super) fn names(sites: &[Spanned<RawSite>], faults: &mut Faults) {
         if let Some(why) = misleading(name) {
             faults.push(site.name.fault(why));
         } else if !names.insert(name) {
-            faults.push(site.name.fault(format!("another site has the name {name:?} already: write a different name")));
+            faults.push(site.name.fault(format!("another site already has the name {name:?}: write a different name")));
         }
     }
 }

@@ -70,8 +70,8 @@ pub(in crate::config) fn varying<'r>(
     usage.chain(fields.map(|field| {
         let message = "a field for some crawlers adds \"Vary: User-Agent\" to responses for its path, so a cache keeps a \
                        copy for each User-Agent";
-        field.fault(message).help("without \"crawlers\", all clients get the field, and responses need no Vary \
-                                   field".to_owned())
+        field.fault(message).help("if every client may get the field, leave out \"crawlers\": responses then need no \
+                                   Vary field".to_owned())
     }))
 }
 

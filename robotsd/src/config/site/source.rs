@@ -175,7 +175,7 @@ fn directory(robots: &RawRobots, span: Range<usize>, folder: &Path) -> Result<Ro
     let shown = folder.join(path.get_ref());
     if !shown.is_dir() {
         let message = format!(
-            "{path:?} is not a folder: name the folder that contains a robots.txt for each host, such as \
+            "{path:?} is not a folder: write the path of a folder that contains a robots.txt for each host, such as \
              example.com.txt",
             path = shown.display().to_string()
         );
@@ -224,7 +224,7 @@ fn upstream(
         && !settings.endpoints.iter().all(Endpoint::is_tls)
     {
         let message = "source = \"upstream\" fetches robots.txt with HTTP/1.1, but http2 = true uses only HTTP/2: \
-            remove \"http2\", or write the path of a file";
+            remove \"http2\", or read robots.txt from a file with path = \"…\"";
         return Err(http2.fault(message));
     }
     let upstreams: Vec<String> = settings.endpoints.iter().map(Endpoint::to_string).collect();

@@ -227,12 +227,12 @@ fn a_store_that_hangs_refuses_no_request_and_the_status_says_so() {
         store_of(&folder)["state"] == "out"
     });
     let lost = running.wait_for_event("rate-store", |line| line["level"] == "warn");
-    assert!(message(&lost).contains("each process counts the requests of crawlers for itself"), "{lost}");
+    assert!(message(&lost).contains("each process counts the requests of crawlers on its own"), "{lost}");
     pass();
-    assert_has(unfolded(&folder.with_config(&["status"]).out), &[" is OUT: this process counts requests by itself"]);
+    assert_has(unfolded(&folder.with_config(&["status"]).out), &[" is OUT: this process counts requests on its own"]);
     let needs_a_hand = folder.with_config(&["status", "--problems"]).ends_with(1).out;
     let problem = format!("problem: {} is not used: ", store.url());
-    assert_has(unfolded(&needs_a_hand), &[&problem, "; each process counts the requests of crawlers for itself"]);
+    assert_has(unfolded(&needs_a_hand), &[&problem, "; each process counts the requests of crawlers on its own"]);
     assert!(counted(&folder, "requests", "alone") > 0);
     store.signal("CONT");
     wait_until("a store that is used again", || {

@@ -24,7 +24,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     for (_, field, begun) in file.robots.fields().filter(|(_, field, _)| is_named(field, "crawl-delay")) {
         match begun.checked_sub(1) {
             None => {
-                sink.report(field.range(), "Crawl-delay precedes every user-agent line: no crawler obeys it")
+                sink.report(field.range(), "Crawl-delay is above the first user-agent line: no crawler obeys it")
                     .help("move the line into a group, below its user-agent lines");
             }
             Some(group) if is_ignored[group] => {

@@ -6,7 +6,7 @@ use crate::check::lint::*;
 pub(crate) const LINT: Lint = Lint {
     code: "assets-disallowed",
     severity: Severity::Warning,
-    summary: "scripts or styles are disallowed to search engines",
+    summary: "scripts or styles that search engines may not fetch",
     why: "Search engines render pages, and need scripts and style sheets for this. If these files are disallowed, \
           pages look broken or empty to search engines, and are ranked accordingly. For folders that often contain \
           such files, such as /assets/ and /static/, the finding is only a note.",

@@ -16,11 +16,11 @@ pub(crate) const LINT: Lint = Lint {
     summary: "a group for one crawler that lacks rules of the group for \"*\"",
     why: "A crawler that a group names obeys only that group (RFC 9309, section 2.2.1), not the rules for \"*\" in \
           addition. If its group contains only an additional rule or delay, the crawler may fetch everything that \
-          \"*\" disallows; if the group repeats only some of these rules, the crawler may fetch the other paths. \
-          This is also true for crawlers of pictures, videos or news: if a group names Googlebot-Image, it obeys \
-          neither \"*\" nor the group for Googlebot. If only one rule of \"*\" is missing, the finding is just a \
-          note. Groups that allow everything (\"Disallow:\" without a path), and copies of the group for \"*\" that \
-          lack only rules for scripts, styles and pictures, are not reported.",
+          \"*\" disallows; if the group repeats only some of these rules, the crawler may fetch the other paths. This \
+          also applies to image, video and news crawlers: if a group names Googlebot-Image, it obeys neither \"*\" nor \
+          the group for Googlebot. If only one rule of \"*\" is missing, the finding is just a note. Groups that allow \
+          everything (\"Disallow:\" without a path), and copies of the group for \"*\" that lack only rules for \
+          scripts, styles and pictures, are not reported.",
     bad: Example::new(
         b"User-agent: *\nDisallow: /cart/\nDisallow: /login/\n\nUser-agent: Googlebot\nDisallow: /drafts/\n",
     ),
@@ -109,7 +109,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
             format_args!("{names} {verb} the group for \"*\"{rest}: {paths} {open} {whom}"),
         )
         .of_agent(first.value())
-        .help(format_args!("repeat in this group the rules in {lines} that are also meant for {whom}"));
+        .help(format_args!("if the rules in {lines} are also meant for {whom}, repeat them in this group"));
     }
 }
 

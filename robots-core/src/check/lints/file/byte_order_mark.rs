@@ -42,7 +42,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
         return;
     }
     for line in file.robots.lines().map(|line| line.content()).filter(|line| is_mark(&file.bytes()[line.clone()])) {
-        sink.report(line, "there is a byte order mark inside the file: probably, another file was appended here")
+        sink.report(line, "there is a byte order mark inside the file: another file was probably appended here")
             .help("remove it");
     }
 }

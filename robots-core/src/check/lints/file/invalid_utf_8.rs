@@ -44,7 +44,7 @@ fn run(line: &Line<'_>, kind: &LineKind<'_>, sink: &mut Sink) {
         };
         let [text, escaped] = [text.as_bytes(), &escaped(text.as_bytes())].map(|text| Quoted(text).to_string());
         Some(format!(
-            "save the file as UTF-8: in the encoding {encoding}, the path is {text}, and requests contain \
+            "save the file as UTF-8: if its encoding is {encoding}, the path is {text}, which requests contain as \
              {escaped}"
         ))
     });

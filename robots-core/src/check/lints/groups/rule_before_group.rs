@@ -23,7 +23,7 @@ fn run(file: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
         sink.report(
             field.range(),
             format_args!(
-                "{directive} precedes every user-agent line: crawlers ignore it",
+                "{directive} is above the first user-agent line: crawlers ignore it",
                 directive = Quoted(field.name)
             ),
         )

@@ -13,9 +13,9 @@ pub(crate) const LINT: Lint = Lint {
     why: "A product token consists of letters, \"_\" and \"-\" (RFC 9309, section 2.2.1). Crawlers based on the \
           reference parser cut a name at the first character that is not one of these, so the group may be for a \
           different crawler or for none. Names of known crawlers, such as MJ12bot, are not reported, because these \
-          crawlers compare their whole names. Other names with digits or dots are reported only as a note. Names with \
-          a version or a final \"*\" are also only a note, because crawlers are meant to cut this end of the name. A \
-          name with a no-break space or another invisible character does not match any crawler.",
+          crawlers compare their whole names. Other names with digits or dots are reported only as a note. Names that \
+          end with a version or \"*\" are also reported only as a note, because crawlers cut only this ending. A name \
+          with a no-break space or another invisible character does not match any crawler.",
     bad: Example::new(b"User-agent: GPT Bot\nDisallow: /private/\n"),
     good: Example::new(b"User-agent: GPTBot\nDisallow: /private/\n"),
     pass: Pass::Name(run),

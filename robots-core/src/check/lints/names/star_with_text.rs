@@ -18,7 +18,7 @@ fn run(_: &CheckedFile<'_>, name: Name<'_>, sink: &mut Sink) {
     if name.is_star() && name.value() != b"*" {
         sink.report(
             name.range(),
-            format_args!("some crawlers treat {} as every crawler, others as no crawler", Quoted(name.value())),
+            format_args!("to some crawlers, {} means every crawler; to others, it means none", Quoted(name.value())),
         )
         .help("write \"*\" for every crawler, or the name of one crawler");
     }

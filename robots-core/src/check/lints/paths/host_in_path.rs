@@ -8,7 +8,7 @@ pub(crate) const LINT: Lint = Lint {
     severity: Severity::Warning,
     summary: "a host before a path",
     why: "A robots.txt applies only to its own host (RFC 9309, section 2.3), so its rules contain only paths. \
-          \"/example.com/cart/\" is for a folder with the name \"example.com\", and does not match \
+          \"/example.com/cart/\" matches paths in a folder with the name \"example.com\", not \
           \"https://example.com/cart/\". If the sitemaps show the host of the site, only this host is reported, \
           because other names are probably names of folders.",
     bad: Example::new(b"User-agent: *\nDisallow: /example.com/cart/\nSitemap: https://example.com/sitemap.xml\n"),
@@ -22,7 +22,7 @@ fn run(file: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     let draft = sink.report(
         field.value_range.clone(),
         format_args!(
-            "{pattern} is for a folder with the name {host}, not for that host",
+            "{pattern} matches a folder with the name {host}, not that host",
             pattern = Quoted(field.value),
             host = Quoted(host)
         ),

@@ -11,9 +11,9 @@ pub(crate) const LINT: Lint = Lint {
     summary: "a query parameter that is written as a path",
     why: "Patterns are compared from the first byte of the path on (RFC 9309, section 2.2.2), and the query comes \
           after the path. So \"/page=2\" matches only a page with this name, and \"/?sort=\" only the home page, but \
-          \"/*?*sort=\" matches every page with this parameter. Not reported are common parameters of home pages \
-          (\"/?s=\", \"/?p=\"), names of pages (\"/?tab=saved\"), and parameters that another rule of the file covers \
-          with a \"*\".",
+          \"/*?*sort=\" matches every page with this parameter. This lint does not report common parameters of home \
+          pages (\"/?s=\", \"/?p=\"), names of pages (\"/?tab=saved\"), or parameters that another rule of the file \
+          covers with a \"*\".",
     bad: Example::new(b"User-agent: *\nDisallow: /sessionid=\nDisallow: /?sort=\n"),
     good: Example::new(b"User-agent: *\nDisallow: /*?*sessionid=\nDisallow: /*?*sort=\nDisallow: /?s=\n"),
     pass: Pass::File(run),

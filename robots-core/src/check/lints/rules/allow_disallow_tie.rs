@@ -57,7 +57,7 @@ fn report(sink: &mut Sink, rule: Rule<'_>, allow: Rule<'_>, place: &str) {
     sink.report(
         rule.range(),
         format_args!(
-            "line {line}{place} allows {pattern}: of two equally long patterns, the allowed one takes precedence"
+            "line {line}{place} allows {pattern}: if two rules are equally long, the allow rule takes precedence"
         ),
     )
     .related_to(line)

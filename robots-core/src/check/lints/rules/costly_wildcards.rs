@@ -6,7 +6,7 @@ use crate::rules::Costly;
 pub(crate) const LINT: Lint = Lint {
     code: "costly-wildcards",
     severity: Severity::Warning,
-    summary: "so many wildcards that comparing a path takes long",
+    summary: "so many wildcards that matching a path is slow",
     why: "Each \"*\" of a pattern can match at many places in a path. Some crawlers try every combination, others \
           give up or ignore such a rule. A server that enforces the rule needs much processor time, especially for \
           crafted paths. A single \"*\" between two literal parts is almost always enough.",
@@ -27,7 +27,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
                 true => ("the rules for this crawler have", Costly::MANY_TOGETHER),
             };
             let message = format_args!(
-                "{what} {wildcards} wildcards: comparing a path with more than {most} wildcards takes long"
+                "{what} {wildcards} wildcards: matching a path against more than {most} wildcards is slow"
             );
             let draft = sink.report(line.content(), message);
             draft.help("shorten the pattern to its longest literal parts, or name directories instead");

@@ -6,7 +6,7 @@ use crate::check::pattern::{covered, is_of_robots_txt};
 pub(crate) const LINT: Lint = Lint {
     code: "rule-on-exempt-path",
     severity: Severity::Note,
-    summary: "a rule about paths that are never enforced",
+    summary: "a rule about paths that are exempt from enforcement",
     why: "Some paths are exempt from enforcement: /robots.txt itself, which every crawler may always fetch (RFC \
           9309, section 2.2.2), /.well-known/, because certificates depend on it, and paths that the configuration \
           adds. Crawlers may obey a rule about such paths, but it is never enforced.",

@@ -36,19 +36,19 @@ fn lints_about_the_file() {
     Case("invalid-utf-8", "the help guesses the encoding of a path")
         .helps(
             b"Allow: /\xea\xe0\xf2\xe0\xeb\xee\xe3/",
-            &["save the file as UTF-8: in the encoding windows-1251, the path is \
-               \"/\u{43a}\u{430}\u{442}\u{430}\u{43b}\u{43e}\u{433}/\", and requests contain \
+            &["save the file as UTF-8: if its encoding is windows-1251, the path is \
+               \"/\u{43a}\u{430}\u{442}\u{430}\u{43b}\u{43e}\u{433}/\", which requests contain as \
                \"/%D0%BA%D0%B0%D1%82%D0%B0%D0%BB%D0%BE%D0%B3/\""],
         )
         .helps(
             b"Allow: /\xaf\xe6\xe0\xea",
-            &["save the file as UTF-8: in the encoding windows-1251, the path is \
-               \"/\u{407}\u{436}\u{430}\u{43a}\", and requests contain \"/%D0%87%D0%B6%D0%B0%D0%BA\""],
+            &["save the file as UTF-8: if its encoding is windows-1251, the path is \"/\u{407}\u{436}\u{430}\u{43a}\", \
+               which requests contain as \"/%D0%87%D0%B6%D0%B0%D0%BA\""],
         )
         .helps(
             b"Allow: /caf\xe9/",
-            &["save the file as UTF-8: in the encoding ISO-8859-1, the path is \"/caf\u{e9}/\", and requests contain \
-               \"/caf%C3%A9/\""],
+            &["save the file as UTF-8: if its encoding is ISO-8859-1, the path is \"/caf\u{e9}/\", which requests \
+               contain as \"/caf%C3%A9/\""],
         )
         .says(
             b"Allow: /\x83\x8d/",

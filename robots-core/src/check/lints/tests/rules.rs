@@ -13,7 +13,7 @@ fn lints_about_rules() {
         .found_each(rules, &["Allow: /a\nDisallow: /b", "Allow: /a*\nDisallow: /a", "Allow:\nDisallow:"], &[])
         .found_each(rules, &["Allow: /a\nUser-agent: a\nDisallow: /a"], &[]);
     let named = "User-agent: GPTBot\nDisallow: /\n\nUser-agent: *\nAllow: /\n\nUser-agent: CCBot\nUser-agent: gptbot\nAllow: /\n";
-    let tie = "line 9, in another group for \"GPTBot\", allows \"/\": of two equally long patterns, the allowed one \
+    let tie = "line 9, in another group for \"GPTBot\", allows \"/\": if two rules are equally long, the allow rule \
         takes precedence";
     Case("allow-disallow-tie", "groups for one crawler are read as one")
         .says(named, &[tie])
@@ -31,7 +31,8 @@ fn lints_about_rules() {
         .says(rules_for_a(1250), &[])
         .says(
             rules_for_a(1251),
-            &["the rules for this crawler have 10004 wildcards: comparing a path with more than 10000 wildcards takes long"],
+            &["the rules for this crawler have 10004 wildcards: matching a path against more than 10000 wildcards is \
+               slow"],
         )
         .found(rules_for_a(1251), &["2:1"]);
     let group = "User-agent: a\nAllow: /a\nDisallow: /a\nAllow: /a*\nAllow: /%61\nAllow:\nAllow:\n";

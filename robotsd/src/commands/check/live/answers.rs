@@ -81,7 +81,7 @@ pub(super) fn of_redirects(chain: &RetrievalChain) -> Vec<FoundProblem> {
             format!("the rules of {host} come from {from}: {why} {host}")
         };
         let help = format!(
-            "serve the rules at {url} itself, unless the owner of {host} is meant to decide about them",
+            "serve the rules at {url} itself, unless the owner of {host} is meant to write them",
             url = chain.url(),
             host = elsewhere.host()
         );

@@ -101,7 +101,7 @@ impl LiveCheck<'_> {
         let unreached = matches!(kind, AnswerKind::Unreachable(_)).then(|| {
             let detail = chain.detail().unwrap_or_default();
             let AnswerReading { crawlers, section, .. } = kind.reading();
-            let then = format!("crawlers that cannot reach the site, either, {crawlers} (RFC 9309, section {section})");
+            let then = format!("crawlers that also cannot reach the site {crawlers} (RFC 9309, section {section})");
             format!("{}: {detail}; {then}", chain.url())
         });
         Ok(LiveReport { name: chain.url().to_string(), answers, findings, evaluator, sitemaps, front_page, unreached })

@@ -16,7 +16,7 @@ pub(super) use self::w3c::FIELDS;
 /// Format of log lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(in crate::commands) enum ReplayLogFormat {
-    /// The format of most of the first lines
+    /// Detect the format from the first lines
     Auto,
     /// Common log format, which lacks the User-Agent; lines that contain it are read, too
     Common,

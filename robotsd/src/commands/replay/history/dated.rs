@@ -9,7 +9,7 @@ use crate::date;
 use crate::input;
 use crate::render::printable_path;
 
-pub(super) const EXPECTED: &str = "name a file that git tracks, or copies of the robots.txt with the date in their \
+pub(super) const EXPECTED: &str = "specify a file that git tracks, or copies of the robots.txt with the date in their \
     names, such as robots-2026-11-01.txt";
 
 /// Reports whether a path is a dated file, or a directory that contains dated files but no

@@ -82,7 +82,7 @@ pub(super) fn versions(path: &Path) -> io::Result<FoundVersions> {
     }
     if changes.is_empty() {
         return Err(io::Error::other(format!(
-            "{}: no commit of its repository contains this file: name a file that git tracks",
+            "{}: no commit of its repository contains this file: specify a file that git tracks",
             printable_path(&shown)
         )));
     }
@@ -184,7 +184,7 @@ fn git<'a>(folder: &Path, arguments: impl IntoIterator<Item = &'a str>) -> io::R
     let output = command(folder).args(arguments).output();
     let output = output.map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => io::Error::other(format!(
-            "{}: this folder is in a git repository, but the command git is not installed: install git, or name \
+            "{}: this folder is in a git repository, but the command git is not installed: install git, or specify \
              files with a date in their names",
             printable_path(folder)
         )),

@@ -83,8 +83,8 @@ impl PastJudgements {
         };
         let mut verdicts: Vec<String> = JUDGEMENTS.into_iter().filter_map(verdict).collect();
         if verdicts.is_empty() {
-            let none = "no crawler is judged, because this requires a verified crawler whose requests, including \
-             fetches of robots.txt, are all in the logs";
+            let none = "no crawler is judged, because this requires a verified crawler, and logs with all of its \
+             requests, including fetches of robots.txt";
             verdicts.push(none.to_owned());
         }
         let mut unjudged: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
@@ -104,10 +104,10 @@ impl PastJudgements {
     pub(super) fn notes(&self) -> impl Iterator<Item = String> {
         let newest = self.versions.last();
         let versions = newest.map(|newest| {
-            let versions = counted(self.versions.len() as u64, "version");
             format!(
-                "each request was judged by one of {versions} (the newest: {newest} of {since}, {source}); the \
+                "versions used to judge the requests: {versions} (the newest: {newest} from {since}, {source}); the \
                  counts below use a single robots.txt for all requests",
+                versions = grouped(self.versions.len() as u64),
                 newest = newest.version,
                 since = newest.since,
                 source = newest.source

@@ -216,9 +216,9 @@ impl Senders {
 
     pub(super) fn evidence(&self) -> Option<String> {
         let names = self.names.as_ref().map(|names| names.looked_up).filter(|looked_up| *looked_up > 0);
-        let lists = self.lists_of.iter().map(|day| format!("the published lists of {day}"));
+        let lists = self.lists_of.iter().map(|day| format!("the published lists from {day}"));
         let parts: Vec<_> = lists.chain(names.map(|_| "the host names of addresses".to_owned())).collect();
-        (!parts.is_empty()).then(|| format!("by {}", parts.join(" and ")))
+        (!parts.is_empty()).then(|| format!("against {}", parts.join(" and ")))
     }
 
     pub(super) fn shares(&self) -> impl Iterator<Item = (&RequestTally, &'static str)> {
@@ -248,8 +248,8 @@ impl Senders {
             Ok(Reason::Stale) => match &self.lists_of {
                 Some(day) => {
                     return format!(
-                        "the operators' lists do not contain the addresses; the lists are of {day} or later, and \
-                         earlier ones may have contained the addresses at the time of the requests{rdns}"
+                        "the operators' lists (from {day} or later) do not contain the addresses, but earlier lists \
+                         may have contained them at the time of the requests{rdns}"
                     );
                 }
                 None => {
