@@ -6,9 +6,9 @@
 
 use http::header::{HeaderMap, HeaderName, HeaderValue, VARY};
 
-/// Names of hop-by-hop fields (RFC 9110, section 7.6.1; RFC 2616, section 13.5.1). They include
-/// `Trailer` and `TE`, because trailers are negotiated for each hop. They also include `Proxy-*`,
-/// because these fields are only for the next proxy.
+/// Names of hop-by-hop fields (RFC 9110, section 7.6.1; RFC 2616, section 13.5.1). `Trailer` and
+/// `TE` are in the list, because trailers are negotiated for each hop. `Proxy-*` fields are in the
+/// list, because they are only for the next proxy.
 pub const HOP_BY_HOP: [&str; 11] = [
     "connection",
     "http2-settings",

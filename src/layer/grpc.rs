@@ -3,8 +3,8 @@
 //! specification).
 //!
 //! A gRPC client does not read an HTTP error page. It derives the gRPC status from the HTTP status
-//! alone, so the message is lost, and a `429` becomes `UNAVAILABLE`, a status that allows the
-//! client to repeat the call.
+//! alone. So the message would be lost, and a `429` would become `UNAVAILABLE`, a status that
+//! allows the client to repeat the call.
 
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderName, HeaderValue};

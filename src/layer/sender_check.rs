@@ -1,8 +1,8 @@
 //! Checks who sent a request, using the evidence that a `Verifier` has collected so far.
 //!
-//! **If a request is not signed and names no crawler, the check costs only one scan of its field
-//! names.** The scan compares each name with `Signature-Input`. Requests have few fields, so a scan
-//! is faster than a hash lookup of this name, which is rarely present.
+//! **If a request is not signed and names no crawler, the check only compares each field name of
+//! the request with `Signature-Input`.** Requests have few fields, so these comparisons take less
+//! time than a hash lookup of `Signature-Input`, which is rarely present.
 
 use std::net::IpAddr;
 use std::sync::Arc;
