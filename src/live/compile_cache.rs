@@ -1,10 +1,10 @@
 //! Lets the sites of a process share memory. Identical files are compiled only once, and the agent
 //! caches and rate limit buckets of all sites together have a size limit.
 //!
-//! **An earlier version is rarely parsed again for a comparison.** The publisher usually finds the
-//! compiled version among the rules of the grace period, or in the `CompileCache`, which contains
-//! every version that any site still uses. A pending version is kept in its compiled form, so it
-//! need not be compiled when it is accepted.
+//! **An earlier version is rarely parsed again for a comparison.** Usually, the grace period still
+//! holds the compiled rules of this version, or the `CompileCache` contains the version, because a
+//! site still uses it. A pending version is kept in its compiled form, so it need not be compiled
+//! when it is accepted.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -27,9 +27,9 @@ const PLACES: usize = 64 << 10;
 /// Shares compiled files between sites, and limits the total memory of the sites' agent caches and
 /// rate limit buckets.
 ///
-/// Cloning is cheap; clones share everything. If a process has many sites, give the same cache to
-/// every [`LiveBuilder`](crate::source::LiveBuilder); a builder without a cache creates its own.
-/// Files that no site uses are not kept in memory.
+/// Cloning is cheap; clones share the compiled files and the limits. If a process has many sites,
+/// give the same cache to every [`LiveBuilder`](crate::source::LiveBuilder); a builder without a
+/// cache creates its own. Files that no site uses are not kept in memory.
 #[derive(Clone)]
 pub struct CompileCache {
     shared: Arc<SharedCompilations>,
@@ -45,7 +45,7 @@ struct SharedCompilations {
     sites: AtomicU64,
     /// Rate limit buckets, by the name of the site. Sites without a name are not in this map.
     counted: Mutex<HashMap<String, SiteBuckets>>,
-    /// When the steady clock that measures the rate limits started.
+    /// When the steady clock for the rate limits started.
     began: Instant,
 }
 
@@ -97,8 +97,8 @@ impl CompileCache {
         if let Some(compiled) = find(&self.shared.versions.lock(), hash, settings, &options) {
             return compiled;
         }
-        // The lock is not held while compiling, so that one long file does not delay every other
-        // site.
+        // The lock is not held while the version is compiled, so that a long file does not delay
+        // other sites.
         let (reading, registry) = (settings.reading, &settings.registry);
         let compiled = Compiled::new(robots, hash, reading, registry, &options, self.shared.budget.clone());
         let compiled = Arc::new(compiled);

@@ -76,7 +76,7 @@ impl GracePeriod {
         self.running = Some(grace.into());
     }
 
-    /// Stores how many of the `rules` are in their grace period.
+    /// Stores the number of `rules` that are in their grace period.
     pub(super) fn count(&mut self, rules: &RuleSet, now: SystemTime) {
         let count = self.running.as_ref().map_or(0, |grace| grace.count_rules(now, rules));
         self.young = Arc::new(YoungRules { count, ..YoungRules::default() });

@@ -22,8 +22,8 @@ pub(crate) enum Candidate {
 }
 
 /// The source of a site's robots.txt. Until the source is dropped, it passes a [`Candidate`] to the
-/// site whenever its content changes. It holds only a weak reference to the site, because the site
-/// owns the source.
+/// site whenever its content changes. The source holds only a weak reference to the site, because
+/// the site owns the source.
 pub(crate) trait Source: fmt::Debug + Send + Sync {
     /// Loads the current content. Blocks until the source has responded.
     fn load(&self) -> Loaded;
@@ -109,8 +109,8 @@ impl Appending {
         let mut last = self.last.lock();
         let version = match candidate {
             Candidate::Version(version) => version,
-            // A source without a robots.txt has no content any more. A source that cannot be read
-            // may still have its last content, so this content is kept.
+            // The stored content is removed only if the source has no robots.txt any more. If the
+            // source cannot be read, it may still contain the stored content.
             Candidate::Absent { .. } => {
                 last.source = None;
                 return candidate;
@@ -129,9 +129,9 @@ impl Appending {
         let modified = parts.iter().filter_map(|part| part.held.as_ref()?.1).max();
         let fragments: Vec<_> = parts.into_iter().filter_map(|part| Some(part.held?.0)).collect();
         if let (Some(title), Some(before)) = (&missing, before) {
-            // Every part in `before` must be loaded, or be in the source's own content. It is not
-            // enough to look for the title of the missing part, because this part may have been
-            // appended under another title.
+            // Every part in `before` must be loaded, or be in the source's own content. The check
+            // covers all titles in `before`, not only the titles of parts that are not loaded yet,
+            // because a part may have been appended under another title.
             let is_held = |part: &[u8]| fragments.iter().any(|held| held.title.as_bytes() == part);
             let is_own = |part: &[u8]| Fragment::titles_in(version.bytes()).any(|own| own == part);
             if Fragment::titles_in(before).any(|part| !is_held(part) && !is_own(part)) {
@@ -192,8 +192,8 @@ impl Appending {
 pub struct Appendix(Arc<AppendixState>);
 
 pub(super) trait AppendsParts: Send + Sync {
-    /// Appends the parts again to the last content of the source. Called after one of the appended
-    /// parts has changed.
+    /// Appends the parts again to the last content of the source, because one of the parts has
+    /// changed.
     fn append_again(&self);
 }
 

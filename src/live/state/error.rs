@@ -87,8 +87,8 @@ pub struct ProblemEvent<'a> {
     /// The site that has the problem. `None` for a problem of the directory itself or of a
     /// `Verifier`.
     pub site: Option<&'a str>,
-    /// The problem, in the same words as in [`Status`](crate::live::Status) or `VerifierStatus`. If
-    /// `is_over` is set, a message that the problem has ended.
+    /// If `is_over` is set, a message that the problem has ended; otherwise, the problem, in the
+    /// same words as in [`Status`](crate::live::Status) or `VerifierStatus`.
     pub text: &'a str,
     /// Whether the problem is over.
     pub is_over: bool,
@@ -148,12 +148,12 @@ pub struct Problem {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum ProblemKind {
-    /// The live or the pending version cannot be saved, so a restart would forget this version. The
-    /// problem is also reported if only the record of the live version cannot be written. A restart
-    /// needs this record if a later version cannot be saved. The write is retried.
+    /// The live or the pending version cannot be saved, so a restart would forget this version; or
+    /// only the record of the live version cannot be written, which a restart needs if a later
+    /// version cannot be saved. The write is retried.
     Save,
-    /// The position of the kill switch cannot be saved, so a restart would forget it. The write is
-    /// retried.
+    /// The position of the kill switch cannot be saved, so a restart would forget the position. The
+    /// write is retried.
     Switch,
     /// Entries of the history cannot be saved yet. The write is retried.
     History,
@@ -229,8 +229,8 @@ impl Problems {
         self.set_shown(kind, problem, str::to_owned);
     }
 
-    /// Stores the problem like [`Problems::set`], but listeners get the message that `shown`
-    /// returns for it. Listeners are not notified if only this message has changed.
+    /// Stores the problem like [`Problems::set`], but passes it through `shown` for the listeners.
+    /// If only the result of `shown` has changed, listeners are not notified.
     pub(super) fn set_shown(&self, kind: ProblemKind, problem: Option<String>, shown: impl Fn(&str) -> String) {
         let before = match &problem {
             Some(problem) => self.current.lock().insert(kind, problem.clone()),

@@ -18,10 +18,10 @@
 //! handle at a time can have a directory open. Damaged and unknown files are reported and ignored.
 //!
 //! A failed write is retried after a delay, with the next write, on a reload, and when the process
-//! ends. Meanwhile, the sites keep serving, and the status reports the problem. On most file
-//! systems, the record of the live version can be overwritten without free space. So even if no
-//! other file could be written, the next process knows whether the newest version in the directory
-//! was live.
+//! ends. Until a retry succeeds, the sites keep serving, and the status reports the problem. On
+//! most file systems, the record of the live version can be overwritten without free space. So even
+//! if no other file can be written, the next process learns from the record whether the newest
+//! version in the directory was live.
 
 pub(crate) mod disk;
 mod error;
