@@ -79,7 +79,7 @@ impl Answer {
     }
 
     /// Returns the response if the layer answers the request itself; otherwise prepares the request
-    /// to be forwarded. This is the only function that changes requests.
+    /// to be forwarded. No other function of the layer changes requests.
     ///
     /// Removes every `Robots-Verdict` or `Robots_Verdict` field that the client sent. If the
     /// request is tagged, adds the layer's `Robots-Verdict` field, and the [`Record`] to the

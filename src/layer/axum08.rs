@@ -41,8 +41,8 @@ impl RobotsLayer {
     /// - The layer answers `/robots.txt` if it is added to the outermost router with
     ///   `Router::layer`. `Router::route_layer` is not enough, because such a layer runs only if a
     ///   route matches. A layer in a nested router judges requests, but does not receive requests
-    ///   for `/robots.txt`. It logs a warning for the first request that no outer layer has judged
-    ///   ([`Status::nested_only`](crate::live::Status::nested_only)).
+    ///   for `/robots.txt`. Such a layer logs a warning for the first request that no outer layer
+    ///   has judged ([`Status::nested_only`](crate::live::Status::nested_only)).
     /// - The layer must also wrap the app's final fallback; otherwise requests for `/robots.txt`
     ///   get 404. The layer does not wrap a fallback that is set after the layer was added, with
     ///   `Router::fallback` or by merging a router that has a fallback. So add the layer last,
@@ -134,8 +134,8 @@ impl<T: Into<Bytes>> IntoRefusal for Html<T> {
 /// # let _: axum::Router = axum::Router::new().route("/", axum::routing::get(page));
 /// ```
 ///
-/// If the content of a page depends on the agent, send `Vary: User-Agent` with the page. Otherwise,
-/// a cache may send one agent's page to another agent.
+/// If the content of a page depends on the agent, send `Vary: User-Agent` with the page, so that no
+/// cache sends one agent's page to another agent.
 #[derive(Clone, Debug)]
 pub struct CrawlerRequest(pub Record);
 

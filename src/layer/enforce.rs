@@ -359,8 +359,8 @@ impl<'j> JudgedRequest<'j> {
     }
 
     fn decide(&self) -> Decision<'j> {
-        // The policy may call `address` twice, because it also computes the action in the mode
-        // `refuse`. So the address is cached.
+        // The address is cached, because the policy may need it twice: for the current mode, and
+        // for the mode `refuse`.
         let address = || self.address();
         let mut facts = RequestFacts::of_target(self.request.method.as_str(), self.request.target());
         facts.address = Some(&address);

@@ -106,7 +106,7 @@ pub(super) struct Sender {
     /// The identity of the sender; `None` if senders are not checked.
     pub(super) identity: Option<Identity>,
     /// The crawler that signed the request. This field is set only if the `User-Agent` does not
-    /// name a crawler. If it is set, the rules for the signer apply.
+    /// name a crawler. If the field is set, the rules for the signer apply.
     pub(super) signer: Option<Agent>,
 }
 

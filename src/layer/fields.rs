@@ -52,8 +52,8 @@ pub fn is_of_content(name: &str) -> bool {
     OF_CONTENT.contains(&name)
 }
 
-/// Reports whether the field tells caches how long to store a response. This includes variants of
-/// `Cache-Control` for certain caches, such as `CDN-Cache-Control`.
+/// Reports whether the field tells caches how long to store a response. Variants of `Cache-Control`
+/// for certain caches, such as `CDN-Cache-Control`, count as such fields.
 pub fn is_of_caches(name: &str) -> bool {
     OF_CACHES.contains(&name) || name.ends_with("-cache-control")
 }

@@ -2,9 +2,9 @@
 //! response contain the gRPC status, and the response has no body ("Trailers-Only" in the
 //! specification).
 //!
-//! A gRPC client does not read an HTTP error page. It derives the gRPC status from the HTTP status
-//! alone. So the message would be lost, and a `429` would become `UNAVAILABLE`, a status that
-//! allows the client to repeat the call.
+//! A gRPC client does not read an HTTP error page. The client derives the gRPC status from the HTTP
+//! status alone. So the message would be lost, and a `429` would become `UNAVAILABLE`, a status
+//! that allows the client to repeat the call.
 
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderName, HeaderValue};

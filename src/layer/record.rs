@@ -126,9 +126,9 @@ pub struct Limit {
 
 impl Record {
     /// The request field that tells an upstream the verdict: `Robots-Verdict:
-    /// disallow;agent="GPTBot";rule="/private/";line=12`. The value is an ASCII item of RFC 9651.
-    /// Bytes that are not allowed in a string are percent-encoded. Names and rules are cut at 256
-    /// bytes, because servers limit the size of a field.
+    /// disallow;agent="GPTBot";rule="/private/";line=12`. The value is an item as defined in RFC
+    /// 9651. Bytes that a string of RFC 9651 cannot contain are percent-encoded. Names and rules
+    /// are cut at 256 bytes, because servers limit the size of a field.
     ///
     /// Further parameters:
     ///
@@ -211,8 +211,7 @@ impl Record {
     /// Returns the value for `Retry-After`: the time to wait, increased by up to a tenth.
     pub(super) fn retry_after(&self) -> Duration {
         let Some(limit) = &self.limit else { return Duration::ZERO };
-        // `share` is a multiple of the golden ratio, modulo 1. Such multiples are distributed
-        // evenly between 0 and 1, so the clients' waiting times are, too.
+        // Multiples of the golden ratio, modulo 1, are distributed evenly between 0 and 1.
         let share = f64::from(limit.turn.wrapping_mul(0x9E37_79B9)) / f64::from(u32::MAX);
         limit.wait + limit.wait.mul_f64(share / 10.0)
     }

@@ -416,7 +416,8 @@ fn grpc_response(code: GrpcCode, message: &str) -> Response<Bytes> {
 /// Completes a refusal that the application created: adds the fields that the default refusals
 /// already have.
 pub(super) fn complete(response: &mut Response<Bytes>) {
-    // Without these fields, a cache could send this refusal to other clients, including browsers.
+    // Without `no-store` and `Vary`, a cache could send the refusal to other clients, including
+    // browsers.
     let headers = response.headers_mut();
     headers.insert(CACHE_CONTROL, NO_STORE);
     vary_by_agent(headers);

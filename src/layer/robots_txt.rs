@@ -94,7 +94,7 @@ fn is_unchanged(content: &Content, etag: &HeaderValue, request: &HeaderMap) -> b
         return values.any(|value| value == b"*" || entity_tags(value).any(|tag| tag == etag.as_bytes()));
     }
     let Some(modified) = content.modified else { return false };
-    // A repeated `If-Modified-Since` is invalid and ignored (section 13.1.3).
+    // A repeated `If-Modified-Since` is invalid and ignored (RFC 9110, section 13.1.3).
     let mut since = request.get_all(IF_MODIFIED_SINCE).into_iter();
     let (Some(since), None) = (since.next(), since.next()) else { return false };
     let since = since.to_str().ok();

@@ -47,17 +47,17 @@ impl SenderCheck {
     }
 
     /// Sets a function that finds the listener that received a request. The results of checks are
-    /// counted separately for each site and listener, because all requests at one listener may come
-    /// through the same proxy. Default: there is only one listener. A second call replaces the
-    /// function.
+    /// counted separately for each site and listener, because a proxy in front of one listener can
+    /// cause all checks of its requests to fail. Default: there is only one listener. A second call
+    /// replaces the function.
     pub fn listener_from(self, listener: impl Fn(&Extensions) -> Option<Arc<str>> + Send + Sync + 'static) -> Self {
         Self { listener_from: Some(Arc::new(listener)), ..self }
     }
 
-    /// Sets a function that finds the scheme that the client used. A signature may cover the scheme,
-    /// and most requests do not contain it. Default: the scheme in the target or, if there is none,
-    /// `https`. The default also applies if the function returns `None`. A second call replaces the
-    /// function.
+    /// Sets a function that finds the scheme that the client used. A signature may cover the
+    /// scheme, but most requests do not contain the scheme. Default: the scheme in the target or,
+    /// if there is none, `https`. The default also applies if the function returns `None`. A second
+    /// call replaces the function.
     pub fn scheme_from(self, scheme: impl Fn(&Extensions) -> Option<Scheme> + Send + Sync + 'static) -> Self {
         Self { scheme_from: Some(Arc::new(scheme)), ..self }
     }

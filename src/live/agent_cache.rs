@@ -76,8 +76,8 @@ impl Deref for FoundAgents<'_> {
 /// not counted.
 pub(super) struct Budget {
     left: AtomicUsize,
-    /// The content of an unused slot: the agents of an empty header. This avoids an `Option` in
-    /// each slot.
+    /// The content of an unused slot: the agents of an empty header. With this value, a slot needs
+    /// no `Option`.
     unused: Arc<CachedAgents>,
 }
 

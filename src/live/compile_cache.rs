@@ -20,7 +20,7 @@ use crate::rate::{NetworkBuckets, SiteBuckets};
 use crate::rules::{Reading, RobotsTxt};
 
 /// Number of slots that all agent caches of a [`CompileCache`] may have in total, in addition to
-/// the initial eight slots of each. With 10,000 sites and all slots filled with headers of 90
+/// the initial eight slots of each cache. With 10,000 sites and all slots filled with headers of 90
 /// bytes, the caches took 26 MiB (`benches/sites.rs`).
 const PLACES: usize = 64 << 10;
 
@@ -76,8 +76,8 @@ impl CompileCache {
             return buckets.clone();
         }
         if counted.len() == counted.capacity() {
-            // Unused entries are removed before the map grows, so its size stays proportional to
-            // the number of sites.
+            // Unused entries are removed before the map grows, so the size of the map stays
+            // proportional to the number of sites.
             counted.retain(|_, buckets| buckets.is_shared());
         }
         counted.entry(name.to_owned()).or_insert_with(new).clone()
@@ -109,8 +109,8 @@ impl CompileCache {
             return first;
         }
         if versions.len() == versions.capacity() {
-            // Unused versions are removed before the map grows, so its size stays proportional to
-            // the number of live versions, and the amortised cost is small.
+            // Unused versions are removed before the map grows, so the size of the map stays
+            // proportional to the number of live versions, and the amortised cost is small.
             versions.retain(|_, compilations| {
                 compilations.retain(|compilation| compilation.compiled.strong_count() > 0);
                 !compilations.is_empty()

@@ -243,9 +243,9 @@ pub(crate) type ReloadListener = Box<dyn Fn(&Reload, &Snapshot) + Send + Sync>;
 
 /// The listeners of a site, and the queue of reloads that the listeners must still be notified of.
 ///
-/// Reloads are added to the queue while the publisher is locked, and listeners run after it is
-/// unlocked. Only one thread at a time notifies listeners. This thread also handles the reloads
-/// that other threads add meanwhile. So a listener may itself reload the site. The listeners are
+/// Reloads are added to the queue while the publisher is locked, and listeners run after the
+/// publisher is unlocked. Only one thread at a time notifies listeners, also of the reloads that
+/// other threads add meanwhile. So a listener may itself reload the site. The listeners are
 /// notified of the second reload after all of them have been notified of the first.
 pub(super) struct Notices {
     listeners: Vec<ReloadListener>,

@@ -1,9 +1,11 @@
 //! One site. Only this module replaces the site's snapshot. The site has these locks:
 //!
 //! - `reading` is held while a caller's reload reads the source and publishes its content, or while
-//!   a caller's text is published. It is never held while the status is read or a listener runs.
+//!   a caller's text is published. `reading` is never held while the status is read or a listener
+//!   runs.
 //! - `publisher` is held while a version is parsed, compiled and compared, and its snapshot is
-//!   stored. It is never held while a source or the disk is accessed, or while a listener runs.
+//!   stored. `publisher` is never held while a source or the disk is accessed, or while a listener
+//!   runs.
 //! - `record` is held only while a value is read or replaced.
 //! - `switch` is held only while the site's kill switch is changed and written.
 //! - `policy` is held only while the policy is changed and its mode is recorded.

@@ -84,8 +84,8 @@ pub struct Content {
     /// Where each line comes from: the source's file or an appended part. `None` if nothing is
     /// appended, or if the version was loaded from a state directory.
     pub places: Option<Arc<LinePlaces>>,
-    /// The header fields of the layer's responses to requests for `/robots.txt`. They are computed
-    /// only once per file.
+    /// The header fields of the layer's responses to requests for `/robots.txt`, computed only once
+    /// per file.
     derived: OnceLock<Box<dyn Any + Send + Sync>>,
 }
 

@@ -256,8 +256,8 @@ impl Appendix {
 /// How durably a change must be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Durability {
-    /// The change survives the end of the process. This is enough for a version from a source,
-    /// because the source can be read again.
+    /// The change survives the end of the process. A version from a source needs no more, because
+    /// the source can be read again.
     Process,
     /// The change survives a crash of the machine. Operators' decisions and pending versions need
     /// this durability.

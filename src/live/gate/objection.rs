@@ -16,7 +16,7 @@ use crate::check::{Breach, DrasticChange, Finding, Page, PageLoss, Report, Sever
 use crate::live::versions::{Version, VersionHash};
 use crate::rules::{Access, RobotsTxt};
 
-/// Maximum number of objections of the same kind that are listed.
+/// Maximum number of objections of the same kind that the gate returns one by one.
 const SHOWN: usize = 3;
 
 /// One reason why a version does not go live without an operator. `Display` prints the reason as a

@@ -178,8 +178,8 @@ impl Disk {
         ))
     }
 
-    /// Writes a test file. It is about as long as a site's state, because an empty file can be
-    /// created even on a full disk. Fails if the folder does not exist, so that a removed folder is
+    /// Writes a test file about as long as a site's state, because an empty file can be created
+    /// even on a full disk. Fails if the folder does not exist, so that a removed folder is
     /// reported.
     fn write_probe(&self, path: &Path) -> io::Result<()> {
         self.reach(Access::Write, path)?;

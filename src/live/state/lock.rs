@@ -1,4 +1,4 @@
-//! The lock of a state directory. It ensures that only one handle (a `StateDir` and its clones)
+//! The lock of a state directory, which ensures that only one handle (a `StateDir` and its clones)
 //! writes to the folder, across all processes.
 //!
 //! The lock belongs to an open file (`flock`), not to a process. So a second handle in the same

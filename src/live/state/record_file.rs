@@ -30,8 +30,8 @@ pub(super) fn read(disk: &Disk, path: &Path, now: SystemTime) -> Result<Option<(
     Ok(newest(&bytes, now))
 }
 
-/// Overwrites the older of the file's two slots in place. This needs free disk space only if the
-/// file is missing, or must be replaced because its content is not a record.
+/// Overwrites the older of the file's two slots in place. Overwriting needs free disk space only if
+/// the file is missing, or must be replaced because its content is not a record.
 pub(super) fn write(
     disk: &Disk,
     path: &Path,

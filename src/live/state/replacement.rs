@@ -37,7 +37,8 @@ pub(crate) fn put(path: &Path, aside: &Path, bytes: &[u8], durability: Durabilit
 }
 
 /// Creates a new file. If there is already a file or symbolic link at the path, for example from a
-/// killed process with the same ID, it is removed first. The target of the link does not change.
+/// killed process with the same ID, it is removed first. The target of a symbolic link does not
+/// change.
 pub(super) fn create_or_replace(path: &Path) -> io::Result<File> {
     let create = || for_owner().write(true).create_new(true).open(path);
     match create() {

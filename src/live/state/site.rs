@@ -103,8 +103,8 @@ impl SiteState {
             let durability = unwritten.state.as_ref().map_or(durability, |before| before.durability.max(durability));
             unwritten.state.replace(Arc::new(SavedState { versions, pending, durability }))
         };
-        // The replaced state is dropped after the lock is released. It may hold the last reference
-        // to a large file, and freeing a large file takes time.
+        // The replaced state is dropped after the lock is released. This state may hold the last
+        // reference to a large file, and freeing a large file takes time.
         drop(before);
     }
 

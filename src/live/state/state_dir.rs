@@ -85,7 +85,7 @@ impl StateDir {
     }
 
     pub(in crate::live) fn open_on(disk: Disk, writer: StateWriter, path: PathBuf) -> Result<Self, StateError> {
-        // The folder is locked first. Otherwise, this process could read files that another process
+        // The folder is locked first, so that this process does not read files that another process
         // is writing, or remove temporary files of a process that is still running.
         let (lock, unlocked) = FolderLock::take(&disk, &path)?;
         Ok(Self::with_lock(disk, writer, path, lock, unlocked))

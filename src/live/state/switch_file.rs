@@ -14,8 +14,8 @@ pub(super) struct SwitchFile {
     disk: Disk,
     folder: PathBuf,
     /// Whether the file exists and is not empty, so that it can be overwritten in place if the disk
-    /// is full. The lock is held while the file is written, so that concurrent changes are written
-    /// in order.
+    /// is full. The mutex is locked while the file is written, so that concurrent changes are
+    /// written in order.
     is_made: Mutex<bool>,
     /// The new position of the switch; `None` if the position is written. The lock is never held
     /// while the disk is accessed.
