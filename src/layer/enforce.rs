@@ -259,8 +259,7 @@ impl Enforcer {
         // A panic in one of the application's functions is not counted here. The same function
         // panics again when the layer judges the request, and that panic is counted.
         let awaited = AssertUnwindSafe(|| {
-            // A signature may cover the target, so evidence is searched with the same target that
-            // is judged later.
+            // The target is needed here, too, because a signature may cover the target.
             let request = self.with_target(request);
             self.with_agents(content, &request, lookups, |agents| {
                 check.is_awaited(&request, agents, || self.address(&request))
@@ -444,8 +443,8 @@ impl<'j> JudgedRequest<'j> {
     }
 
     /// Notifies the observers, and creates the response if the request is refused. If `same` is
-    /// `Some`, an outer layer made the same decision, and the observers that it has notified are
-    /// skipped.
+    /// `Some`, an outer layer made the same decision, and the observers that the outer layer has
+    /// notified are skipped.
     fn carry_out(&self, record: &Record, same: Option<&OuterDecision>) -> Outcome {
         let mut event = Event::new(record, *self.request, self.content.rules().document());
         let outcome = match record.action {
@@ -486,7 +485,7 @@ impl<'j> JudgedRequest<'j> {
 
 impl Enforcer {
     /// Returns the decision that an outer layer has stored in the request's extensions; `None` if
-    /// there is none, or if the stored decision is for another site, method, target or
+    /// no decision is stored, or if the stored decision is for another site, method, target or
     /// `User-Agent`.
     fn mark_of<'r>(&self, live: &LiveRobots, request: &OriginalRequest<'r>) -> Option<&'r OuterDecision> {
         self.nested_target?;
@@ -505,8 +504,8 @@ impl Enforcer {
 }
 
 impl JudgedRequest<'_> {
-    /// Counts the request if it shows that the layer may be in the wrong place: a router has
-    /// stripped the target's prefix, or only a layer in a nested router has judged the request.
+    /// Counts a request that shows that the layer may be in the wrong place: a router has stripped
+    /// the target's prefix, or only a layer in a nested router has judged the request.
     fn count_nested(&self, reason: Reason) {
         match self.layer.nested_target {
             _ if reason == Reason::NoGroup => {}
@@ -518,7 +517,7 @@ impl JudgedRequest<'_> {
         }
     }
 
-    /// Returns the outer layer's decision if it equals `decision`.
+    /// Returns the outer layer's decision if its action and reason are those of `decision`.
     fn same(&self, decision: &Decision<'_>) -> Option<&OuterDecision> {
         self.outside.filter(|mark| mark.is_of(decision.action, decision.reason))
     }

@@ -14,9 +14,9 @@ use http::header::{FORWARDED, HeaderMap, HeaderName};
 /// The route of a request from the client to this server, as reported by trusted proxies.
 #[derive(Debug)]
 pub struct ForwardedWay {
-    /// The addresses from the peer to the client; never empty. The last address is the client's:
-    /// the first untrusted address, or the last valid address if all addresses are trusted. The
-    /// port is 0 if the field contains no port.
+    /// The addresses from the peer to the client; never empty. The last address is the client's,
+    /// which is the first untrusted address, or the last valid address if all addresses are
+    /// trusted. The port is 0 if the field contains no port.
     pub hops: Vec<SocketAddr>,
     /// The scheme of the client's request: from the client's entry in `Forwarded`, or the last
     /// value of `X-Forwarded-Proto`.

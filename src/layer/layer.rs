@@ -246,9 +246,9 @@ impl RobotsLayer {
         self.with(|enforcer| enforcer.counting = Counting::Before)
     }
 
-    /// Declares that another server, such as a CDN, answers requests for `/robots.txt`. This
-    /// disables the warning that the layer otherwise logs if it has judged 100 requests of crawlers
-    /// and none was for `/robots.txt` ([`Status::unserved`](crate::live::Status::unserved)).
+    /// Declares that another server, such as a CDN, answers requests for `/robots.txt`. The layer
+    /// then does not log a warning if it has judged 100 requests of crawlers and none was for
+    /// `/robots.txt` ([`Status::unserved`](crate::live::Status::unserved)).
     pub fn robots_txt_served_elsewhere(self) -> Self {
         self.with(|enforcer| enforcer.robots_txt = RobotsTxtPlace::Elsewhere)
     }
@@ -271,8 +271,8 @@ impl RobotsLayer {
     /// - requests that robots.txt disallows, even if they are only tagged or observed;
     /// - requests that come before the crawl delay has passed
     ///   ([`Reason::Limited`](crate::policy::Reason::Limited));
-    /// - requests of impostors that the policy tags or refuses, or would tag or refuse in the mode
-    ///   `refuse`.
+    /// - requests of impostors, if the policy tags or refuses these requests, or would do so in the
+    ///   mode `refuse`.
     ///
     /// [`Record::would`](super::Record::would) is the action that the policy would take in the mode
     /// `refuse`. The callback runs before the request is forwarded and must not block. If the
@@ -335,9 +335,9 @@ impl RobotsLayer {
     }
 
     /// Adds a [`Record`](super::Record) to the extensions of every request of a crawler, even if
-    /// the request is allowed. Handlers can then read which agent sent the request. The record is
-    /// also added to the extensions of the layer's own responses. `RobotsLayer::for_axum08` enables
-    /// this.
+    /// the request is allowed, so that handlers can read which agent sent the request. The record
+    /// is also added to the extensions of the layer's own responses. `RobotsLayer::for_axum08`
+    /// enables this.
     pub fn with_crawler_extension(self) -> Self {
         self.with(|enforcer| enforcer.crawler_records = CrawlerRecords::InExtensions)
     }
@@ -354,9 +354,10 @@ impl RobotsLayer {
     /// has passed. Such a request always gets 429 ([`Event::limited`]). A second call replaces the
     /// function.
     ///
-    /// The function is also called for gRPC calls ([`OriginalRequest::is_grpc_call`]), and its
-    /// response is sent unchanged. A gRPC client does not understand an HTML page; use
-    /// [`Event::refusal`] or [`Event::refusal_with_status`] to create a gRPC response.
+    /// The function is also called for gRPC calls ([`OriginalRequest::is_grpc_call`]), and the
+    /// layer does not convert its response to a gRPC response. A gRPC client does not understand an
+    /// HTML page; use [`Event::refusal`] or [`Event::refusal_with_status`] to create a gRPC
+    /// response.
     ///
     /// The layer completes the response of the function: it sets `Cache-Control` to `no-store`,
     /// adds `User-Agent` to `Vary`, removes the body if the method is `HEAD`, and puts the
@@ -393,15 +394,15 @@ impl RobotsLayer {
     /// Returns the response if the layer answers the request itself. Otherwise prepares the request
     /// to be forwarded and returns `None`. Use this function in code without Tower services: it
     /// does what the [`Robots`] service does, except that it cannot add the fields of
-    /// [`signals`](Self::signals) to the application's responses. Observers are notified.
+    /// [`signals`](Self::signals) to the application's responses. Notifies the observers.
     ///
     /// If the layer adds fields ([`signals`](Self::signals)), call [`decide`](Self::decide) and
     /// [`Judgement::respond`]. Take [`Answer::response_fields`] from the answer before you call
     /// [`Answer::respond`], and add them to the response with
-    /// [`ResponseFields::add_to`](crate::parts::ResponseFields::add_to). If you do not take them,
-    /// the layer logs a warning for the first response that lacks these fields.
+    /// [`ResponseFields::add_to`](crate::parts::ResponseFields::add_to). If you do not take the
+    /// fields from the answer, the layer logs a warning for the first response that lacks fields.
     ///
-    /// In an axum app with `middleware::from_fn_with_state`:
+    /// This example uses `respond` in an axum app with `middleware::from_fn_with_state`:
     ///
     /// ```
     /// use axum::body::Body;
@@ -421,9 +422,9 @@ impl RobotsLayer {
         self.enforcer.answer(OriginalRequest::of(request)).respond(request)
     }
 
-    /// Decides how to handle a request, without changing it. [`Judgement::respond`] creates the
-    /// answer, either immediately or after a [store](Self::counted_in_store) has counted the
-    /// request. Observers are notified.
+    /// Decides how to handle a request, without changing the request. [`Judgement::respond`]
+    /// creates the answer, either immediately or after a [store](Self::counted_in_store) has
+    /// counted the request. The observers are notified.
     ///
     /// In this example, a proxy asks a service whether to refuse a request. The service only
     /// decides, and the proxy responds to the client:
@@ -504,8 +505,8 @@ impl<S> Layer<S> for SameBodyLayer {
 
 robots_core::debug_as!(|it| RobotsLayer { sites: it.enforcer.sites });
 
-/// The judgement of a request: either the answer, or a rate limit bucket. A request with a bucket
-/// must be counted before it can be answered.
+/// The judgement of a request: either the answer, or the rate limit bucket that must count the
+/// request before the request can be answered.
 ///
 /// In this example, a service counts requests in a store that several processes share:
 ///

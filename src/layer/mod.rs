@@ -18,8 +18,8 @@
 //! 4. The response to a refused request is 403 with the rule and its line number. A tagged request
 //!    is forwarded with a [`Record`] in its extensions and a `Robots-Verdict` field. Any other
 //!    request is forwarded unchanged. By default, requests of search engines with a public index
-//!    are only tagged, even if the policy refuses other crawlers. To refuse them, too, add an
-//!    override to the policy.
+//!    are only tagged, even if the policy refuses other crawlers. To refuse search engines, too,
+//!    add an override to the policy.
 //!
 //! A refused gRPC call
 //! ([`OriginalRequest::is_grpc_call`](crate::parts::OriginalRequest::is_grpc_call)) is answered
@@ -43,8 +43,8 @@
 //!
 //! A request is judged by the agent that its `User-Agent` *claims*. This claim can be checked by a
 //! `Verifier` (feature `verify`, `RobotsLayer::verifier`) or by a function of the application
-//! ([`RobotsLayer::identity_from`]). If neither a `Verifier` nor such a function is set, false
-//! claims are not detected.
+//! ([`RobotsLayer::identity_from`]). If you set neither a `Verifier` nor a function, false claims
+//! are not detected.
 //!
 //! Put the layer outside caches, and outside every layer that rewrites paths or methods, because
 //! the robots layer must judge the request as the client sent it. If the robots layer must be
@@ -69,8 +69,8 @@
 //! arrange this layer and other layers.
 //!
 //! To exempt networks, the layer must know the client's address. `for_axum08` finds the address if
-//! the app is served with `into_make_service_with_connect_info::<SocketAddr>()`.
-//! [`RobotsLayer::new`] needs [`RobotsLayer::address_from`].
+//! the app is served with `into_make_service_with_connect_info::<SocketAddr>()`. A layer from
+//! [`RobotsLayer::new`] finds the address only if you set [`RobotsLayer::address_from`].
 //!
 //! ```
 //! # #[cfg(feature = "axum08")] {
@@ -90,8 +90,8 @@
 //! ```
 //!
 //! To find out which crawler sent a request, a handler uses the extractor `axum08::CrawlerRequest`.
-//! In other frameworks, enable [`RobotsLayer::with_crawler_extension`], and read the [`Record`]
-//! from the request's extensions.
+//! In frameworks other than axum, enable [`RobotsLayer::with_crawler_extension`], and read the
+//! [`Record`] from the request's extensions.
 //!
 //! # In any Tower stack
 //!

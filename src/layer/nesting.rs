@@ -12,9 +12,9 @@
 //!
 //! A layer from `RobotsLayer::new` ignores [`OriginalUri`] even if the feature is enabled, because
 //! any crate of a build can enable the feature, and the verdicts of the layer must not depend on
-//! another crate. This layer judges requests with stripped targets, counts them, and logs the first
-//! one. The axum layer counts and logs requests that only a layer in a nested router judges,
-//! because such a layer does not receive requests for `/robots.txt`.
+//! another crate. A layer from `RobotsLayer::new` judges requests with stripped targets, counts
+//! them, and logs the first one. The axum layer counts and logs requests that only a layer in a
+//! nested router judges, because such a layer does not receive requests for `/robots.txt`.
 
 #[cfg(feature = "axum08")]
 use axum::extract::{MatchedPath, NestedPath, OriginalUri};
@@ -61,7 +61,7 @@ pub(super) const fn is_stripped(_: &OriginalRequest<'_>) -> bool {
 
 /// Reports whether a nested router handles the request and no outer layer has stored its decision
 /// ([`OuterDecision`]). Returns `false` for a request whose decision is never stored, for example
-/// because it has several `User-Agent` lines.
+/// because the request has several `User-Agent` lines.
 #[cfg(feature = "axum08")]
 pub(super) fn is_unmarked(request: &OriginalRequest<'_>, kept: &[HeaderValue]) -> bool {
     request.extensions.get::<NestedPath>().is_some()
@@ -75,8 +75,8 @@ pub(super) const fn is_unmarked(_: &OriginalRequest<'_>, _: &[HeaderValue]) -> b
 }
 
 /// The decision that a layer stores in the extensions of a judged request, with the site and
-/// everything that the decision depends on. The type is private, so applications cannot create such
-/// extensions.
+/// everything that the decision depends on. The type is private, so an application cannot forge a
+/// decision.
 ///
 /// If a service between two layers changes the method, the target or the `User-Agent` of a request,
 /// the inner layer judges the request again. The inner layer also judges the request again if the

@@ -94,8 +94,8 @@ impl<'a> OriginalRequest<'a> {
         Self { host: HostIs::Given(host), ..self }
     }
 
-    /// Returns the path and query that the layer judges. Escape them before you print or log them,
-    /// because they come from the client.
+    /// Returns the path and query that the layer judges. Escape the path and query before you print
+    /// or log them, because the client can send any bytes.
     pub fn target(&self) -> &'a [u8] {
         match self.target {
             TargetIs::InRequest => octets(self.uri),

@@ -200,8 +200,8 @@ impl Record {
         self.access == Some(Access::Disallow)
     }
 
-    /// If the request came before the crawl delay had passed, stores the result of `turn` in the
-    /// record's [`Limit`].
+    /// If the request came before the crawl delay had passed, stores the number that `turn` returns
+    /// in the record's [`Limit`].
     pub(super) fn set_turn(&mut self, turn: impl FnOnce() -> u32) {
         if let Some(limit) = self.limit.as_mut().filter(|_| self.reason == Reason::Limited) {
             limit.turn = turn();

@@ -132,7 +132,7 @@ impl Signals {
         self
     }
 
-    /// Logs a warning for each name of a crawler or operator in the rules that has no effect on any
+    /// Logs a warning for each crawler or operator in the rules if its name has no effect on any
     /// site.
     #[cfg(feature = "tracing")]
     pub(super) fn trace_unknown_crawlers(&self, sites: &Sites) {
@@ -205,8 +205,8 @@ impl Signals {
     }
 
     /// Adds the fields of the rules whose pattern matches any form of the path. If several rules
-    /// set `X-Robots-Tag`, adds all of their values. If several rules set the same field and it is
-    /// not `X-Robots-Tag`, adds only the value of the rule with the longest pattern.
+    /// set the same field, adds only the value of the rule with the longest pattern. For
+    /// `X-Robots-Tag`, adds the values of all these rules.
     fn add_fields(&self, path: &RequestPath<'_>, agents: &[Agent], found: &mut ResponseFields) {
         let mut longest: Vec<&FieldRule> = Vec::new();
         let matches = |rule: &&FieldRule| path.forms().any(|(_, form)| rule.pattern.matches(form));
@@ -257,7 +257,7 @@ pub struct ResponseFields {
 impl ResponseFields {
     /// Adds the fields to the response of the inner service or the upstream. If the response
     /// already has `Link` or `X-Robots-Tag` with another value, adds a second line. If the response
-    /// already has another field with another value, does not add the field, and increments
+    /// already has any other field with another value, does not add the field, and increments
     /// [`Status::kept_fields`](crate::live::Status::kept_fields).
     pub fn add_to(mut self, status: StatusCode, headers: &mut HeaderMap) {
         if status.is_informational() {

@@ -131,7 +131,8 @@ impl VerifyLayer {
     }
 
     /// Waits for the evidence about one request, as [`Verify`] does. Use this function in code
-    /// without Tower services. Returns immediately if no evidence is being fetched.
+    /// without Tower services. Returns immediately if no evidence about the request is being
+    /// fetched.
     pub async fn evidence(&self, request: &OriginalRequest<'_>) {
         if let Some(mut waiting) = self.wait.as_ref().and_then(|wait| wait.begin(*request)).map(Box::new) {
             poll_fn(|context| waiting.poll(context, *request)).await;
@@ -159,8 +160,8 @@ impl EvidenceWait {
         is_needed.then(waiting)
     }
 
-    /// Reports whether evidence is still being fetched. The cache lookup of the request's agents is
-    /// not counted here, because `begin` has already counted it.
+    /// Reports whether evidence about the request is still being fetched. The cache lookup of the
+    /// request's agents is not counted here, because `begin` has already counted it.
     fn is_still_needed(&self, request: OriginalRequest<'_>) -> bool {
         self.enforcer.is_evidence_awaited(request, None)
     }
@@ -269,8 +270,8 @@ where
                 waiting.take()
             }
         };
-        // `waited` is always `Some`: its value is taken from the state `Waiting`, which the next
-        // statement replaces.
+        // `waited` is always `Some`, because the value is taken from the state `Waiting` only once:
+        // the next statement replaces this state.
         let Some(mut waiting) = waited else { return Poll::Pending };
         state.set(State::Called { future: waiting.service.call(waiting.request) });
         match state.project() {

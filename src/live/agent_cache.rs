@@ -202,9 +202,9 @@ robots_core::debug_as!(|_it| AgentCache {});
 
 /// Counters of cache lookups, one lookup per `User-Agent` line.
 ///
-/// A counter is incremented with a load and a store, which is cheaper than an atomic addition to
-/// memory that all cores write. Therefore, each thread that serves requests needs a layer with its
-/// own counters. If two threads share counters, some lookups are not counted, but none is counted
+/// Each thread that serves requests needs a layer with its own counters, because a counter is
+/// incremented with a load and a store, which is cheaper than an atomic addition to memory that all
+/// cores write. If two threads share counters, some lookups are not counted, but none is counted
 /// twice. Any thread may read the counters.
 #[derive(Default)]
 #[repr(align(64))]

@@ -38,8 +38,8 @@ impl Clock {
     }
 
     /// Returns the steady time for rate limits and grace periods, which does not change when the
-    /// system's clock is set. Clocks with the same [`beginning`](Self::beginning) return the same
-    /// steady time.
+    /// system's clock is set. Clocks that begin at the same instant
+    /// ([`beginning`](Self::beginning)) return the same steady time.
     pub(crate) fn elapsed(&self) -> Duration {
         #[cfg(test)]
         if let Some(steady) = &self.steady {
@@ -82,7 +82,7 @@ fn coarse_time() -> SystemTime {
 
 robots_core::debug_as!(|it| Clock { now: it.now() });
 
-/// The start of the year 10000, in seconds since 1970. HTTP dates have four-digit years.
+/// The start of the year 10000, which HTTP dates cannot express, in seconds since 1970.
 const END: u64 = 253_402_300_800;
 
 /// Formats an HTTP date; `None` if the time is before 1970 or after 9999, because HTTP dates cannot

@@ -41,7 +41,7 @@ struct SharedCompilations {
     versions: Mutex<HashMap<VersionHash, Vec<Compilation>>>,
     budget: Arc<Budget>,
     networks: Arc<NetworkBuckets>,
-    /// Number of [`SiteBuckets`] created so far, which is the id of the next one.
+    /// Number of [`SiteBuckets`] created so far, which is the id of the next `SiteBuckets`.
     sites: AtomicU64,
     /// Rate limit buckets, by the name of the site. Sites without a name are not in this map.
     counted: Mutex<HashMap<String, SiteBuckets>>,
@@ -69,8 +69,8 @@ impl CompileCache {
         let new =
             || SiteBuckets::new(self.shared.sites.fetch_add(1, Ordering::Relaxed), Arc::clone(&self.shared.networks));
         let Some(name) = name else { return new() };
-        // Poisoning is not a problem here: an entry is complete when it is inserted, so a panic
-        // cannot leave an incomplete entry.
+        // An entry is complete when it is inserted, so the map has no incomplete entry even if a
+        // panic has poisoned the lock.
         let mut counted = self.shared.counted.lock();
         if let Some(buckets) = counted.get(name) {
             return buckets.clone();

@@ -14,8 +14,7 @@ use crate::rules::RuleSet;
 pub(super) struct GracePeriod {
     pub(super) length: Duration,
     pub(super) running: Option<Arc<Grace>>,
-    /// The number of the current version's rules that were not enforced yet when the version went
-    /// live.
+    /// The number of rules that were in their grace period when the current version went live.
     pub(super) young: Arc<YoungRules>,
     /// The compiled rules of earlier versions, for comparison with the current version.
     pub(super) earlier: Vec<(VersionHash, Arc<RuleSet>)>,

@@ -422,7 +422,7 @@ pub struct Status {
     pub last_read: Reload,
     /// When the live version went live or, if no version is live, when the last live version was
     /// removed. If an earlier process already served the live version, the time is when the site
-    /// was opened, unless [`LiveRobots::count_age_from`] changed it. With a state directory,
+    /// was opened, unless [`LiveRobots::count_age_from`] changed the time. With a state directory,
     /// [`LiveRobots::history`] contains the reloads of earlier processes.
     pub since: SystemTime,
     /// The pending version, which an operator can accept, and the reasons why it is not live;
@@ -468,8 +468,8 @@ pub struct Status {
     /// override or exemption requires a verified identity. If the layer has no `Verifier`, a
     /// request is checked only if
     /// [`RobotsLayer::identity_from`](crate::layer::RobotsLayer::identity_from) returns an identity
-    /// for it. Impostors among the unchecked requests are not detected. The first such request is
-    /// logged as a warning.
+    /// for the request. Impostors among the unchecked requests are not detected. The first such
+    /// request is logged as a warning.
     pub unchecked_claims: u64,
     /// Number of requests without a client address, although the policy needs one. The policy needs
     /// the address if networks are exempt, if a crawl delay applies, or if the sender has to be

@@ -292,8 +292,8 @@ impl Publisher {
         self.show(content, now);
         if !is_known {
             // The new version need not survive a crash of the machine, because the source can be
-            // read again. Syncing it to the disk would take too long if ten thousand files change
-            // at once.
+            // read again. If ten thousand files change at once, syncing each version to the disk
+            // would take too long.
             self.unsaved = Some(Durability::Process);
         }
         ReloadOutcome::Published { hash, report }

@@ -26,7 +26,8 @@ pub struct Reload {
     /// How the reload ended.
     pub outcome: ReloadOutcome,
     /// Why the site started with an earlier accepted version instead of the content of its source;
-    /// `None` if it started with that content, or if this reload did not open the site.
+    /// `None` if the site started with the content of its source, or if this reload did not open
+    /// the site.
     pub restored: Option<Arc<str>>,
 }
 
@@ -269,14 +270,14 @@ impl Notices {
     }
 
     /// Notifies the listeners of all reloads in the queue. Does nothing if another call is already
-    /// notifying them.
+    /// notifying the listeners.
     pub(super) fn deliver(&self) {
         if std::mem::replace(&mut self.queue.lock().is_delivering, true) {
             return;
         }
         while let Some((reload, snapshot)) = self.next() {
-            // A panic must stop neither the watcher nor the other listeners. The panic hook reports
-            // the panic.
+            // A panic in a listener must stop neither the watcher nor the other listeners. The
+            // panic hook reports the panic.
             #[cfg(feature = "tracing")]
             let _ = catch_unwind(AssertUnwindSafe(|| trace(&reload, &snapshot)));
             for listener in &self.listeners {
@@ -424,8 +425,8 @@ pub(crate) fn bounded(text: &impl ToString) -> String {
 #[must_use = "the reload continues if this future is dropped, but only the future returns the outcome"]
 pub(crate) struct Reloading(Arc<ReloadResult>);
 
-/// Sets the result of a [`Reloading`]. If this value is dropped before it has set a result, the
-/// result is a rejection of the kind [`RejectionKind::Interrupted`].
+/// Sets the result of a [`Reloading`]. If the `Completion` is dropped before it has set a result,
+/// the result is a rejection of the kind [`RejectionKind::Interrupted`].
 #[derive(Debug)]
 pub(crate) struct Completion {
     result: Arc<ReloadResult>,

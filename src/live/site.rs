@@ -12,9 +12,9 @@
 //!
 //! Code that reads the status, the history or a switch locks only `record`, so it does not wait for
 //! the disk. Only the locks `reading`, `switch` and `KillSwitch::turning` are held while files or
-//! the network are accessed. A thread waits for one of these locks only while another thread
-//! accesses the same file or source. So a source that does not respond delays only reloads of its
-//! own site.
+//! the network are accessed. A thread waits for `reading`, `switch` or `turning` only while another
+//! thread accesses the same file or source. So a source that does not respond delays only reloads
+//! of its own site.
 
 use std::convert::Infallible;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -127,9 +127,9 @@ impl Site {
         }
         let (known, found) = (site.record.lock().history.enforcement(), site.current.load().enforcement());
         // If the position of the switch differs from the position in the history, the switch was
-        // changed while no process ran, or its file is damaged. A difference is not recorded if the
-        // history was inherited from a site that is off: this site is still on here, but is
-        // switched off later.
+        // changed while no process ran, or the file of the switch is damaged. A difference is not
+        // recorded if the history was inherited from a site that is off: this site is still on
+        // here, but is switched off later.
         if found != known && (found == Enforcement::Off || !is_heir) {
             let own = site.state.as_ref().filter(|_| found == Enforcement::Off).and_then(SiteState::unread_switch);
             let is_own = own.is_some() || site.current.load().switches.shared_off == 0;
@@ -237,8 +237,8 @@ impl Site {
         let run = move |site: Arc<Self>| {
             let reloaded = catch_unwind(AssertUnwindSafe(|| reload(&site)));
             let reloaded = reloaded.unwrap_or_else(|_| Reload::interrupted(Cause::Request, &site.origin, site.live()));
-            // `site` is dropped before the caller continues. So if the caller then drops the last
-            // handle, the site is saved and dropped on the caller's thread, not on this one.
+            // `site` is dropped before the caller continues. So if the caller drops the last handle
+            // afterwards, the site is saved and dropped on the caller's thread, not on this thread.
             drop(site);
             completion.fill(reloaded);
         };
@@ -297,8 +297,8 @@ impl Site {
     }
 
     /// Appends the lists of the site's [`Appendix`] to a candidate. The caller must hold the
-    /// publisher's lock until the candidate is published, so that no list changes before the
-    /// candidate is published, because such a change would be lost.
+    /// publisher's lock until the candidate is published, because a change of a list before the
+    /// publication would be lost.
     fn appended(&self, publisher: &Publisher, candidate: Candidate) -> Candidate {
         let Some(appending) = &self.appending else { return candidate };
         appending.append(candidate, publisher.before())

@@ -217,8 +217,8 @@ impl Snapshot {
         self.buckets.look(key, quota, self.clock.elapsed())
     }
 
-    /// Counts a request that was refused because of a rate limit. Returns the number of earlier
-    /// refusals.
+    /// Counts a request that was refused because of a rate limit, and returns the number of
+    /// requests that were refused before.
     pub(crate) fn refused_for_its_pace(&self) -> u32 {
         self.buckets.refused()
     }
@@ -304,8 +304,8 @@ impl Content {
         Some(effect.to_owned())
     }
 
-    /// Creates the content. `modified` must not be in the future, because caches would then use the
-    /// file for too long (RFC 9110, section 8.8.2.1).
+    /// Creates the content. `modified` must not be in the future, because caches would use a file
+    /// with such a date for too long (RFC 9110, section 8.8.2.1).
     pub(super) fn new(compiled: Arc<Compiled>, modified: Option<SystemTime>, places: Option<Arc<LinePlaces>>) -> Self {
         let modified = modified.filter(|modified| clock::http(*modified).is_some());
         Self { compiled, modified, places, derived: OnceLock::new() }
@@ -322,7 +322,7 @@ impl Content {
     }
 
     /// Recognises the agents of one `User-Agent` field line. Pass an empty line if the request has
-    /// no such field.
+    /// no `User-Agent`.
     pub fn agents(&self, field: &[u8]) -> Agents {
         Agents::clone(&self.cached_agents(field, None))
     }

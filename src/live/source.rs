@@ -62,8 +62,8 @@ pub(crate) fn load_text(text: &[u8], origin: &Arc<str>) -> Loaded {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FetchStatus {
-    /// When the server last confirmed that it still has the live version, or that it has no
-    /// robots.txt; `None` if no fetch has confirmed this since the site was opened.
+    /// When a fetch last confirmed that the server still has the live version, or that the server
+    /// has no robots.txt; `None` before the first such fetch since the site was opened.
     pub confirmed: Option<SystemTime>,
     /// When the fetches began to fail; `None` if the last fetch succeeded.
     pub failing_since: Option<SystemTime>,
@@ -109,8 +109,8 @@ impl Appending {
         let mut last = self.last.lock();
         let version = match candidate {
             Candidate::Version(version) => version,
-            // The stored content is removed only if the source has no robots.txt any more. If the
-            // source cannot be read, it may still contain the stored content.
+            // The stored content is removed only if the source has no robots.txt any more. A source
+            // that cannot be read may still contain the stored content.
             Candidate::Absent { .. } => {
                 last.source = None;
                 return candidate;
@@ -166,9 +166,10 @@ impl Appending {
 ///
 /// A site that is opened with [`LiveBuilder::append`](crate::source::LiveBuilder::append) appends
 /// the parts to its source's content, as [`RobotsTxt::append`](crate::rules::RobotsTxt::append)
-/// does. The result is treated like any other version: it is checked, examined by the gate and
-/// saved, and it can be rolled back. Replacing a part creates a new version for every site. The
-/// application loads the parts and passes them to [`Appendix::set`].
+/// does. The content with the parts is treated like any other version: it is checked, examined by
+/// the gate and saved, and it can be rolled back. Replacing a part creates a new version for every
+/// site that appends the parts. The application loads the parts and passes them to
+/// [`Appendix::set`].
 ///
 /// After a restart, a site whose live version contains a part keeps this version until the part is
 /// set for the first time. Meanwhile, other sites serve their files without the part.

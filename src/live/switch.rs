@@ -25,7 +25,7 @@ struct Switch {
     /// The position of the switch, and the sites that use it. The mutex is never locked while the
     /// disk is accessed, so code that reads the position does not wait for the disk.
     joined: Mutex<JoinedSites>,
-    /// This lock is held while the switch is changed and written, so that concurrent changes are
+    /// This mutex is locked while the switch is changed and written, so that concurrent changes are
     /// written in order.
     turning: Mutex<()>,
 }

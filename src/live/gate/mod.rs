@@ -7,7 +7,7 @@
 //!    version that now blocks all crawlers, all crawlers that are not named in any group, or a
 //!    search engine. The gate also refuses a version that has lost all its groups or effective
 //!    rules, is a truncated copy of the accepted version, or suddenly allows much more (see
-//!    [`DrasticChange`]). As long as no version has been accepted, the gate refuses only a version
+//!    [`DrasticChange`]). As long as no version has been accepted, this step refuses only a version
 //!    that blocks all crawlers.
 //! 3. The gate refuses a version that disallows too many important pages for a search engine that
 //!    could fetch them before (see the module `objection`).
@@ -25,8 +25,8 @@
 //! If the gate has a baseline, for example the version in version control, new versions are
 //! compared with the baseline instead of the version that was accepted last.
 //!
-//! Content that is not a robots.txt (empty, HTML, binary, other text) is rejected before the gate
-//! examines it, regardless of the gate's settings.
+//! Content that is not a robots.txt (empty, HTML, binary, other text) is never examined by a gate,
+//! but is rejected regardless of the gate's settings.
 
 mod objection;
 

@@ -86,9 +86,9 @@ impl Disk {
         written.map_err(|cause| StateError::new(path, cause))
     }
 
-    /// Appends lines to a file, and returns how many were written completely. A crash or a full
-    /// disk may truncate the last line. The next `append` then begins with a line break, and
-    /// readers skip the truncated line.
+    /// Appends lines to a file, and returns the number of lines that were written completely. A
+    /// crash or a full disk may truncate the last line. The next `append` then begins with a line
+    /// break, and readers skip the truncated line.
     pub(super) fn append(&self, path: &Path, lines: &[Vec<u8>]) -> (usize, Result<(), StateError>) {
         if self.is_read_only {
             return (lines.len(), Ok(()));
@@ -188,9 +188,9 @@ impl Disk {
         file.sync_all()
     }
 
-    /// Opens the lock file for reading. If the file or its folder does not exist, it is created.
-    /// The file is not opened for writing, because opening would fail on a read-only file system,
-    /// and because an operator could not remount the file system read-only while a file is open for
+    /// Opens the lock file for reading. Creates the file and its folder if they do not exist. The
+    /// file is not opened for writing, because opening would fail on a read-only file system, and
+    /// because an operator could not remount the file system read-only while a file is open for
     /// writing.
     pub(super) fn open_lock(&self, path: &Path) -> io::Result<File> {
         self.reach(Access::Look, path)?;

@@ -39,9 +39,9 @@ impl StateError {
         Self::new(path, io::Error::other("another process has taken over the state directory of this process"))
     }
 
-    /// Returns the ID of the process that has the directory open. If that process runs in a
-    /// container, this is its ID inside the container. `None` if the ID is unknown, or if the error
-    /// has another cause.
+    /// Returns the ID of the process that has the directory open. A process in a container is
+    /// identified by its ID inside the container. `None` if the ID is unknown, or if the error has
+    /// another cause.
     pub fn process(&self) -> Option<u32> {
         match self.holder? {
             LockHolder::ThisProcess => Some(std::process::id()),
@@ -160,9 +160,9 @@ pub enum ProblemKind {
     /// The live version may be older than the version that was live before the restart, because the
     /// later version could not be saved, and the source had no usable content at the start.
     Behind,
-    /// The kill switch counts as [`Enforcement::Off`](crate::live::Enforcement::Off), although no
-    /// operator has switched it off, because its file is damaged or could not be read. The problem
-    /// ends when the file is written again.
+    /// The file of the kill switch is damaged or could not be read, so the switch counts as
+    /// [`Enforcement::Off`](crate::live::Enforcement::Off), although no operator has switched it
+    /// off. The problem ends when the file is written again.
     UnreadSwitch,
     /// A file is damaged. For the file of a kill switch, the kind is `UnreadSwitch`.
     Damaged,
@@ -200,7 +200,8 @@ impl Problems {
         Self { site: site.map(str::to_owned), listeners: listeners.clone(), current: Mutex::default() }
     }
 
-    /// Adds problems that were found before a listener could be registered.
+    /// Adds problems that were found before a listener could be registered, without notifying
+    /// listeners.
     pub(super) fn begin(&self, problems: impl IntoIterator<Item = (ProblemKind, Option<String>)>) {
         let begun = problems.into_iter().filter_map(|(kind, problem)| Some((kind, problem?)));
         self.current.lock().extend(begun);

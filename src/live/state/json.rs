@@ -64,7 +64,7 @@ pub(super) fn write(stamp: u64, versions: &AcceptedVersions, pending: Option<&Pe
 
 /// Parses `state.json`; `None` if the bytes are not in the format of [`write()`]. `modified` is
 /// when `state.json` was written. If the modification time of a version is in the future, it is
-/// changed to `now`. The caller must change a `since` in the future to `now`, too.
+/// changed to `now`. A `since` in the future is not changed here; the caller must correct it.
 pub(super) fn read(bytes: &[u8], modified: Option<SystemTime>, now: SystemTime) -> Option<ListedState> {
     let document: Value = serde_json::from_slice(bytes).ok()?;
     if document["format"].as_u64()? != FORMAT {

@@ -4,7 +4,7 @@
 //! The lock belongs to an open file (`flock`), not to a process. So a second handle in the same
 //! process is refused, too, and a child process that inherits the file descriptor shares the lock.
 //! The system releases the lock when the process ends, even after a crash. The process ID in the
-//! file is used only in the error message if a handle is refused.
+//! lock file is used only in the error message if a handle is refused.
 //!
 //! If the file system does not support locks, or the lock file cannot be written, the directory is
 //! used without a lock, and the status reports the problem.
@@ -50,8 +50,8 @@ pub(super) struct LockHold {
 }
 
 impl FolderLock {
-    /// Locks a folder, and creates the folder if it does not exist. If locking fails, returns the
-    /// problem and an [`Unlocked`](LockState::Unlocked) lock.
+    /// Locks a folder, and creates the folder if it does not exist. If the file system prevents
+    /// locking, returns the problem and an [`Unlocked`](LockState::Unlocked) lock.
     ///
     /// # Errors
     ///

@@ -47,10 +47,10 @@ pub(super) struct SiteStore {
     /// changes often.
     pub(super) problems: Problems,
     place: Mutex<QueuePlace>,
-    /// The changes that are not written yet. The lock is never held while the disk is accessed.
+    /// The changes that are not written yet. The mutex is never locked while the disk is accessed.
     unwritten: Mutex<Unwritten>,
-    /// What this process has read from the files in the folder or written to them. The lock is held
-    /// while files of the site are written.
+    /// What this process has read from the files in the folder or written to them. The mutex is
+    /// locked while files of the site are written.
     written: Mutex<Written>,
     switch: SwitchFile,
     /// Time of the last history entry, if that time was far in the future when the history was
@@ -94,7 +94,8 @@ impl SiteState {
         remembered
     }
 
-    /// Stores the versions in memory. Does not block: the writer's thread writes them later.
+    /// Stores the versions in memory. Does not block: the writer's thread writes the versions
+    /// later.
     pub(in crate::live) fn save(&self, versions: AcceptedVersions, pending: Option<Pending>, durability: Durability) {
         let before = {
             let mut unwritten = self.store.unwritten.lock();
@@ -144,7 +145,7 @@ impl SiteState {
     }
 
     /// Stores the problem that the live version may be older than the version that was live before
-    /// the restart. If `problem` is `None`, this problem has ended.
+    /// the restart. `None` means that the problem has ended.
     pub(in crate::live) fn is_behind(&self, problem: Option<String>) {
         self.store.problems.set(ProblemKind::Behind, problem);
     }

@@ -22,11 +22,11 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// and the kill switches. Cloning is cheap.
 ///
 /// A folder can be open only once at a time, because two independent handles would overwrite each
-/// other's files. Clone the `StateDir` to use it in several places. The folder is locked until the
-/// last clone and all sites that were opened with it are dropped. The system also releases the lock
-/// when the process ends. A `StateDir` that is opened later finds everything that was written to
-/// the folder. A site that is opened again with the same `StateDir`, for example with other
-/// settings, also finds the changes that are not written yet.
+/// other's files. To use the folder in several places, clone the `StateDir`. The folder is locked
+/// until the last clone and all sites that were opened with it are dropped. The system also
+/// releases the lock when the process ends. A `StateDir` that is opened later finds everything that
+/// was written to the folder. A site that is opened again with the same `StateDir`, for example
+/// with other settings, also finds the changes that are not written yet.
 ///
 /// ```no_run
 /// use tower_robots::live::{Enforcement, LiveRobots, StateDir};
@@ -130,7 +130,7 @@ impl StateDir {
         self.root.switch.enforcement()
     }
 
-    /// Switches enforcement on or off for all sites that were or will be opened with this value or
+    /// Switches enforcement on or off for all sites that were or will be opened with this handle or
     /// its clones. The sites' own switches do not change.
     ///
     /// # Errors

@@ -14,11 +14,11 @@ pub(super) struct SwitchFile {
     disk: Disk,
     folder: PathBuf,
     /// Whether the file exists and is not empty, so that it can be overwritten in place if the disk
-    /// is full. The mutex is locked while the file is written, so that concurrent changes are
+    /// is full. This mutex is locked while the file is written, so that concurrent changes are
     /// written in order.
     is_made: Mutex<bool>,
-    /// The new position of the switch; `None` if the position is written. The lock is never held
-    /// while the disk is accessed.
+    /// The new position of the switch; `None` if the position is written. This mutex is never
+    /// locked while the disk is accessed.
     unwritten: Mutex<Option<Enforcement>>,
 }
 
@@ -31,8 +31,8 @@ impl SwitchFile {
         *self.unwritten.lock()
     }
 
-    /// Writes a new position of the switch. A position that cannot be written now is kept and
-    /// written later.
+    /// Writes a new position of the switch. A position that cannot be written now is kept in memory
+    /// and written later.
     pub(super) fn set(
         &self,
         enforcement: Enforcement,

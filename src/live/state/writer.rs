@@ -54,8 +54,8 @@ struct Queue {
     later: VecDeque<Arc<dyn StateJob>>,
     is_running: bool,
     is_writing: bool,
-    /// Whether a flush has timed out. If so, the file system may no longer respond, and later
-    /// flushes do not wait for a write.
+    /// Whether a flush has timed out. After a timeout, the file system may no longer respond, so
+    /// later flushes do not wait for a write.
     is_stuck: bool,
     due: Option<Instant>,
     wait: Duration,
@@ -155,8 +155,8 @@ impl StateWriter {
         queue.is_running = false;
     }
 
-    /// Retries the first few failed jobs. If one of them succeeds, retries all others immediately,
-    /// because they may succeed, too.
+    /// Retries the first few failed jobs. If one of these jobs succeeds, all other failed jobs are
+    /// due immediately, because they may succeed, too.
     fn retry_some<'q>(&'q self, mut queue: MutexGuard<'q, Queue>) -> MutexGuard<'q, Queue> {
         let (few, wait) = (TRIED_AT_ONCE.min(queue.later.len()), queue.wait.max(RETRY_FIRST));
         let tried: Vec<_> = queue.later.drain(..few).collect();

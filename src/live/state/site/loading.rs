@@ -29,7 +29,7 @@ impl SiteStore {
     ///
     /// The site may already be open, for example while a config is reloaded. Other handles of the
     /// site cannot write the files while they are read here. A version that another handle
-    /// publishes meanwhile is included in the result.
+    /// publishes during this call is included in the result.
     pub(super) fn load(&self, now: SystemTime) -> Remembered {
         let mut written = self.written.lock();
         self.disk.clean(&self.folder, self.began);
