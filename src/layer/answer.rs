@@ -8,17 +8,17 @@ use super::record::{self, Record};
 use super::signals::ResponseFields;
 use crate::policy::Action;
 
-/// The layer's answer to a request. An answer does not borrow from the snapshot, so a replaced
-/// snapshot can be freed while the request is being forwarded.
+/// The layer's answer to a request. An answer borrows nothing from the site's snapshot. So if a
+/// reload replaces the snapshot, the old one can be freed while the request is being forwarded.
 #[derive(Debug)]
 #[must_use]
 #[non_exhaustive]
 pub struct Answer {
     /// Whether the request is forwarded unchanged, tagged, or answered by the layer.
     pub outcome: Outcome,
-    /// The record of the request's agent and of the decision. It is always `Some` if the request is
-    /// tagged, refused or observed. For other requests of crawlers, it is `Some` only if the layer
-    /// has [`RobotsLayer::on_crawler`](super::RobotsLayer::on_crawler),
+    /// The record of the request's agent and of the decision. Always `Some` if the request is
+    /// tagged, refused or observed. For other requests of crawlers, the record is `Some` only if
+    /// the layer has [`RobotsLayer::on_crawler`](super::RobotsLayer::on_crawler),
     /// [`RobotsLayer::with_crawler_records`](super::RobotsLayer::with_crawler_records) or
     /// [`RobotsLayer::with_crawler_extension`](super::RobotsLayer::with_crawler_extension).
     pub record: Option<Box<Record>>,
@@ -30,8 +30,8 @@ pub struct Answer {
     /// Whether the record is added to the request's extensions even if the request passes
     /// unchanged.
     pub(super) in_extensions: bool,
-    /// Extensions that are added to a forwarded request. They contain this layer's decision for
-    /// inner layers ([`OuterDecision`]).
+    /// Extensions that are added to a forwarded request: this layer's decision, for inner layers
+    /// ([`OuterDecision`]).
     pub(super) extensions: Extensions,
 }
 
@@ -79,13 +79,14 @@ impl Answer {
     }
 
     /// Returns the response if the layer answers the request itself; otherwise prepares the request
-    /// to be forwarded. This is the only function that changes requests.
+    /// to be forwarded. No other function of the layer changes requests.
     ///
     /// Removes every `Robots-Verdict` or `Robots_Verdict` field that the client sent. If the
     /// request is tagged, adds the layer's `Robots-Verdict` field, and the [`Record`] to the
     /// request's extensions. If the request is refused, adds the record to the response's
     /// extensions. If an outer layer has already tagged the request, keeps that layer's field and
-    /// record. Drops the [`response_fields`](Self::response_fields), if any.
+    /// record. The [`response_fields`](Self::response_fields) are lost, unless the caller has taken
+    /// them before.
     pub fn respond<B>(self, request: &mut Request<B>) -> Option<Response<Bytes>> {
         let Self { outcome, record, response_fields, in_extensions, extensions } = self;
         if let Some(fields) = response_fields {

@@ -39,19 +39,19 @@ impl RobotsLayer {
     /// ```
     ///
     /// - The layer answers `/robots.txt` if it is added to the outermost router with
-    ///   `Router::layer`. `route_layer` is not enough, because it only runs if a route matches. A
-    ///   layer in a nested router judges requests, but does not see `/robots.txt`. The nested layer
-    ///   logs a warning for the first request that no outer layer has judged
-    ///   ([`Status::nested_only`](crate::live::Status::nested_only)).
+    ///   `Router::layer`. `Router::route_layer` is not enough, because such a layer runs only if a
+    ///   route matches. A layer in a nested router judges requests, but does not receive requests
+    ///   for `/robots.txt`. Such a layer logs a warning for the first request that no outer layer
+    ///   has judged ([`Status::nested_only`](crate::live::Status::nested_only)).
     /// - The layer must also wrap the app's final fallback; otherwise requests for `/robots.txt`
     ///   get 404. The layer does not wrap a fallback that is set after the layer was added, with
     ///   `Router::fallback` or by merging a router that has a fallback. So add the layer last,
-    ///   after `merge`, `nest` and fallbacks. If you must add the layer before them, merge the
-    ///   router that [`RobotsLayer::robots_txt_route`] returns.
+    ///   after `merge`, `nest` and fallbacks. If you must add the layer earlier, merge the router
+    ///   that [`RobotsLayer::robots_txt_route`] returns.
     /// - The client's address is the peer address of the connection, `ConnectInfo<SocketAddr>`, if
     ///   the app is served with `into_make_service_with_connect_info::<SocketAddr>()`. Behind a
-    ///   proxy, [`RobotsLayer::forwarded_for`] finds the client's address. If you set
-    ///   [`RobotsLayer::address_from`], its function is used instead of `ConnectInfo`.
+    ///   proxy, [`RobotsLayer::forwarded_for`] finds the client's address. A function that you set
+    ///   with [`RobotsLayer::address_from`] replaces `ConnectInfo`.
     /// - If several layers serve the same [`LiveRobots`](crate::live::LiveRobots), use clones of
     ///   one layer. The outermost layer then judges each request, and observers are notified only
     ///   once per request. An inner layer judges the request again in three cases: the inner layer
@@ -60,8 +60,7 @@ impl RobotsLayer {
     /// - If another layer rewrites the target before the robots layer, the rewritten target is
     ///   judged. To judge the original target, put the robots layer outside that other layer, or
     ///   set [`RobotsLayer::target_from`].
-    /// - Other major versions of axum have their own `OriginalUri` type, which this layer does not
-    ///   recognise.
+    /// - The layer for axum 0.8 does not recognise the `OriginalUri` type of another axum version.
     pub fn for_axum08(sites: impl IntoSites) -> Self {
         Self::new(sites).with(|enforcer| {
             enforcer.nested_target = Some(original_uri);
@@ -107,21 +106,21 @@ impl<T: Into<Bytes>> IntoRefusal for Html<T> {
 
 /// The crawler that a request claims to be from. Handlers that a [`RobotsLayer::for_axum08`] wraps
 /// can use this type as an extractor. An agent is a crawler if it is in the registry or declares
-/// itself a crawler. If the layer has a `Verifier`, [`Record::identity`] contains the result of
-/// checking this claim.
+/// itself a crawler. If the layer has a `Verifier`, [`Record::identity`] shows whether the request
+/// is really from this crawler.
 ///
-/// `Option<CrawlerRequest>` is `None` for all other clients. The option is also `None` for crawlers
-/// in these cases:
+/// `Option<CrawlerRequest>` is `None` for clients that are not crawlers. It is also `None` for
+/// crawlers in these cases:
 ///
 /// - no robots.txt is known;
 /// - the kill switch has turned enforcement off;
 /// - the `Host` belongs to no site (a client can send any `Host`);
-/// - the layer is missing, or is a [`RobotsLayer::new`] without
+/// - the layer is missing, or was created with [`RobotsLayer::new`] but without
 ///   [`RobotsLayer::with_crawler_extension`]. The extractor cannot detect a missing layer, because
 ///   a person's request contains no [`Record`] even if the layer is present.
 ///
-/// Use `CrawlerRequest` without `Option` for pages that are only for crawlers. All other clients
-/// then get 404.
+/// Use `CrawlerRequest` without `Option` for pages that are only for crawlers. Clients that are not
+/// crawlers then get 404.
 ///
 /// ```
 /// use tower_robots::layer::axum08::CrawlerRequest;
@@ -135,8 +134,8 @@ impl<T: Into<Bytes>> IntoRefusal for Html<T> {
 /// # let _: axum::Router = axum::Router::new().route("/", axum::routing::get(page));
 /// ```
 ///
-/// If the content of a page depends on the agent, send `Vary: User-Agent` with the page. Otherwise,
-/// a cache may send one agent's page to another agent.
+/// If the content of a page depends on the agent, send `Vary: User-Agent` with the page, so that no
+/// cache sends one agent's page to another agent.
 #[derive(Clone, Debug)]
 pub struct CrawlerRequest(pub Record);
 

@@ -3,8 +3,8 @@
 //!
 //! The snapshot is loaded only once per request. Judging a request that passes usually allocates no
 //! memory. Cookies are read only if a group of the robots.txt applies to the agent. The path is
-//! evaluated only in this case, or if the layer adds fields to responses. So the length of the path
-//! does not affect the cost of most requests.
+//! evaluated only if such a group applies, or if the layer adds fields to responses. Usually, no
+//! group applies to browsers, so the length of the path does not matter for most requests.
 
 use std::cell::OnceCell;
 use std::net::IpAddr;
@@ -33,8 +33,8 @@ use crate::policy::{Action, Decision, RateMode, Reason, RequestFacts};
 use crate::rate::{Quota, RateKey, RateSender};
 use crate::rules::{ProductToken, RequestPath};
 
-/// `Ok` contains the answer to a request. `Err` contains a rate-limited request, which the caller
-/// must count in the store before answering it.
+/// `Ok` contains the answer to a request. `Err` contains a request that the caller must count in
+/// the store of rate limits before answering it.
 pub(super) type Judged = Result<Answer, Box<RateLimited>>;
 
 /// A request that a store must count, with the data that is needed to answer the request after the
@@ -67,8 +67,9 @@ impl Enforcer {
         self.answer_judged(self.judge(request), request, None)
     }
 
-    /// Returns the answer to a judged request. `wait` is the waiting time that the store returned:
-    /// zero if the request passes, `None` if no store has counted the request.
+    /// Returns the answer to a judged request. `wait` is the time that the client must wait
+    /// according to the store: zero if the request passes, `None` if no store has counted the
+    /// request.
     pub(super) fn answer_judged(&self, judged: Judged, request: OriginalRequest<'_>, wait: Option<Duration>) -> Answer {
         match judged {
             Ok(answer) => answer,
@@ -106,8 +107,8 @@ impl Enforcer {
             None => take(),
             Some(Duration::ZERO) => {
                 // The store's reply decides, so the request passes even if the local bucket is
-                // empty. A token is taken from the local bucket anyway, because this process counts
-                // alone while the store is unreachable.
+                // empty. The local bucket still loses a token, so that it is up to date if the
+                // store becomes unreachable and this process must count alone.
                 take();
                 None
             }
@@ -116,8 +117,8 @@ impl Enforcer {
         judged.complete(wait.map_or(decision, |wait| decision.too_soon(wait)))
     }
 
-    /// Judges a request by the rules of the site that its host belongs to. If there is no such
-    /// site, the request passes.
+    /// Judges a request by the rules of the site that its host belongs to. If its host belongs to
+    /// no site, the request passes.
     pub(super) fn judge(&self, request: OriginalRequest<'_>) -> Judged {
         let sites = self.sites.load();
         let Some(live) = sites.find(|| request.site_key()) else {
@@ -164,8 +165,8 @@ impl Enforcer {
             }
             let sender = self.sender(live, request, agents);
             let agents = sender.agents(agents);
-            // Most requests of browsers return here. No group applies to these requests, so they
-            // need no decision and no record.
+            // No group applies to the agent, so the request needs no decision and no record. Most
+            // requests of browsers end here.
             if snapshot.policy.passes_over(content.rules(), agents) {
                 return Ok(Answer::pass().with_fields(fields));
             }
@@ -255,11 +256,10 @@ impl Enforcer {
         let Some(live) = sites.find(|| request.site_key()) else { return false };
         let snapshot = live.load();
         let Some(content) = enforced_content(&snapshot) else { return false };
-        // A panic in one of the application's functions is ignored here, because the same panic is
-        // counted when the layer judges the request.
+        // A panic in one of the application's functions is not counted here. The same function
+        // panics again when the layer judges the request, and that panic is counted.
         let awaited = AssertUnwindSafe(|| {
-            // A signature may cover the target. So this check must use the same target as the
-            // judgement.
+            // The target is needed here, too, because a signature may cover the target.
             let request = self.with_target(request);
             self.with_agents(content, &request, lookups, |agents| {
                 check.is_awaited(&request, agents, || self.address(&request))
@@ -286,7 +286,7 @@ fn unless_it_panics<T>(live: &LiveRobots, judge: impl FnOnce() -> T) -> Option<T
 }
 
 impl<'j> JudgedRequest<'j> {
-    /// Decides about the request. If the request has a rate limit, also counts the request.
+    /// Decides what happens to the request, and counts the request if it has a rate limit.
     fn judge(&self) -> Judged {
         let layer = self.layer;
         let decision = if layer.exempt_if.as_ref().is_some_and(|is_exempt| is_exempt(self.request.extensions)) {
@@ -297,7 +297,7 @@ impl<'j> JudgedRequest<'j> {
         };
         let bucket = self.bucket(&decision);
         // `Some(&None)` means that the address was needed but could not be found. `None` means that
-        // nothing needed the address.
+        // the decision did not depend on the address.
         if self.address.get() == Some(&None) {
             self.count_missing_address(bucket.as_ref().map(|(key, ..)| key));
         } else if self.address.get().is_some() {
@@ -358,8 +358,8 @@ impl<'j> JudgedRequest<'j> {
     }
 
     fn decide(&self) -> Decision<'j> {
-        // The policy may call `address` twice, because it also computes the action in the mode
-        // `refuse`. So the address is cached.
+        // The address is cached, because the policy may need it twice: for the current mode, and
+        // for the mode `refuse`.
         let address = || self.address();
         let mut facts = RequestFacts::of_target(self.request.method.as_str(), self.request.target());
         facts.address = Some(&address);
@@ -391,8 +391,8 @@ impl<'j> JudgedRequest<'j> {
 
     #[inline]
     fn pass(&self, decision: &Decision<'_>) -> Answer {
-        // If no group applies to the agent, no [`OuterDecision`] is added. An inner layer can judge
-        // such a request faster than this layer can add an extension.
+        // If no group applies to the agent, no [`OuterDecision`] is added, because judging the
+        // request again in an inner layer takes less time than adding an extension.
         if decision.reason == Reason::NoGroup {
             return Answer::pass();
         }
@@ -403,8 +403,8 @@ impl<'j> JudgedRequest<'j> {
         Answer::pass().with(self.mark(decision))
     }
 
-    /// Creates the answer for a decision. The action may change if the request seems to be sent by
-    /// a person.
+    /// Creates the answer for a decision. Before that, the policy may soften the decision if the
+    /// request seems to be sent by a person.
     fn complete(&self, decision: Decision<'_>) -> Answer {
         let decision = if decision.reason.is_reported() {
             self.snapshot.policy.weigh(decision, &human_evidence(self.request))
@@ -443,8 +443,8 @@ impl<'j> JudgedRequest<'j> {
     }
 
     /// Notifies the observers, and creates the response if the request is refused. If `same` is
-    /// `Some`, an outer layer made the same decision, and the observers that it has notified are
-    /// skipped.
+    /// `Some`, an outer layer made the same decision, and the observers that the outer layer has
+    /// notified are skipped.
     fn carry_out(&self, record: &Record, same: Option<&OuterDecision>) -> Outcome {
         let mut event = Event::new(record, *self.request, self.content.rules().document());
         let outcome = match record.action {
@@ -466,8 +466,9 @@ impl<'j> JudgedRequest<'j> {
 
     fn refusal(&self, event: &Event<'_>) -> Response<Bytes> {
         let custom = match &self.layer.refuse_with {
-            // The application's own refusal is not used for rate limits. Crawlers slow down only
-            // after a 429; after another 4xx status, they would treat the page as unavailable.
+            // The application's own refusal is not used for rate limits, because its status may not
+            // be 429. Crawlers slow down only after a 429; after another 4xx status, they treat the
+            // page as unavailable.
             Some(custom) if event.record.reason != Reason::Limited => guarded(self.live, || custom(event)),
             _ => None,
         };
@@ -484,7 +485,7 @@ impl<'j> JudgedRequest<'j> {
 
 impl Enforcer {
     /// Returns the decision that an outer layer has stored in the request's extensions; `None` if
-    /// there is none, or if the stored decision is for another site, method, target or
+    /// no decision is stored, or if the stored decision is for another site, method, target or
     /// `User-Agent`.
     fn mark_of<'r>(&self, live: &LiveRobots, request: &OriginalRequest<'r>) -> Option<&'r OuterDecision> {
         self.nested_target?;
@@ -492,8 +493,8 @@ impl Enforcer {
         mark.covers(live, request, self.kept_lines(request)).then_some(mark)
     }
 
-    /// Reports whether the outer layer that stored `mark` has already done everything that this
-    /// layer would do, except adding response fields.
+    /// Reports whether this layer only has to add response fields, because the outer layer that
+    /// stored `mark` has already done everything else.
     fn is_done_by(&self, mark: &OuterDecision, request: &OriginalRequest<'_>) -> bool {
         let lacks_extension =
             self.crawler_records == CrawlerRecords::InExtensions && request.extensions.get::<Record>().is_none();
@@ -503,8 +504,8 @@ impl Enforcer {
 }
 
 impl JudgedRequest<'_> {
-    /// Counts the request if it shows that the layer may be in the wrong place: a router has
-    /// stripped the target's prefix, or only a layer in a nested router has judged the request.
+    /// Counts a request that shows that the layer may be in the wrong place: a router has stripped
+    /// the target's prefix, or only a layer in a nested router has judged the request.
     fn count_nested(&self, reason: Reason) {
         match self.layer.nested_target {
             _ if reason == Reason::NoGroup => {}
@@ -516,7 +517,7 @@ impl JudgedRequest<'_> {
         }
     }
 
-    /// Returns the outer layer's decision if it equals `decision`.
+    /// Returns the outer layer's decision if its action and reason are those of `decision`.
     fn same(&self, decision: &Decision<'_>) -> Option<&OuterDecision> {
         self.outside.filter(|mark| mark.is_of(decision.action, decision.reason))
     }

@@ -29,8 +29,8 @@ pub(super) struct Enforcer {
     pub(super) sites: Sites,
     pub(super) target_from: Option<TargetFrom>,
     pub(super) address_from: Option<AddressFrom>,
-    /// Whether `address_from` reads axum's `ConnectInfo`. If so, `address_from` always returns the
-    /// address of the connection's peer.
+    /// Whether `address_from` reads axum's `ConnectInfo`, and so always returns the address of the
+    /// connection's peer.
     pub(super) is_connect_info: bool,
     pub(super) trusted_proxies: Arc<[Network]>,
     pub(super) agent_from: Option<AgentFrom>,
@@ -54,8 +54,8 @@ pub(super) struct Enforcer {
 /// The state that a layer and its clones share.
 #[derive(Default)]
 pub(super) struct LayerNotes {
-    /// Set after the layer has logged a request whose host belongs to no site. Only the first such
-    /// request is logged.
+    /// Contains a value after the layer has logged a request whose host belongs to no site. Only
+    /// the first such request is logged.
     #[cfg(feature = "tracing")]
     pub(super) no_site: OnceLock<()>,
     /// Whether the application serves `/robots.txt` from its own route, with a
@@ -73,8 +73,8 @@ pub(super) enum RobotsTxtPlace {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Counting {
     Here,
-    /// A store that several processes share counts the request. The code that receives the
-    /// [`Judgement`](crate::parts::Judgement) calls this store.
+    /// A store that several processes share counts the request. The caller of
+    /// [`RobotsLayer::decide`](super::RobotsLayer::decide) asks this store.
     InStore,
     /// The request is not counted, because another layer has already counted and refused it.
     Before,
@@ -87,7 +87,7 @@ pub(super) enum CrawlerRecords {
     /// The request gets a record only if an observer needs one.
     Omit,
     InAnswer,
-    /// The request always gets a record. The record is also added to the request's extensions.
+    /// The request always gets a record, also in its extensions.
     InExtensions,
 }
 
@@ -118,8 +118,8 @@ impl Enforcer {
             return Some(peer);
         }
         let way = ForwardedWay::read(request.headers, SocketAddr::new(peer, 0), |address| self.is_trusted(address));
-        // If there is only one hop, it is the trusted proxy itself, and the client's address is
-        // unknown.
+        // If there is only one hop, this hop is the trusted proxy itself, and the client's address
+        // is unknown.
         (way.hops.len() > 1).then(|| way.client().ip())
     }
 
@@ -132,9 +132,9 @@ impl Enforcer {
     }
 
     /// Reports whether the request seems to come through a proxy that is not listed in
-    /// [`RobotsLayer::forwarded_for`]: the peer has a private or loopback address, and the request
-    /// has a field that proxies add. Returns `false` if [`RobotsLayer::address_from`] may return
-    /// the client's address instead of the peer's.
+    /// [`RobotsLayer::forwarded_for`]: the peer has a private, link-local or loopback address, and
+    /// the request has a field that proxies add. Returns `false` if [`RobotsLayer::address_from`]
+    /// may return an address other than the peer's.
     ///
     /// [`RobotsLayer::forwarded_for`]: super::RobotsLayer::forwarded_for
     /// [`RobotsLayer::address_from`]: super::RobotsLayer::address_from
@@ -184,7 +184,7 @@ impl Enforcer {
 
     /// Calls `judge` with the request's agents. The agents are recognised in the lines that
     /// [`kept_lines`](Self::kept_lines) returns or, if there are none, in the request's own
-    /// `User-Agent` lines. Nearly every request has only one line. The agents of a single line are
+    /// `User-Agent` lines. If there is only one line, as in nearly every request, its agents are
     /// borrowed from the cache.
     #[inline]
     pub(super) fn with_agents<T>(

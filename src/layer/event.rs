@@ -1,5 +1,6 @@
-//! The event that observers receive for a request, and the types of the application's callbacks.
-//! Some callbacks find the target, address, agent or sender; the others run after the decision.
+//! The event that observers receive for a request, and the types of the application's callbacks. A
+//! callback either finds the target, address, agent or sender of a request before the decision, or
+//! runs after the decision.
 
 use std::net::IpAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -22,7 +23,7 @@ use crate::policy::Reason;
 use crate::rules::Access;
 use crate::rules::RobotsTxt;
 
-/// The fields of "Fetch Metadata Request Headers", section 2.
+/// Names of the fields that "Fetch Metadata Request Headers", section 2, defines.
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const SEC_FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 const SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
@@ -33,8 +34,9 @@ pub(super) fn human_evidence<'a>(request: &OriginalRequest<'a>) -> HumanEvidence
     let evidence = cookies.fold(HumanEvidence::default(), |evidence, value| evidence.cookies(value.as_bytes()));
     let site = field(&SEC_FETCH_SITE);
     if site.is_empty() {
-        // Most crawlers do not send `Sec-Fetch-Site`. Without this field, the other `Sec-Fetch-*`
-        // fields and `Referer` are not evidence that a person sent the request.
+        // Browsers send `Sec-Fetch-Site`; most crawlers do not. So without `Sec-Fetch-Site`,
+        // neither `Referer` nor another `Sec-Fetch-*` field is evidence that a person sent the
+        // request.
         return evidence;
     }
     evidence
@@ -81,8 +83,8 @@ impl<'a> Event<'a> {
     }
 }
 
-/// Response extension of a refusal that may be replaced by another server's response. The status of
-/// that other response is not known yet, so the request's [`Event`] contains no status.
+/// Response extension that marks a refusal which another server may replace with its own response.
+/// The [`Event`] of such a request contains no status, because the final status is not known yet.
 #[derive(Clone, Copy, Debug)]
 pub struct Provisional;
 
@@ -104,7 +106,7 @@ pub(super) struct Sender {
     /// The identity of the sender; `None` if senders are not checked.
     pub(super) identity: Option<Identity>,
     /// The crawler that signed the request. This field is set only if the `User-Agent` does not
-    /// name a crawler. If it is set, the rules for the signer apply.
+    /// name a crawler. If the field is set, the rules for the signer apply.
     pub(super) signer: Option<Agent>,
 }
 
@@ -120,10 +122,10 @@ impl Sender {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Interest {
-    /// Disallowed requests, requests that come before the crawl delay has passed, and requests of
-    /// impostors.
+    /// The observer receives disallowed requests, requests that come before the crawl delay has
+    /// passed, and requests of impostors.
     Reported,
-    /// All requests that have a record.
+    /// The observer receives all requests that have a record.
     Crawlers,
 }
 
@@ -190,7 +192,8 @@ fn trace(event: &Event<'_>) {
             "the request comes sooner than the crawl delay of its group allows"
         }
         (_, Some(Access::Disallow)) => "robots.txt disallows the request",
-        // The request was tagged or refused because of its sender. The rules may allow the request.
+        // The request was tagged or refused because of its sender, even if the rules allow the
+        // request.
         _ => "an impostor sent the request",
     };
     let limit = record.limit.as_deref();
@@ -200,8 +203,8 @@ fn trace(event: &Event<'_>) {
         identity = record.identity.map(|identity| identity.to_string()),
         host = event.request.host(),
         path = %path.escape_ascii(),
-        // The fields `decision` and `would` have the same set of values. Their values differ only
-        // if the mode `Refuse` would cause a different action.
+        // `decision` and `would` have equal values, unless the mode `Refuse` would cause a
+        // different action.
         decision = if record.reason == Reason::Limited { "limit" } else { record.action.as_str() },
         reason = record.reason.as_str(),
         would = record.would.as_str(),
@@ -210,7 +213,7 @@ fn trace(event: &Event<'_>) {
         rule = record.rule.as_deref().filter(|_| limit.is_none()),
         line = limit.map_or(record.line, |limit| Some(limit.line)),
         delay = limit.map(|limit| limit.interval.as_secs_f64()),
-        // In seconds, rounded up to a multiple of 0.001.
+        // The waiting time in seconds, rounded up to a multiple of 0.001.
         wait = limit.map(|limit| (limit.wait.as_secs_f64() * 1e3).ceil() / 1e3),
         "{message}"
     );

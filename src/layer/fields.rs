@@ -6,9 +6,9 @@
 
 use http::header::{HeaderMap, HeaderName, HeaderValue, VARY};
 
-/// Names of hop-by-hop fields (RFC 9110, section 7.6.1; RFC 2616, section 13.5.1). They include
-/// `Trailer` and `TE`, because trailers are negotiated for each hop. They also include `Proxy-*`,
-/// because these fields are only for the next proxy.
+/// Names of hop-by-hop fields (RFC 9110, section 7.6.1; RFC 2616, section 13.5.1). `Trailer` and
+/// `TE` are in the list, because trailers are negotiated for each hop. `Proxy-*` fields are in the
+/// list, because they are only for the next proxy.
 pub const HOP_BY_HOP: [&str; 11] = [
     "connection",
     "http2-settings",
@@ -23,8 +23,8 @@ pub const HOP_BY_HOP: [&str; 11] = [
     "upgrade",
 ];
 
-/// Names of fields whose values depend on the content or on the request, so only the server can set
-/// these fields.
+/// Names of fields that only the server can set, because the values depend on the content or on the
+/// request.
 const OF_CONTENT: [&str; 7] =
     ["content-encoding", "content-range", "content-type", "date", "set-cookie", "vary", "x-request-id"];
 
@@ -36,7 +36,7 @@ const OF_CACHES: [&str; 6] =
 pub(super) const USER_AGENT_NAME: HeaderValue = HeaderValue::from_static("User-Agent");
 
 /// Returns the name in lower case, with `_` and other punctuation replaced by `-`. Servers that
-/// convert names to CGI variables do not distinguish these characters.
+/// convert names to CGI variables do not distinguish punctuation characters.
 pub fn plain_name(name: &HeaderName) -> String {
     name.as_str().replace(|char: char| !char.is_ascii_alphanumeric(), "-")
 }
@@ -46,14 +46,14 @@ pub fn is_of_connection(name: &str) -> bool {
     HOP_BY_HOP.contains(&name) || name == "content-length"
 }
 
-/// Reports whether the value of a field depends on the content or on the request, so only the
-/// server can set the field.
+/// Reports whether only the server can set a field, because the value depends on the content or on
+/// the request.
 pub fn is_of_content(name: &str) -> bool {
     OF_CONTENT.contains(&name)
 }
 
-/// Reports whether the field tells caches how long to store a response. This includes variants of
-/// `Cache-Control` for certain caches, such as `CDN-Cache-Control`.
+/// Reports whether the field tells caches how long to store a response. Returns `true` also for
+/// variants of `Cache-Control` for certain caches, such as `CDN-Cache-Control`.
 pub fn is_of_caches(name: &str) -> bool {
     OF_CACHES.contains(&name) || name.ends_with("-cache-control")
 }

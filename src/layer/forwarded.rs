@@ -14,9 +14,9 @@ use http::header::{FORWARDED, HeaderMap, HeaderName};
 /// The route of a request from the client to this server, as reported by trusted proxies.
 #[derive(Debug)]
 pub struct ForwardedWay {
-    /// The addresses from the peer to the client; never empty. The last address is the client's:
-    /// the first untrusted address, or the last valid address if all addresses are trusted. The
-    /// port is 0 if the field contains no port.
+    /// The addresses from the peer to the client; never empty. The last address is the client's,
+    /// which is the first untrusted address, or the last valid address if all addresses are
+    /// trusted. The port is 0 if the field contains no port.
     pub hops: Vec<SocketAddr>,
     /// The scheme of the client's request: from the client's entry in `Forwarded`, or the last
     /// value of `X-Forwarded-Proto`.
@@ -73,7 +73,7 @@ fn way_back(
     (way, last)
 }
 
-/// Returns the last entry of a comma-separated field. The nearest proxy added this entry.
+/// Returns the last entry of a comma-separated field, which the nearest proxy added.
 fn last_of(fields: &HeaderMap, name: &HeaderName) -> Option<Vec<u8>> {
     let lines = fields.get_all(name).iter().rev();
     let mut entries = lines.flat_map(|line| line.as_bytes().rsplit(|octet| *octet == b','));
@@ -274,8 +274,8 @@ mod tests {
     }
 
     proptest! {
-        /// Checks that the entry of the proxy is parsed first, whatever the client has sent before
-        /// it, and that the parser does not panic.
+        /// Checks that the parser first returns the entry that the proxy appended, regardless of
+        /// the bytes that the client sent, and that the parser does not panic.
         #[test]
         fn the_entry_that_a_proxy_appends_is_read_first(
             sent in proptest::collection::vec(any::<u8>(), 0..200),

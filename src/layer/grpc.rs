@@ -2,9 +2,9 @@
 //! response contain the gRPC status, and the response has no body ("Trailers-Only" in the
 //! specification).
 //!
-//! A gRPC client does not read an HTTP error page. It derives the gRPC status from the HTTP status
-//! alone, so the message is lost, and a `429` becomes `UNAVAILABLE`, a status that allows the
-//! client to repeat the call.
+//! A gRPC client does not read an HTTP error page. The client derives the gRPC status from the HTTP
+//! status alone. So the message would be lost, and a `429` would become `UNAVAILABLE`, a status
+//! that allows the client to repeat the call.
 
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -55,8 +55,8 @@ impl GrpcCode {
 impl OriginalRequest<'_> {
     /// Reports whether the content type is that of a gRPC call: `application/grpc`, alone or with a
     /// message format, such as `application/grpc+proto`. Clients that do not use gRPC can send this
-    /// content type, too. [`OriginalRequest::is_grpc_call`](Self::is_grpc_call) therefore checks
-    /// more conditions.
+    /// content type, too. Therefore, [`OriginalRequest::is_grpc_call`](Self::is_grpc_call) also
+    /// checks the method and the HTTP version.
     ///
     /// gRPC-Web, the variant for browsers, is a different protocol with different content types.
     /// gRPC-Web clients convert the HTTP status to a gRPC status: 403 to `PERMISSION_DENIED` and
@@ -74,8 +74,8 @@ impl OriginalRequest<'_> {
 const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 const GRPC_MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
 
-/// Maximum size of a message before escaping, in bytes. Escaping may triple the size, and clients
-/// accept at most 8 KiB of fields.
+/// Maximum size of a message before escaping, in bytes. The maximum is low, because escaping may
+/// triple the size, and clients accept at most 8 KiB of fields.
 const MAX_MESSAGE: usize = 1024;
 
 pub(super) fn said_status(response: &HeaderMap) -> Option<u16> {

@@ -39,9 +39,9 @@ impl RobotsLayer {
     /// The layer judges the target of the request that it receives, even if a router has changed
     /// this target. In a nested axum router, the target lacks the prefix of the router, so the
     /// rules do not match and disallowed crawlers pass. Use `RobotsLayer::for_axum08` in nested
-    /// routers (feature `axum08`). With that feature,
-    /// [`Status::stripped_targets`](crate::live::Status::stripped_targets) counts the requests with
-    /// a stripped target.
+    /// routers (feature `axum08`). With this feature,
+    /// [`Status::stripped_targets`](crate::live::Status::stripped_targets) counts the requests
+    /// whose target lacks the prefix.
     pub fn new(sites: impl IntoSites) -> Self {
         let enforcer = Enforcer {
             sites: sites.into_sites(),
@@ -128,15 +128,15 @@ impl RobotsLayer {
     ///
     /// - All entries to the left of the client's address are ignored, because clients can forge
     ///   them. An invalid entry and all entries to its left are ignored, too. If the peer is not a
-    ///   trusted proxy, the whole field is ignored.
+    ///   trusted proxy, both fields are ignored.
     /// - If all valid entries are addresses of trusted proxies, the leftmost of these addresses
     ///   counts as the client's.
     /// - If a trusted proxy sends no address, the client's address is unknown.
     /// - By default, no proxy is trusted. A second call adds proxies.
     ///
-    /// If a proxy is not listed, its address counts as the client's. If such a proxy has a private
-    /// or loopback address, the layer logs a warning when the policy first needs the client's
-    /// address ([`Status::without_address`](crate::live::Status::without_address)).
+    /// The address of a proxy that is not listed counts as the client's. If this address is
+    /// private, link-local or loopback, the layer logs a warning when the policy first needs the
+    /// client's address ([`Status::without_address`](crate::live::Status::without_address)).
     ///
     /// List every proxy between the clients and the application, and nothing else. The layer trusts
     /// the fields `X-Forwarded-For` and `Forwarded` of every peer in these networks, so each of
@@ -182,15 +182,15 @@ impl RobotsLayer {
         Ok(self.with(|enforcer| enforcer.trusted_proxies = proxies))
     }
 
-    /// Sets a function that finds the client's `User-Agent`. This function is needed if a proxy
-    /// sends its own `User-Agent` and forwards the client's in another field. The function must
-    /// return all lines of that other field. If the function returns `None` or an empty list, the
+    /// Sets a function that finds the client's `User-Agent`, for requests from a proxy that sends
+    /// its own `User-Agent` and forwards the client's in another field. The function must return
+    /// all lines of this forwarded field. If the function returns `None` or an empty list, the
     /// request's own `User-Agent` is used. If the function panics, the request passes, and
     /// [`Status::faults`](crate::live::Status::faults) counts the panic. A second call replaces the
     /// function.
     ///
-    /// A client could send that other field itself. Therefore, store its lines in the extensions
-    /// only if the request comes from a proxy that always sets or removes the field.
+    /// A client could send the forwarded field itself. Therefore, store the field's lines in the
+    /// extensions only if the request comes from a proxy that always sets or removes the field.
     pub fn agent_from(
         self,
         agent: impl for<'e> Fn(&'e Extensions) -> Option<&'e [HeaderValue]> + Send + Sync + 'static,
@@ -231,24 +231,24 @@ impl RobotsLayer {
 
     /// Lets the caller count rate-limited requests in a store that several processes share.
     /// [`decide`](Self::decide) then returns a [`Judgement`] that contains the key of the bucket in
-    /// the store. [`respond`](Self::respond) cannot wait for a store, so it still counts requests
-    /// in this process.
+    /// the store. [`respond`](Self::respond) cannot wait for a store, so this function counts
+    /// requests in the process even if a store is set.
     pub fn counted_in_store(self) -> Self {
         self.with(|enforcer| enforcer.counting = Counting::InStore)
     }
 
     /// Restricts the layer to creating refusals. Use such a layer if a proxy cannot forward a
     /// refusal: after another layer for the same sites has refused a request, the proxy fetches the
-    /// refusal with a second request. This layer does not count requests. If the rules allow the
-    /// second request and a crawl delay applies to it, the response is 429, because the first
-    /// request must have come before the delay had passed.
+    /// refusal with a second request. A layer that only creates refusals does not count requests.
+    /// If a crawl delay applies and the rules allow the second request, the response is 429: the
+    /// first request must have been refused because the delay had not passed.
     pub fn refusals_only(self) -> Self {
         self.with(|enforcer| enforcer.counting = Counting::Before)
     }
 
-    /// Declares that another server, such as a CDN, answers requests for `/robots.txt`. By default,
-    /// the layer warns if it has judged 100 requests of crawlers and none was for `/robots.txt`
-    /// ([`Status::unserved`](crate::live::Status::unserved)). This function disables the warning.
+    /// Declares that another server, such as a CDN, answers requests for `/robots.txt`. The layer
+    /// then does not log a warning if it has judged 100 requests of crawlers and none was for
+    /// `/robots.txt` ([`Status::unserved`](crate::live::Status::unserved)).
     pub fn robots_txt_served_elsewhere(self) -> Self {
         self.with(|enforcer| enforcer.robots_txt = RobotsTxtPlace::Elsewhere)
     }
@@ -256,9 +256,9 @@ impl RobotsLayer {
     /// Returns a service that treats every request as a request for `/robots.txt`, regardless of
     /// its path. Use this service in a route for `/robots.txt` if requests for this path do not
     /// reach the layer, for example because the layer was added with `Router::route_layer` or to a
-    /// single route. The service answers with 404 if the request's host belongs to no site. It also
-    /// answers with 404 under [`WhenMissing::Relay`](crate::live::WhenMissing::Relay) while no
-    /// robots.txt is known.
+    /// single route. The service answers with 404 if the request's host belongs to no site, or if
+    /// the site has [`WhenMissing::Relay`](crate::live::WhenMissing::Relay) and no robots.txt is
+    /// known yet.
     ///
     /// In an app on axum 0.8, merge `RobotsLayer::robots_txt_route` instead.
     pub fn robots_txt_service(&self) -> RobotsTxtService {
@@ -271,8 +271,8 @@ impl RobotsLayer {
     /// - requests that robots.txt disallows, even if they are only tagged or observed;
     /// - requests that come before the crawl delay has passed
     ///   ([`Reason::Limited`](crate::policy::Reason::Limited));
-    /// - requests of impostors that the policy tags or refuses, or would tag or refuse in the mode
-    ///   `refuse`.
+    /// - requests of impostors, if the policy tags or refuses these requests, or would do so in the
+    ///   mode `refuse`.
     ///
     /// [`Record::would`](super::Record::would) is the action that the policy would take in the mode
     /// `refuse`. The callback runs before the request is forwarded and must not block. If the
@@ -284,11 +284,11 @@ impl RobotsLayer {
     }
 
     /// Adds a callback for every request of a crawler, allowed or not, including requests for
-    /// `/robots.txt`. [`Record`](super::Record) explains which agents count as crawlers here. The
-    /// callback runs before the request is forwarded and must not block. If the callback panics,
-    /// the decision is unchanged, the other observers are still called, and
-    /// [`Status::callback_faults`](crate::live::Status::callback_faults) counts the panic. A second
-    /// call adds another callback.
+    /// `/robots.txt`. The documentation of [`Record`](super::Record) explains which agents count as
+    /// crawlers for this callback. The callback runs before the request is forwarded and must not
+    /// block. If the callback panics, the decision is unchanged, the other observers are still
+    /// called, and [`Status::callback_faults`](crate::live::Status::callback_faults) counts the
+    /// panic. A second call adds another callback.
     ///
     /// ```
     /// # use std::sync::atomic::{AtomicU64, Ordering};
@@ -307,9 +307,9 @@ impl RobotsLayer {
         self.with(|enforcer| enforcer.observers.add(Interest::Crawlers, Arc::new(observer)))
     }
 
-    /// Counts the hits and misses of the cache that maps `User-Agent` lines to agents. The layer of
-    /// each thread should have its own counters; see [`AgentLookups`]. By default, lookups are not
-    /// counted. A second call replaces the counters.
+    /// Counts the hits and misses of the cache that maps `User-Agent` lines to agents. If several
+    /// threads serve requests, give each thread a layer with its own counters; see
+    /// [`AgentLookups`]. By default, lookups are not counted. A second call replaces the counters.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -335,9 +335,9 @@ impl RobotsLayer {
     }
 
     /// Adds a [`Record`](super::Record) to the extensions of every request of a crawler, even if
-    /// the request is allowed. Handlers can then read which agent sent the request. The record is
-    /// also added to the extensions of the layer's own responses. `RobotsLayer::for_axum08` enables
-    /// this.
+    /// the request is allowed, so that handlers can read which agent sent the request. The record
+    /// is also added to the extensions of the layer's own responses. `RobotsLayer::for_axum08`
+    /// enables this.
     pub fn with_crawler_extension(self) -> Self {
         self.with(|enforcer| enforcer.crawler_records = CrawlerRecords::InExtensions)
     }
@@ -348,15 +348,16 @@ impl RobotsLayer {
     /// as `(StatusCode, Html(page))`.
     ///
     /// If the function returns a response with the status code 200, which is the default of
-    /// `Response::new(page)`, the layer changes the status code to 403. Otherwise, crawlers would
-    /// treat the refusal as the page. Any other status code is kept. The status code of a pair is
-    /// always kept. The function is not called for a request that comes before the crawl delay has
-    /// passed. Such a request always gets 429 ([`Event::limited`]). A second call replaces the
+    /// `Response::new(page)`, the layer changes the status code to 403, because crawlers would
+    /// treat a refusal with 200 as the page. Any other status code, and every status code of a
+    /// pair, is kept. The function is not called for a request that comes before the crawl delay
+    /// has passed. Such a request always gets 429 ([`Event::limited`]). A second call replaces the
     /// function.
     ///
-    /// The function is also called for gRPC calls ([`OriginalRequest::is_grpc_call`]), and its
-    /// response is sent unchanged. A gRPC client does not understand an HTML page; use
-    /// [`Event::refusal`] or [`Event::refusal_with_status`] to create a gRPC response.
+    /// The function is also called for gRPC calls ([`OriginalRequest::is_grpc_call`]), and the
+    /// layer does not convert its response to a gRPC response. A gRPC client does not understand an
+    /// HTML page; use [`Event::refusal`] or [`Event::refusal_with_status`] to create a gRPC
+    /// response.
     ///
     /// The layer completes the response of the function: it sets `Cache-Control` to `no-store`,
     /// adds `User-Agent` to `Vary`, removes the body if the method is `HEAD`, and puts the
@@ -370,7 +371,7 @@ impl RobotsLayer {
     }
 
     /// Sets the fields that the layer adds to responses: usage preferences, links to licences, and
-    /// fields that the operator defines for certain paths. By default, the layer adds none.
+    /// fields that the operator defines for certain paths. By default, the layer adds no fields.
     ///
     /// ```
     /// # use tower_robots::LiveRobots;
@@ -393,14 +394,15 @@ impl RobotsLayer {
     /// Returns the response if the layer answers the request itself. Otherwise prepares the request
     /// to be forwarded and returns `None`. Use this function in code without Tower services: it
     /// does what the [`Robots`] service does, except that it cannot add the fields of
-    /// [`signals`](Self::signals) to the application's responses. Observers are notified.
+    /// [`signals`](Self::signals) to the application's responses. Notifies the observers.
     ///
-    /// If the layer has such fields, call [`decide`](Self::decide) and [`Judgement::respond`]. Take
-    /// [`Answer::response_fields`] from the answer before you call [`Answer::respond`], and add
-    /// them to the response with [`ResponseFields::add_to`](crate::parts::ResponseFields::add_to).
-    /// The layer logs a warning for the first response that lacks these fields.
+    /// If the layer adds fields ([`signals`](Self::signals)), call [`decide`](Self::decide) and
+    /// [`Judgement::respond`]. Take [`Answer::response_fields`] from the answer before you call
+    /// [`Answer::respond`], and add them to the response with
+    /// [`ResponseFields::add_to`](crate::parts::ResponseFields::add_to). If you do not take the
+    /// fields from the answer, the layer logs a warning for the first response that lacks fields.
     ///
-    /// In an axum app with `middleware::from_fn_with_state`:
+    /// This example uses `respond` in an axum app with `middleware::from_fn_with_state`:
     ///
     /// ```
     /// use axum::body::Body;
@@ -420,9 +422,9 @@ impl RobotsLayer {
         self.enforcer.answer(OriginalRequest::of(request)).respond(request)
     }
 
-    /// Decides how to handle a request, without changing it. [`Judgement::respond`] creates the
-    /// answer, either immediately or after a [store](Self::counted_in_store) has counted the
-    /// request. Observers are notified.
+    /// Decides how to handle a request, without changing the request. [`Judgement::respond`]
+    /// creates the answer, either immediately or after a [store](Self::counted_in_store) has
+    /// counted the request. The observers are notified.
     ///
     /// In this example, a proxy asks a service whether to refuse a request. The service only
     /// decides, and the proxy responds to the client:
@@ -449,8 +451,8 @@ impl RobotsLayer {
     }
 
     /// Converts the layer so that its service has the same response body type as the inner service.
-    /// `tower::util::option_layer` requires this, for example. The body type must implement
-    /// `From<Bytes>`, as axum's body does.
+    /// For example, `tower::util::option_layer` accepts only a layer of this kind. The body type
+    /// must implement `From<Bytes>`, as axum's body does.
     ///
     /// ```
     /// use axum::{Router, routing::get};
@@ -503,8 +505,8 @@ impl<S> Layer<S> for SameBodyLayer {
 
 robots_core::debug_as!(|it| RobotsLayer { sites: it.enforcer.sites });
 
-/// The judgement of a request: either the answer, or a rate limit bucket. A request with a bucket
-/// must be counted before it can be answered.
+/// The judgement of a request: either the answer, or the rate limit bucket that must count the
+/// request before the request can be answered.
 ///
 /// In this example, a service counts requests in a store that several processes share:
 ///
@@ -539,8 +541,8 @@ pub struct Judgement<'r> {
 
 impl Judgement<'_> {
     /// Returns the rate limit bucket of the request; `None` if the request has no rate limit. If
-    /// there is a bucket, observers are notified by [`respond`](Self::respond). If there is no
-    /// bucket, observers were notified before this judgement was returned.
+    /// the request has a bucket, [`respond`](Self::respond) notifies the observers. Otherwise, the
+    /// observers were notified before this judgement was returned.
     pub const fn rate_limited(&self) -> Option<&RateLimitedRequest> {
         match &self.judged {
             Ok(_) => None,
@@ -551,7 +553,7 @@ impl Judgement<'_> {
     /// Returns the answer to the request. `wait` is the waiting time that the store returned; zero
     /// means that the request passes. If `wait` is `None`, a request with a
     /// [bucket](Self::rate_limited) is counted only in this process. If the store allows a request,
-    /// the request also takes a token from the bucket in this process. So this bucket is up to date
+    /// the request also takes a token from the local bucket, so that the local bucket is up to date
     /// if the process later has to count without the store.
     pub fn respond(self, wait: Option<Duration>) -> Answer {
         self.enforcer.answer_judged(self.judged, *self.request, wait)

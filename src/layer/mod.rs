@@ -6,20 +6,20 @@
 //! 1. The layer finds the site. If the layer serves a single
 //!    [`LiveRobots`](crate::live::LiveRobots), every request belongs to this site, with or without
 //!    a host. If there are several sites, the request's host selects one of them. If the request
-//!    has no host or its host belongs to no site, the site with the pattern `*` is used. If there
-//!    is no such site, the request passes unchanged, and the first such request is logged.
+//!    has no host or its host belongs to no site, the site with the pattern `*` is used. If no site
+//!    has the pattern `*`, the request passes unchanged, and the first such request is logged.
 //! 2. Requests for `/robots.txt`, with any query, are answered with the live version of the
-//!    robots.txt. Responses to `GET` and `HEAD` contain validators such as `ETag`. Requests with
-//!    other methods get 405. The policy never refuses a request for `/robots.txt`. While no
-//!    robots.txt is known, the inner service answers or the client gets 503, depending on
-//!    [`WhenMissing`](crate::live::WhenMissing).
+//!    robots.txt. Responses to `GET` and `HEAD` contain validators such as `ETag`. Requests with a
+//!    method other than `GET` and `HEAD` get 405. The policy never refuses a request for
+//!    `/robots.txt`. While no robots.txt is known, the inner service answers or the client gets
+//!    503, depending on [`WhenMissing`](crate::live::WhenMissing).
 //! 3. The layer recognises the agents in every line of the `User-Agent` field, and the
 //!    [`Policy`](crate::policy::Policy) decides what happens to the request.
 //! 4. The response to a refused request is 403 with the rule and its line number. A tagged request
 //!    is forwarded with a [`Record`] in its extensions and a `Robots-Verdict` field. Any other
 //!    request is forwarded unchanged. By default, requests of search engines with a public index
-//!    are only tagged, even if the policy refuses other crawlers. An override in the policy can
-//!    change this.
+//!    are only tagged, even if the policy refuses other crawlers. To refuse search engines, too,
+//!    add an override to the policy.
 //!
 //! A refused gRPC call
 //! ([`OriginalRequest::is_grpc_call`](crate::parts::OriginalRequest::is_grpc_call)) is answered
@@ -43,7 +43,8 @@
 //!
 //! A request is judged by the agent that its `User-Agent` *claims*. This claim can be checked by a
 //! `Verifier` (feature `verify`, `RobotsLayer::verifier`) or by a function of the application
-//! ([`RobotsLayer::identity_from`]). Without a check, false claims are not detected.
+//! ([`RobotsLayer::identity_from`]). If you set neither a `Verifier` nor a function, false claims
+//! are not detected.
 //!
 //! Put the layer outside caches, and outside every layer that rewrites paths or methods, because
 //! the robots layer must judge the request as the client sent it. If the robots layer must be
@@ -54,11 +55,11 @@
 //!
 //! # In axum
 //!
-//! Use `RobotsLayer::for_axum08` (feature `axum08`) for an app on axum 0.8. This layer judges the
-//! whole target, even in a nested router, which strips its prefix from the target. If a request
-//! passes through several such layers for the same site, it is judged only once. A layer from
-//! [`RobotsLayer::new`] in a nested router sees `/drafts/x` if the client sent `/blog/drafts/x`, so
-//! the rules do not match and disallowed crawlers pass.
+//! Use `RobotsLayer::for_axum08` (feature `axum08`) for an app on axum 0.8. The layer from this
+//! function judges the whole target, even in a nested router, which strips its prefix from the
+//! target. If a request passes through several layers for the same site, it is judged only once. A
+//! layer from [`RobotsLayer::new`] in a nested router sees `/drafts/x` if the client sent
+//! `/blog/drafts/x`, so the rules do not match and disallowed crawlers pass.
 //!
 //! Add the layer to the outermost router with `Router::layer`, after all routes, `merge`, `nest`
 //! and the fallback. The layer does not wrap routes that are added later. If the layer does not
@@ -68,8 +69,8 @@
 //! arrange this layer and other layers.
 //!
 //! To exempt networks, the layer must know the client's address. `for_axum08` finds the address if
-//! the app is served with `into_make_service_with_connect_info::<SocketAddr>()`.
-//! [`RobotsLayer::new`] needs [`RobotsLayer::address_from`].
+//! the app is served with `into_make_service_with_connect_info::<SocketAddr>()`. A layer from
+//! [`RobotsLayer::new`] finds the address only if you set [`RobotsLayer::address_from`].
 //!
 //! ```
 //! # #[cfg(feature = "axum08")] {
@@ -89,15 +90,15 @@
 //! ```
 //!
 //! To find out which crawler sent a request, a handler uses the extractor `axum08::CrawlerRequest`.
-//! In other frameworks, enable [`RobotsLayer::with_crawler_extension`], and read the [`Record`]
-//! from the request's extensions.
+//! In frameworks other than axum, enable [`RobotsLayer::with_crawler_extension`], and read the
+//! [`Record`] from the request's extensions.
 //!
 //! # In any Tower stack
 //!
-//! If you do not use Tower services, call [`RobotsLayer::respond`]. This function does everything
-//! that the service does, except that it does not add the fields of [`Signals`] to responses. If a
-//! proxy asks your service whether to forward a request, call [`RobotsLayer::decide`], which
-//! returns a [`Judgement`](crate::parts::Judgement).
+//! If you do not use Tower services, call [`RobotsLayer::respond`]. `respond` does the work of the
+//! service, but cannot add the fields of [`Signals`] to responses. If a proxy asks your service
+//! whether to forward a request, call [`RobotsLayer::decide`], which returns a
+//! [`Judgement`](crate::parts::Judgement).
 //!
 //! ```
 //! use bytes::Bytes;
@@ -123,7 +124,8 @@
 //! # }
 //! ```
 
-// The types that an application creates, and the service that handles its requests.
+// Modules with the types that an application creates, and with the service that handles its
+// requests.
 #[cfg(feature = "axum08")]
 pub mod axum08;
 pub(crate) mod grpc;
@@ -133,18 +135,18 @@ pub(crate) mod service;
 #[cfg(feature = "verify")]
 pub(crate) mod verify;
 
-// The judgement of a request; start reading at `enforce`.
+// Modules that judge a request; `enforce` contains the steps in order.
 mod enforce;
 mod enforcer;
 pub(crate) mod original;
 
-// The inputs of the judgement, and the response to `/robots.txt`.
+// Modules that collect the inputs of the judgement, and the module that responds to `/robots.txt`.
 pub(crate) mod forwarded;
 mod robots_txt;
 #[cfg(feature = "verify")]
 mod sender_check;
 
-// The outcome of the judgement, and its record.
+// Modules for the outcome of the judgement and its record.
 pub(crate) mod answer;
 pub(crate) mod event;
 pub(crate) mod fields;
@@ -154,7 +156,7 @@ pub(crate) mod record;
 pub(crate) mod refusal;
 pub(crate) mod signals;
 
-// Requests that pass through several robots layers.
+// The module for requests that pass through several robots layers.
 mod nesting;
 
 pub use self::event::Event;

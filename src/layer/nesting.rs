@@ -3,18 +3,18 @@
 //!
 //! A nested router strips its prefix from the request's URI. The outermost router stores the whole
 //! URI as [`OriginalUri`]. More than one of these routers may have a robots layer. The first layer
-//! that judges a request therefore adds its decision to the request's extensions as a mark. Layers
-//! that find this mark do not judge the request again.
+//! that judges a request therefore adds its decision to the request's extensions, and inner layers
+//! do not judge the request again.
 //!
 //! **The axum variant of the layer is behind a version-specific feature (`axum08`).** Only code
 //! that depends on axum can read the whole target, because axum's routers store it in one of axum's
 //! types. The public signatures of this module do not use types of axum.
 //!
-//! A layer from `RobotsLayer::new` ignores [`OriginalUri`] even if the feature is enabled. Any
-//! crate of a build can enable the feature, and that must not change the layer's verdicts. The
-//! layer still judges requests with stripped targets, but counts them, and logs the first one. The
-//! axum layer counts and logs requests that only a layer in a nested router judges, because such a
-//! layer does not receive requests for `/robots.txt`.
+//! A layer from `RobotsLayer::new` ignores [`OriginalUri`] even if the feature is enabled, because
+//! any crate of a build can enable the feature, and the verdicts of the layer must not depend on
+//! another crate. A layer from `RobotsLayer::new` judges requests with stripped targets, counts
+//! them, and logs the first one. The axum layer counts and logs requests that only a layer in a
+//! nested router judges, because such a layer does not receive requests for `/robots.txt`.
 
 #[cfg(feature = "axum08")]
 use axum::extract::{MatchedPath, NestedPath, OriginalUri};
@@ -34,8 +34,8 @@ pub(super) fn original_uri(extensions: &Extensions) -> Option<&Uri> {
     extensions.get::<OriginalUri>().map(|original| &original.0)
 }
 
-/// Reports whether the application has its own route for exactly `/robots.txt`. The layer answers
-/// the request before it reaches this route.
+/// Reports whether the application has its own route for exactly `/robots.txt`, which the layer
+/// hides by answering the request itself.
 #[cfg(feature = "axum08")]
 pub(super) fn has_route(extensions: &Extensions) -> bool {
     extensions.get::<MatchedPath>().is_some_and(|route| route.as_str() == "/robots.txt")
@@ -61,7 +61,7 @@ pub(super) const fn is_stripped(_: &OriginalRequest<'_>) -> bool {
 
 /// Reports whether a nested router handles the request and no outer layer has stored its decision
 /// ([`OuterDecision`]). Returns `false` for a request whose decision is never stored, for example
-/// because it has several `User-Agent` lines.
+/// because the request has several `User-Agent` lines.
 #[cfg(feature = "axum08")]
 pub(super) fn is_unmarked(request: &OriginalRequest<'_>, kept: &[HeaderValue]) -> bool {
     request.extensions.get::<NestedPath>().is_some()
@@ -75,8 +75,8 @@ pub(super) const fn is_unmarked(_: &OriginalRequest<'_>, _: &[HeaderValue]) -> b
 }
 
 /// The decision that a layer stores in the extensions of a judged request, with the site and
-/// everything that the decision depends on. The type is private, so applications cannot create such
-/// extensions.
+/// everything that the decision depends on. The type is private, so an application cannot forge a
+/// decision.
 ///
 /// If a service between two layers changes the method, the target or the `User-Agent` of a request,
 /// the inner layer judges the request again. The inner layer also judges the request again if the
@@ -85,7 +85,7 @@ pub(super) const fn is_unmarked(_: &OriginalRequest<'_>, _: &[HeaderValue]) -> b
 #[derive(Clone)]
 pub(super) struct OuterDecision {
     decision: (Action, Reason),
-    /// Whether outer layers have checked the sender.
+    /// Whether an outer layer has checked the sender.
     pub(super) is_sender_checked: bool,
     pub(super) notified: Observers,
     site: SiteIdentity,
@@ -119,8 +119,8 @@ impl OuterDecision {
         })
     }
 
-    /// Reports whether the decision depends only on the stored data. If so, every inner layer may
-    /// use the decision.
+    /// Reports whether the decision depends only on the stored data, so that every inner layer may
+    /// use it.
     pub(super) const fn is_final(&self) -> bool {
         !matches!(self.decision.1, Reason::Exempt | Reason::SuspectHuman)
     }

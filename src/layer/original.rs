@@ -34,9 +34,9 @@ pub struct OriginalRequest<'a> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AnsweredBy {
-    /// This process, which also responds to requests for `/robots.txt`.
+    /// This process answers the request, so it also responds to requests for `/robots.txt`.
     Layer,
-    /// Another server, which only asks this process for a decision.
+    /// Another server answers the request, and only asks this process for a decision.
     Elsewhere,
 }
 
@@ -81,9 +81,9 @@ impl<'a> OriginalRequest<'a> {
     }
 
     /// Sets the target that the client sent: path and query, or a whole URL. This target takes
-    /// precedence over [`RobotsLayer::target_from`](super::RobotsLayer::target_from). The client's
-    /// HTTP version is then unknown, because a proxy may ask for the decision with another HTTP
-    /// version.
+    /// precedence over [`RobotsLayer::target_from`](super::RobotsLayer::target_from). After this
+    /// call, the HTTP version is unknown, because a proxy may use another HTTP version than the
+    /// client when it asks for the decision.
     pub const fn with_target(self, target: &'a [u8]) -> Self {
         Self { target: TargetIs::Given(target), version: None, ..self }
     }
@@ -94,8 +94,8 @@ impl<'a> OriginalRequest<'a> {
         Self { host: HostIs::Given(host), ..self }
     }
 
-    /// Returns the path and query that the layer judges. Escape them before you print or log them,
-    /// because they come from the client.
+    /// Returns the path and query that the layer judges. Escape the path and query before you print
+    /// or log them, because the client can send any bytes.
     pub fn target(&self) -> &'a [u8] {
         match self.target {
             TargetIs::InRequest => octets(self.uri),
@@ -110,11 +110,12 @@ impl<'a> OriginalRequest<'a> {
     }
 
     /// Reports whether the request is a gRPC call: a `POST` over HTTP/2 or later with a [gRPC
-    /// content type](Self::has_grpc_type). After [`with_target`](Self::with_target), the HTTP
-    /// version is unknown and not checked.
+    /// content type](Self::has_grpc_type). The HTTP version is not checked after a call of
+    /// [`with_target`](Self::with_target), because it is then unknown.
     ///
-    /// The content type alone is not enough. A refused call is answered with status 200 and no
-    /// body, which clients and caches without gRPC support would treat as an empty page.
+    /// Clients and caches without gRPC support would treat the refusal of a gRPC call, which has
+    /// status 200 and no body, as an empty page. So a request with the content type of gRPC, but
+    /// another method or version, does not count as a gRPC call.
     pub fn is_grpc_call(&self) -> bool {
         // The method is checked first, because few requests use `POST`.
         *self.method == Method::POST

@@ -6,8 +6,9 @@
 pub fn is_plain_ascii(text: &[u8]) -> bool {
     const HIGH: u64 = u64::from_ne_bytes([0x80; 8]);
     let each = |octet| u64::from_ne_bytes([octet; 8]);
-    // If all bytes of `word` are below 0x80, the high bit of each zero byte is set in the result. A
-    // word with a byte of 0x80 or more is rejected anyway, because this byte is not ASCII.
+    // If all bytes of `word` are below 0x80, the high bit of each zero byte is set in the result.
+    // If a byte of `word` is 0x80 or more, the result may be wrong, but the word is rejected
+    // anyway, because this byte is not ASCII.
     let zero = |word: u64| word.wrapping_sub(each(1)) & !word;
     let is_plain = |word: u64| {
         let special = zero(word ^ each(b'"')) | zero(word ^ each(b'\\')) | zero(word ^ each(0x7F));

@@ -54,7 +54,8 @@ impl RateLimitedRequest {
     }
 }
 
-/// A field of "Fetch Metadata Request Headers", section 2.1.
+/// The field that shows what a resource is used for ("Fetch Metadata Request Headers", section
+/// 2.1).
 const SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 
 /// Reports whether the request is for a resource that is part of a page, such as an image. Requests
@@ -62,7 +63,7 @@ const SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 /// a page at once.
 pub(super) fn is_part_of_page(request: &OriginalRequest<'_>) -> bool {
     let is_part = |dest: &[u8]| [&b"style"[..], b"script", b"image", b"font"].contains(&dest);
-    // Few crawlers send `Sec-Fetch-Dest`, and comparing all field names with it takes less time
+    // Few crawlers send `Sec-Fetch-Dest`. Comparing each field name with this name takes less time
     // than a hash lookup.
     let has_dest = || request.headers.keys().any(|name| *name == SEC_FETCH_DEST);
     let dest = || request.headers.get(SEC_FETCH_DEST);

@@ -1,9 +1,9 @@
 //! The record of a decision, and the request field that tells an upstream the decision. A record
 //! can outlive the snapshot that the decision was based on.
 //!
-//! **A record may have no rule.** An impostor's request is refused even if the robots.txt allows it
-//! or has no matching rule. The refusal states only that the claim is false, and does not reveal
-//! how a genuine crawler is recognised.
+//! **A record may have no rule.** For example, an impostor's request is refused even if no rule
+//! matches. Such a refusal states only that the claim is false, and does not reveal how a genuine
+//! crawler is recognised.
 
 use std::borrow::Cow;
 use std::time::{Duration, SystemTime};
@@ -35,13 +35,12 @@ const MAX_NAME: usize = 128;
 pub struct Record {
     /// The agent, with its class, category and product tokens.
     pub agent: Agent,
-    /// The agent's first product token. It is set only if the agent has no other name.
+    /// The agent's first product token; `None` if the agent has another name.
     token: Option<String>,
     /// The result of checking who sent the request; `None` if senders are not checked.
     pub identity: Option<Identity>,
-    /// The action taken. If the request was answered with 429, the action is `Refuse` and the
-    /// reason is [`Reason::Limited`]; `would` distinguishes such a request ([`UnderRefuse::Limit`])
-    /// from other refused requests.
+    /// The action taken. If the request was answered with 429, the action is `Refuse`, the reason
+    /// is [`Reason::Limited`], and `would` is [`UnderRefuse::Limit`].
     pub action: Action,
     /// The reason for the action.
     pub reason: Reason,
@@ -49,9 +48,10 @@ pub struct Record {
     /// [`Mode::Refuse`](crate::policy::Mode::Refuse) after the end of any grace period, regardless
     /// of the current mode. This value shows the effect of `Refuse` before you enable this mode.
     pub would: UnderRefuse,
-    /// The end of the grace period; the latest end if there are several grace periods. Until then,
-    /// the request is only observed, because the previous file did not disallow or limit it. `None`
-    /// if no grace period applies, or if the request would pass without a grace period.
+    /// The end of the grace period; the latest end if there are several grace periods. Before this
+    /// end, the request is only observed, because the previous version of the robots.txt did not
+    /// disallow or limit it. `None` if no grace period applies, or if the request would pass
+    /// without a grace period.
     pub grace_end: Option<SystemTime>,
     /// Number of rules that were in their grace period when the robots.txt went live. The number is
     /// set only once per version of the robots.txt, for the first request that passes because of a
@@ -81,7 +81,7 @@ pub struct Record {
     pub hash: VersionHash,
 }
 
-/// Serializes the fields for a log. Omits `signs` and `hash`.
+/// Serializes the fields for a log, except `signs` and `hash`.
 #[cfg(feature = "serde")]
 impl serde::Serialize for Record {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -119,15 +119,16 @@ pub struct Limit {
     /// Time that the client must wait before its next request.
     pub wait: Duration,
     /// Number of earlier requests to the site that were refused because of a rate limit.
-    /// `Retry-After` depends on this number, so refused clients do not all retry at the same time.
+    /// `Retry-After` is increased by a fraction that depends on this number, so that refused
+    /// clients do not all retry at the same time.
     turn: u32,
 }
 
 impl Record {
     /// The request field that tells an upstream the verdict: `Robots-Verdict:
-    /// disallow;agent="GPTBot";rule="/private/";line=12`. The value is an ASCII item of RFC 9651.
-    /// Bytes that are not allowed in a string are percent-encoded. Names and rules are cut at 256
-    /// bytes, because servers limit the size of a field.
+    /// disallow;agent="GPTBot";rule="/private/";line=12`. The value is an item as defined in RFC
+    /// 9651. Bytes that a string of RFC 9651 cannot contain are percent-encoded. Names and rules
+    /// are cut at 256 bytes, because servers limit the size of a field.
     ///
     /// Further parameters:
     ///
@@ -136,8 +137,8 @@ impl Record {
     /// - `;reason=search-engine`: the policy refuses disallowed requests, but this request is from
     ///   a search engine with a public index, so it is only tagged ([`Reason::SearchEngine`]).
     /// - `;reason=impostor`: the request is tagged because its sender is an impostor
-    ///   ([`Reason::Impostor`]). The verdict may then be `allow`. `rule` and `line` are omitted if
-    ///   no rule matches.
+    ///   ([`Reason::Impostor`]). The verdict of an impostor's request can be `allow`. `rule` and
+    ///   `line` are omitted if no rule matches.
     /// - `;identity=verified`: the result of checking who sent the request, if senders are checked
     ///   ([`Identity::outcome`](crate::agent::Identity::outcome)).
     pub const FIELD: HeaderName = HeaderName::from_static("robots-verdict");
@@ -199,8 +200,8 @@ impl Record {
         self.access == Some(Access::Disallow)
     }
 
-    /// If the request came before the crawl delay had passed, stores the result of `turn` in the
-    /// record's [`Limit`].
+    /// If the request came before the crawl delay had passed, stores the number that `turn` returns
+    /// in the record's [`Limit`].
     pub(super) fn set_turn(&mut self, turn: impl FnOnce() -> u32) {
         if let Some(limit) = self.limit.as_mut().filter(|_| self.reason == Reason::Limited) {
             limit.turn = turn();
@@ -210,8 +211,7 @@ impl Record {
     /// Returns the value for `Retry-After`: the time to wait, increased by up to a tenth.
     pub(super) fn retry_after(&self) -> Duration {
         let Some(limit) = &self.limit else { return Duration::ZERO };
-        // The shares are spread evenly for any number of refused requests, because multiples of the
-        // golden ratio, modulo 1, are distributed evenly between 0 and 1.
+        // Multiples of the golden ratio, modulo 1, are distributed evenly between 0 and 1.
         let share = f64::from(limit.turn.wrapping_mul(0x9E37_79B9)) / f64::from(u32::MAX);
         limit.wait + limit.wait.mul_f64(share / 10.0)
     }
@@ -239,7 +239,8 @@ impl Record {
             out.push_str(";identity=");
             out.push_str(identity.outcome());
         }
-        // All bytes except visible ASCII and spaces were escaped, so this is a valid field value.
+        // `out` is a valid field value, because all bytes except visible ASCII and spaces were
+        // escaped.
         HeaderValue::try_from(out).unwrap_or(HeaderValue::from_static("disallow"))
     }
 }
@@ -256,7 +257,7 @@ pub(super) const fn is_crawler(agent: &Agent) -> bool {
     agent.class().is_crawler()
 }
 
-/// Returns the crawl delay that had not passed when the request came; `None` if it had passed.
+/// Returns the crawl delay that had not passed when the request came, if any.
 fn limit(decision: &Decision<'_>) -> Option<Box<Limit>> {
     let rate_limit = decision.rate_limit?;
     let delay = rate_limit.delay;
@@ -278,23 +279,23 @@ pub fn text(octets: &[u8]) -> Cow<'_, str> {
 }
 
 fn cut(name: &str) -> &str {
-    // If the name has at most `MAX_NAME` bytes, it has at most as many characters.
+    // A name of at most `MAX_NAME` bytes has at most `MAX_NAME` characters.
     if name.len() <= MAX_NAME {
         return name;
     }
     name.char_indices().nth(MAX_NAME).map_or(name, |(at, _)| &name[..at])
 }
 
-/// The name of the verdict field with an underscore. CGI and similar interfaces do not distinguish
-/// it from the name with a hyphen.
+/// The name of the verdict field with an underscore instead of the hyphen. CGI and similar
+/// interfaces do not distinguish the two names.
 const WITH_UNDERSCORE: HeaderName = HeaderName::from_static("robots_verdict");
 
 /// Maximum size of a name or rule in the verdict field, in bytes.
 const MAX_RULE: usize = 256;
 
-/// Reports whether a request has a verdict field, in either spelling. Comparing the names of all
-/// fields is faster than two lookups, because requests have few fields, and most field names differ
-/// in length from both spellings.
+/// Reports whether a request has a verdict field, with a hyphen or an underscore. Comparing the
+/// names of all fields is faster than two lookups, because requests have few fields, and most names
+/// have another length than the verdict field's.
 pub(super) fn is_present(headers: &HeaderMap) -> bool {
     headers.keys().any(|name| *name == Record::FIELD || *name == WITH_UNDERSCORE)
 }
@@ -307,7 +308,7 @@ pub(super) fn strip(headers: &mut HeaderMap) {
 }
 
 /// Removes the verdict fields that a client sent, and adds the field of this record. Also removes
-/// the field's name from the client's `Connection` fields. Otherwise, the next proxy would remove
+/// the field's name from the client's `Connection` fields, so that the next proxy does not remove
 /// the verdict as a hop-by-hop field.
 pub fn mark(headers: &mut HeaderMap, record: Option<&Record>) {
     strip(headers);

@@ -23,8 +23,8 @@ use crate::rules::PathForm;
 
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// The header fields of refusals. Each response clones one of these maps, which avoids hashing the
-/// field names again.
+/// The header fields of refusals. Each refusal clones `PROBLEM` or `PLAIN`, which is faster than
+/// hashing the field names again.
 static PROBLEM: LazyLock<HeaderMap> = LazyLock::new(|| page_fields("application/problem+json"));
 static PLAIN: LazyLock<HeaderMap> = LazyLock::new(|| page_fields("text/plain; charset=utf-8"));
 
@@ -62,8 +62,8 @@ const QUOTA_EXCEEDED: &str = "https://iana.org/assignments/http-problem-types#qu
     note = "a refusal is an `http::Response<Bytes>`, axum's `Html(page)`, or `(StatusCode, Html(page))`"
 )]
 pub trait IntoRefusal: sealed::Sealed {
-    /// Converts the value to a response. The response gets the status code `default` if the value
-    /// is `Html`, or a response with the status code 200. The status code of a pair is kept.
+    /// Converts the value to a response. If the value is `Html`, or is a response with the status
+    /// code 200, the status code becomes `default`. The status code of a pair is kept.
     fn into_refusal(self, default: StatusCode) -> Response<Bytes>;
 }
 
@@ -138,8 +138,8 @@ impl<'a> Event<'a> {
         }
     }
 
-    /// Reports whether the client explicitly accepts JSON. `*/*` is not enough, because most
-    /// crawlers send it.
+    /// Reports whether the client explicitly accepts JSON. The type `*/*` does not count, because
+    /// most crawlers send it.
     pub fn wants_json(&self) -> bool {
         let types = self
             .request
@@ -259,8 +259,8 @@ impl<'a> Event<'a> {
     fn push_detail(&self, out: &mut String) {
         let record = self.record;
         if record.reason == Reason::Impostor {
-            // The text does not mention the accepted addresses or keys, because impostors must not
-            // learn them.
+            // The response does not mention the accepted addresses or keys, because impostors must
+            // not learn them.
             let is_signed = record.identity.and_then(Identity::method) == Some(IdentityMethod::Signature);
             out.push_str(if is_signed {
                 "The signature of the request is not valid"
@@ -330,7 +330,7 @@ impl Event<'_> {
         self.push_request_id(&mut message);
         let mut response = grpc_response(GrpcCode::ResourceExhausted, &message);
         let wait = self.record.retry_after().as_micros().div_ceil(1000).max(1);
-        // gRPC clients parse the value as a signed 32-bit number.
+        // gRPC clients parse this field as a signed 32-bit number.
         response.headers_mut().insert(GRPC_RETRY_PUSHBACK_MS, i32::try_from(wait).unwrap_or(i32::MAX).into());
         response
     }
@@ -416,7 +416,8 @@ fn grpc_response(code: GrpcCode, message: &str) -> Response<Bytes> {
 /// Completes a refusal that the application created: adds the fields that the default refusals
 /// already have.
 pub(super) fn complete(response: &mut Response<Bytes>) {
-    // Without these fields, a cache could send this refusal to other clients, including browsers.
+    // Without `no-store` and `Vary`, a cache could send the refusal to other clients, including
+    // browsers.
     let headers = response.headers_mut();
     headers.insert(CACHE_CONTROL, NO_STORE);
     vary_by_agent(headers);

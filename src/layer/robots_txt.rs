@@ -1,7 +1,7 @@
 //! Responds to requests for `/robots.txt` (RFC 9309, section 2.3; RFC 9110, sections 8.8 and 13).
 //!
-//! The header fields are created once per version of the robots.txt, and all responses share their
-//! values.
+//! The header fields are created only once per version of the robots.txt, and cloned for each
+//! response.
 
 use std::time::Duration;
 
@@ -48,7 +48,7 @@ pub(super) fn serve(snapshot: &Snapshot, request: &OriginalRequest<'_>) -> Optio
 }
 
 /// The header fields of the responses for one version of the robots.txt. Each response clones
-/// `found` or `not_modified`, which avoids hashing the field names again.
+/// `found` or `not_modified`, which is faster than hashing the field names again.
 struct FileFields {
     /// A strong entity tag. The tag depends only on the bytes of the file, so all replicas send the
     /// same tag (RFC 9110, section 8.8.3).
@@ -59,7 +59,7 @@ struct FileFields {
 
 impl FileFields {
     fn of(content: &Content, max_age: Duration) -> Self {
-        // The conversion cannot fail, because the values consist of printable ASCII.
+        // `try_from` cannot fail, because the values consist of printable ASCII.
         let value = |text: String| HeaderValue::try_from(text).unwrap_or_else(|_| HeaderValue::from_static(""));
         let etag = value(format!("\"{}\"", content.hash().short()));
         let mut not_modified = HeaderMap::with_capacity(FIELDS);
@@ -94,7 +94,7 @@ fn is_unchanged(content: &Content, etag: &HeaderValue, request: &HeaderMap) -> b
         return values.any(|value| value == b"*" || entity_tags(value).any(|tag| tag == etag.as_bytes()));
     }
     let Some(modified) = content.modified else { return false };
-    // A repeated `If-Modified-Since` is invalid and ignored (section 13.1.3).
+    // A repeated `If-Modified-Since` is invalid and ignored (RFC 9110, section 13.1.3).
     let mut since = request.get_all(IF_MODIFIED_SINCE).into_iter();
     let (Some(since), None) = (since.next(), since.next()) else { return false };
     let since = since.to_str().ok();

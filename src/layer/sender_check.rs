@@ -1,8 +1,8 @@
 //! Checks who sent a request, using the evidence that a `Verifier` has collected so far.
 //!
-//! **If a request is not signed and names no crawler, the check costs only one scan of its field
-//! names.** The scan compares each name with `Signature-Input`. Requests have few fields, so a scan
-//! is faster than a hash lookup of this name, which is rarely present.
+//! **If a request is not signed and names no crawler, the check only compares each field name of
+//! the request with `Signature-Input`.** Requests have few fields, so these comparisons take less
+//! time than a hash lookup of `Signature-Input`, which is rarely present.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -47,24 +47,24 @@ impl SenderCheck {
     }
 
     /// Sets a function that finds the listener that received a request. The results of checks are
-    /// counted separately for each site and listener, because all requests at one listener may come
-    /// through the same proxy. Default: there is only one listener. A second call replaces the
-    /// function.
+    /// counted separately for each site and listener, because a proxy in front of one listener can
+    /// cause all checks of its requests to fail. Default: there is only one listener. A second call
+    /// replaces the function.
     pub fn listener_from(self, listener: impl Fn(&Extensions) -> Option<Arc<str>> + Send + Sync + 'static) -> Self {
         Self { listener_from: Some(Arc::new(listener)), ..self }
     }
 
-    /// Sets a function that finds the scheme that the client used. A signature may cover the scheme,
-    /// and most requests do not contain it. Default: the scheme in the target or, if there is none,
-    /// `https`. The default also applies if the function returns `None`. A second call replaces the
-    /// function.
+    /// Sets a function that finds the scheme that the client used. A signature may cover the
+    /// scheme, but most requests do not contain the scheme. Default: the scheme in the target or,
+    /// if there is none, `https`. The default also applies if the function returns `None`. A second
+    /// call replaces the function.
     pub fn scheme_from(self, scheme: impl Fn(&Extensions) -> Option<Scheme> + Send + Sync + 'static) -> Self {
         Self { scheme_from: Some(Arc::new(scheme)), ..self }
     }
 
-    /// Returns the sender of a request whose `User-Agent` names these agents. If evidence is
-    /// missing, does not wait for it: the claim of this request is undecided, and the evidence is
-    /// fetched for later requests.
+    /// Returns the sender of a request whose `User-Agent` names these agents. Does not wait for
+    /// missing evidence: the claim of this request is undecided, and the evidence is fetched for
+    /// later requests.
     pub(super) fn sender(
         &self,
         origin: &str,

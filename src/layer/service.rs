@@ -21,8 +21,8 @@ use super::signals::ResponseFields;
 /// `S`. [`RobotsLayer`](super::RobotsLayer) creates it.
 ///
 /// The response body is a [`ResponseBody`] around the inner service's body. With
-/// [`RobotsLayer::same_body`](super::RobotsLayer::same_body), the body type is that of the inner
-/// service.
+/// [`RobotsLayer::same_body`](super::RobotsLayer::same_body), the service has the inner service's
+/// body type instead.
 pub struct Robots<S, K = AnyBody> {
     pub(super) enforcer: Arc<Enforcer>,
     pub(super) inner: S,

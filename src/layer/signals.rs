@@ -2,8 +2,8 @@
 //! fields that the operator adds for certain paths.
 //!
 //! - The usage preferences for a path are found with the same path matching as verdicts.
-//!   `Content-Usage` is not added to a response that already has this field. Otherwise, clients
-//!   would merge the two fields, and only the last value of a repeated key would count.
+//!   `Content-Usage` is not added to a response that already has this field, because clients would
+//!   merge the two lines, and only the last value of a repeated key would count.
 //! - Each licence is added as a `Link` field, even to refusals. Other `Link` fields are kept.
 //! - `X-Robots-Tag` is added even if the application sends the same field, because crawlers obey
 //!   the most restrictive of all lines. Any other field is added only if the application has not
@@ -34,8 +34,8 @@ use crate::source::Sites;
 const CONTENT_USAGE: HeaderName = HeaderName::from_static("content-usage");
 const X_ROBOTS_TAG: HeaderName = HeaderName::from_static("x-robots-tag");
 
-/// Fields that a [`FieldRule`] cannot add, because the layer computes them or because they describe
-/// one version of a page. The module `fields` lists further forbidden fields.
+/// Fields that a [`FieldRule`] cannot add, because the layer computes them, or because their values
+/// differ between pages or responses. The module `fields` lists further forbidden fields.
 const RESERVED: [&str; 6] =
     ["content-usage", "etag", "last-modified", "location", "robots-verdict", "www-authenticate"];
 
@@ -85,8 +85,9 @@ impl FieldRule {
     }
 
     /// Restricts the rule to these crawlers. A second call adds crawlers.
-    /// [`RobotsLayer::signals`](super::RobotsLayer::signals) logs a warning for each of these
-    /// crawlers or operators that no site knows.
+    /// [`RobotsLayer::signals`](super::RobotsLayer::signals) logs a warning for each name of a
+    /// crawler or operator that has no effect on any site, for example because the name is
+    /// misspelled.
     pub fn for_crawlers(mut self, crawlers: impl IntoIterator<Item = Crawlers>) -> Self {
         self.crawlers.extend(crawlers);
         self
@@ -131,7 +132,8 @@ impl Signals {
         self
     }
 
-    /// Logs a warning for each crawler in the rules that no site knows.
+    /// Logs a warning for each crawler or operator in the rules if its name has no effect on any
+    /// site.
     #[cfg(feature = "tracing")]
     pub(super) fn trace_unknown_crawlers(&self, sites: &Sites) {
         let snapshots: Vec<_> = sites.load().all().into_iter().map(LiveRobots::snapshot).collect();
@@ -152,8 +154,8 @@ impl Signals {
     }
 
     /// Returns the fields to add to the response to a request; `None` if there are no such fields.
-    /// `agents` must be the agents in the request's own `User-Agent`, because caches use this field
-    /// to select a stored response.
+    /// `agents` must be the agents in the request's own `User-Agent`, not in a forwarded field,
+    /// because caches use `User-Agent` to select a stored response.
     pub(super) fn response_fields(
         &self,
         live: &LiveRobots,
@@ -167,9 +169,9 @@ impl Signals {
         Some(Box::new(found))
     }
 
-    /// Returns the same fields as [`Signals::response_fields`], but without the site that they
-    /// belong to. So no site's [`Status::kept_fields`](crate::live::Status::kept_fields) counts the
-    /// fields that the response already has.
+    /// Returns the same fields as [`Signals::response_fields`], but without the site whose
+    /// [`Status::kept_fields`](crate::live::Status::kept_fields) counts the fields that the
+    /// response already has. So these fields are not counted.
     #[doc(hidden)]
     pub fn fields_of(
         &self,
@@ -203,8 +205,8 @@ impl Signals {
     }
 
     /// Adds the fields of the rules whose pattern matches any form of the path. If several rules
-    /// set `X-Robots-Tag`, adds all of their values. If several rules set the same field with
-    /// another name, adds only the value of the rule with the longest pattern.
+    /// set the same field, adds only the value of the rule with the longest pattern. For
+    /// `X-Robots-Tag`, adds the values of all these rules.
     fn add_fields(&self, path: &RequestPath<'_>, agents: &[Agent], found: &mut ResponseFields) {
         let mut longest: Vec<&FieldRule> = Vec::new();
         let matches = |rule: &&FieldRule| path.forms().any(|(_, form)| rule.pattern.matches(form));
@@ -241,10 +243,11 @@ pub struct ResponseFields {
     /// them.
     live: Option<LiveRobots>,
     usage: Option<HeaderValue>,
-    /// Links to licences. Unlike the other fields, they are also added to refusals and errors.
+    /// Links to licences. Unlike usage preferences and the operator's fields, links are also added
+    /// to refusals and errors.
     links: Vec<(HeaderName, HeaderValue)>,
     fields: Vec<(HeaderName, HeaderValue)>,
-    /// Whether another client could get other usage preferences or fields for this path. If so,
+    /// Whether another client could get other usage preferences or fields for this path, so that
     /// caches must distinguish clients.
     content_varies: bool,
     /// Whether another client could get other links to licences.
@@ -253,9 +256,9 @@ pub struct ResponseFields {
 
 impl ResponseFields {
     /// Adds the fields to the response of the inner service or the upstream. If the response
-    /// already has one of the fields with another value, adds a second line if the field is `Link`
-    /// or `X-Robots-Tag`. Does not add any other field in this case;
-    /// [`Status::kept_fields`](crate::live::Status::kept_fields) counts such fields.
+    /// already has `Link` or `X-Robots-Tag` with another value, adds a second line. If the response
+    /// already has any other field with another value, does not add the field, and increments
+    /// [`Status::kept_fields`](crate::live::Status::kept_fields).
     pub fn add_to(mut self, status: StatusCode, headers: &mut HeaderMap) {
         if status.is_informational() {
             return;
@@ -274,7 +277,7 @@ impl ResponseFields {
         }
     }
 
-    /// Records that the application does not add the fields to its response.
+    /// Counts that the fields are lost, because the application did not add them to its response.
     pub(super) fn count_as_lost(self) {
         if let Some(live) = self.live {
             live.site.counts.count_lost_fields();
@@ -300,13 +303,14 @@ impl ResponseFields {
     }
 }
 
-/// Adds a field. Returns `false` if the response already has the field with another value.
+/// Adds a field. If the response already has the field with another value, and only one line of it
+/// may exist, returns `false` and adds nothing.
 fn add(headers: &mut HeaderMap, (name, value): (HeaderName, HeaderValue)) -> bool {
     let is_additive = name == X_ROBOTS_TAG || name == LINK;
     // If the response has too many fields, the field is not added.
     match headers.try_entry(name) {
         Ok(Entry::Vacant(place)) => drop(place.try_insert(value)),
-        // An inner layer has already added the same field and value.
+        // The response already has this value, probably from an inner layer.
         Ok(Entry::Occupied(known)) if known.iter().any(|known| *known == value) => {}
         Ok(Entry::Occupied(mut known)) if is_additive => known.append(value),
         Ok(Entry::Occupied(_)) => return false,

@@ -26,10 +26,10 @@ impl RobotsLayer {
     ///
     /// Requests do not wait for evidence. A request is judged with the evidence that is already
     /// loaded: address lists, keys and reverse DNS names. Missing evidence is fetched for later
-    /// requests. If requests should wait briefly, put a [`VerifyLayer`] outside this layer. The
-    /// policy decides what happens to impostors ([`Impostors`](crate::policy::Impostors)). A signed
-    /// request whose `User-Agent` does not name a crawler is judged as a request of the crawler
-    /// that signed it.
+    /// requests. If requests should wait briefly for missing reverse DNS names, put a
+    /// [`VerifyLayer`] outside this layer. The policy decides what happens to impostors
+    /// ([`Impostors`](crate::policy::Impostors)). A signed request whose `User-Agent` does not name
+    /// a crawler is judged as a request of the crawler that signed it.
     ///
     /// The client's address must be known. Without [`RobotsLayer::address_from`], only signatures
     /// can verify who sent a request. A signature may cover the scheme of the request, which is
@@ -60,12 +60,12 @@ impl RobotsLayer {
 /// A layer that waits for the reverse DNS names of an address, so even the first request from an
 /// address can be verified. The layer creates [`Verify`] services.
 ///
-/// A [`RobotsLayer`] does not wait. Until the reverse DNS names of an address are known, claims of
-/// requests from this address are undecided, and the requests are handled as if there were no
-/// `Verifier`. If the policy has exceptions only for verified crawlers, or refuses impostors, put
-/// this layer outside the `RobotsLayer`. A request waits only if it claims to be from a crawler
-/// that is verified by reverse DNS names, and only if the client's address has not been looked up
-/// yet. The request waits for at most 250 ms.
+/// A [`RobotsLayer`] does not wait for reverse DNS names. Until the names of an address are known,
+/// claims of requests from this address are undecided, and the requests are handled as if there
+/// were no `Verifier`. If the policy has exceptions only for verified crawlers, or refuses
+/// impostors, put this layer outside the `RobotsLayer`. A request waits only if it claims to be
+/// from a crawler that is verified by reverse DNS names, and only if the client's address has not
+/// been looked up yet. The request waits for at most 250 ms.
 ///
 /// This layer needs Tokio's timer.
 ///
@@ -108,7 +108,8 @@ impl VerifyLayer {
 
     /// Creates a layer that waits for evidence from the [`Verifier`] of `layer`. A request waits
     /// for at most `wait`, and never longer than [`VerifyLayer::MAX_WAIT`]. Requests do not wait if
-    /// `wait` is zero, or if `layer` has no `Verifier`. In the second case, a warning is logged.
+    /// `wait` is zero, or if `layer` has no `Verifier`. A missing `Verifier` is logged as a
+    /// warning.
     ///
     /// `VerifyLayer` and `RobotsLayer` each look up the agents of a request in the cache, so
     /// [`RobotsLayer::count_agent_lookups`] counts each request twice. To count each request once,
@@ -130,7 +131,8 @@ impl VerifyLayer {
     }
 
     /// Waits for the evidence about one request, as [`Verify`] does. Use this function in code
-    /// without Tower services. Returns immediately if no evidence is being fetched.
+    /// without Tower services. Returns immediately if no evidence about the request is being
+    /// fetched.
     pub async fn evidence(&self, request: &OriginalRequest<'_>) {
         if let Some(mut waiting) = self.wait.as_ref().and_then(|wait| wait.begin(*request)).map(Box::new) {
             poll_fn(|context| waiting.poll(context, *request)).await;
@@ -147,7 +149,8 @@ impl<S> Layer<S> for VerifyLayer {
 }
 
 impl EvidenceWait {
-    /// Starts to wait for evidence. Returns `None` if no evidence for the request is being fetched.
+    /// Returns a value that waits for evidence; `None` if no evidence for the request is being
+    /// fetched.
     fn begin(&self, request: OriginalRequest<'_>) -> Option<WaitingForEvidence> {
         let is_needed = self.enforcer.is_evidence_awaited(request, self.enforcer.agent_lookups.as_deref());
         let waiting = || {
@@ -157,8 +160,8 @@ impl EvidenceWait {
         is_needed.then(waiting)
     }
 
-    /// Reports whether evidence is still being fetched. The cache lookup of the request's agents is
-    /// not counted here, because `begin` has already counted it.
+    /// Reports whether evidence about the request is still being fetched. The cache lookup of the
+    /// request's agents is not counted here, because `begin` has already counted it.
     fn is_still_needed(&self, request: OriginalRequest<'_>) -> bool {
         self.enforcer.is_evidence_awaited(request, None)
     }
@@ -217,8 +220,8 @@ impl WaitingForEvidence {
         loop {
             match self.looked_up.as_mut().poll(context) {
                 Poll::Ready(Ok(())) => self.looked_up = self.wait.looked_up(self.until),
-                // The evidence is checked only after the waker is registered. Otherwise, a lookup
-                // that ends in between would be missed.
+                // The evidence is checked only after the waker is registered, so that no lookup
+                // ends unnoticed between the check and the registration.
                 Poll::Pending if self.wait.is_still_needed(request) => return Poll::Pending,
                 _ => return Poll::Ready(()),
             }
@@ -243,8 +246,8 @@ pin_project! {
     where
         S: Service<Request<B>>,
     {
-        // Boxed to keep the other variant small, because few requests wait. The value is taken out
-        // when the service is called.
+        // Boxed to keep the enum small, because few requests wait. `None` only while the state
+        // changes to `Called`.
         Waiting { waiting: Option<Box<Waiting<S, B>>> },
         Called { #[pin] future: S::Future },
     }
@@ -267,8 +270,8 @@ where
                 waiting.take()
             }
         };
-        // `waited` is always `Some`: its value is taken from the state `Waiting`, which the next
-        // statement replaces.
+        // `waited` is always `Some`, because the value is taken from the state `Waiting` only once:
+        // the next statement replaces this state.
         let Some(mut waiting) = waited else { return Poll::Pending };
         state.set(State::Called { future: waiting.service.call(waiting.request) });
         match state.project() {

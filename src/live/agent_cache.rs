@@ -1,18 +1,19 @@
 //! A cache of agents, keyed by the whole `User-Agent` header that they were recognised from.
 //!
 //! A site sees the same few hundred headers again and again. Each version of the robots.txt has its
-//! own cache, so no result outlives a reload. A lookup compares whole headers. If it compared only
-//! their hashes, a collision could apply a crawler's rules to a browser.
+//! own cache, so no result outlives a reload. A lookup compares whole headers. If a lookup compared
+//! only hashes, two headers with the same hash could cause a crawler's rules to be applied to a
+//! browser.
 //!
 //! The hash of a header selects a slot of a table. A slot holds only the first and the latest
 //! header that selected it, so clients cannot grow the cache beyond its limit. The first header is
-//! never replaced, so a lookup can borrow its agents without updating a reference count. Another
-//! thread may replace the latest header while it is being read, so the reader holds a guard that
-//! keeps this header in memory.
+//! never replaced, so a lookup can borrow its agents without updating a reference count. The latest
+//! header may be replaced by another thread during a lookup, so the lookup holds a guard that keeps
+//! this header in memory.
 //!
 //! Most sites see few headers. A cache therefore starts small and grows when headers replace each
 //! other too often. A [`CompileCache`](crate::internals::CompileCache) limits the total number of
-//! slots that its caches may add ([`Budget`]).
+//! slots that all its agent caches may add when they grow ([`Budget`]).
 
 use std::hash::{BuildHasher, Hasher};
 use std::ops::Deref;
@@ -38,7 +39,7 @@ pub(super) struct AgentCache {
     small: [CacheSlot; SMALL],
     middle: OnceLock<Box<[CacheSlot]>>,
     large: OnceLock<Box<[CacheSlot]>>,
-    /// Number of times that a header has replaced another header in the current table.
+    /// Number of times that a header has replaced another header in the table in use.
     lost: AtomicU32,
     budget: Arc<Budget>,
     hasher: foldhash::fast::RandomState,
@@ -75,8 +76,8 @@ impl Deref for FoundAgents<'_> {
 /// not counted.
 pub(super) struct Budget {
     left: AtomicUsize,
-    /// The content of an unused slot: the agents of an empty header. This avoids an `Option` in
-    /// each slot.
+    /// The content of an unused slot: the agents of an empty header. With this value, a slot needs
+    /// no `Option`.
     unused: Arc<CachedAgents>,
 }
 
@@ -111,8 +112,9 @@ impl AgentCache {
         }
     }
 
-    /// Returns the agents in a header. If they are not cached, recognises them. Do not store the
-    /// result, because it may contain an `arc_swap` guard, which should be dropped soon.
+    /// Returns the agents in a header. If the header is not in the cache, recognises the agents. Do
+    /// not store the result, because it may contain an `arc_swap` guard, which should be dropped
+    /// soon.
     pub(super) fn get(
         &self,
         header: &[u8],
@@ -172,12 +174,12 @@ impl AgentCache {
             return;
         }
         if next.set((0..size).map(|_| self.budget.unused_slot()).collect()).is_err() {
-            // Another thread has allocated the table first.
+            // Another thread has already allocated the larger table.
             self.budget.give_back(size);
             return;
         }
         self.lost.store(0, Ordering::Relaxed);
-        // The smaller table is not read any more, so its replaceable entries are freed.
+        // The smaller table is not read any more, so the latest header of each slot is freed.
         slots.iter().for_each(|slot| slot.last.store(self.budget.unused.clone()));
     }
 
@@ -200,9 +202,9 @@ robots_core::debug_as!(|_it| AgentCache {});
 
 /// Counters of cache lookups, one lookup per `User-Agent` line.
 ///
-/// A counter is incremented with a load and a store, which is cheaper than an atomic addition to
-/// memory that all cores write. Therefore, each thread that serves requests needs a layer with its
-/// own counters. If two threads share counters, some lookups are not counted, but none is counted
+/// Each thread that serves requests needs a layer with its own counters, because a counter is
+/// incremented with a load and a store, which is cheaper than an atomic addition to memory that all
+/// cores write. If two threads share counters, some lookups are not counted, but none is counted
 /// twice. Any thread may read the counters.
 #[derive(Default)]
 #[repr(align(64))]
@@ -263,7 +265,8 @@ mod tests {
             };
             cache.get(header.as_bytes(), Some(&lookups), recognise).first().crawler().map(str::to_owned)
         };
-        // There are several times as many headers as slots, so most select an occupied slot.
+        // There are several times as many headers as slots, so most headers select an occupied
+        // slot.
         for round in 0..3 {
             for number in 0..LARGE * 4 {
                 let header = format!("Bot{number}/1.0 (+https://example.com/bot)");
@@ -287,8 +290,8 @@ mod tests {
         let class = |header: &[u8]| cache.get(header, None, |header| recognizer.agents(header)).first().class();
         let empty = recognizer.agents(b"").first().class();
         assert_eq!(class(b""), empty);
-        // Each slot now contains some other header, so the empty header is recognised and cached
-        // again.
+        // Each slot now contains another header, so the agents of the empty header are recognised
+        // and cached again.
         (0..SMALL * 8).for_each(|number| assert_ne!(class(format!("Bot{number}/1.0").as_bytes()), empty));
         assert_eq!(class(b""), empty);
     }

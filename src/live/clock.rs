@@ -12,7 +12,7 @@ pub(crate) struct Clock {
     read: Arc<dyn Fn() -> SystemTime + Send + Sync>,
     /// When the steady clock started; `None` if the clock returns the wall time as its steady time.
     since: Option<Instant>,
-    /// A test's steady clock. Its time does not change when the test sets the wall time back.
+    /// A test's steady clock, whose time does not change when the test sets the wall time back.
     #[cfg(test)]
     pub(super) steady: Option<TestClock>,
 }
@@ -26,8 +26,9 @@ impl Clock {
         Self { read, since: None }
     }
 
-    /// Creates a clock that returns the time of the system's last clock tick. This time may be some
-    /// milliseconds old, but reading it takes only a fifth as long as reading the exact time.
+    /// Creates a clock that returns the time of the system's last clock tick, which may be some
+    /// milliseconds ago. Reading the time of the last tick takes only a fifth as long as reading
+    /// the exact time.
     pub(crate) fn coarse() -> Self {
         Self::new(coarse_time)
     }
@@ -36,9 +37,9 @@ impl Clock {
         (self.read)()
     }
 
-    /// Returns the steady time, which does not change when the system's clock is set. Rate limits
-    /// and grace periods use it. Clocks with the same [`beginning`](Self::beginning) return the
-    /// same steady time.
+    /// Returns the steady time for rate limits and grace periods, which does not change when the
+    /// system's clock is set. Clocks that begin at the same instant
+    /// ([`beginning`](Self::beginning)) return the same steady time.
     pub(crate) fn elapsed(&self) -> Duration {
         #[cfg(test)]
         if let Some(steady) = &self.steady {
@@ -81,7 +82,7 @@ fn coarse_time() -> SystemTime {
 
 robots_core::debug_as!(|it| Clock { now: it.now() });
 
-/// The start of the year 10000, in seconds since 1970. HTTP dates have four-digit years.
+/// The start of the year 10000, which HTTP dates cannot express, in seconds since 1970.
 const END: u64 = 253_402_300_800;
 
 /// Formats an HTTP date; `None` if the time is before 1970 or after 9999, because HTTP dates cannot

@@ -1,10 +1,10 @@
 //! Lets the sites of a process share memory. Identical files are compiled only once, and the agent
 //! caches and rate limit buckets of all sites together have a size limit.
 //!
-//! **An earlier version is rarely parsed again for a comparison.** The publisher usually finds the
-//! compiled version among the rules of the grace period, or in the `CompileCache`, which contains
-//! every version that any site still uses. A pending version is kept in its compiled form, so it
-//! need not be compiled when it is accepted.
+//! **An earlier version is rarely parsed again for a comparison.** Usually, the grace period still
+//! holds the compiled rules of this version, or the `CompileCache` contains the version, because a
+//! site still uses it. A pending version is kept in its compiled form, so it need not be compiled
+//! when it is accepted.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,16 +20,16 @@ use crate::rate::{NetworkBuckets, SiteBuckets};
 use crate::rules::{Reading, RobotsTxt};
 
 /// Number of slots that all agent caches of a [`CompileCache`] may have in total, in addition to
-/// the initial eight slots of each. With 10,000 sites and all slots filled with headers of 90
+/// the initial eight slots of each cache. With 10,000 sites and all slots filled with headers of 90
 /// bytes, the caches took 26 MiB (`benches/sites.rs`).
 const PLACES: usize = 64 << 10;
 
 /// Shares compiled files between sites, and limits the total memory of the sites' agent caches and
 /// rate limit buckets.
 ///
-/// Cloning is cheap; clones share everything. If a process has many sites, give the same cache to
-/// every [`LiveBuilder`](crate::source::LiveBuilder); a builder without a cache creates its own.
-/// Files that no site uses are not kept in memory.
+/// Cloning is cheap; clones share the compiled files and the limits. If a process has many sites,
+/// give the same cache to every [`LiveBuilder`](crate::source::LiveBuilder); a builder without a
+/// cache creates its own. Files that no site uses are not kept in memory.
 #[derive(Clone)]
 pub struct CompileCache {
     shared: Arc<SharedCompilations>,
@@ -41,11 +41,11 @@ struct SharedCompilations {
     versions: Mutex<HashMap<VersionHash, Vec<Compilation>>>,
     budget: Arc<Budget>,
     networks: Arc<NetworkBuckets>,
-    /// Number of [`SiteBuckets`] created so far, which is the id of the next one.
+    /// Number of [`SiteBuckets`] created so far, which is the id of the next `SiteBuckets`.
     sites: AtomicU64,
     /// Rate limit buckets, by the name of the site. Sites without a name are not in this map.
     counted: Mutex<HashMap<String, SiteBuckets>>,
-    /// When the steady clock that measures the rate limits started.
+    /// When the steady clock for the rate limits started.
     began: Instant,
 }
 
@@ -69,15 +69,15 @@ impl CompileCache {
         let new =
             || SiteBuckets::new(self.shared.sites.fetch_add(1, Ordering::Relaxed), Arc::clone(&self.shared.networks));
         let Some(name) = name else { return new() };
-        // Poisoning is not a problem here: an entry is complete when it is inserted, so a panic
-        // cannot leave an incomplete entry.
+        // An entry is complete when it is inserted, so the map has no incomplete entry even if a
+        // panic has poisoned the lock.
         let mut counted = self.shared.counted.lock();
         if let Some(buckets) = counted.get(name) {
             return buckets.clone();
         }
         if counted.len() == counted.capacity() {
-            // Unused entries are removed before the map grows, so its size stays proportional to
-            // the number of sites.
+            // Unused entries are removed before the map grows, so the size of the map stays
+            // proportional to the number of sites.
             counted.retain(|_, buckets| buckets.is_shared());
         }
         counted.entry(name.to_owned()).or_insert_with(new).clone()
@@ -97,8 +97,8 @@ impl CompileCache {
         if let Some(compiled) = find(&self.shared.versions.lock(), hash, settings, &options) {
             return compiled;
         }
-        // The lock is not held while compiling, so that one long file does not delay every other
-        // site.
+        // The lock is not held while the version is compiled, so that a long file does not delay
+        // other sites.
         let (reading, registry) = (settings.reading, &settings.registry);
         let compiled = Compiled::new(robots, hash, reading, registry, &options, self.shared.budget.clone());
         let compiled = Arc::new(compiled);
@@ -109,8 +109,8 @@ impl CompileCache {
             return first;
         }
         if versions.len() == versions.capacity() {
-            // Unused versions are removed before the map grows, so its size stays proportional to
-            // the number of live versions, and the amortised cost is small.
+            // Unused versions are removed before the map grows, so the size of the map stays
+            // proportional to the number of live versions, and the amortised cost is small.
             versions.retain(|_, compilations| {
                 compilations.retain(|compilation| compilation.compiled.strong_count() > 0);
                 !compilations.is_empty()

@@ -14,8 +14,7 @@ use crate::rules::RuleSet;
 pub(super) struct GracePeriod {
     pub(super) length: Duration,
     pub(super) running: Option<Arc<Grace>>,
-    /// The number of the current version's rules that were not enforced yet when the version went
-    /// live.
+    /// The number of rules that were in their grace period when the current version went live.
     pub(super) young: Arc<YoungRules>,
     /// The compiled rules of earlier versions, for comparison with the current version.
     pub(super) earlier: Vec<(VersionHash, Arc<RuleSet>)>,
@@ -76,7 +75,7 @@ impl GracePeriod {
         self.running = Some(grace.into());
     }
 
-    /// Stores how many of the `rules` are in their grace period.
+    /// Stores the number of `rules` that are in their grace period.
     pub(super) fn count(&mut self, rules: &RuleSet, now: SystemTime) {
         let count = self.running.as_ref().map_or(0, |grace| grace.count_rules(now, rules));
         self.young = Arc::new(YoungRules { count, ..YoungRules::default() });

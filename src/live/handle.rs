@@ -42,8 +42,8 @@ pub struct LiveRobots {
     pub(crate) site: Arc<Site>,
 }
 
-/// Identifies a site. The weak reference does not keep the site alive, but it keeps the site's
-/// memory allocated. So no other site can have the same memory address, and the identity is unique.
+/// Identifies a site by its memory address. The weak reference does not keep the site alive, but it
+/// keeps the site's memory allocated, so no other site can have the same address.
 #[derive(Clone)]
 pub(crate) struct SiteIdentity(Weak<Site>);
 
@@ -78,8 +78,8 @@ impl LiveRobots {
     }
 
     /// Reads or fetches the source now, on a new thread. The reload waits while the source does not
-    /// respond, or while another reload of this site runs. Functions other than reloads never wait
-    /// for the source.
+    /// respond, or while another reload of this site runs. Only reloads wait for the source; no
+    /// other function of the handle does.
     ///
     /// If the returned future is dropped, the reload continues. Any executor can poll the future.
     pub fn reload(&self) -> impl Future<Output = Reload> + Send + use<> {
@@ -132,11 +132,11 @@ impl LiveRobots {
     /// [`RejectionKind::Gated`](super::RejectionKind::Gated), and [`Rejection::pending`] contains
     /// the hash. If the site's robots.txt is read from a file or fetched, every text is rejected
     /// ([`RejectionKind::NotInline`](super::RejectionKind::NotInline)), because the next reload
-    /// would replace it with the content of the source.
+    /// would replace the text with the content of the source.
     ///
     /// The text is published even if an override of the policy refers to a rule that the text does
     /// not contain. An admin page should therefore show [`Snapshot::overrides_without_rule`] after
-    /// a call. These overrides are also logged.
+    /// it has published a text. Overrides without a rule are also logged.
     pub fn publish<T: AsRef<[u8]>>(&self, text: T) -> impl Future<Output = Result<Reload, Rejection>> + Send + use<T> {
         let (reloading, completion) = Reloading::new(&self.site.origin);
         let text: Arc<[u8]> = text.as_ref().into();
@@ -189,8 +189,9 @@ impl LiveRobots {
         self.update_policy(|policy| policy.mode = mode);
     }
 
-    /// Changes the policy in place. While `update` runs, other calls that change the policy of this
-    /// site wait, so `update` itself must not make such a call.
+    /// Changes the policy in place. While `update` runs, every other call that changes the policy
+    /// of this site waits. So `update` must not call a function that changes the policy, because
+    /// that call would never return.
     ///
     /// ```
     /// use tower_robots::policy::Override;
@@ -236,9 +237,9 @@ impl LiveRobots {
         self.site.store(&publisher, is_changed);
     }
 
-    /// Replaces the gate. The new gate examines later versions. It also examines the pending
-    /// version, but only if the source still contains this version when it is read next, for
-    /// example by [`LiveRobots::reload`].
+    /// Replaces the gate. The new gate examines later versions. The new gate also examines the
+    /// pending version, but only if the source still contains this version when the source is read
+    /// next, for example by [`LiveRobots::reload`].
     pub fn set_gate(&self, gate: Gate) {
         self.site.publisher.lock().set_gate(gate);
     }
@@ -267,9 +268,9 @@ impl LiveRobots {
         reload
     }
 
-    /// Publishes the version that was accepted before the live one. The live version becomes
-    /// pending, like a version that the gate refused. It goes live again only if an operator
-    /// accepts it, or if the source changes to other content and then back.
+    /// Publishes the version that was accepted before the live one. The version that was live
+    /// becomes pending, like a version that the gate refused. This version goes live again only if
+    /// an operator accepts it, or if the source changes to other content and then back.
     ///
     /// Blocks until the version is compiled and written to the state directory. The source is not
     /// read. If the source already contains the version that the rollback publishes, the
@@ -419,13 +420,13 @@ pub struct Status {
     /// for an operator's decision (accept or roll back) does not read the source. After a rollback,
     /// the source may contain neither the live nor the pending version.
     pub last_read: Reload,
-    /// When the live version went live. If no version is live, this is the time when the last live
-    /// version was removed. If an earlier process already served the version, this is the time when
-    /// the site was opened, unless [`LiveRobots::count_age_from`] changed it. With a state
-    /// directory, [`LiveRobots::history`] contains the reloads of earlier processes.
+    /// When the live version went live or, if no version is live, when the last live version was
+    /// removed. If an earlier process already served the live version, the time is when the site
+    /// was opened, unless [`LiveRobots::count_age_from`] changed the time. With a state directory,
+    /// [`LiveRobots::history`] contains the reloads of earlier processes.
     pub since: SystemTime,
-    /// The pending version, which an operator can accept, with the reasons; `None` if no version is
-    /// pending.
+    /// The pending version, which an operator can accept, and the reasons why it is not live;
+    /// `None` if no version is pending.
     pub pending: Option<Pending>,
     /// The version that [`LiveRobots::rollback`](super::LiveRobots::rollback) would publish; `None`
     /// if there is none.
@@ -433,13 +434,13 @@ pub struct Status {
     /// Whether the rules are enforced: `Off` if the site's own kill switch or a shared
     /// [`KillSwitch`](super::KillSwitch) is off.
     pub enforcement: Enforcement,
-    /// The position of the site's own kill switch. A shared [`KillSwitch`](super::KillSwitch) does
-    /// not affect it.
+    /// The position of the site's own kill switch, regardless of any shared
+    /// [`KillSwitch`](super::KillSwitch).
     pub switch: Enforcement,
     /// End of the grace period, during which new restrictions are only observed; `None` if no grace
     /// period is running.
     pub grace_end: Option<SystemTime>,
-    /// Number of rules that were not enforced yet when the version went live
+    /// Number of rules that were in their grace period when the live version went live
     /// ([`Snapshot::grace_rules`]).
     pub grace_rules: usize,
     /// Number of requests that passed because judging them caused a panic, in this crate or in a
@@ -456,19 +457,19 @@ pub struct Status {
     pub stripped_targets: u64,
     /// Number of requests that were judged only by a `RobotsLayer::for_axum08` in a nested axum
     /// router. Only crawlers with a group in the robots.txt are counted. A layer in a nested router
-    /// does not receive requests for `/robots.txt`. Unless an outer layer serves the file, crawlers
-    /// interpret the 404 as "nothing is disallowed", while the app enforces rules that it does not
+    /// does not receive requests for `/robots.txt`. If no outer layer answers them, crawlers get
+    /// 404, which means "nothing is disallowed", while the app enforces rules that it does not
     /// publish. A request is not counted if an outer layer for another site judged it and a group
-    /// of that other site's file applies to the crawler. Put the layer on the outermost router
+    /// of the other site's file applies to the crawler. Put the layer on the outermost router
     /// (`docs/src/howto/library.md`).
     pub nested_only: u64,
     /// Number of requests that claimed to be from a crawler and were not checked, although the
-    /// policy depends on the result of the check. This result matters if the policy tags or refuses
-    /// impostors, or if an override or exemption requires a verified identity. If the layer has no
-    /// `Verifier`, a request is checked only if
+    /// policy depends on the result of a check: the policy tags or refuses impostors, or an
+    /// override or exemption requires a verified identity. If the layer has no `Verifier`, a
+    /// request is checked only if
     /// [`RobotsLayer::identity_from`](crate::layer::RobotsLayer::identity_from) returns an identity
-    /// for it. Impostors among the unchecked requests are not detected. The first such request is
-    /// logged as a warning.
+    /// for the request. Impostors among the unchecked requests are not detected. The first such
+    /// request is logged as a warning.
     pub unchecked_claims: u64,
     /// Number of requests without a client address, although the policy needs one. The policy needs
     /// the address if networks are exempt, if a crawl delay applies, or if the sender has to be
@@ -477,8 +478,8 @@ pub struct Status {
     /// returned `None`, or if a proxy that is listed in
     /// [`RobotsLayer::forwarded_for`](crate::layer::RobotsLayer::forwarded_for) did not forward the
     /// client's address. Requests through a proxy that is not listed in `forwarded_for` are also
-    /// counted if the proxy has a private or loopback address. The first counted request is logged
-    /// as a warning that lists the rules that are not enforced.
+    /// counted if the proxy has a private, link-local or loopback address. The first counted
+    /// request is logged as a warning that lists the rules that are not enforced.
     pub without_address: u64,
     /// Number of requests of crawlers that were judged before the first request for `/robots.txt`;
     /// 0 after `/robots.txt` has been requested. A warning is logged at the hundredth such request
@@ -488,7 +489,8 @@ pub struct Status {
     pub unserved: u64,
     /// Number of requests for `/robots.txt` that the layer answered instead of a route of the
     /// application. The first such request is logged as a warning. Always 0 without the feature
-    /// `axum08`, because only this feature detects the route.
+    /// `axum08`, because only this feature can find out whether the application has a route for
+    /// `/robots.txt`.
     pub shadowed_routes: u64,
     /// Number of fields that the layer did not add, because the application's responses already had
     /// these fields ([`Signals`](crate::layer::Signals)).

@@ -20,8 +20,8 @@ pub(crate) struct MishapCounts {
     pub(super) nested_only: AtomicU64,
     pub(super) unchecked_claims: AtomicU64,
     pub(super) without_address: AtomicU64,
-    /// Number of crawler requests that were judged before the first request for `/robots.txt`. That
-    /// request sets the value to [`SERVED`].
+    /// Number of crawler requests that were judged before the first request for `/robots.txt`;
+    /// [`SERVED`] after this request.
     pub(super) unserved: AtomicU64,
     pub(super) shadowed_routes: AtomicU64,
     pub(crate) kept_fields: AtomicU64,
@@ -58,9 +58,9 @@ impl MishapCounts {
         );
     }
 
-    /// Counts a request whose client address is unknown although the policy needs the address. For
-    /// the warning in the log, `rules` returns a clause about the rules that are not enforced, and
-    /// `remedy` returns advice.
+    /// Counts a request whose client address is unknown although the policy needs the address. The
+    /// warning in the log contains the clause that `rules` returns about the rules that are not
+    /// enforced, and the advice that `remedy` returns.
     pub(crate) fn count_without_address(&self, rules: impl FnOnce() -> String, remedy: impl FnOnce() -> &'static str) {
         self.count_once(&self.without_address, || {
             format!(
@@ -98,8 +98,8 @@ impl MishapCounts {
 
     pub(crate) fn note_robots_txt_request(&self) {
         let unserved = &self.unserved;
-        // The value is read first, because a read is cheaper than a write. The file is requested
-        // often, but the value changes only once.
+        // The counter is written only for the first request for `/robots.txt`. Every later request
+        // only reads the counter, which is cheaper than a write.
         if unserved.load(Ordering::Relaxed) != SERVED {
             unserved.store(SERVED, Ordering::Relaxed);
         }

@@ -1,5 +1,5 @@
-//! The published robots.txt of one site. Applications serve it, and admin pages show and accept its
-//! versions.
+//! The published robots.txt of one site: applications serve its live version, and admin pages show
+//! and accept its versions.
 //!
 //! [`LiveRobots`] is a handle to the site. A new version is parsed, checked, compared with the
 //! previous one and compiled into a [`Snapshot`]. The new snapshot is published with a single
@@ -10,9 +10,8 @@
 //! This module also writes the state directory. The module [`source`](crate::source) handles files,
 //! file system events and HTTP, and passes new versions to this module.
 
-// Items that only one feature uses are compiled even without this feature. Otherwise, each item
-// would need a `cfg` that lists the features which use it. With all features enabled, no item is
-// unused.
+// Items that only one feature uses are compiled even without this feature, so that the items need
+// no `cfg` with the list of features that use them. With all features enabled, no item is unused.
 #![cfg_attr(
     not(all(feature = "axum08", feature = "fetch", feature = "layer", feature = "verify", feature = "watch")),
     allow(dead_code, unused_imports)

@@ -10,8 +10,8 @@
 //! 4. A version that the gate refuses becomes pending until its hash is accepted.
 //! 5. Any other candidate is published.
 //!
-//! **A rolled-back version becomes pending.** So the status shows it like a version that the gate
-//! refused, and it goes live only if an operator accepts it.
+//! **A rolled-back version becomes pending.** The status shows a rolled-back version like a version
+//! that the gate refused, and the version goes live only if an operator accepts it.
 
 use std::error::Error;
 use std::fmt;
@@ -48,7 +48,7 @@ pub(super) struct Publisher {
     is_examined: bool,
     pub(super) content: Option<Arc<Content>>,
     pub(super) grace: GracePeriod,
-    /// An earlier version that was parsed for a comparison. It is kept until the published content
+    /// An earlier version that was parsed for a comparison, kept until the published content
     /// changes.
     parsed: Option<(VersionHash, RobotsTxt)>,
     unsaved: Option<Durability>,
@@ -97,8 +97,8 @@ impl Publisher {
 
     /// Publishes the first candidate. If the candidate cannot go live, publishes and returns a
     /// replacement: the last accepted version or, if there is none, the baseline of the gate. There
-    /// is no replacement if nothing has been fetched yet, and the server had removed the robots.txt
-    /// before the restart.
+    /// is no replacement if the server had removed the robots.txt before the restart and nothing
+    /// has been fetched since then.
     pub(super) fn start(&mut self, candidate: Candidate, now: SystemTime) -> (ReloadOutcome, Option<AcceptedVersion>) {
         let is_unfetched = matches!(&candidate, Candidate::Rejected(why) if why.kind == RejectionKind::NotFetched);
         let last = self.versions.current().cloned();
@@ -165,9 +165,9 @@ impl Publisher {
         let objections = self.objections(&version, &compiled);
         if objections.is_empty() {
             if self.versions.supersede() {
-                // `supersede` has allowed rolled-back versions to go live again. This change must
-                // be saved here, because `publish` saves nothing if `version` is the version that
-                // was accepted last.
+                // `supersede` has allowed rolled-back versions to go live again, which must be
+                // saved. The change is marked as unsaved here, because `publish` marks nothing if
+                // `version` is the version that was accepted last.
                 self.unsaved.get_or_insert(Durability::Process);
             }
             return self.publish(version, compiled, now);
@@ -195,8 +195,8 @@ impl Publisher {
         Ok(outcome)
     }
 
-    /// Publishes the version that was accepted before the current version. The current version
-    /// becomes pending.
+    /// Publishes the version that was accepted before the current version. The version that was
+    /// current becomes pending.
     pub(super) fn roll_back(&mut self, now: SystemTime) -> Result<ReloadOutcome, NoSuchVersion> {
         let left = self.versions.roll_back().ok_or(NoSuchVersion::Before)?;
         let before = self.versions.current().cloned().ok_or(NoSuchVersion::Before)?;
@@ -212,7 +212,7 @@ impl Publisher {
         self.is_examined = false;
     }
 
-    /// Compiles the live version again if the registry has changed. Returns whether it was
+    /// Compiles the live version again if the registry has changed. Returns whether a version was
     /// compiled.
     pub(super) fn set_registry(&mut self, registry: Arc<Registry>, now: SystemTime) -> bool {
         if Arc::ptr_eq(&self.settings.registry, &registry) {
@@ -291,8 +291,9 @@ impl Publisher {
         self.was_live = WasLive::Current;
         self.show(content, now);
         if !is_known {
-            // These changes need not survive a crash of the machine, because the source can be read
-            // again. If ten thousand files change at once, they must not all wait for the disk.
+            // The new version need not survive a crash of the machine, because the source can be
+            // read again. If ten thousand files change at once, syncing each version to the disk
+            // would take too long.
             self.unsaved = Some(Durability::Process);
         }
         ReloadOutcome::Published { hash, report }
@@ -339,8 +340,8 @@ impl Publisher {
         }
     }
 
-    /// Changes acceptance dates in the future to `now`. Otherwise, the grace period of a version
-    /// with such a date would start again whenever the process starts.
+    /// Changes acceptance dates in the future to `now`, because the grace period of a version with
+    /// a date in the future would start again whenever the process starts.
     fn date_until(&mut self, now: SystemTime) {
         if self.versions.date_until(now) && !matches!(self.was_live, WasLive::Other(..)) {
             self.unsaved.get_or_insert(Durability::Process);
@@ -365,9 +366,9 @@ impl Publisher {
     }
 
     /// Returns the `Last-Modified` date of a version: its modification time, or `now` if that time
-    /// is not later than the date of the previous version. The second case occurs if an older file
-    /// is restored with its old modification time. With this old date, clients would keep the
-    /// replaced version in their caches. A version keeps its date after a restart.
+    /// is not later than the date of the previous version. The date is `now` if, for example, an
+    /// operator restores an older file with its old modification time. With an old date, clients
+    /// would keep the replaced version in their caches. A version keeps its date after a restart.
     fn dated(&self, version: &Version, now: SystemTime) -> Option<SystemTime> {
         let before = match &self.content {
             Some(content) => content.modified,
@@ -480,8 +481,8 @@ pub(super) enum WasLive {
     Unknown,
     /// No version was saved. The site starts with the baseline of the gate.
     Baseline,
-    /// A version whose bytes are missing, so it cannot be restored. The time is when the version
-    /// was accepted.
+    /// A version that cannot be restored, because its bytes are missing; with the time of its
+    /// acceptance.
     Other(VersionHash, SystemTime),
 }
 

@@ -33,7 +33,7 @@ pub struct Rejection {
     /// The check report with every finding; `None` if no file was read.
     pub report: Option<Arc<Report>>,
     /// The time when the site stops enforcing the live version, if its source still has no
-    /// robots.txt then. It is set only for [`RejectionKind::Held`].
+    /// robots.txt then; `None` unless the kind is [`RejectionKind::Held`].
     pub until: Option<SystemTime>,
 }
 
@@ -107,8 +107,8 @@ impl Rejection {
         Self { pending: Some(pending.into()), report, ..Self::new(RejectionKind::Gated, origin) }
     }
 
-    /// Adds to the message instructions for accepting the pending version with a gate. The caller
-    /// needs these instructions if the site could not be opened, because there is no handle to call
+    /// Adds instructions to the message of a rejection that prevents the opening of the site: how
+    /// to accept the pending version with a gate. Without an open site, there is no handle to call
     /// `accept` on. `is_remembered` is `true` if the site has a state directory, which can save the
     /// acceptance.
     pub(super) fn not_open(self, is_remembered: bool) -> Self {

@@ -26,7 +26,8 @@ pub struct Reload {
     /// How the reload ended.
     pub outcome: ReloadOutcome,
     /// Why the site started with an earlier accepted version instead of the content of its source;
-    /// `None` if it started with that content, or if this reload did not open the site.
+    /// `None` if the site started with the content of its source, or if this reload did not open
+    /// the site.
     pub restored: Option<Arc<str>>,
 }
 
@@ -100,7 +101,7 @@ pub enum ReloadOutcome {
     /// The content of the source is pending until an operator accepts it.
     #[non_exhaustive]
     Gated {
-        /// The pending version, with the reasons.
+        /// The pending version, with the reasons why it is not live.
         pending: Pending,
         /// The version that stays live, if there is one.
         live: Option<VersionHash>,
@@ -162,7 +163,7 @@ impl ReloadOutcome {
 }
 
 impl Cause {
-    /// Reports whether a reload with this cause opened the site. If so, an earlier process may
+    /// Reports whether a reload with this cause opened the site, so that an earlier process may
     /// already have served the live version.
     pub const fn is_opening(self) -> bool {
         matches!(self, Self::Start | Self::Config | Self::NewFile)
@@ -174,8 +175,8 @@ impl Reload {
         Self { cause, origin: origin.clone(), outcome, restored: None }
     }
 
-    /// Returns why the source's content is not live; `None` if it is live, or if the server has no
-    /// robots.txt.
+    /// Returns why the source's content is not live; `None` if the content is live, or if the
+    /// server has no robots.txt.
     pub(crate) fn refusal(&self) -> Option<Rejection> {
         match &self.outcome {
             ReloadOutcome::Kept { rejection, .. } => Some(rejection.clone()),
@@ -243,10 +244,10 @@ pub(crate) type ReloadListener = Box<dyn Fn(&Reload, &Snapshot) + Send + Sync>;
 
 /// The listeners of a site, and the queue of reloads that the listeners must still be notified of.
 ///
-/// Reloads are added to the queue while the publisher is locked, and listeners run after it is
-/// unlocked. Only one thread at a time notifies listeners. This thread also handles the reloads
-/// that other threads add meanwhile. So a listener may itself reload the site. The listeners are
-/// notified of that second reload after the first notification is complete.
+/// Reloads are added to the queue while the publisher is locked, and listeners run after the
+/// publisher is unlocked. Only one thread at a time notifies listeners, also of the reloads that
+/// other threads add meanwhile. So a listener may itself reload the site. The listeners are
+/// notified of the second reload after all of them have been notified of the first.
 pub(super) struct Notices {
     listeners: Vec<ReloadListener>,
     queue: Mutex<NoticeQueue>,
@@ -269,14 +270,14 @@ impl Notices {
     }
 
     /// Notifies the listeners of all reloads in the queue. Does nothing if another call is already
-    /// notifying them.
+    /// notifying the listeners.
     pub(super) fn deliver(&self) {
         if std::mem::replace(&mut self.queue.lock().is_delivering, true) {
             return;
         }
         while let Some((reload, snapshot)) = self.next() {
-            // A panic must stop neither the watcher nor the other listeners. The panic hook reports
-            // the panic.
+            // A panic in a listener must stop neither the watcher nor the other listeners. The
+            // panic hook reports the panic.
             #[cfg(feature = "tracing")]
             let _ = catch_unwind(AssertUnwindSafe(|| trace(&reload, &snapshot)));
             for listener in &self.listeners {
@@ -295,8 +296,7 @@ impl Notices {
     }
 }
 
-/// Logs a reload. The level is `warn` if a version was not published, or if the live version has
-/// errors.
+/// Logs a reload, as a warning if a version was not published, or if the live version has errors.
 #[cfg(feature = "tracing")]
 fn trace(reload: &Reload, snapshot: &Snapshot) {
     let (is_warning, hint) = match &reload.outcome {
@@ -318,8 +318,9 @@ fn trace(reload: &Reload, snapshot: &Snapshot) {
 pub(super) fn trace_problems(cause: Cause, origin: &str, snapshot: &Snapshot) {
     let is_off = cause == Cause::Start && snapshot.enforcement() == Enforcement::Off;
     let off = is_off.then(|| "enforcement is switched off: every request passes without being judged".to_owned());
-    // Overrides that have ended are logged only when the site is opened or the policy changes. If
-    // an override ends while the site is running, this is probably intended.
+    // Overrides that have ended are logged only when the site is opened or the policy changes. An
+    // override that ends while the site is open is not logged, because its end is probably
+    // intended.
     let is_opened = matches!(cause, Cause::Start | Cause::Config | Cause::NewFile | Cause::Policy);
     let ended = snapshot.ended_overrides().into_iter().filter(|_| is_opened && !snapshot.is_one_of_many);
     let idle = snapshot.misspelled_overrides().into_iter().chain(snapshot.overrides_without_rule());
@@ -344,7 +345,7 @@ pub struct HistoryEntry {
     pub when: SystemTime,
     /// The cause of the reload or change.
     pub cause: Cause,
-    /// How the reload or change ended.
+    /// How the reload ended, or what was changed.
     pub outcome: ReloadOutcomeKind,
     /// The origin of the version: a path, `inline`, or a URL.
     pub origin: Arc<str>,
@@ -424,8 +425,8 @@ pub(crate) fn bounded(text: &impl ToString) -> String {
 #[must_use = "the reload continues if this future is dropped, but only the future returns the outcome"]
 pub(crate) struct Reloading(Arc<ReloadResult>);
 
-/// Sets the result of a [`Reloading`]. If this value is dropped before it has set a result, the
-/// result is a rejection of the kind [`RejectionKind::Interrupted`].
+/// Sets the result of a [`Reloading`]. If the `Completion` is dropped before it has set a result,
+/// the result is a rejection of the kind [`RejectionKind::Interrupted`].
 #[derive(Debug)]
 pub(crate) struct Completion {
     result: Arc<ReloadResult>,

@@ -118,7 +118,7 @@ fn counts(report: &Report) -> [usize; 3] {
 /// Why the site started with an earlier version instead of the content of the source.
 pub(super) struct Restoration {
     pub(super) text: Arc<str>,
-    /// Whether a later version may have been live before the restart. If so, the status reports a
+    /// Whether a later version may have been live before the restart, which the status reports as a
     /// problem.
     pub(super) is_behind: bool,
 }

@@ -1,18 +1,20 @@
 //! One site. Only this module replaces the site's snapshot. The site has these locks:
 //!
 //! - `reading` is held while a caller's reload reads the source and publishes its content, or while
-//!   a caller's text is published. It is never held while the status is read or a listener runs.
+//!   a caller's text is published. `reading` is never held while the status is read or a listener
+//!   runs.
 //! - `publisher` is held while a version is parsed, compiled and compared, and its snapshot is
-//!   stored. It is never held while a source or the disk is accessed, or while a listener runs.
+//!   stored. `publisher` is never held while a source or the disk is accessed, or while a listener
+//!   runs.
 //! - `record` is held only while a value is read or replaced.
 //! - `switch` is held only while the site's kill switch is changed and written.
 //! - `policy` is held only while the policy is changed and its mode is recorded.
 //!
 //! Code that reads the status, the history or a switch locks only `record`, so it does not wait for
 //! the disk. Only the locks `reading`, `switch` and `KillSwitch::turning` are held while files or
-//! the network are accessed. A thread waits for one of these locks only while another thread
-//! accesses the same file or source. So a source that does not respond delays only reloads of its
-//! own site.
+//! the network are accessed. A thread waits for `reading`, `switch` or `turning` only while another
+//! thread accesses the same file or source. So a source that does not respond delays only reloads
+//! of its own site.
 
 use std::convert::Infallible;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -92,8 +94,7 @@ impl Site {
             is_one_of_many: settings.is_one_of_many,
         };
         let compile = CompileSettings { reading, registry, check };
-        // A placeholder for the last reload. `start` replaces it when it records the outcome of the
-        // first reload.
+        // A placeholder for the last reload, until `start` records the first reload.
         let rejection = Rejection::new(RejectionKind::Missing, origin);
         let last = Reload::new(opened_by, origin, ReloadOutcome::Kept { rejection, live: None });
         let read = last.clone();
@@ -126,9 +127,9 @@ impl Site {
         }
         let (known, found) = (site.record.lock().history.enforcement(), site.current.load().enforcement());
         // If the position of the switch differs from the position in the history, the switch was
-        // changed while no process ran, or its file is damaged. If the history was inherited from
-        // another site that is off, the switch of this site is still on here. In this case, nothing
-        // is recorded, because this site is switched off later.
+        // changed while no process ran, or the file of the switch is damaged. A difference is not
+        // recorded if the history was inherited from a site that is off: this site is still on
+        // here, but is switched off later.
         if found != known && (found == Enforcement::Off || !is_heir) {
             let own = site.state.as_ref().filter(|_| found == Enforcement::Off).and_then(SiteState::unread_switch);
             let is_own = own.is_some() || site.current.load().switches.shared_off == 0;
@@ -150,8 +151,8 @@ impl Site {
     ///
     /// # Errors
     ///
-    /// Returns an error if neither version can go live and [`WhenMissing::Fail`] is set. The error
-    /// contains the reason.
+    /// If neither the content of the source nor an accepted version can go live, and
+    /// [`WhenMissing::Fail`] is set, returns an error with the reason.
     pub(crate) fn start(&self) -> Result<(), Rejection> {
         let candidate = self.source.load().into();
         let now = self.clock.now();
@@ -169,8 +170,8 @@ impl Site {
         };
         let refusal = reload.refusal();
         if refusal.as_ref().is_some_and(|refusal| refusal.kind == RejectionKind::NotFetched) {
-            // If the server had removed the robots.txt before the restart, requests for it are
-            // forwarded, as before the restart.
+            // If the server had removed the robots.txt before the restart, requests for
+            // `/robots.txt` are still forwarded to the application.
             self.store(&publisher, publisher.versions.is_absent);
             // Listeners are not notified, because nothing has been fetched yet.
             self.record.lock().update(&publisher, &reload, now);
@@ -236,8 +237,8 @@ impl Site {
         let run = move |site: Arc<Self>| {
             let reloaded = catch_unwind(AssertUnwindSafe(|| reload(&site)));
             let reloaded = reloaded.unwrap_or_else(|_| Reload::interrupted(Cause::Request, &site.origin, site.live()));
-            // `site` is dropped before the caller continues. So if the caller then drops the last
-            // handle, the site is saved and dropped on the caller's thread, not on this one.
+            // `site` is dropped before the caller continues. So if the caller drops the last handle
+            // afterwards, the site is saved and dropped on the caller's thread, not on this thread.
             drop(site);
             completion.fill(reloaded);
         };
@@ -285,7 +286,7 @@ impl Site {
     }
 
     /// Publishes a candidate like [`Site::offer`], but does not notify the listeners. The caller
-    /// must notify them after it has released its locks.
+    /// must notify the listeners after it has released its locks.
     pub(crate) fn consider(&self, cause: Cause, candidate: Candidate) -> Reload {
         let step = |publisher: &mut Publisher, now| -> Result<_, Infallible> {
             let candidate = self.appended(publisher, candidate);
@@ -296,8 +297,8 @@ impl Site {
     }
 
     /// Appends the lists of the site's [`Appendix`] to a candidate. The caller must hold the
-    /// publisher's lock until the candidate is published. Otherwise, a list could change in
-    /// between, and that change would be lost.
+    /// publisher's lock until the candidate is published, because a change of a list before the
+    /// publication would be lost.
     fn appended(&self, publisher: &Publisher, candidate: Candidate) -> Candidate {
         let Some(appending) = &self.appending else { return candidate };
         appending.append(candidate, publisher.before())
@@ -317,8 +318,8 @@ impl Site {
         }
     }
 
-    /// Runs a step of the publisher, stores its snapshot and records the outcome. The caller must
-    /// notify the listeners.
+    /// Runs a step of the publisher, stores the new snapshot and records the outcome. The caller
+    /// must notify the listeners.
     pub(super) fn publish<E>(
         &self,
         cause: Cause,
@@ -347,8 +348,8 @@ impl Site {
                 state.is_behind(None);
             }
             match cause {
-                // The decision must be on disk when the call returns, because the operator may rely
-                // on it.
+                // The decision of an operator must be on disk when the call returns, because the
+                // operator may rely on the saved decision.
                 Cause::Accept | Cause::Rollback => state.write(),
                 _ if is_saved || matches!(cause, Cause::Request | Cause::Publish) => state.write_soon(),
                 _ => {}
@@ -405,7 +406,7 @@ impl Site {
     }
 
     /// Adds a history entry for an event that is not a reload, such as a change of the kill switch.
-    /// The caller must write the returned state to disk.
+    /// The caller must write the entry to disk with the returned [`SiteState`].
     pub(super) fn note(&self, cause: Cause, outcome: ReloadOutcomeKind, detail: String) -> Option<&SiteState> {
         #[cfg(feature = "tracing")]
         tracing::info!(target: "tower_robots::reload", cause = cause.as_str(), "{}: {detail}", self.origin);
@@ -447,8 +448,8 @@ impl Switched for Site {
         self.change(|next| next.switches.set_shared(place, enforcement));
     }
 
-    /// Adds the change of the kill switch to the history. Does not wait for a reload. Waits for the
-    /// disk only after the entry was added to the history.
+    /// Adds the change of the kill switch to the history in memory, without waiting for a reload,
+    /// and then writes the entry to disk.
     fn record_switch(&self, enforcement: Enforcement, of: &str, why: Option<&str>) {
         self.note_switch(enforcement, of, why).into_iter().for_each(SiteState::write);
     }
@@ -461,16 +462,16 @@ impl AppendsParts for Site {
             let candidate = self.appended(publisher, Candidate::Version(source));
             Ok(publisher.consider(candidate, now))
         };
-        // The step fails if the source has not provided any content yet. The lists are then
-        // appended to the first content from the source.
+        // An error means that the source has not provided any content yet. The lists are appended
+        // later, to the first content from the source.
         let _: Result<Reload, ()> = self.publish(Cause::Append, &Attribution::default(), step);
         self.notices.deliver();
     }
 }
 
 /// Lets a site start from the saved state of another site. If a site with the new name existed
-/// before, its history may already contain some of the entries; these are not added again. Times
-/// are rounded on disk, so times that differ by less than a millisecond count as equal.
+/// before, entries that its history already contains are not added again. Times that differ by less
+/// than a millisecond count as equal, because times are rounded on disk.
 fn inherit(to: &mut Remembered, before: Remembered, state: Option<&SiteState>) {
     let last = to.history.iter().next_back().map(|entry| entry.when + Duration::from_millis(1));
     for entry in before.history.iter().filter(|entry| last.is_none_or(|last| last <= entry.when)) {

@@ -38,20 +38,20 @@ pub struct Snapshot {
     pub(super) grace_over: Duration,
     pub(super) switches: Switches,
     pub(super) clock: Clock,
-    /// Rate limit buckets. All snapshots of a site share them, so a reload does not reset the
+    /// Rate limit buckets, shared by all snapshots of a site, so a reload does not reset the
     /// limits.
     pub(super) buckets: SiteBuckets,
     /// Maximum age of `/robots.txt` in caches.
     pub max_age: Duration,
     /// How requests for `/robots.txt` are answered while no version is live.
     pub when_missing: WhenMissing,
-    /// Whether other sites may have the same policy. If so, an override or exemption that has no
+    /// Whether other sites may have the same policy, so that an override or exemption without
     /// effect on this site's file is not reported.
     pub(crate) is_one_of_many: bool,
 }
 
-/// What to do if there is no usable robots.txt when the site is opened. Later, unusable content
-/// never replaces the last good version.
+/// What to do if there is no usable robots.txt when the site is opened. After a version has gone
+/// live, unusable content never replaces it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum WhenMissing {
@@ -84,13 +84,13 @@ pub struct Content {
     /// Where each line comes from: the source's file or an appended part. `None` if nothing is
     /// appended, or if the version was loaded from a state directory.
     pub places: Option<Arc<LinePlaces>>,
-    /// The header fields of the layer's responses to requests for `/robots.txt`. They are computed
-    /// only once per file.
+    /// The header fields of the layer's responses to requests for `/robots.txt`, computed only once
+    /// per file.
     derived: OnceLock<Box<dyn Any + Send + Sync>>,
 }
 
-/// A compiled robots.txt. Sites share one value if their settings and the bytes of their files are
-/// equal, even if the dates of the files differ.
+/// A compiled robots.txt. Sites with equal settings whose files consist of the same bytes share one
+/// `Compiled`, even if the dates of the files differ.
 #[derive(Debug)]
 pub(super) struct Compiled {
     pub(super) robots: RobotsTxt,
@@ -144,8 +144,8 @@ impl Snapshot {
                  its name, and add a group with its name and a Crawl-delay to robots.txt",
             );
         }
-        // Unknown names are skipped: they may be misspelled, or be the names of groups in a later
-        // version.
+        // An override with an unknown name is skipped here: the name may be misspelled, or belong
+        // to a group in a later version.
         let agents = content.known_agents(over.agent_name()?)?;
         let agent = agents.first();
         let selection = self.policy.selection(content.rules(), agent);
@@ -217,8 +217,8 @@ impl Snapshot {
         self.buckets.look(key, quota, self.clock.elapsed())
     }
 
-    /// Counts a request that was refused because of a rate limit. Returns the number of earlier
-    /// refusals.
+    /// Counts a request that was refused because of a rate limit, and returns the number of
+    /// requests that were refused before.
     pub(crate) fn refused_for_its_pace(&self) -> u32 {
         self.buckets.refused()
     }
@@ -304,8 +304,8 @@ impl Content {
         Some(effect.to_owned())
     }
 
-    /// Creates the content. `modified` must not be in the future. Otherwise, caches would use the
-    /// file for too long (RFC 9110, section 8.8.2.1).
+    /// Creates the content. `modified` must not be in the future, because caches would use a file
+    /// with such a date for too long (RFC 9110, section 8.8.2.1).
     pub(super) fn new(compiled: Arc<Compiled>, modified: Option<SystemTime>, places: Option<Arc<LinePlaces>>) -> Self {
         let modified = modified.filter(|modified| clock::http(*modified).is_some());
         Self { compiled, modified, places, derived: OnceLock::new() }
@@ -322,7 +322,7 @@ impl Content {
     }
 
     /// Recognises the agents of one `User-Agent` field line. Pass an empty line if the request has
-    /// no such field.
+    /// no `User-Agent`.
     pub fn agents(&self, field: &[u8]) -> Agents {
         Agents::clone(&self.cached_agents(field, None))
     }
@@ -354,8 +354,8 @@ impl Content {
         &self.compiled.body
     }
 
-    /// Returns the value that the first call created with `make`; `None` if this value has another
-    /// type.
+    /// Returns the value that belongs to this version. The first call creates the value with
+    /// `make`. Returns `None` if the value was created with another type.
     pub(crate) fn derived<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> Option<&T> {
         self.derived.get_or_init(|| Box::new(make())).downcast_ref()
     }

@@ -22,8 +22,8 @@ pub(crate) enum Candidate {
 }
 
 /// The source of a site's robots.txt. Until the source is dropped, it passes a [`Candidate`] to the
-/// site whenever its content changes. It holds only a weak reference to the site, because the site
-/// owns the source.
+/// site whenever its content changes. The source holds only a weak reference to the site, because
+/// the site owns the source.
 pub(crate) trait Source: fmt::Debug + Send + Sync {
     /// Loads the current content. Blocks until the source has responded.
     fn load(&self) -> Loaded;
@@ -62,8 +62,8 @@ pub(crate) fn load_text(text: &[u8], origin: &Arc<str>) -> Loaded {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FetchStatus {
-    /// When the server last confirmed that it still has the live version, or that it has no
-    /// robots.txt; `None` if no fetch has confirmed this since the site was opened.
+    /// When a fetch last confirmed that the server still has the live version, or that the server
+    /// has no robots.txt; `None` before the first such fetch since the site was opened.
     pub confirmed: Option<SystemTime>,
     /// When the fetches began to fail; `None` if the last fetch succeeded.
     pub failing_since: Option<SystemTime>,
@@ -109,8 +109,8 @@ impl Appending {
         let mut last = self.last.lock();
         let version = match candidate {
             Candidate::Version(version) => version,
-            // A source without a robots.txt has no content any more. A source that cannot be read
-            // may still have its last content, so this content is kept.
+            // The stored content is removed only if the source has no robots.txt any more. A source
+            // that cannot be read may still contain the stored content.
             Candidate::Absent { .. } => {
                 last.source = None;
                 return candidate;
@@ -129,9 +129,9 @@ impl Appending {
         let modified = parts.iter().filter_map(|part| part.held.as_ref()?.1).max();
         let fragments: Vec<_> = parts.into_iter().filter_map(|part| Some(part.held?.0)).collect();
         if let (Some(title), Some(before)) = (&missing, before) {
-            // Every part in `before` must be loaded, or be in the source's own content. It is not
-            // enough to look for the title of the missing part, because this part may have been
-            // appended under another title.
+            // Every part in `before` must be loaded, or be in the source's own content. The check
+            // covers all titles in `before`, not only the titles of parts that are not loaded yet,
+            // because a part may have been appended under another title.
             let is_held = |part: &[u8]| fragments.iter().any(|held| held.title.as_bytes() == part);
             let is_own = |part: &[u8]| Fragment::titles_in(version.bytes()).any(|own| own == part);
             if Fragment::titles_in(before).any(|part| !is_held(part) && !is_own(part)) {
@@ -166,9 +166,10 @@ impl Appending {
 ///
 /// A site that is opened with [`LiveBuilder::append`](crate::source::LiveBuilder::append) appends
 /// the parts to its source's content, as [`RobotsTxt::append`](crate::rules::RobotsTxt::append)
-/// does. The result is treated like any other version: it is checked, examined by the gate and
-/// saved, and it can be rolled back. Replacing a part creates a new version for every site. The
-/// application loads the parts and passes them to [`Appendix::set`].
+/// does. The content with the parts is treated like any other version: it is checked, examined by
+/// the gate and saved, and it can be rolled back. Replacing a part creates a new version for every
+/// site that appends the parts. The application loads the parts and passes them to
+/// [`Appendix::set`].
 ///
 /// After a restart, a site whose live version contains a part keeps this version until the part is
 /// set for the first time. Meanwhile, other sites serve their files without the part.
@@ -192,8 +193,8 @@ impl Appending {
 pub struct Appendix(Arc<AppendixState>);
 
 pub(super) trait AppendsParts: Send + Sync {
-    /// Appends the parts again to the last content of the source. Called after one of the appended
-    /// parts has changed.
+    /// Appends the parts again to the last content of the source, because one of the parts has
+    /// changed.
     fn append_again(&self);
 }
 
@@ -256,8 +257,8 @@ impl Appendix {
 /// How durably a change must be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Durability {
-    /// The change survives the end of the process. This is enough for a version from a source,
-    /// because the source can be read again.
+    /// The change survives the end of the process. A version from a source needs no more, because
+    /// the source can be read again.
     Process,
     /// The change survives a crash of the machine. Operators' decisions and pending versions need
     /// this durability.

@@ -22,10 +22,10 @@ pub struct KillSwitch(Arc<Switch>);
 
 #[derive(Debug, Default)]
 struct Switch {
-    /// The position of the switch, and the sites that use it. The lock is never held while the disk
-    /// is accessed, so readers of the position do not wait for the disk.
+    /// The position of the switch, and the sites that use it. The mutex is never locked while the
+    /// disk is accessed, so code that reads the position does not wait for the disk.
     joined: Mutex<JoinedSites>,
-    /// This lock is held while the switch is changed and written, so that concurrent changes are
+    /// This mutex is locked while the switch is changed and written, so that concurrent changes are
     /// written in order.
     turning: Mutex<()>,
 }
@@ -35,8 +35,8 @@ pub(super) trait Switched: Send + Sync {
     /// the site's shared switches. Does not block.
     fn set_shared_switch(&self, place: u8, enforcement: Enforcement);
 
-    /// Records a change of a switch in the site's history. `of` describes which sites the switch
-    /// affects. `why` is the reason for the change, if no operator made it.
+    /// Records a change of a switch in the site's history. `of` names the sites that the switch
+    /// affects, for a message. `why` is the reason for the change, if no operator made it.
     fn record_switch(&self, enforcement: Enforcement, of: &str, why: Option<&str>);
 }
 
@@ -75,9 +75,8 @@ impl KillSwitch {
     /// the position.
     pub(super) fn turn<R>(&self, enforcement: Enforcement, why: Option<String>, write: impl FnOnce() -> R) -> R {
         let turning = self.0.turning.lock();
-        // `sites` is dropped at the end of this function, after both locks are released. If `sites`
-        // contains the last reference to a site, dropping this reference writes the state of the
-        // site to disk.
+        // `sites` may contain the last reference to a site. Dropping this reference writes the
+        // state of the site to disk, so `sites` is dropped only after both locks are released.
         let mut sites = Vec::new();
         let before = {
             let mut joined = self.0.joined.lock();

@@ -7,7 +7,7 @@
 //!    version that now blocks all crawlers, all crawlers that are not named in any group, or a
 //!    search engine. The gate also refuses a version that has lost all its groups or effective
 //!    rules, is a truncated copy of the accepted version, or suddenly allows much more (see
-//!    [`DrasticChange`]). As long as no version has been accepted, the gate refuses only a version
+//!    [`DrasticChange`]). As long as no version has been accepted, this step refuses only a version
 //!    that blocks all crawlers.
 //! 3. The gate refuses a version that disallows too many important pages for a search engine that
 //!    could fetch them before (see the module `objection`).
@@ -25,8 +25,8 @@
 //! If the gate has a baseline, for example the version in version control, new versions are
 //! compared with the baseline instead of the version that was accepted last.
 //!
-//! Content that is not a robots.txt (empty, HTML, binary, other text) is rejected before the gate
-//! examines it, regardless of the gate's settings.
+//! Content that is not a robots.txt (empty, HTML, binary, other text) is never examined by a gate,
+//! but is rejected regardless of the gate's settings.
 
 mod objection;
 
@@ -78,8 +78,8 @@ pub struct Gate {
 const A_NAME: &str = "the name of one crawler, such as \"Googlebot\"";
 
 /// Reports whether a name is empty or selects several crawlers, as `category:search` does in a
-/// config of robotsd. A name can also be a `User-Agent` header, which contains a colon only after
-/// its first space, if at all.
+/// config of robotsd. Only the first word can contain the colon of a selection. A name can also be
+/// a `User-Agent` header, but the first word of such a header contains no colon.
 fn is_selection(name: &str) -> bool {
     name.split_whitespace().next().is_none_or(|first| first.contains(':'))
 }
@@ -126,11 +126,11 @@ impl Gate {
         Self { compares_effects: false, ..Self::new() }
     }
 
-    /// Returns the objections to a version; an empty list means that it may go live. The version is
-    /// compared with the baseline of the gate. If the gate has no baseline, the version is compared
-    /// with `accepted`, the last accepted version. `report` is the check report of the version. If
-    /// other parts were appended to the site's own file, `places` maps each line to the part that
-    /// contains it.
+    /// Returns the objections to a version, which may go live only if the list is empty. The
+    /// version is compared with the baseline of the gate. If the gate has no baseline, the version
+    /// is compared with `accepted`, the last accepted version. `report` is the check report of the
+    /// version. If other parts were appended to the site's own file, `places` maps each line to the
+    /// part that contains it.
     pub fn examine(
         &self,
         robots: &RobotsTxt,
@@ -277,8 +277,9 @@ impl Gate {
     /// Refuses a version that disallows too many pages of a list for a search engine with its own
     /// index ([`Crawler::is_index_engine`](crate::agent::Crawler::is_index_engine)). Pages that the
     /// previous version already disallowed are not counted. The limit is 100 pages, or 1 % of the
-    /// pages in the list that were allowed before, whichever is less. The front page must never
-    /// become disallowed. Default: no pages. A second call adds pages.
+    /// pages in the list that were allowed before, whichever is less. If the list contains the
+    /// front page, the front page must never become disallowed. Default: no pages. A second call
+    /// adds pages.
     ///
     /// The gate never refuses a version because of a single page other than the front page. A rule
     /// that matches only one page was probably written for this page, while an accidental rule
@@ -303,10 +304,10 @@ impl Gate {
     }
 
     /// Compares new versions with `robots`, for example the file in version control, instead of the
-    /// version that was accepted last. A version with exactly these bytes passes. When the site is
-    /// opened without an earlier accepted version, the baseline goes live if the gate refuses the
-    /// source's version, or if the source has no usable version. Default: no baseline. A second
-    /// call replaces the baseline.
+    /// version that was accepted last. A version whose bytes equal the baseline passes. When the
+    /// site is opened without an earlier accepted version, the baseline goes live if the gate
+    /// refuses the source's version, or if the source has no usable version. Default: no baseline.
+    /// A second call replaces the baseline.
     pub fn baseline(self, robots: RobotsTxt) -> Self {
         Self { baseline: Some(Baseline { hash: VersionHash::of(robots.bytes()), robots }), ..self }
     }

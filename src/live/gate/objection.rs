@@ -16,7 +16,7 @@ use crate::check::{Breach, DrasticChange, Finding, Page, PageLoss, Report, Sever
 use crate::live::versions::{Version, VersionHash};
 use crate::rules::{Access, RobotsTxt};
 
-/// Maximum number of objections of the same kind that are listed.
+/// Maximum number of objections of the same kind that the gate returns one by one.
 const SHOWN: usize = 3;
 
 /// One reason why a version does not go live without an operator. `Display` prints the reason as a
@@ -29,8 +29,8 @@ pub struct Objection {
     pub kind: ObjectionKind,
     /// The objection as a clause, for use in messages.
     pub text: String,
-    /// All check findings that caused this objection. Empty if the kind is not `Finding`, or if the
-    /// objection was loaded from a state directory.
+    /// All check findings that caused this objection. The list is empty if the kind is not
+    /// `Finding`, or if the objection was loaded from a state directory.
     #[cfg_attr(feature = "serde", serde(skip))]
     pub findings: Vec<Finding>,
 }
@@ -161,8 +161,8 @@ const LISTED: usize = 10;
 
 /// Returns the objections to a version that newly disallows too many pages of a list.
 ///
-/// Each list is examined separately. Otherwise, the few pages that an operator lists would be a
-/// negligible share of the thousands of pages in a sitemap.
+/// Each list is examined separately, because the few pages that an operator lists would be a
+/// negligible share of a list that also contains the thousands of pages in a sitemap.
 ///
 /// A single page other than the front page causes no objection, even if it is more than 1 % of the
 /// list. A rule that matches exactly one page was probably written on purpose. An accidental rule
@@ -299,12 +299,12 @@ impl Pending {
         self.version.hash()
     }
 
-    /// Returns the bytes of the file.
+    /// Returns the bytes of the version.
     pub fn bytes(&self) -> &Arc<[u8]> {
         self.version.bytes()
     }
 
-    /// Returns the origin of the bytes.
+    /// Returns the path, URL or name of the source that the version comes from.
     pub fn origin(&self) -> &str {
         &self.version.origin
     }
@@ -314,7 +314,7 @@ impl Pending {
     }
 }
 
-/// Prints the reasons in one line.
+/// Prints the reasons why the version does not go live, in one line.
 impl fmt::Display for Pending {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, objection) in self.objections.iter().enumerate() {

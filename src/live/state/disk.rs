@@ -1,5 +1,5 @@
-//! Access to the files of a state directory. A file is replaced as a whole, unless lines are
-//! appended to it or it is overwritten in place.
+//! Access to the files of a state directory. The functions replace a file as a whole, append lines
+//! to a file, or overwrite a file in place.
 
 use std::fs::{self, DirEntry, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -26,7 +26,7 @@ const OURS: [&str; 5] = ["state.json", "history.jsonl", "live", SWITCH, PROBE];
 /// this type.
 #[derive(Clone, Default)]
 pub(in crate::live) struct Disk {
-    /// Whether the directory was opened read-only. If so, every write is skipped and reported as
+    /// Whether the directory was opened read-only, so that every write is skipped and reported as
     /// successful.
     pub(in crate::live) is_read_only: bool,
     pub(in crate::live) clock: Clock,
@@ -86,9 +86,9 @@ impl Disk {
         written.map_err(|cause| StateError::new(path, cause))
     }
 
-    /// Appends lines to a file, and returns how many were written completely. A crash or a full
-    /// disk may truncate the last line. The next `append` then begins with a line break, and
-    /// readers skip the truncated line.
+    /// Appends lines to a file, and returns the number of lines that were written completely. A
+    /// crash or a full disk may truncate the last line. The next `append` then begins with a line
+    /// break, and readers skip the truncated line.
     pub(super) fn append(&self, path: &Path, lines: &[Vec<u8>]) -> (usize, Result<(), StateError>) {
         if self.is_read_only {
             return (lines.len(), Ok(()));
@@ -151,8 +151,8 @@ impl Disk {
         if !file.metadata().map_err(failed)?.is_file() {
             return rejected(RejectionKind::NotAFile);
         }
-        // Another handle may be appending to the history while it is read. In this case, only the
-        // last line can be incomplete.
+        // If another handle appends to the history while it is read, only the last line can be
+        // incomplete.
         let mut bytes = Vec::new();
         file.take(MAX_FILE + 1).read_to_end(&mut bytes).map_err(failed)?;
         if bytes.len() as u64 > MAX_FILE {
@@ -178,8 +178,8 @@ impl Disk {
         ))
     }
 
-    /// Writes a test file. It is about as long as a site's state, because an empty file can be
-    /// created even on a full disk. Fails if the folder does not exist, so that a removed folder is
+    /// Writes a test file about as long as a site's state, because an empty file can be created
+    /// even on a full disk. Fails if the folder does not exist, so that a removed folder is
     /// reported.
     fn write_probe(&self, path: &Path) -> io::Result<()> {
         self.reach(Access::Write, path)?;
@@ -188,17 +188,17 @@ impl Disk {
         file.sync_all()
     }
 
-    /// Opens the lock file for reading. If the file or its folder does not exist, it is created.
-    /// The file is not opened for writing, because this would fail on a read-only file system, and
-    /// because a file that is open for writing would prevent an operator from remounting the file
-    /// system read-only.
+    /// Opens the lock file for reading. Creates the file and its folder if they do not exist. The
+    /// file is not opened for writing, because opening would fail on a read-only file system, and
+    /// because an operator could not remount the file system read-only while a file is open for
+    /// writing.
     pub(super) fn open_lock(&self, path: &Path) -> io::Result<File> {
         self.reach(Access::Look, path)?;
         let open = || at_once(OpenOptions::new()).read(true).open(path);
         match open() {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                // The file is not truncated, because another process may have created and written
-                // the file in the meantime.
+                // The file is not truncated, because another process may have just created and
+                // written it.
                 drop(with_folder(path, || self.open_lock_for_writing(path))?);
                 open()
             }
@@ -257,11 +257,11 @@ fn is_ours(name: &str) -> bool {
     OURS.contains(&name) || name.strip_suffix(".txt").is_some_and(is_hash)
 }
 
-/// Reports whether the process that wrote a temporary file has ended. The process ID alone is not
-/// enough, because IDs are reused, for example at every start of a container.
+/// Reports whether the process that wrote a temporary file has ended. `modified` is compared with
+/// `began`, because the process ID may be reused, for example at every start of a container.
 fn is_left(process: u32, modified: SystemTime, began: SystemTime) -> bool {
     if process == std::process::id() {
-        // File times may be a few milliseconds behind the clock.
+        // 50 ms are added, because the time of a file may be a few milliseconds behind the clock.
         return modified + Duration::from_millis(50) < began;
     }
     let processes = Path::new("/proc");

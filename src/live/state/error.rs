@@ -39,9 +39,9 @@ impl StateError {
         Self::new(path, io::Error::other("another process has taken over the state directory of this process"))
     }
 
-    /// Returns the ID of the process that has the directory open. If that process runs in a
-    /// container, this is its ID inside the container. `None` if the ID is unknown, or if the error
-    /// has another cause.
+    /// Returns the ID of the process that has the directory open. A process in a container is
+    /// identified by its ID inside the container. `None` if the ID is unknown, or if the error has
+    /// another cause.
     pub fn process(&self) -> Option<u32> {
         match self.holder? {
             LockHolder::ThisProcess => Some(std::process::id()),
@@ -87,8 +87,8 @@ pub struct ProblemEvent<'a> {
     /// The site that has the problem. `None` for a problem of the directory itself or of a
     /// `Verifier`.
     pub site: Option<&'a str>,
-    /// The problem, in the same words as in [`Status`](crate::live::Status) or `VerifierStatus`. If
-    /// `is_over` is set, a message that the problem has ended.
+    /// If `is_over` is set, a message that the problem has ended; otherwise, the problem, in the
+    /// same words as in [`Status`](crate::live::Status) or `VerifierStatus`.
     pub text: &'a str,
     /// Whether the problem is over.
     pub is_over: bool,
@@ -148,21 +148,21 @@ pub struct Problem {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum ProblemKind {
-    /// The live or the pending version cannot be saved, so a restart would forget this version. The
-    /// problem is also reported if only the record of the live version cannot be written. A restart
-    /// needs this record if a later version cannot be saved. The write is retried.
+    /// The live or the pending version cannot be saved, so a restart would forget this version; or
+    /// only the record of the live version cannot be written, which a restart needs if a later
+    /// version cannot be saved. The write is retried.
     Save,
-    /// The position of the kill switch cannot be saved, so a restart would forget it. The write is
-    /// retried.
+    /// The position of the kill switch cannot be saved, so a restart would forget the position. The
+    /// write is retried.
     Switch,
     /// Entries of the history cannot be saved yet. The write is retried.
     History,
     /// The live version may be older than the version that was live before the restart, because the
     /// later version could not be saved, and the source had no usable content at the start.
     Behind,
-    /// The kill switch counts as [`Enforcement::Off`](crate::live::Enforcement::Off), although no
-    /// operator has switched it off, because its file is damaged or could not be read. The problem
-    /// ends when the file is written again.
+    /// The file of the kill switch is damaged or could not be read, so the switch counts as
+    /// [`Enforcement::Off`](crate::live::Enforcement::Off), although no operator has switched it
+    /// off. The problem ends when the file is written again.
     UnreadSwitch,
     /// A file is damaged. For the file of a kill switch, the kind is `UnreadSwitch`.
     Damaged,
@@ -200,7 +200,8 @@ impl Problems {
         Self { site: site.map(str::to_owned), listeners: listeners.clone(), current: Mutex::default() }
     }
 
-    /// Adds problems that were found before a listener could be registered.
+    /// Adds problems that were found before a listener could be registered, without notifying
+    /// listeners.
     pub(super) fn begin(&self, problems: impl IntoIterator<Item = (ProblemKind, Option<String>)>) {
         let begun = problems.into_iter().filter_map(|(kind, problem)| Some((kind, problem?)));
         self.current.lock().extend(begun);
@@ -229,8 +230,8 @@ impl Problems {
         self.set_shown(kind, problem, str::to_owned);
     }
 
-    /// Stores the problem like [`Problems::set`], but listeners get the message that `shown`
-    /// returns for it. Listeners are not notified if only this message has changed.
+    /// Stores the problem like [`Problems::set`], but passes it through `shown` for the listeners.
+    /// If only the result of `shown` has changed, listeners are not notified.
     pub(super) fn set_shown(&self, kind: ProblemKind, problem: Option<String>, shown: impl Fn(&str) -> String) {
         let before = match &problem {
             Some(problem) => self.current.lock().insert(kind, problem.clone()),

@@ -30,8 +30,8 @@ pub fn folder_name(site: &str) -> String {
 /// Returns the site with this folder name. `None` if the name was cut, or does not belong to a
 /// site.
 pub(super) fn site_of_folder(name: &str) -> Option<String> {
-    // Cut names are recognised first, because the first digits of the hash could also be decoded as
-    // an escaped byte.
+    // A name that was cut must be recognised before decoding, because `%` and the first digits of
+    // the hash could be decoded as an escaped byte.
     if name.len() == CUT + 17 && name.as_bytes()[CUT] == b'%' {
         return None;
     }
@@ -42,7 +42,7 @@ pub(super) fn site_of_folder(name: &str) -> Option<String> {
         bytes.extend_from_slice(&part.as_bytes()[2..]);
     }
     let site = String::from_utf8(bytes).ok()?;
-    // The comparison excludes folders that this module did not create.
+    // A folder whose name differs from the site's folder name was not created by this module.
     if folder_name(&site) == name { Some(site) } else { None }
 }
 

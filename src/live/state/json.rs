@@ -14,8 +14,8 @@ use serde_json::{Value, json};
 const FORMAT: u64 = 1;
 
 pub(super) struct ListedState {
-    /// A number that increases with each write. It is compared with the stamp in the record of the
-    /// live version, to find out which of the two files is newer.
+    /// A number that increases with each write. If this number is smaller than the stamp in the
+    /// record of the live version, the record is newer than `state.json`.
     pub(super) stamp: u64,
     pub(super) versions: Vec<Listed<AcceptedState>>,
     pub(super) is_absent: bool,
@@ -64,7 +64,7 @@ pub(super) fn write(stamp: u64, versions: &AcceptedVersions, pending: Option<&Pe
 
 /// Parses `state.json`; `None` if the bytes are not in the format of [`write()`]. `modified` is
 /// when `state.json` was written. If the modification time of a version is in the future, it is
-/// changed to `now`. The callers must correct `since` in the same way.
+/// changed to `now`. A `since` in the future is not changed here; the caller must correct it.
 pub(super) fn read(bytes: &[u8], modified: Option<SystemTime>, now: SystemTime) -> Option<ListedState> {
     let document: Value = serde_json::from_slice(bytes).ok()?;
     if document["format"].as_u64()? != FORMAT {
@@ -82,9 +82,9 @@ pub(super) fn read(bytes: &[u8], modified: Option<SystemTime>, now: SystemTime) 
         }
     };
     let versions: Vec<Listed<AcceptedState>> = versions.collect::<Option<_>>()?;
-    // Older releases write no stamp. If such a release ran after a newer one, its `state.json` may
-    // be newer than the record of the live version. So the modification time of `state.json` is
-    // used as its stamp.
+    // Older releases write no stamp. If an older release ran last, its `state.json` may be newer
+    // than the record of the live version. So the modification time of `state.json` is used as a
+    // stamp.
     let newest = || versions.iter().map(|version| millis(version.since)).max().unwrap_or_default();
     let written = || modified.map_or_else(newest, |modified| millis(modified.min(SystemTime::now())));
     let stamp = document["stamp"].as_u64().unwrap_or_else(|| written().try_into().unwrap_or_default());
@@ -172,7 +172,7 @@ mod tests {
         }
         assert_eq!(time(&json!(millis(now + day)), now), Some(now), "none lies ahead");
         for millis in [i64::MIN, i64::MAX] {
-            // `time` must not panic, even if the system cannot represent such times.
+            // `time` must not panic, even if the system cannot represent the time.
             assert!(time(&json!(millis), now).is_none_or(|time| time <= now));
         }
     }

@@ -1,10 +1,10 @@
-//! The lock of a state directory. It ensures that only one handle (a `StateDir` and its clones)
+//! The lock of a state directory, which ensures that only one handle (a `StateDir` and its clones)
 //! writes to the folder, across all processes.
 //!
 //! The lock belongs to an open file (`flock`), not to a process. So a second handle in the same
 //! process is refused, too, and a child process that inherits the file descriptor shares the lock.
 //! The system releases the lock when the process ends, even after a crash. The process ID in the
-//! file is used only in the error message if a handle is refused.
+//! lock file is used only in the error message if a handle is refused.
 //!
 //! If the file system does not support locks, or the lock file cannot be written, the directory is
 //! used without a lock, and the status reports the problem.
@@ -37,7 +37,7 @@ pub(super) enum LockState {
     /// The folder could not be locked, or this handle needs no lock. Writing is allowed.
     Unlocked,
     /// The lock was handed over, or every handle was dropped. Writing is not allowed, because
-    /// another handle may have locked the folder since then.
+    /// another handle may have locked the folder after the release.
     Released,
 }
 
@@ -50,8 +50,8 @@ pub(super) struct LockHold {
 }
 
 impl FolderLock {
-    /// Locks a folder, and creates the folder if it does not exist. If locking fails, returns the
-    /// problem and an [`Unlocked`](LockState::Unlocked) lock.
+    /// Locks a folder, and creates the folder if it does not exist. If the file system prevents
+    /// locking, returns the problem and an [`Unlocked`](LockState::Unlocked) lock.
     ///
     /// # Errors
     ///
@@ -117,8 +117,8 @@ impl FolderLock {
     }
 
     /// Waits until running writes end, and then releases the lock. If `is_stuck` is set, a running
-    /// write may never end. So the function does not wait, and if a write is running, the lock is
-    /// kept until the process ends.
+    /// write may never end. In this case, the function does not wait, and while a write is running,
+    /// the lock is kept until the process ends.
     fn release(&self, is_stuck: bool) {
         let held = if is_stuck {
             match self.held.try_write() {
@@ -146,8 +146,9 @@ impl Drop for LockHold {
     }
 }
 
-/// Locks the folder. If another handle has locked it, waits for up to `Disk::lock_patience`. If the
-/// folder cannot be locked for another reason, returns [`LockState::Unlocked`] and the problem.
+/// Locks the folder. If another handle has locked the folder, waits for up to
+/// `Disk::lock_patience`. If the folder cannot be locked for another reason, returns
+/// [`LockState::Unlocked`] and the problem.
 fn acquire(disk: &Disk, folder: &Path, path: &Path) -> Result<(LockState, Option<String>), StateError> {
     let start = Instant::now();
     loop {
@@ -169,7 +170,8 @@ fn lock(disk: &Disk, path: &Path) -> Result<File, fs::TryLockError> {
         file.try_lock().map(|()| file)
     };
     let file = match try_lock(disk.open_lock(path)) {
-        // On NFS, only files that are open for writing can be locked.
+        // The file is opened for writing here, because NFS locks only files that are open for
+        // writing.
         #[cfg(unix)]
         Err(fs::TryLockError::Error(error)) if error.raw_os_error() == Some(libc::EBADF) => {
             try_lock(disk.open_lock_for_writing(path))

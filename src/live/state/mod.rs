@@ -11,17 +11,18 @@
 //! ```
 //!
 //! A file is written under a temporary name and renamed, so it is complete even if the process is
-//! killed. Exceptions: lines are appended to the history, the record `live` is overwritten in
-//! place, and a kill switch's file is overwritten if the disk is full. Only the owner of a file can
-//! read it. One thread writes the versions of all sites, shortly after they go live. A function
-//! that carries out a decision of an operator returns only after the decision is written. Only one
-//! handle at a time can have a directory open. Damaged and unknown files are reported and ignored.
+//! killed. There are three exceptions: lines are appended to the history, the record `live` is
+//! overwritten in place, and a kill switch's file is overwritten if the disk is full. Only the
+//! owner of a file can read it. One thread writes the versions of all sites, shortly after they go
+//! live. A function that carries out a decision of an operator returns only after the decision is
+//! written. Only one handle at a time can have a directory open. Damaged and unknown files are
+//! reported and ignored.
 //!
 //! A failed write is retried after a delay, with the next write, on a reload, and when the process
-//! ends. Meanwhile, the sites keep serving, and the status reports the problem. On most file
-//! systems, the record of the live version can be overwritten without free space. So even if no
-//! other file could be written, the next process knows whether the newest version in the directory
-//! was live.
+//! ends. Until a retry succeeds, the sites keep serving, and the status reports the problem. On
+//! most file systems, the record of the live version can be overwritten without free space. So even
+//! if no other file can be written, the next process learns from the record whether the newest
+//! version in the directory was live.
 
 pub(crate) mod disk;
 mod error;

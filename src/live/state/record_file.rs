@@ -1,8 +1,8 @@
 //! The record of the live version: a file that is overwritten in place.
 //!
 //! On a full file system, no new file can be written, but an existing file can usually be
-//! overwritten in place. If the file system is read-only, or full and copy-on-write, overwriting
-//! fails, too. The next process then does not know that a later version was live.
+//! overwritten in place. Overwriting also fails if the file system is read-only, or if it is full
+//! and copies data on write. The next process then does not know that a later version was live.
 //!
 //! The record does not replace `state.json`. Both files contain a stamp, a number that increases
 //! with each write. If the stamp of the record is smaller than that of `state.json`, the record is
@@ -30,8 +30,8 @@ pub(super) fn read(disk: &Disk, path: &Path, now: SystemTime) -> Result<Option<(
     Ok(newest(&bytes, now))
 }
 
-/// Overwrites the older of the file's two slots in place. Needs free disk space only if the file is
-/// missing, or if it must be replaced because it is not a record.
+/// Overwrites the older of the file's two slots in place. Overwriting needs free disk space only if
+/// the file is missing, or must be replaced because its content is not a record.
 pub(super) fn write(
     disk: &Disk,
     path: &Path,
@@ -39,8 +39,8 @@ pub(super) fn write(
     record: &LiveRecord,
     durability: Durability,
 ) -> Result<(), StateError> {
-    // `slot` cannot fail, because a slot is large enough for the maximum number of rolled-back
-    // versions.
+    // `slot` never returns `None` here, because a slot is large enough for the maximum number of
+    // rolled-back versions.
     let slot = record.slot(stamp).ok_or_else(|| StateError::new(path, io::ErrorKind::InvalidInput.into()))?;
     if disk.is_read_only {
         return Ok(());
@@ -72,7 +72,8 @@ fn overwrite(path: &Path, slot: &[u8; SLOT], durability: Durability) -> io::Resu
 
 pub(super) fn open(path: &Path) -> io::Result<File> {
     at_once(OpenOptions::new()).read(true).write(true).open(path).map_err(|error| match error.raw_os_error() {
-        // A symbolic link at this path is replaced. The file that it points to does not change.
+        // The kind `InvalidData` causes a symbolic link at this path to be replaced, and its target
+        // does not change.
         #[cfg(unix)]
         Some(libc::ELOOP) => io::ErrorKind::InvalidData.into(),
         _ => error,
@@ -89,9 +90,9 @@ const DIGEST: usize = 16;
 /// The record of the live version and of the versions that were rolled back.
 ///
 /// The file has two slots, which are written alternately, each with its own digest. A truncated
-/// slot is ignored, and the other slot remains valid. Each slot has a stamp. A stamp greater than
-/// that of `state.json` means that the slot was written, but the following write of `state.json`
-/// failed.
+/// slot is ignored, and the other slot remains valid. Each slot has a stamp. If the stamp is
+/// greater than the stamp of `state.json`, the slot was written, but the following write of
+/// `state.json` failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct LiveRecord {
     pub(super) live: Option<VersionHash>,

@@ -10,9 +10,9 @@ use crate::live::Durability;
 
 /// Replaces a file: creates the new file at `aside`, calls `write` to write its content, and
 /// renames it to `path`. Returns the open file. If the process ends before the rename, the previous
-/// file stays. If the folder does not exist, it is created. Only the owner has access to the file
-/// and to a folder that was created. If `path` or `aside` is a symbolic link, the link is replaced,
-/// and its target does not change.
+/// file stays. If the folder does not exist, it is created. Only the owner has access to the new
+/// file and the new folder. If `path` or `aside` is a symbolic link, the link is replaced, and its
+/// target does not change.
 pub fn replace(path: &Path, aside: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<File> {
     let mut file = with_folder(aside, || create_or_replace(aside))?;
     let written = write(&mut file).and_then(|()| fs::rename(aside, path));
@@ -26,8 +26,8 @@ pub(crate) fn put(path: &Path, aside: &Path, bytes: &[u8], durability: Durabilit
     let is_durable = durability == Durability::Machine;
     replace(path, aside, |file| {
         file.write_all(bytes)?;
-        // The bytes must be synced before the rename. Otherwise, after a power failure, the disk
-        // could contain the rename but not the new bytes, and the old bytes would be lost, too.
+        // The bytes must be synced before the rename. If the disk contained the rename but not the
+        // new bytes when the power fails, both the old and the new bytes would be lost.
         if is_durable || fs::symlink_metadata(path).is_ok() {
             file.sync_all()?;
         }
@@ -37,7 +37,8 @@ pub(crate) fn put(path: &Path, aside: &Path, bytes: &[u8], durability: Durabilit
 }
 
 /// Creates a new file. If there is already a file or symbolic link at the path, for example from a
-/// killed process with the same ID, it is removed first. The target of the link does not change.
+/// killed process with the same ID, it is removed first. The target of a symbolic link does not
+/// change.
 pub(super) fn create_or_replace(path: &Path) -> io::Result<File> {
     let create = || for_owner().write(true).create_new(true).open(path);
     match create() {

@@ -25,8 +25,8 @@ const RECORD: &str = "live";
 /// entries.
 const MAX_HISTORY_BYTES: u64 = 128 << 10;
 
-/// Reads and writes the state of one site. All sites share one writer. When this value is dropped,
-/// it writes all changes that are not written yet.
+/// Reads and writes the state of one site. All sites share one writer. When a `SiteState` is
+/// dropped, it writes all changes that are not written yet.
 pub(in crate::live) struct SiteState {
     pub(super) store: Arc<SiteStore>,
     pub(super) writer: Arc<StateWriter>,
@@ -42,15 +42,15 @@ pub(super) struct SiteStore {
     folder: PathBuf,
     /// When the directory was opened. Older temporary files are from another process.
     began: SystemTime,
-    /// The problems of the site. If the history cannot be written, the stored message is only the
-    /// cause of the error, because the number of unwritten entries changes often.
-    /// [`SiteStore::waiting`] adds this number to the message.
+    /// The problems of the site. The stored message about an unwritten history contains only the
+    /// cause of the error; [`SiteStore::waiting`] adds the number of unwritten entries, which
+    /// changes often.
     pub(super) problems: Problems,
     place: Mutex<QueuePlace>,
-    /// The changes that are not written yet. The lock is never held while the disk is accessed.
+    /// The changes that are not written yet. The mutex is never locked while the disk is accessed.
     unwritten: Mutex<Unwritten>,
-    /// What this process has read from the files in the folder or written to them. The lock is held
-    /// while files of the site are written.
+    /// What this process has read from the files in the folder or written to them. The mutex is
+    /// locked while files of the site are written.
     written: Mutex<Written>,
     switch: SwitchFile,
     /// Time of the last history entry, if that time was far in the future when the history was
@@ -60,8 +60,8 @@ pub(super) struct SiteStore {
 
 #[derive(Default)]
 struct Written {
-    /// The versions whose bytes are in the folder, and how durably they were written. A value is
-    /// `None` if the file may have been removed.
+    /// The versions whose bytes are in the folder, and how durably the bytes were written; `None`
+    /// if the file with the bytes may have been removed.
     bytes: HashMap<VersionHash, Option<Durability>>,
     record: Option<LiveRecord>,
     stamp: u64,
@@ -74,10 +74,10 @@ struct Unwritten {
     /// The record is written as soon as possible, because the disk may fill up.
     record: Option<LiveRecord>,
     entries: VecDeque<HistoryEntry>,
-    /// Number of entries that were removed from the front of `entries` so far.
+    /// Number of history entries that were removed from the front of `entries` so far.
     begun: usize,
-    /// Number of entries that were dropped before they were written, because `entries` has a
-    /// maximum length.
+    /// Number of history entries that were dropped before they were written, because `entries` has
+    /// a maximum length.
     lost: usize,
 }
 
@@ -94,7 +94,8 @@ impl SiteState {
         remembered
     }
 
-    /// Stores the versions in memory. Does not block: the writer's thread writes them later.
+    /// Stores the versions in memory. Does not block: the writer's thread writes the versions
+    /// later.
     pub(in crate::live) fn save(&self, versions: AcceptedVersions, pending: Option<Pending>, durability: Durability) {
         let before = {
             let mut unwritten = self.store.unwritten.lock();
@@ -103,8 +104,8 @@ impl SiteState {
             let durability = unwritten.state.as_ref().map_or(durability, |before| before.durability.max(durability));
             unwritten.state.replace(Arc::new(SavedState { versions, pending, durability }))
         };
-        // The replaced state is dropped after the lock is released. It may hold the last reference
-        // to a large file, and freeing a large file takes time.
+        // The replaced state is dropped after the lock is released. This state may hold the last
+        // reference to a large file, and freeing a large file takes time.
         drop(before);
     }
 
@@ -144,12 +145,12 @@ impl SiteState {
     }
 
     /// Stores the problem that the live version may be older than the version that was live before
-    /// the restart. If `problem` is `None`, this problem has ended.
+    /// the restart. `None` means that the problem has ended.
     pub(in crate::live) fn is_behind(&self, problem: Option<String>) {
         self.store.problems.set(ProblemKind::Behind, problem);
     }
 
-    /// Returns the problems. Does not wait for the disk.
+    /// Returns the problems of the site, without waiting for the disk.
     pub(in crate::live) fn problems(&self) -> Vec<Problem> {
         let mut problems = self.store.problems.all();
         for problem in problems.iter_mut().filter(|problem| problem.kind == ProblemKind::History) {
@@ -181,8 +182,8 @@ impl StateJob for SiteStore {
     /// the next attempt.
     fn write(&self) -> bool {
         let Some(_writing) = self.lock.writing() else { return true };
-        // `written` is locked before the changes are copied. Otherwise, if two writes run
-        // concurrently, the older state could be written last.
+        // `written` is locked before the changes are copied, so that of two concurrent writes, the
+        // write with the newer state runs last.
         let mut written = self.written.lock();
         let (state, record, entries, begun) = {
             let unwritten = self.unwritten.lock();
@@ -230,7 +231,8 @@ impl Unwritten {
         }
     }
 
-    /// Removes the entries before the entry with the number `end`, because they are now on disk.
+    /// Removes the history entries before the entry with the number `end`, because these entries
+    /// are now on disk.
     fn are_written(&mut self, end: usize) {
         while self.begun < end && self.entries.pop_front().is_some() {
             self.begun += 1;
@@ -268,9 +270,9 @@ impl SiteStore {
         self.unwritten.lock().is_empty() && self.switch.unwritten().is_none()
     }
 
-    /// Saves the versions of the site. Writes the record of the live version first, because this
-    /// usually needs no free disk space. Returns two results: whether the list of versions was
-    /// written, and whether the record was written.
+    /// Saves the versions of the site. Writes the record of the live version first, because the
+    /// record can usually be written even on a full disk. Returns two results: whether the list of
+    /// versions was written, and whether the record was written.
     fn save(&self, written: &mut Written, state: &SavedState) -> (Result<(), StateError>, Result<(), StateError>) {
         let SavedState { versions, pending, durability } = state;
         let kept = versions.iter().map(|accepted| &accepted.version);
@@ -303,8 +305,8 @@ impl SiteStore {
     fn report_save(&self, saved: Result<(), StateError>, recorded: Result<(), StateError>) {
         let problem = match (saved, recorded) {
             (Ok(()), Ok(())) => None,
-            // Each attempt may fail at another file, and listeners are notified whenever the
-            // message changes. So the message contains the path of the folder, not of the file.
+            // The message contains the path of the folder instead of the file. Each attempt may
+            // fail at another file, and a changed message would notify the listeners again.
             (Err(StateError { cause, .. }), _) => {
                 let folder = self.folder.display();
                 Some(format!(

@@ -14,19 +14,19 @@ use super::switch_file::SwitchFile;
 use super::writer::{QueuePlace, StateJob, StateWriter};
 use crate::live::{Enforcement, KillSwitch, Mutex, Remembered, clock};
 
-/// How long to wait for another handle to release its lock. The thread of a file watcher may still
-/// use a site for a moment after the application has dropped the site.
+/// How long to wait for another handle to release its lock. After the application has dropped a
+/// site, the thread of a file watcher may still hold the site, and so the lock, for a moment.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// A folder that stores the accepted and pending versions of sites, the history of their reloads,
 /// and the kill switches. Cloning is cheap.
 ///
 /// A folder can be open only once at a time, because two independent handles would overwrite each
-/// other's files. Clone the `StateDir` to use it in several places. The folder is locked until the
-/// last clone and all sites that were opened with it are dropped. The system also releases the lock
-/// when the process ends. A `StateDir` that is opened later finds everything that was written to
-/// the folder. A site that is opened again with the same `StateDir`, for example with other
-/// settings, also finds the changes that are not written yet.
+/// other's files. To use the folder in several places, clone the `StateDir`. The folder is locked
+/// until the last clone and all sites that were opened with it are dropped. The system also
+/// releases the lock when the process ends. A `StateDir` that is opened later finds everything that
+/// was written to the folder. A site that is opened again with the same `StateDir`, for example
+/// with other settings, also finds the changes that are not written yet.
 ///
 /// ```no_run
 /// use tower_robots::live::{Enforcement, LiveRobots, StateDir};
@@ -85,7 +85,7 @@ impl StateDir {
     }
 
     pub(in crate::live) fn open_on(disk: Disk, writer: StateWriter, path: PathBuf) -> Result<Self, StateError> {
-        // The folder is locked first. Otherwise, this process could read files that another process
+        // The folder is locked first, so that this process does not read files that another process
         // is writing, or remove temporary files of a process that is still running.
         let (lock, unlocked) = FolderLock::take(&disk, &path)?;
         Ok(Self::with_lock(disk, writer, path, lock, unlocked))
@@ -130,7 +130,7 @@ impl StateDir {
         self.root.switch.enforcement()
     }
 
-    /// Switches enforcement on or off for all sites that were or will be opened with this value or
+    /// Switches enforcement on or off for all sites that were or will be opened with this handle or
     /// its clones. The sites' own switches do not change.
     ///
     /// # Errors
@@ -154,14 +154,14 @@ impl StateDir {
     ///
     /// # Errors
     ///
-    /// Returns an error if the switch could not be written. The position of the switch then does
-    /// not change.
+    /// Returns an error if the switch could not be written. After an error, the position of the
+    /// switch is unchanged.
     pub fn set_enforcement_of(&self, site: &str, enforcement: Enforcement) -> Result<(), StateError> {
         self.root.folder.disk.write_switch(&self.folder_of(site), enforcement)
     }
 
     /// Reads the position of a site's own switch from its file in the folder, even if no process
-    /// serves the site. `Off` if the file cannot be read.
+    /// serves the site. Returns `Off` if the file cannot be read.
     pub fn enforcement_of(&self, site: &str) -> Enforcement {
         self.root.folder.disk.read_switch(&self.folder_of(site)).0
     }
@@ -213,13 +213,14 @@ impl StateDir {
         is_written
     }
 
-    /// Opens the folder again after [`StateDir::hand_over`], for example because the other process
-    /// could not take over. Writes the changes that were made since `hand_over`.
+    /// Opens the folder again after [`StateDir::hand_over`], for example because the process that
+    /// should replace this one could not open the folder. Writes the changes that were made since
+    /// `hand_over`.
     ///
     /// # Errors
     ///
-    /// Returns an error if another process still has the folder open after two seconds. In this
-    /// case, nothing is written.
+    /// If another process still has the folder open after two seconds, returns an error and writes
+    /// nothing.
     pub fn take_back(&self) -> Result<(), StateError> {
         let StateRoot { folder, writer, sites, .. } = &*self.root;
         // If the folder was not handed over, there is nothing to do.
@@ -241,8 +242,8 @@ impl StateDir {
     /// Registers a callback that is called when a problem of the directory, or of a site in it,
     /// begins or ends. The callback is not called for problems that have already begun; see
     /// [`StateDir::problems`]. The callback runs on the thread that writes, so it delays the next
-    /// write. It must neither use a kill switch nor call [`StateDir::flush`]. If it panics, the
-    /// panic is caught.
+    /// write. The callback must neither use a kill switch nor call [`StateDir::flush`]. If the
+    /// callback panics, the panic is caught.
     pub fn on_event(&self, listener: impl Fn(&ProblemEvent<'_>) + Send + Sync + 'static) {
         self.root.folder.listeners.add(Box::new(listener));
     }
@@ -251,8 +252,8 @@ impl StateDir {
     /// site are in the site's [`Status::state_problems`](crate::live::Status::state_problems).
     pub fn problems(&self) -> Vec<String> {
         let problems = self.root.folder.problems.all();
-        // If nothing can be written to the folder, it cannot be locked, either. In this case, only
-        // the first of these problems is reported.
+        // If nothing can be written to the folder, the folder cannot be locked, either. Only
+        // `Unwritable` is reported in this case, not `Unlocked`.
         let is_unwritable = problems.iter().any(|problem| problem.kind == ProblemKind::Unwritable);
         let shown = problems.into_iter().filter(|problem| !is_unwritable || problem.kind != ProblemKind::Unlocked);
         shown.map(|problem| problem.text).chain(self.clock_problem()).collect()

@@ -14,11 +14,11 @@ pub(super) struct SwitchFile {
     disk: Disk,
     folder: PathBuf,
     /// Whether the file exists and is not empty, so that it can be overwritten in place if the disk
-    /// is full. The lock is held while the file is written, so that concurrent changes are written
-    /// in order.
+    /// is full. This mutex is locked while the file is written, so that concurrent changes are
+    /// written in order.
     is_made: Mutex<bool>,
-    /// The new position of the switch, if it is not written yet. The lock is never held while the
-    /// disk is accessed.
+    /// The new position of the switch; `None` if the position is written. This mutex is never
+    /// locked while the disk is accessed.
     unwritten: Mutex<Option<Enforcement>>,
 }
 
@@ -31,8 +31,8 @@ impl SwitchFile {
         *self.unwritten.lock()
     }
 
-    /// Writes a new position of the switch. A position that cannot be written now is kept and
-    /// written later.
+    /// Writes a new position of the switch. A position that cannot be written now is kept in memory
+    /// and written later.
     pub(super) fn set(
         &self,
         enforcement: Enforcement,
@@ -50,8 +50,8 @@ impl SwitchFile {
         self.try_write(enforcement, problems)
     }
 
-    /// Writes the position that could not be written before, if any. Otherwise creates the file if
-    /// it does not exist yet. Returns whether everything is written.
+    /// Writes the position that could not be written before. If there is no such position, creates
+    /// the file unless it exists. Returns whether everything is written.
     pub(super) fn write(&self, problems: &Problems) -> bool {
         let mut is_made = self.is_made.lock();
         let Some(enforcement) = self.unwritten() else {
@@ -104,9 +104,9 @@ impl Disk {
 
     /// Writes the file of a kill switch: `on` or `off`.
     ///
-    /// The file is written under a temporary name and renamed. If this fails, for example on a full
-    /// disk, the existing file is overwritten in place. If the machine crashes while the file is
-    /// overwritten, the file may contain an invalid value, which counts as `off`.
+    /// The file is written under a temporary name and renamed. If a new file cannot be written, for
+    /// example on a full disk, the existing file is overwritten in place. If the machine crashes
+    /// while the file is overwritten, the file may contain an invalid value, which counts as `off`.
     pub(super) fn write_switch(&self, folder: &Path, enforcement: Enforcement) -> Result<(), StateError> {
         let path = folder.join(SWITCH);
         let written = self.write(&path, format!("{enforcement}\n").as_bytes(), Durability::Machine);
@@ -121,23 +121,24 @@ impl Disk {
         let path = folder.join(SWITCH);
         match self.read(&path) {
             Ok(Some(bytes)) if !is_blank(&bytes) => true,
-            // If the file cannot be created now, it is created when the switch is first used.
+            // If an error prevents the file from being created now, the file is created when the
+            // switch is first used.
             Ok(_) => self.write(&path, &in_place(Enforcement::On), Durability::Process).is_ok(),
-            // The file cannot be read, for example because an operator has changed its permissions.
-            // It is not replaced here, and the next write checks it again.
+            // A file that cannot be read, for example because an operator has changed its
+            // permissions, is not replaced here. The next write tries to read the file again.
             Err(_) => false,
         }
     }
 }
 
-/// Reports whether the file is empty or contains only zero bytes. File systems replace lost data
-/// with zero bytes.
+/// Reports whether the file is empty or contains only zero bytes, as after a loss of data in the
+/// file system.
 fn is_blank(octets: &[u8]) -> bool {
     octets.iter().all(|octet| *octet == 0)
 }
 
-/// Returns the content of the file. Its length is the same for `on` and `off`, so that the file can
-/// be overwritten in place.
+/// Returns the bytes of a switch file with this position. The number of bytes is the same for `on`
+/// and `off`, so that the file can be overwritten in place.
 fn in_place(enforcement: Enforcement) -> [u8; 4] {
     match enforcement {
         Enforcement::On => *b"on \n",

@@ -1,10 +1,10 @@
-//! Writes the state of sites on a separate thread. If ten thousand sites start or change at once,
-//! they must not wait for the disk.
+//! Writes the state of sites on a separate thread, so that ten thousand sites that start or change
+//! at once do not wait for the disk.
 //!
-//! **A failed write is retried until it succeeds.** Until then, a site keeps one state and at most
-//! 64 history entries in memory, and the status reports the problem. The first retry follows after
-//! a second; the pauses then become longer. Only a few sites are retried in each round, because on
-//! a full disk ten thousand writes would fail one after the other.
+//! **A failed write is retried until it succeeds.** Until a retry succeeds, a site keeps one state
+//! and at most 64 history entries in memory, and the status reports the problem. The first retry
+//! follows after a second; the pauses then become longer. Only a few sites are retried in each
+//! round, because on a full disk ten thousand writes would fail one after the other.
 
 use crate::live::Mutex;
 use std::collections::VecDeque;
@@ -13,12 +13,12 @@ use std::sync::{Arc, Condvar, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The first and the longest pause before failed writes are retried.
+/// The first and the longest pause between a failed write and its retry.
 const RETRY_FIRST: Duration = Duration::from_secs(1);
 const RETRY_MOST: Duration = Duration::from_secs(30);
 
 /// Maximum number of failed jobs that are retried in one round. On a full disk, retrying ten
-/// thousand jobs would be useless.
+/// thousand jobs in each round would only waste time.
 const TRIED_AT_ONCE: usize = 8;
 
 /// The files that the writer writes together: the files directly in the folder, or the files of one
@@ -37,8 +37,8 @@ pub(super) struct QueuePlace {
     is_later: bool,
 }
 
-/// The writer of the files of one state directory. Its thread ends when everything is written, or
-/// when all sites are dropped.
+/// The writer of the files of one state directory. The writer's thread ends when no job is left, or
+/// when all sites and handles of the directory are dropped.
 #[derive(Default)]
 pub(in crate::live) struct StateWriter {
     #[cfg(test)]
@@ -54,8 +54,8 @@ struct Queue {
     later: VecDeque<Arc<dyn StateJob>>,
     is_running: bool,
     is_writing: bool,
-    /// Whether a flush has timed out. The file system may no longer respond, so later flushes do
-    /// not wait for a write.
+    /// Whether a flush has timed out. After a timeout, the file system may no longer respond, so
+    /// later flushes do not wait for a write.
     is_stuck: bool,
     due: Option<Instant>,
     wait: Duration,
@@ -69,8 +69,8 @@ impl StateWriter {
     }
 
     pub(super) fn call(self: &Arc<Self>, job: Arc<dyn StateJob>) {
-        // The queue is locked before `is_called` is set. Otherwise, a flush could run after the job
-        // is marked as queued, but before it is in the queue.
+        // The queue is locked before `is_called` is set, so that no flush runs while the job is
+        // marked as queued but is not in the queue yet.
         let mut queue = self.queue.lock();
         if std::mem::replace(&mut place(&*job).is_called, true) {
             return;
@@ -145,8 +145,8 @@ impl StateWriter {
             if due <= now {
                 queue = self.retry_some(queue);
             } else if Arc::strong_count(&self) == 1 {
-                // All sites and directories are dropped, and have already tried to write their
-                // changes.
+                // All sites and handles of the directory are dropped. Each of them has already
+                // tried to write its changes.
                 break;
             } else {
                 queue = self.called.wait_timeout(queue, due - now).unwrap_or_else(PoisonError::into_inner).0;
@@ -155,8 +155,8 @@ impl StateWriter {
         queue.is_running = false;
     }
 
-    /// Retries the first few failed jobs. If one of them succeeds, retries all others immediately,
-    /// because they may succeed, too.
+    /// Retries the first few failed jobs. If one of these jobs succeeds, all other failed jobs are
+    /// due immediately, because they may succeed, too.
     fn retry_some<'q>(&'q self, mut queue: MutexGuard<'q, Queue>) -> MutexGuard<'q, Queue> {
         let (few, wait) = (TRIED_AT_ONCE.min(queue.later.len()), queue.wait.max(RETRY_FIRST));
         let tried: Vec<_> = queue.later.drain(..few).collect();
@@ -173,8 +173,8 @@ impl StateWriter {
             queue.is_writing = true;
             drop(queue);
             place(&*job).is_called = false;
-            // If a job panics, the other jobs still run. The panic hook has already reported the
-            // panic.
+            // The panic of a job is caught, so that the other jobs still run. The panic hook has
+            // already reported the panic.
             let is_written = catch_unwind(AssertUnwindSafe(|| job.write())).unwrap_or(true);
             queue = self.queue.lock();
             queue.is_writing = false;
@@ -259,8 +259,8 @@ mod tests {
         queue = writer.retry_some(queue);
         assert_eq!((queue.later.len(), queue.wait), (1, Duration::ZERO));
         assert!(queue.due.is_some_and(|due| due <= Instant::now()));
-        // The next pause is the shortest one again. There is no further pause after the last job
-        // succeeds.
+        // The other job fails again, so the pauses grow from the shortest one again. After the last
+        // job succeeds, a new failed job waits for the shortest pause.
         queue = writer.retry_some(queue);
         assert_eq!((queue.later.len(), queue.wait), (1, 2 * RETRY_FIRST));
         jobs[1].is_writable.store(true, Ordering::Relaxed);
@@ -277,7 +277,7 @@ mod tests {
         for job in jobs.iter().chain(&jobs) {
             writer.call_later(job.clone());
         }
-        // A failed job was queued again in the meantime. It runs only once.
+        // A failed job is also queued as a new job, but runs only once.
         writer.call(jobs[0].clone());
         let queue = writer.retry_some(writer.queue.lock());
         assert_eq!((queue.jobs.len(), queue.later.len()), (0, TRIED_AT_ONCE + 3));

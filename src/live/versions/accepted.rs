@@ -1,5 +1,5 @@
-//! The accepted versions of a site, with the current version last. They are needed for rollbacks,
-//! for comparisons with a new version, and to find out how long each rule has existed.
+//! The accepted versions of a site, with the current version last: for rollbacks, for comparisons
+//! with a new version, and to find out how long each rule has existed.
 
 use std::time::{Duration, SystemTime};
 
@@ -43,7 +43,7 @@ keywords!(AcceptedState, "the state of an accepted version", {
 pub(in crate::live) struct AcceptedVersions {
     pub(in crate::live) list: Vec<AcceptedVersion>,
     /// Whether the source's server has removed the robots.txt, so that no version is live. The
-    /// versions are kept for comparisons with a later robots.txt.
+    /// accepted versions are kept even then, for comparisons with a later robots.txt.
     pub(in crate::live) is_absent: bool,
 }
 
@@ -98,7 +98,8 @@ impl AcceptedVersions {
         })
     }
 
-    /// Marks the versions with these hashes as rolled back, and all others as not rolled back.
+    /// Marks the versions with these hashes as rolled back, and all other versions as not rolled
+    /// back.
     pub(in crate::live) fn set_rolled_back(&mut self, hashes: &[VersionHash]) {
         for version in &mut self.list {
             match (hashes.contains(&version.hash()), version.standing) {
@@ -126,9 +127,9 @@ impl AcceptedVersions {
         }
     }
 
-    /// Changes dates in the future to `now`. A version has such a date if the clock was set back
-    /// after its acceptance. The date would prolong the grace period. Returns whether any date was
-    /// changed.
+    /// Changes dates of acceptance in the future to `now`, because they would prolong the grace
+    /// period. A date is in the future if the clock was set back after the acceptance. Returns
+    /// whether any date was changed.
     pub(in crate::live) fn date_until(&mut self, now: SystemTime) -> bool {
         let mut ahead = self.list.iter_mut().filter(|version| version.since > now).peekable();
         let are_there = ahead.peek().is_some();
@@ -141,7 +142,7 @@ impl AcceptedVersions {
     }
 
     /// Removes versions until the limits are met. If at least two versions are older than the grace
-    /// period, removes the oldest of them. Otherwise, removes the version whose two neighbours were
+    /// period, removes the oldest version. If not, removes the version whose two neighbours were
     /// accepted closest to each other, so that the remaining versions are spread over the grace
     /// period. Never removes the last two accepted versions, and never a version that was rolled
     /// back.
@@ -167,7 +168,7 @@ impl AcceptedVersions {
                 candidates.next()
             } else {
                 // If only the oldest version can be removed, it is removed, although the age of its
-                // rules is then forgotten. The size limit is more important.
+                // rules is then forgotten, because the size limit is more important.
                 candidates.clone().skip(1).min_by_key(gap).or_else(|| candidates.next())
             };
             let Some(forgotten) = forgotten.map(|at| all[at].hash()) else { return };

@@ -44,8 +44,8 @@ impl Version {
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct VersionHash([u8; 32]);
 
-/// The first hex digits of a [`VersionHash`]: at least [`VersionHashPrefix::MIN_DIGITS`]. Messages
-/// contain 16 digits ([`VersionHash::short`]).
+/// The first hex digits of a [`VersionHash`]: at least [`VersionHashPrefix::MIN_DIGITS`]. The
+/// prefixes in messages have 16 digits ([`VersionHash::short`]).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct VersionHashPrefix(String);
 
@@ -55,8 +55,8 @@ impl VersionHash {
         Self(hmac_sha256::Hash::hash(bytes))
     }
 
-    /// Returns the first 16 hex digits. Messages contain these digits, and every command that
-    /// expects a version accepts them.
+    /// Returns the first 16 hex digits, as in messages. Every command that expects a version
+    /// accepts these digits.
     pub fn short(&self) -> String {
         hex(&self.0[..8])
     }
@@ -68,8 +68,8 @@ impl VersionHash {
     }
 }
 
-/// Converts bytes to hex digits. This is faster than a formatter, and it runs for every log line
-/// about a refused request.
+/// Converts bytes to hex digits without a formatter, which would be slower. The function is called
+/// for every log line about a refused request.
 fn hex(octets: &[u8]) -> String {
     let digit = |value: u8| b"0123456789abcdef"[usize::from(value & 15)];
     let mut text = Vec::with_capacity(2 * octets.len());

@@ -13,7 +13,7 @@ use crate::live::{
     WasLive,
 };
 
-/// A clock error is reported if the last history entry is further in the future than this.
+/// If the last history entry is more than this time in the future, a clock error is reported.
 const CLOCK_ERROR: Duration = Duration::from_secs(3600);
 
 /// Replaces the loaded versions with the newer versions that another handle of the site has not yet
@@ -27,9 +27,9 @@ impl SiteStore {
     /// Loads every file that is not damaged. Changes that are not written yet take precedence over
     /// the files.
     ///
-    /// The site may already be open, for example while a config is reloaded. Its other handles
-    /// cannot write the files while the files are read. A version that another handle publishes
-    /// meanwhile is included in the result.
+    /// The site may already be open, for example while a config is reloaded. Other handles of the
+    /// site cannot write the files while they are read here. A version that another handle
+    /// publishes during this call is included in the result.
     pub(super) fn load(&self, now: SystemTime) -> Remembered {
         let mut written = self.written.lock();
         self.disk.clean(&self.folder, self.began);
@@ -84,10 +84,10 @@ impl SiteStore {
         self.load_record(written, stamp, damaged, remembered, now)
     }
 
-    /// Loads the record of the live version. Applies the changes in the record that `state.json`
-    /// lacks: versions that went live or were rolled back while `state.json` could not be written.
-    /// If the bytes of the version that is current in `state.json` could not be read, `damaged` is
-    /// that version. Otherwise, `damaged` is [`WasLive::Unknown`].
+    /// Loads the record of the live version. If `state.json` could not be written after versions
+    /// went live or were rolled back, applies these changes from the record. `damaged` is the
+    /// current version in `state.json` if its bytes could not be read, and [`WasLive::Unknown`] if
+    /// they could be read.
     fn load_record(
         &self,
         written: &mut Written,
@@ -113,8 +113,8 @@ impl SiteStore {
                     if let Some((_, Some(version))) = recovered {
                         remembered.versions.accept(version, Duration::ZERO, now);
                     }
-                    // In the older `state.json`, the live version may still be pending. The newer
-                    // record shows that the version was accepted.
+                    // The older `state.json` may still list the live version as pending. The newer
+                    // record shows that this version was accepted.
                     remembered.pending.take_if(|pending| live == Some(pending.hash()));
                     remembered.was_live = WasLive::Current;
                     let (versions, pending) = (remembered.versions.clone(), remembered.pending.clone());
@@ -141,7 +141,7 @@ impl SiteStore {
         remembered
     }
 
-    /// Returns a version that is not in `state.json` yet, if its bytes were written.
+    /// Returns a version that is not in `state.json` yet; `None` if its bytes were not written.
     fn recovered(&self, written: &mut Written, hash: VersionHash, since: SystemTime) -> Option<AcceptedVersion> {
         let path = self.path_of(hash);
         let bytes = self.disk.read(&path).ok()??;
@@ -174,8 +174,8 @@ impl SiteStore {
         history
     }
 
-    /// Reads the bytes of a version. Returns the version if the bytes match its hash. Otherwise,
-    /// reports the damage as a problem.
+    /// Reads the bytes of a version. If the bytes do not match the hash of the version, reports the
+    /// damage as a problem and returns `None`.
     fn version<T>(&self, written: &mut Written, listed: &json::Listed<T>) -> Option<Version> {
         let path = self.path_of(listed.hash);
         let bytes = self.whole(self.disk.read(&path))?;
@@ -187,8 +187,8 @@ impl SiteStore {
         Some(version)
     }
 
-    /// Returns the content of a file. If the file could not be read, records the error as a problem
-    /// and returns `None`.
+    /// Returns the content of a file from the result of a read. If the read failed, records the
+    /// error as a problem and returns `None`.
     fn whole<T>(&self, read: Result<T, String>) -> Option<T> {
         read.inspect_err(|damage| self.problems.set(ProblemKind::Damaged, Some(damage.clone()))).ok()
     }
