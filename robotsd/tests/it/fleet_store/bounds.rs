@@ -9,20 +9,18 @@ fn readers_get_the_last_reading_while_the_store_hangs() {
         let fleet = Fleet::start(&store);
         fleet.synced();
         store.signal("STOP");
-        let ask = || {
-            let began = Instant::now();
-            (fleet.replicas[0].running.ask_admin("GET /fleet").json(), began.elapsed())
-        };
-        let answers: Vec<_> = thread::scope(|scope| {
+        // If each report waited for its own request to the store, all of them would take 110 s.
+        let ask = || [(); 10].map(|()| fleet.replicas[0].running.ask_admin("GET /fleet").json());
+        let began = Instant::now();
+        let reports: Vec<_> = thread::scope(|scope| {
             let readers: Vec<_> = (0..22).map(|_| scope.spawn(ask)).collect();
-            readers.into_iter().map(|reader| reader.join().unwrap()).collect()
+            readers.into_iter().flat_map(|reader| reader.join().unwrap()).collect()
         });
+        let took = began.elapsed();
         store.signal("CONT");
-        let longest = answers.iter().map(|(_, took)| *took).max().unwrap();
-        println!("{} readers while the store hangs: {longest:?} at most", answers.len());
-        // A busy machine may need more time.
-        assert!(longest < Duration::from_secs(1) || !is_long(), "{longest:?}");
-        for (report, _) in answers {
+        println!("{} reports while the store hangs: {took:?}", reports.len());
+        assert!(took < Duration::from_secs(60), "{took:?}");
+        for report in reports {
             assert_eq!((report["replicas"].as_array().unwrap().len(), &report["state"]), (3, &"stale".into()));
             assert_has(report["problems"].to_string(), &["the server did not answer "]);
         }
