@@ -15,7 +15,7 @@ fn every_file_with_an_error_is_reported_alike_by_log_status_and_reload() {
     let folder = folder(&[("robotsd.toml", CONFIG), ("sites/none.example.txt", "User-agent: *\nDisallow: /b\n")]);
     let mut summaries = BTreeMap::new();
     // A debug build takes a minute to check all files, so only some of them are checked.
-    let step = if is_long() { 5 } else { 30 };
+    let step = if is_long() { 10 } else { 30 };
     for (number, case) in cases("robots_files.jsonl.gz").into_iter().enumerate().step_by(step) {
         let body = base64::engine::general_purpose::STANDARD.decode(case["body_base64"].as_str().unwrap()).unwrap();
         let Ok(live) = LiveRobots::text(body.clone()).open() else { continue };

@@ -424,7 +424,7 @@ fn paths_may_lead_into_the_folders_that_the_config_allows() {
 /// folder.
 #[test]
 fn files_of_many_sites_are_reloaded_even_if_three_are_wrong() {
-    let files = if is_long() { 40 } else { 10 };
+    let files = if is_long() { 20 } else { 10 };
     let host = |number: usize, site: usize| format!("s{site}.f{number}.example");
     let text = |number: usize, mark: &str| {
         (0..25).map(|of| site(&format!("f{number}-{of}{mark}"), &host(number, of))).collect::<String>()

@@ -88,7 +88,7 @@ fn a_canonical_target_gets_the_verdict_of_the_standard() {
     let mut numbers = Numbers(3);
     let mut client = Client::new(running.address, "s0.test", Greeting::None);
     let (mut wrong, mut refused) = (String::new(), 0);
-    let turns = if is_long() { 4000 } else { 800 };
+    let turns = if is_long() { 2000 } else { 800 };
     for turn in 0..turns {
         let target = canonical_target(&mut numbers, &rules);
         let expected = is_allowed(&rules, &target);
