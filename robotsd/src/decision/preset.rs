@@ -35,7 +35,7 @@ impl Preset {
     }
 
     /// Returns the preset at the beginning of `text`, and the byte offset after the preset. The
-    /// rest of `text` is empty, a path or a query.
+    /// text after the preset is empty, or begins with `/` or `?`.
     pub(super) fn named(text: &str) -> Option<(Self, usize)> {
         Self::IN_PATHS.into_iter().find_map(|preset| {
             let below = text.strip_prefix(preset.as_str())?;

@@ -52,9 +52,9 @@ pub(super) fn forbidden(why: &str) -> Response<Bytes> {
     response
 }
 
-/// Returns the response to a request for the robots.txt of an unknown host. The proxy then serves
-/// its own file. The status is 404 instead of 421, because HAProxy can retry a request with another
-/// server only after a 404.
+/// Returns the response to a request for the robots.txt of an unknown host. After this response,
+/// the proxy serves its own robots.txt. The status is 404 instead of 421, because HAProxy can retry
+/// a request with another server only after a 404.
 pub(super) fn elsewhere() -> Response<Bytes> {
     plain_answer(StatusCode::NOT_FOUND, "404 Not Found: no robots.txt is served here for this host\n")
 }

@@ -15,8 +15,8 @@ use crate::request::SiteJudge;
 #[derive(Clone, Debug)]
 pub(crate) struct DecisionSite {
     pub(crate) judge: SiteJudge,
-    /// A layer that neither logs nor counts. It is used if a proxy asks again about a refused
-    /// request, and to compare the decisions of several sites.
+    /// A layer that neither logs nor counts. It is used for a proxy's second request about a
+    /// refusal, and to compare the decisions of several sites.
     pub(crate) quiet: RobotsLayer,
 }
 

@@ -112,8 +112,8 @@ impl ResponseCounts {
         self.unanswered.add_one();
     }
 
-    /// Counts a response that did not come from a site. [`answered`](Self::answered) must be called
-    /// as well.
+    /// Counts a response that did not come from a site. The caller must call
+    /// [`answered`](Self::answered) as well.
     pub(crate) fn siteless(&self, method: MethodLabel, status: StatusCode) {
         ResponseKey::new(self.listener, method, status).count(&mut self.siteless.lock());
     }

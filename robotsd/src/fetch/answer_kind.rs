@@ -58,12 +58,12 @@ pub(crate) enum CrawlerAccess {
 #[derive(Clone, Copy, Debug, Serialize, derive_more::Display)]
 #[display("crawlers {crawlers} (RFC 9309, section {section})")]
 pub(crate) struct AnswerReading {
-    /// Access for a crawler that follows RFC 9309 and has no earlier copy of the file. There is one
-    /// exception: the status 429 counts as a 5xx status, because crawlers treat both in the same
-    /// way.
+    /// Access for a crawler that follows RFC 9309 and has no earlier copy of the file. Contrary to
+    /// the RFC, the status 429 counts as a 5xx status, because crawlers treat both in the same way.
     pub(crate) crawlers: CrawlerAccess,
     pub(crate) section: &'static str,
-    /// Behaviour of crawlers that follow other specifications; `None` if they behave the same.
+    /// Behaviour of crawlers that follow other specifications; `None` if it does not differ from
+    /// `crawlers`.
     pub(crate) other_readings: Option<&'static str>,
 }
 

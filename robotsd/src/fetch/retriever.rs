@@ -80,8 +80,8 @@ pub(crate) struct RetrievalRequest {
     pub(crate) url: FetchUrl,
     /// Maximum number of body bytes to read, before decoding.
     pub(crate) most: u64,
-    /// Whether to accept gzip, deflate and brotli. If not, no `Accept-Encoding` is sent; simple
-    /// crawlers do not send it either.
+    /// Whether to accept gzip, deflate and brotli. If false, no `Accept-Encoding` is sent, as by
+    /// simple crawlers.
     pub(crate) accepts_codings: bool,
 }
 

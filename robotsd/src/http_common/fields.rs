@@ -48,8 +48,8 @@ pub(crate) fn content_length(fields: &HeaderMap) -> Option<u64> {
 /// Joins repeated `Content-Length` fields into one. Returns an error if a value is not valid, or if
 /// the values differ.
 pub(crate) fn unify_length(fields: &mut HeaderMap) -> Result<(), &'static str> {
-    // A repeated length is valid if all values are identical (RFC 9112, section 6.3). hyper has
-    // joined the values of a response with a body, and keeps them separate otherwise.
+    // hyper has joined the values if the response has a body, and keeps them separate if it has
+    // none.
     let length = {
         let mut said = listed(fields, CONTENT_LENGTH);
         let Some(first) = said.next() else { return Ok(()) };
@@ -83,9 +83,9 @@ pub(crate) fn clean_request(fields: &mut HeaderMap, sender: Sender) {
 /// Removes hop-by-hop fields from a proxy's decision request. Keeps fields about the original
 /// request even if `Connection` lists them.
 ///
-/// A proxy may forward its client's `Connection` field to robotsd. If that field removed fields
-/// from the decision request, the client could hide the original request. These fields can be kept
-/// safely, because a decision request is not forwarded.
+/// A proxy may forward its client's `Connection` field to robotsd. If that field could remove
+/// fields from the decision request, the client could hide the original request. Fields about the
+/// original request can be kept, because a decision request is not forwarded.
 pub(crate) fn clean_question(fields: &mut HeaderMap) {
     remove(fields, |name| is_hop_by_hop(name.as_str()));
     fields.remove("robots-verdict");
@@ -143,7 +143,7 @@ pub(crate) fn join_cookies(fields: &mut HeaderMap) {
 }
 
 pub(crate) fn is_hop_by_hop(name: &str) -> bool {
-    // Checking the first letter is fast, and excludes most names.
+    // Checking the first letter is fast, and excludes most names that are not hop-by-hop.
     matches!(name.as_bytes().first(), Some(b'c' | b'h' | b'k' | b'p' | b't' | b'u')) && HOP_BY_HOP.contains(&name)
 }
 
@@ -227,13 +227,14 @@ const FRAMING: &[&str] = &["content-length", "host"];
 pub(crate) struct ForwardedValues {
     pub(crate) way: HeaderValue,
     pub(crate) scheme: &'static str,
-    /// The host that the client requested, if a trusted proxy has reported it. Otherwise, the host
-    /// is determined when the request is forwarded.
+    /// The host that the client requested, if a trusted proxy has reported it. If no proxy has
+    /// reported a host, the host is determined when the request is forwarded.
     pub(crate) host: Option<HeaderValue>,
 }
 
 impl ForwardedValues {
-    /// Inserts the fields into a request. The caller must have removed the client's fields.
+    /// Inserts the fields into a request. The caller must have removed the fields with these names
+    /// that came from the client.
     pub(crate) fn insert(&self, fields: &mut HeaderMap) {
         fields.insert(X_FORWARDED_FOR, self.way.clone());
         fields.insert(X_FORWARDED_PROTO, HeaderValue::from_static(self.scheme));

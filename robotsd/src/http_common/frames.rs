@@ -138,7 +138,7 @@ pub(crate) const fn name(kind: u8) -> &'static str {
 /// Clients have legitimate reasons for such frames. A browser sends priorities and larger windows
 /// for its requests. During a download, a client updates two windows for each frame, or for each
 /// piece of content that it reads. gRPC measures the round-trip time with a PING for each burst of
-/// DATA. Clients also reset requests. The budget allows several times as many frames as these
+/// DATA. Clients also reset requests. The budget allows several times as many frames as legitimate
 /// clients send.
 #[derive(Debug)]
 pub(crate) struct FrameBudget {
@@ -152,8 +152,8 @@ const BASE: u32 = 1000;
 /// Growth of the budget per second.
 const PER_SECOND: u64 = 100;
 
-/// Maximum budget. This is enough for a client that has a window of 32 MiB and updates both windows
-/// after each KiB.
+/// Maximum budget. This budget is enough for a client that has a window of 32 MiB and updates both
+/// windows after each KiB.
 const MAX_BUDGET: u32 = 65_536;
 
 /// Growth of the budget for each request, and for each HEADERS or DATA frame sent to the client.

@@ -90,7 +90,7 @@ pub(crate) fn poll_due(
 
 pub(crate) trait StallObserver: Send + Sync {
     /// Records that the client does not read its response. Completes if the response must end now.
-    /// Otherwise wakes the task when it must call this method again.
+    /// If the response need not end yet, wakes the task when this method must be called again.
     fn poll_stalled(&self, cx: &mut Context<'_>) -> Poll<()>;
 
     /// Records that the client has received bytes after a stall.

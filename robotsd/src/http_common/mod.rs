@@ -135,7 +135,7 @@ pub(crate) struct AskedAbout {
 }
 
 impl AccessFields {
-    /// Adds a field. An earlier field with the same name is not replaced.
+    /// Adds a field. If there is already a field with this name, both fields are kept.
     pub(crate) fn add(&self, name: &'static str, value: impl Into<Value>) {
         self.0.lock().notes.push((name, value.into()));
     }

@@ -67,7 +67,7 @@ impl PendingTunnel {
             biased;
             passed = passing => passed,
             // If the client does not read, nothing is read from the upstream either. So this branch
-            // covers stalls of both sides.
+            // covers a stall of either side.
             () = poll_fn(|cx| transfer.as_ref().map_or(Poll::Pending, |transfer| transfer.poll_stalled(cx))) => {
                 let why = "the tunnel carried no data for a long time, and other requests needed its connection to the upstream";
                 Err(io::Error::new(io::ErrorKind::TimedOut, why))
@@ -92,8 +92,8 @@ async fn pass(
     tokio::select! {
         biased;
         passed = pump(client_read, upstream_write, idle, &moved) => passed?,
-        // The upstream has closed its end. If the tunnel waited for the client to do the same, a
-        // client that has vanished would keep its connection open.
+        // The upstream has closed its end. If the tunnel waited for the client to close its end,
+        // too, a client that has vanished would keep its connection open.
         passed = &mut to_client => return passed,
     }
     to_client.await

@@ -48,7 +48,7 @@ use crate::socket::Socket;
 pub(crate) struct Handover<S> {
     pub(crate) socket: Socket,
     pub(crate) octets: Bytes,
-    /// The protocol. `None` if the first bytes must show the protocol.
+    /// The protocol. If `None`, the first bytes of the connection show the protocol.
     pub(crate) protocol: Option<SettledProtocol>,
     pub(crate) service: Arc<RequestService<S>>,
 }

@@ -85,9 +85,9 @@ impl<S> Http2ServerConnection<S> {
 /// Maximum window size (RFC 9113, section 6.9.1).
 const MAX_WINDOW: u32 = i32::MAX as u32;
 
-/// Maximum amount that `h2` charges to its budget for small frames, per byte of content that waits
-/// to be read. For each frame, `h2` charges 256 minus the frame's length. This maximum holds for
-/// frames of at least 16 bytes.
+/// Maximum charge to `h2`'s budget for small frames, per byte of content that waits to be read. For
+/// each frame, `h2` charges 256 minus the frame's length. This maximum holds for frames of at least
+/// 16 bytes.
 const CHARGE_PER_OCTET: usize = 16;
 
 /// Returns the builder of HTTP/2 connections. The connection's window has room for all of its
@@ -168,8 +168,9 @@ impl<S: EdgeService> Http2ServerConnection<S> {
                         Poll::Ready(Some(Ok((request, respond)))) => {
                             self.begin_stream(request, respond);
                             self.taken += 1;
-                            // `h2` polls the connection before it returns a request. So if no other
-                            // request has arrived, polling again would find nothing.
+                            // `h2` polls the connection before it returns a request. So if all
+                            // requests that have arrived were returned, polling again would find
+                            // nothing.
                             if self.taken == self.socket.requests() {
                                 return self.poll_absence(cx);
                             }
@@ -177,7 +178,8 @@ impl<S: EdgeService> Http2ServerConnection<S> {
                         Poll::Ready(Some(Err(error))) => return Poll::Ready(Err(cause(error))),
                         Poll::Ready(None) => return Poll::Ready(Ok(())),
                         Poll::Pending => {
-                            // The requests that `h2` has not returned were invalid.
+                            // Requests that have arrived, but that `h2` has not returned, were
+                            // invalid.
                             self.taken = self.socket.requests();
                             return self.poll_absence(cx);
                         }
@@ -239,7 +241,7 @@ async fn absence(pings: Option<PingPong>, connection: Arc<ConnectionState>, inte
         let _ = pings.send_ping(Ping::opaque());
         let taken = connection.delivery.taken();
         // Any bytes from the client count as an answer. A write that the client's socket accepts
-        // after a wait also counts.
+        // after a wait counts as an answer, too.
         let answer = |cx: &mut Context<'_>| {
             let is_there =
                 pings.poll_pong(cx).is_ready() || connection.heard.take() || connection.delivery.taken() != taken;

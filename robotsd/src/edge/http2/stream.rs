@@ -103,8 +103,8 @@ where
     loop {
         let step = poll_fn(|cx| {
             let frame = body.as_mut().poll_frame(cx);
-            // A reset by the client is checked here only if there is no frame to send. Otherwise,
-            // sending the frame fails after a reset.
+            // A reset by the client is checked here only if there is no frame to send. If there is
+            // a frame, sending it fails after a reset.
             if frame.is_pending() && stream.poll_reset(cx).is_ready() {
                 return Poll::Ready(BodyStep::Reset);
             }

@@ -26,7 +26,7 @@ pub(crate) type StreamConsumer = Arc<StreamDelivery>;
 #[derive(Debug, Default)]
 pub(crate) struct StreamDelivery {
     /// Counter that becomes odd when the body returns a frame, and even when the body is polled
-    /// again. So each frame has a different value.
+    /// again. So the counter has a different value for each frame.
     turn: AtomicUsize,
     sent: AtomicU64,
     pub(crate) is_ended: Flag,
@@ -59,7 +59,7 @@ impl StreamDelivery {
     }
 
     pub(crate) fn hold(&self, transfer: Transfer, connection: Arc<ConnectionState>) {
-        // A stream has only one response, so this cannot fail.
+        // Setting the value cannot fail, because a stream has only one response.
         let _ = self.holds.set((transfer, connection));
     }
 
@@ -98,8 +98,8 @@ const TURN: Duration = Duration::from_secs(30);
 ///
 /// The streams of a slow client share its socket. Between two pieces of one stream, a piece of
 /// every other stream may be sent, and only whole pieces count as progress. So a stream that waits
-/// for the socket may seem stalled although it is not. But if no write has to wait for the socket,
-/// the stream waits for its flow-control window, and really is stalled.
+/// for the socket may seem stalled although its client reads. But if no write has to wait for the
+/// socket, the stream waits for its flow-control window, and really is stalled.
 struct StreamTurns {
     last: Instant,
     /// Value of [`Delivery::taken`](crate::edge::connection_state::Delivery) at the last check.

@@ -33,8 +33,8 @@ impl RequestId {
         static PROCESS: OnceLock<u64> = OnceLock::new();
         let process = *PROCESS.get_or_init(|| RandomState::new().hash_one(std::process::id()));
         let mut digits = [0; MAX_BYTES];
-        // `mix` is a bijection, so the ids of any two requests of the process differ in at least
-        // one half.
+        // `mix` is a bijection, so the ids of any two requests of the process differ in the first
+        // or in the second half.
         write_hex(&mut digits[..16], mix(process ^ connection));
         write_hex(&mut digits[16..OWN], mix(process.rotate_left(32) ^ connection.rotate_left(40) ^ request));
         Self { text: digits, length: OWN as u8 }

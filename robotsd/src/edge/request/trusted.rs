@@ -4,8 +4,8 @@
 //! robotsd always writes the [fields for an upstream](ForwardedValues) itself, and removes incoming
 //! fields with these names. If the peer is trusted, the incoming fields are read first, and their
 //! values become part of robotsd's fields. The field `Forwarded` is not written, because most
-//! applications read the `X-Forwarded-*` fields. If a request had both kinds of fields, two
-//! applications could see different clients.
+//! applications read the `X-Forwarded-*` fields. If a request had both `Forwarded` and
+//! `X-Forwarded-*`, two applications could see different clients.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -238,7 +238,7 @@ mod tests {
         assert_eq!(one.host.unwrap(), "f.test");
         let silent = read(&[("forwarded", "for=unknown;proto=https"), ("x-forwarded-proto", "https")]);
         assert_eq!((client(&silent).as_str(), silent.scheme), ("10.0.0.1", None));
-        // A proxy that only terminates TLS sends no other forwarded field.
+        // A proxy that only terminates TLS sends `X-Forwarded-Proto`, but no other forwarded field.
         assert_eq!(read(&[("x-forwarded-proto", "HTTPS")]).scheme, Some("https"));
     }
 

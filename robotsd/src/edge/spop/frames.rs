@@ -1,8 +1,8 @@
 //! Parses and builds the frames of SPOP and the values in them: variable-length integers, strings,
 //! typed data, and lists.
 //!
-//! Everything is parsed in place. Strings are byte strings, because strings from a client need not
-//! be UTF-8.
+//! Frames are parsed in place, without copies. Strings are byte strings, because strings from a
+//! client need not be UTF-8.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -304,8 +304,8 @@ fn split_value(octets: &[u8]) -> Option<(SpopValue<'_>, &[u8])> {
 }
 
 /// Parses an integer at the start of the bytes. Also returns the remaining bytes. Values below 240
-/// are a single byte. Otherwise, the first byte contributes four bits, and each following byte
-/// contributes seven. The highest bit of the last byte is 0.
+/// are a single byte. In a larger value, the first byte contributes four bits, and each following
+/// byte contributes seven. The highest bit of the last byte is 0.
 pub(super) fn split_integer(octets: &[u8]) -> Option<(u64, &[u8])> {
     let (first, mut rest) = octets.split_first()?;
     let mut number = u64::from(*first);

@@ -1,11 +1,12 @@
 //! Performs the TLS handshake on an accepted socket, within a deadline.
 //!
 //! A connection first waits for the first record of its ClientHello. During this wait, the
-//! connection uses memory only for the bytes that have arrived. Like any other idle connection, it
-//! may be closed to make room for a new one. When the record is complete, the handshake begins: the
-//! connection acquires a permit, and rustls reads the ClientHello, which may consist of several
-//! records. If the first record is longer than [`USUAL_HELLO`] bytes, the connection needs the
-//! permit to receive the rest of it. So the memory for all incomplete first records is limited.
+//! connection uses memory only for the bytes that have arrived. A waiting connection may be closed
+//! to make room for a new one, like any other idle connection. When the record is complete, the
+//! handshake begins: the connection acquires a permit, and rustls reads the ClientHello, which may
+//! consist of several records. If the first record is longer than [`USUAL_HELLO`] bytes, the
+//! connection must have the permit before it receives the rest of the record. So the memory for all
+//! incomplete first records is limited.
 //!
 //! rustls is not used before the handshake begins, because rustls reserves 4 to 64 KiB for each
 //! incomplete ClientHello. If rustls read the first byte, every connection would need a permit from
@@ -113,7 +114,7 @@ impl TlsAcceptor {
 
     /// Waits for a handshake permit. While waiting, ends handshakes that have waited for their
     /// clients for longer than [`GRACE`]. Otherwise a thousand clients that send only a ClientHello
-    /// could block all others until the deadline.
+    /// could block all other clients until the deadline.
     async fn permit(&self, full: impl FnOnce()) -> Result<SemaphorePermit<'_>, AcquireError> {
         if let Ok(permit) = self.permits.try_acquire() {
             return Ok(permit);
@@ -213,7 +214,7 @@ async fn read_hello(socket: &mut TcpStream, begun: &[u8]) -> io::Result<Accepted
     let mut acceptor = LazyConfigAcceptor::new(Acceptor::default(), join(reader, writer));
     match (&mut acceptor).await {
         Ok(StartHandshake { accepted, io, .. }) if io.reader().get_ref().get_ref().0.is_empty() => Ok(accepted),
-        // Passing these extra bytes to the TLS session is not implemented.
+        // Passing the bytes after the ClientHello to the TLS session is not implemented.
         Ok(_) => Err(io::Error::other("the client sent more than a ClientHello before the server answered")),
         Err(_) if acceptor.take_io().is_some_and(|io| io.reader().limit() == 0) => {
             Err(io::Error::other(format!("the ClientHello is longer than {MAX_HELLO} bytes")))

@@ -214,7 +214,7 @@ impl LiveCertificates {
         self.0.clients.is_some()
     }
 
-    /// Returns the path of each chain file, with the validity of its certificate in force.
+    /// Returns the path of each chain file, with the validity of the certificate that is in use.
     pub(crate) fn dates(&self) -> Vec<(PathBuf, Validity)> {
         let current = self.current();
         let pairs = self.0.paths.iter().zip(&current.certificates);

@@ -209,10 +209,10 @@ fn refusal(certificate: &CertificateDer<'_>, time: UnixTime) -> Option<webpki::E
     certificate.verify_for_usage(&[], &[], &[], time, KeyUsage::server_auth(), None, None).err()
 }
 
-/// Maximum time from the first warning until a certificate expires. In addition, warnings begin
-/// only in the last quarter of the certificate's validity. Usually, a certificate for 90 days is
-/// renewed 30 days before it expires, and a certificate for six days is renewed after three days.
-/// So a warning means that automatic renewal has failed.
+/// Maximum time from the first warning until a certificate expires. If a quarter of the
+/// certificate's validity is shorter than this time, warnings begin only in the last quarter.
+/// Usually, a certificate for 90 days is renewed 30 days before it expires, and a certificate for
+/// six days is renewed after three days. So a warning means that automatic renewal has failed.
 const SOON: Duration = Duration::from_secs(14 * 24 * 3600);
 
 /// The first and last date of a certificate's validity (RFC 5280, section 4.1.2.5).
