@@ -157,7 +157,8 @@ fn is_end_to_end(name: &str) -> bool {
 /// Reports whether only a proxy may send this field.
 ///
 /// Applications that read fields from the CGI or WSGI environment cannot distinguish `X_Real_IP`
-/// from `X-Real-IP`. Therefore, all spellings that map to the same variable count as the same name.
+/// from `X-Real-IP`. Therefore, all spellings that map to the same CGI variable count as the same
+/// name.
 fn is_forged(name: &str) -> bool {
     let is = |known: &str| is_spelling_of(name, known);
     let begins =

@@ -26,8 +26,8 @@ use super::trailers;
 #[derive(Debug)]
 pub(crate) struct RequestBody {
     /// The part of the body that has not been read yet; `None` if there is no body, and after the
-    /// end of the body or an error. Boxed, because most requests have no body, and requests are
-    /// moved often.
+    /// end of the body or an error. The body is boxed, because most requests have no body, and
+    /// requests are moved often.
     coming: Option<Box<IncomingBody>>,
 }
 

@@ -23,7 +23,7 @@ use tokio::time::timeout;
 use super::idle_timeout::Transfer;
 
 /// The upstream's end of a tunnel, stored in the extensions of a response. Extensions must be
-/// `Clone`, so clones share this end. It can be taken only once.
+/// `Clone`, so clones share this end. The end can be taken only once.
 #[derive(Clone, Debug)]
 pub(crate) struct Tunnel(Arc<Mutex<Option<TunnelEnd>>>);
 

@@ -1,10 +1,10 @@
 //! The access log: one line per request, in the combined format or as JSON. A separate thread
 //! formats and writes the lines.
 //!
-//! Workers only send the data of each request to this thread. If the thread cannot keep up, lines
-//! are dropped and counted, so that a slow disk does not slow down requests. Requests that are not
-//! valid HTTP appear only in the event log, as connection errors, because hyper answers these
-//! requests itself.
+//! Workers only send the data of each request to the writing thread. If this thread cannot keep up,
+//! lines are dropped and counted, so that a slow disk does not slow down requests. Requests that
+//! are not valid HTTP appear only in the event log, as connection errors, because hyper answers
+//! these requests itself.
 //!
 //! The combined format is the one that log analysers expect: `address - - [time] "request" status
 //! bytes "referer" "agent"`. Three more fields follow: the site, the action if the robots.txt
@@ -34,8 +34,8 @@ use crate::render;
 /// Maximum number of requests that wait for the writing thread.
 const QUEUE: usize = 16 * 1024;
 
-/// Total size of the collected lines that causes a write to the log, in bytes. If no request is
-/// queued, the lines are written earlier.
+/// Total size of the collected lines at which they are written to the log, in bytes. If no request
+/// is queued, even a single line is written immediately.
 const BLOCK: usize = 64 * 1024;
 
 /// Sends each request to the writing thread. Cheap to clone. The thread ends when the last clone is
@@ -189,8 +189,8 @@ fn open_sink(path: Option<&Path>, last_is_cut: &Mutex<bool>) -> Result<Box<dyn W
     Ok(Box::new(file))
 }
 
-/// Opens a file or a pipe without blocking. Otherwise, robotsd could not start before the pipe has
-/// a reader. Later writes may block.
+/// Opens a file or a pipe without blocking. A blocking open would hang until the pipe has a reader.
+/// Later writes may block.
 fn open(path: &Path) -> io::Result<File> {
     use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
     use std::os::unix::fs::OpenOptionsExt as _;

@@ -35,7 +35,7 @@ macro_rules! fields {
             }
 
             fn push_fields(&self, line: &mut Line) {
-                // The text before the value is concatenated at compile time.
+                // The text around the field name is concatenated at compile time.
                 $(fields!(@push $($kind)?)(
                     line,
                     &FieldName {
@@ -85,7 +85,7 @@ fields! {
     method: &'a str,
     path: Cow<'a, str>,
     address: String [plain],
-    // These fields come last, because people use them only to find related lines.
+    // These fields come last, because readers use them only to find related lines.
     request_id: &'a str,
     trace_id: &'a str,
     robots_hash: String [plain],

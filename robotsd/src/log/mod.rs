@@ -45,7 +45,8 @@ impl Log {
         Self { format, queue: Arc::new(OpenQueue(queue)) }
     }
 
-    /// Creates a log without output. When its queue is full, new lines are dropped.
+    /// Creates a log without output: no thread takes lines from its queue. When the queue is full,
+    /// new lines are dropped.
     pub(crate) fn nowhere() -> Self {
         Self { format: LogFormat::default(), queue: Arc::new(OpenQueue(Arc::default())) }
     }

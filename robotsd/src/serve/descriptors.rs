@@ -15,10 +15,10 @@ const A_CONNECTION: u64 = 2;
 const SPARE: u64 = 32;
 
 /// At most the number of free descriptors divided by this value is reserved for idle upstream
-/// connections. These connections are rarely all open at the same time.
+/// connections. Idle upstream connections are rarely all open at the same time.
 const IDLE_SHARE: u64 = 8;
 
-/// Minimum number of connections. If fewer are possible, the process does not start.
+/// Minimum number of connections. If fewer connections are possible, the process does not start.
 const MIN_CONNECTIONS: u64 = 4;
 
 #[derive(Clone, Copy, Debug)]

@@ -6,16 +6,17 @@
 //!
 //! **The control thread keeps a duplicate of every listening socket**, so that a listener with
 //! other settings can be opened on the same socket before the old listener is closed. Before a
-//! listener is closed permanently, the control thread drops its duplicates. Otherwise, the kernel
-//! would still accept connections on the port, but no worker would serve them.
+//! listener is closed permanently, the control thread drops its duplicates. If the duplicates
+//! stayed open, the kernel would still accept connections on the port, but no worker would serve
+//! them.
 //!
 //! **A listener is a task on every worker.** The control thread holds a guard for each listener.
 //! When the guard is dropped, the workers accept the backlog, close the sockets and drain the
 //! connections.
 //!
-//! **Before several sockets share a port, one socket binds the port without sharing.** This fails
-//! if another process uses the port. Without this check, the kernel would let two processes of the
-//! same user share the port, and each process would get half of the connections.
+//! **Before several sockets share a port, one socket binds the port without sharing.** This bind
+//! fails if another process uses the port. Without this check, the kernel would let two processes
+//! of the same user share the port, and each process would get half of the connections.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -81,9 +82,9 @@ struct OpenListener {
 
 impl ListenerPlan {
     /// Checks that a starting process can bind its listeners, except those that a supervisor
-    /// opened. This check comes before the sites are opened. Otherwise, a start could fail after a
-    /// new version was published, and the grace period of the version would begin although crawlers
-    /// cannot fetch this version.
+    /// opened. This check comes before the sites are opened. Without the check, a start could fail
+    /// after a new version was published, and the grace period of the version would begin although
+    /// crawlers cannot fetch this version.
     pub(super) fn rehearse(config: &Config, passed: &InheritedSockets) -> Result<(), String> {
         let mut bound_here = config.listeners.iter().filter(|listener| !passed.has_for(listener));
         bound_here.try_for_each(|config::ListenerConfig { address, .. }| {
@@ -107,7 +108,7 @@ impl ListenerPlan {
             let inherited = passed.for_listener(listener);
             if are_one_a_worker(&inherited, workers) {
                 // The previous process had the same number of workers, so each worker gets one of
-                // the passed sockets. The kernel spreads connections over them.
+                // the passed sockets. The kernel spreads connections over these sockets.
                 sockets.push(inherited);
             } else {
                 for socket in inherited {
@@ -319,8 +320,7 @@ fn are_one_a_worker(sockets: &[TcpListener], workers: NonZeroUsize) -> bool {
     sockets.len() == workers.get() && if SPREADS { sockets.iter().all(is_shared) } else { sockets.len() == 1 }
 }
 
-/// Returns the sockets without duplicates. If workers share a socket, `open` contains it once per
-/// worker.
+/// Returns each socket once. If workers share a socket, `open` contains it once per worker.
 fn unshared(open: &[Vec<TcpListener>]) -> impl Iterator<Item = &TcpListener> {
     let identity = |socket: &TcpListener| rustix::fs::fstat(socket).ok().map(|found| (found.st_dev, found.st_ino));
     let mut seen = std::collections::HashSet::new();
@@ -342,15 +342,15 @@ const BACKLOG: i32 = 4096;
 const SPREADS: bool = cfg!(target_os = "linux");
 
 /// Listens on an address with one socket per worker, so that the kernel spreads connections over
-/// the workers. On systems that cannot do this, the workers share one socket.
+/// the workers. On systems whose kernel cannot spread connections, the workers share one socket.
 ///
 /// With port 0, all sockets get the port of the first socket.
 pub(super) fn bind(address: SocketAddr, workers: NonZeroUsize) -> io::Result<Vec<TcpListener>> {
     if workers.get() == 1 || !SPREADS {
         return share(listen(address, Sharing::Alone)?, workers);
     }
-    // The port is first bound without sharing. This fails if another process uses the port (see the
-    // module documentation).
+    // The port is first bound without sharing. This bind fails if another process uses the port
+    // (see the module documentation).
     if address.port() != 0 {
         drop(listen(address, Sharing::Alone)?);
     }
@@ -380,8 +380,8 @@ enum Sharing {
 fn listen(address: SocketAddr, sharing: Sharing) -> io::Result<TcpListener> {
     use socket2::{Domain, Protocol, Socket, Type};
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
-    // Without this option, the address could not be bound while connections of an earlier process
-    // are being closed.
+    // Without this option (`SO_REUSEADDR`), the address could not be bound while connections of an
+    // earlier process are being closed.
     socket.set_reuse_address(true)?;
     socket.set_reuse_port(sharing == Sharing::Shared)?;
     socket.bind(&address.into())?;

@@ -2,8 +2,8 @@
 //! outcome.
 //!
 //! A [`Preparation`] reads and checks the config, binds new listeners and opens new sources, on a
-//! blocking thread. If it succeeds, all sites and listeners are replaced. Otherwise, the error is
-//! logged, and nothing changes.
+//! blocking thread. If the preparation succeeds, all sites and listeners are replaced. If the
+//! preparation fails, the error is logged, and nothing changes.
 //!
 //! **A reload that is requested during another reload joins that reload** if the config file has
 //! not been opened yet. If the file has already been opened, it is read again afterwards. In both
@@ -146,8 +146,8 @@ impl ActiveConfig {
             }
         };
         match outcome {
-            // If the reload was not requested, two outcomes are not logged: the config is rejected
-            // for the same reason as before, or a valid config has not changed.
+            // If nobody requested the reload, two outcomes are not logged: a config that is
+            // rejected for the same reason as before, and a valid config that has not changed.
             "kept" if self.change.waiters.now.is_empty() && is_known => {}
             "kept" => self.log.say(LogEvent::ConfigRejected, message.clone()),
             "unchanged" if self.change.waiters.now.is_empty() && !was_rejected => {}
@@ -336,8 +336,8 @@ impl ActiveConfig {
             self.edge.set_places(before, connections);
         }
         self.edge.set_limits(EdgeLimits { connections, ..config.edge.clone() });
-        // The limit also changes slightly when a listener is added or removed, because that changes
-        // the number of free descriptors. Only a change of the config is reported.
+        // The limit also changes slightly when a listener is added or removed, because the number
+        // of free descriptors then changes. Only a change of the config is reported.
         let is_other = self.config.edge != config.edge || self.config.connections != config.connections;
         is_other.then(|| "the limits for new connections have changed".to_owned())
     }
@@ -438,8 +438,8 @@ pub(super) fn summary(changes: &[SettingChange]) -> Vec<String> {
 #[derive(Debug, Default)]
 pub(super) struct ConfigWaiters {
     now: Vec<ReloadWaiter>,
-    /// The requests that wait for the next read. `Some` (possibly with an empty list) if another
-    /// read is required.
+    /// The requests that wait for the next read. `Some` (possibly with no requests) if another read
+    /// is required.
     next: Option<Vec<ReloadWaiter>>,
     /// A change that the previous read published while the requests in `now` were waiting.
     published: Option<String>,

@@ -2,7 +2,7 @@
 //!
 //! A tarpit is slow on purpose, so each server has its own limit of concurrent requests (its
 //! places). A request never waits for a place: if all places are taken, or if the server fails, the
-//! client gets the refusal from robotsd. The site's own upstreams never see the request.
+//! client gets the refusal from robotsd. The site's own upstreams never see a refused request.
 
 use std::sync::Arc;
 
@@ -66,7 +66,7 @@ impl<B: EdgeService> RefusalServer<B> {
         }
         let request = Request::from_parts(head, RequestBody::empty());
         let mut response = self.server.answer(Box::new(request)).await;
-        // A server that cannot be reached results in a 5xx response, too.
+        // If the server cannot be reached, the response has a 5xx status, too.
         if response.status().is_server_error() {
             return None;
         }

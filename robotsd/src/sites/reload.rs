@@ -33,7 +33,7 @@ use crate::report::{ReloadOutcome, ReloadReport, SiteReload};
 const AT_ONCE: usize = 16;
 
 /// Maximum time that the response to a reload request waits for each step of reloading one site,
-/// including an earlier reload of the same site. A fetch takes much less time.
+/// including an earlier reload of the same site. A fetch takes much less time than this maximum.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 impl Sites {

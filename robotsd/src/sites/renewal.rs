@@ -58,8 +58,8 @@ struct PlannedSite<'a> {
     backends: SiteBackends,
 }
 
-/// The robots.txt of a site. If its new source cannot be used, this is the previous robots.txt,
-/// together with the reason.
+/// The robots.txt of a site. If the site's new source cannot be used, this is the previous
+/// robots.txt, together with the reason.
 type OpenedSource = Result<(Arc<SiteRobots>, Option<String>), String>;
 
 impl Sites {
@@ -256,8 +256,8 @@ impl Renewal {
     }
 }
 
-/// Describes a removed site. If its enforcement was switched off, the switch stays in the state
-/// directory, without effect.
+/// Describes a removed site. If the site's enforcement was switched off, the switch stays in the
+/// state directory, without effect.
 fn departure(gone: &ServedSite) -> String {
     let switch = if gone.is_off() { "; its off switch no longer has any effect" } else { "" };
     format!("site {:?} is removed{switch}", &*gone.name)

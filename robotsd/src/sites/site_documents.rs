@@ -7,8 +7,8 @@
 //! The gate protects the pages in the sitemaps, and the pages that search engines request most. The
 //! publication of a version does not wait until the sitemaps are read: the gate uses the pages that
 //! are known at that time. If a sitemap cannot be read, the known pages are kept. If the sitemaps
-//! list fewer than half of the known pages, the listed pages still replace the known pages. In both
-//! cases, a note reports the problem.
+//! list fewer than half of the known pages, the listed pages still replace the known pages. If a
+//! sitemap cannot be read or lists so few pages, a note reports the problem.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
@@ -69,9 +69,9 @@ enum DocumentPlace {
 
 impl SiteDocuments {
     /// Creates a reader for the documents of a site. Returns `None` if the site has no backend in
-    /// this process, or if documents cannot be fetched from its upstreams. This is the case for a
-    /// Unix socket, a server with a certificate for another name, and a server that is configured
-    /// for HTTP/2 only.
+    /// this process, or if documents cannot be fetched from its upstreams. Documents cannot be
+    /// fetched from a Unix socket, a server with a certificate for another name, or a server that
+    /// is configured for HTTP/2 only.
     pub(super) fn of(
         site: &SiteConfig,
         fetcher: impl FnOnce() -> io::Result<Fetcher>,
@@ -244,8 +244,8 @@ fn path_below(path: &str) -> Option<PathBuf> {
 /// Interval between reads of the sitemaps, unless a reload reads them earlier.
 const EVERY: Duration = Duration::from_secs(3600);
 
-/// Maximum time that the other sites wait for one site. This time is reached only if a file system
-/// hangs.
+/// Maximum time that one site may delay the updates of the other sites. This time is reached only
+/// if a file system hangs.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 impl Sites {

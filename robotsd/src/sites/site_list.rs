@@ -52,7 +52,7 @@ pub(crate) struct Sites {
     opener: Mutex<RobotsOpener>,
     successor: Mutex<Weak<Self>>,
     pub(super) log: Log,
-    /// A reload changes neither the log nor its privacy settings.
+    /// A reload changes neither `log` nor `privacy`.
     pub(super) privacy: LogPrivacy,
 }
 

@@ -42,8 +42,8 @@ pub(super) struct SitePages {
     /// Name of the operator's list of URLs.
     urls: Mutex<Option<String>>,
     notes: Mutex<BTreeMap<NoteAbout, String>>,
-    /// Previous number of pages of each list, by the name of the list. The number is not updated
-    /// while a list has less than half of these pages.
+    /// Previous number of pages of each list, by the name of the list. While a list has less than
+    /// half of its previous pages, the number is not updated.
     whole: Mutex<BTreeMap<String, usize>>,
     /// Memory that the pages of the sitemaps use, in bytes.
     held: AtomicUsize,
@@ -304,7 +304,7 @@ impl SavedPages {
         }
     }
 
-    /// Saves pages. If this fails, the previous file remains. Blocks.
+    /// Saves pages. If saving fails, the previous file remains. Blocks.
     pub(super) fn save(&self, pages: &[Page]) -> io::Result<()> {
         let Some(path) = &self.path else { return Ok(()) };
         files::replace_by(path, |file| {

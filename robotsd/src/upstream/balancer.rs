@@ -59,8 +59,8 @@ impl UpstreamState {
     ///
     /// # Errors
     ///
-    /// Returns the index of the chosen server if it has no usable idle connection, if it is out of
-    /// service, or if other requests wait.
+    /// Returns the index of the chosen server if this server has no usable idle connection or is
+    /// out of service, or if other requests wait.
     pub(super) fn ready(&self, requirement: Requirement) -> Result<Lease, usize> {
         if self.shared.has_names {
             self.shared.refresh();
@@ -172,8 +172,8 @@ impl UpstreamState {
         let candidates = self.candidates.load();
         let servers = candidates.list.iter().map(|candidate| &candidate.server);
         let in_service: Vec<_> = servers.clone().filter(|server| server.health.is_in_service()).collect();
-        // If no server is in service, all servers are tried, so a free connection to any of them
-        // helps.
+        // If no server is in service, all servers are tried, so a transfer from any server may be
+        // aborted.
         let servers = if in_service.is_empty() { servers.collect() } else { in_service };
         if let Some((stalled, server)) = self.shared.connection_limit.give_up_for(client, &servers) {
             self.shared.reporter.gave_up(&*server, stalled);

@@ -1,8 +1,8 @@
 //! Forwards a request to its upstream and returns the upstream's response.
 //!
 //! **A request is boxed on its way to an upstream**, separately from the future that waits for the
-//! response. Without the box, the future would contain space for several copies of the request. Its
-//! size would be 3,040 bytes, and allocations of that size are slow.
+//! response. If the request were not boxed, the future would contain space for several copies of
+//! the request. The future's size would be 3,040 bytes, and allocations of that size are slow.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -38,8 +38,8 @@ impl UpstreamState {
 
         // The yield lets other tasks read before this task writes. The task yields before a
         // connection is chosen, because the chosen connection could close unnoticed during a later
-        // yield. The task of an HTTP/2 stream needs no yield, because this new task runs only after
-        // the other ready tasks.
+        // yield. An HTTP/2 stream has a new task of its own, which runs only after the other ready
+        // tasks, so it needs no yield.
         if !is_stream {
             yield_before_write().await;
         }
