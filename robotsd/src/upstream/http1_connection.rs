@@ -1,8 +1,9 @@
 //! HTTP/1.1 connections to upstreams, and the pool of idle connections.
 //!
 //! No separate task drives a connection: the task that waits for a response polls the connection.
-//! This saves a wake-up per request, and a connection closes when its response is dropped. An idle
-//! connection is not polled, so [`Http1Pool`] checks the state of a connection before reusing it.
+//! Without a separate task, a request needs one wake-up less, and a connection closes when its
+//! response is dropped. An idle connection is not polled, so [`Http1Pool`] checks the state of a
+//! connection before reusing it.
 
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
@@ -119,7 +120,7 @@ impl UpstreamConnection {
                 Some(Err(error)) => return Err(ExchangeError::Unanswered(request, Cause::Socket(error))),
             },
         };
-        // Most requests do not need this future, so it is boxed.
+        // The future of an exchange with hyper is boxed, because most requests do not need it.
         let response = Box::pin(self.exchange_by_hyper(request, early, InterimRelay::new(interim), limits)).await?;
         Ok(self.answered(is_head, response.map(UnreadBody::Hyper)))
     }
@@ -189,8 +190,8 @@ impl UpstreamConnection {
         let mut timer = pin!(sleep_until(progress.upload.last_taken() + limits.response_header));
         let answer = poll_fn(|cx| {
             let has_ended = connection.poll(cx).is_ready();
-            // The response arrives through the connection that was just polled, so no wake-up is
-            // needed.
+            // The response can arrive only when `connection` is polled, as it was above, so no
+            // wake-up is needed.
             let mut silent = Context::from_waker(Waker::noop());
             if let Poll::Ready(answer) = answer.as_mut().poll(&mut silent) {
                 return Poll::Ready(Some(answer.map_err(Some)));
@@ -287,7 +288,7 @@ impl UpstreamConnection {
 #[derive(Debug)]
 enum HyperDriver {
     Running(Http1Connection<TokioIo<TrackedIo>, OutgoingBody>),
-    /// The connection has been closed, or has switched to another protocol. In the second case, the
+    /// The connection has been closed, or has switched to another protocol. After a switch, the
     /// driver still contains the socket.
     Ended(Http1Connection<TokioIo<TrackedIo>, OutgoingBody>),
     Gone,
@@ -316,8 +317,8 @@ pub(super) enum HttpEngine {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Certainty {
-    /// Checks the state that the event loop has recorded. This is enough for a request that may be
-    /// sent again.
+    /// Checks the state that the event loop has recorded. This check is enough for a request that
+    /// may be sent again.
     EventLoop,
     /// Asks the kernel, which costs one more system call.
     AskKernel,

@@ -39,7 +39,7 @@ const ADDED: usize = 1;
 #[derive(Debug)]
 pub(super) struct FastConnection {
     pub(super) stream: TrackedIo,
-    /// The head of the request. Its first `sent` bytes have already been sent.
+    /// The head of the request. The first `sent` bytes of the head have been sent.
     out: Vec<u8>,
     sent: usize,
     body: BytesMut,
@@ -167,7 +167,8 @@ pub(super) fn parse(octets: &[u8], method: &Method) -> Option<Response<FastBody>
         }
         map.append(name, HeaderValue::from_maybe_shared(keep(field.value)?).ok()?);
     }
-    // These responses have no body, even if they declare a length (RFC 9112, section 6.3).
+    // Responses to HEAD, and responses with these two status codes, have no body, even if they
+    // declare a length (RFC 9112, section 6.3).
     let is_empty = *method == Method::HEAD || matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
     let length = if is_empty { 0 } else { length? };
     let came = octets.get(end..)?;

@@ -1,10 +1,10 @@
 //! Connects to a site's servers and forwards requests to them.
 //!
 //! [`Origins`] is the process-wide state of the servers behind a site. An [`Upstream`] is one
-//! worker's client for these servers, with its own connections. It sends requests that the edge has
-//! checked, without changing their targets, and always returns a response: the server's response,
-//! or an error response for an [`UpstreamFailure`](failure::UpstreamFailure). Other modules select
-//! the site and decide whether a request is allowed.
+//! worker's client for these servers, with its own connections. The client sends requests that the
+//! edge has checked, without changing their targets, and always returns a response: the server's
+//! response, or an error response for an [`UpstreamFailure`](failure::UpstreamFailure). Other
+//! modules select the site and decide whether a request is allowed.
 //!
 //! Where to begin:
 //! - [`forward`] sends a request and returns its response.

@@ -27,8 +27,8 @@ pub(super) struct ReadAhead {
     buffers: Arc<BufferBudget>,
 }
 
-/// Maximum size of a piece for the client, in bytes. Pieces are small, so that little data is
-/// buffered in the HTTP library, too.
+/// Maximum size of a piece for the client, in bytes. Pieces are small, so that the HTTP library
+/// buffers little data, too.
 const PIECE: usize = 16 * 1024;
 
 impl BufferBudget {
@@ -122,7 +122,7 @@ mod tests {
         assert!(b.has_room(Some(50)));
         assert_eq!(used(&buffers), 150);
         a.push(&[0; 40]);
-        // The budget already includes the remaining bytes.
+        // `a` has already taken the remaining bytes from the budget.
         assert!(a.has_room(Some(60)));
         a.push(&[0; 60]);
         assert_eq!((a.take().len(), used(&buffers)), (100, 50));

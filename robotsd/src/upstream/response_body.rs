@@ -37,11 +37,13 @@ enum Content {
     Own(Option<Bytes>),
     Upstream(Arc<StreamingBody>),
     /// A body on an HTTP/2 stream. The stream occupies a slot on the connection until the body
-    /// ends. Such a body is aborted at its own deadlines, but never for other requests.
+    /// ends. A body on an HTTP/2 stream is aborted at its own deadlines, but never for other
+    /// requests.
     Http2(Box<Http2Body>),
 }
 
-/// A body that is passed from the upstream to the client. One task polls both connections.
+/// A body that is passed from the upstream to the client. One task polls the connections to the
+/// upstream and to the client.
 #[derive(Debug)]
 struct StreamingBody {
     flow: Mutex<StreamState>,
@@ -59,8 +61,9 @@ struct StreamState {
     ahead: ReadAhead,
     has_ended: bool,
     failed: Option<ResponseBodyError>,
-    /// `Some` while the upstream waits for the client to continue the request, and nothing else
-    /// makes progress. Contains the time when the upstream last accepted a part of the request.
+    /// `Some` while the upstream waits for the client to continue the request, and no byte of the
+    /// response is available. Contains the time when the upstream last accepted a part of the
+    /// request.
     awaits_upload: Option<Instant>,
 }
 

@@ -7,7 +7,8 @@
 //!    connection that was freed for a waiting client. The connections that a client uses are
 //!    counted twice: by its address, and by its connection to robotsd. The count by connection does
 //!    not apply if a trusted proxy multiplexes several clients over the connection. A client
-//!    exceeds its share if one of its counts is higher than the share.
+//!    exceeds its share if its count by address or its count by connection is higher than the
+//!    share.
 //! 2. A request is within its client's share if the client would not exceed its share with this
 //!    request and its waiting requests. A request within its client's share takes precedence over
 //!    all requests that are beyond their clients' shares.

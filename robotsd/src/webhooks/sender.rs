@@ -96,16 +96,16 @@ pub(crate) struct HookEvent<'a> {
     pub(crate) kind: HookEventKind,
     /// Status of the response, if the request was successful.
     pub(crate) status: Option<u16>,
-    /// Message for operators. It never contains the path of the URL, because the path may contain a
-    /// secret.
+    /// Message for operators. The message never contains the path of the URL, because the path may
+    /// contain a secret.
     pub(crate) message: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HookEventKind {
     Delivered,
-    /// The request failed and will be sent again soon. If it was delivered but the delivery could
-    /// not be recorded, it is sent again after a restart.
+    /// The notice will be sent again: soon if the request failed, or after a restart if the
+    /// delivery could not be recorded.
     Repeated,
     GivenUp,
 }
@@ -289,8 +289,8 @@ impl PublishHooks {
         }
     }
 
-    /// Removes the record of another version. Otherwise, if the requests about this version fail
-    /// and the other version goes live again, a restart would not announce that version.
+    /// Removes the record of another version. If the record stayed and the requests about this
+    /// version failed, a restart would not announce the other version when it goes live again.
     fn forget_other(&self, key: &JobKey, announcement: &str) {
         let Some(record) = &self.record else { return };
         if record.read(key).is_some_and(|recorded| recorded != announcement) {
@@ -321,7 +321,8 @@ impl PublishHooks {
             None => true,
             Some(asked) => notice.event.is_none() && *asked != announcement,
         };
-        // This is checked after writing, because `notify` and `send` remove the record only once.
+        // This check must come after writing, because `notify` and `send` remove the record only
+        // once.
         if self.jobs.lock().get(key).is_none_or(is_past) {
             record.forget(key);
         }
@@ -475,8 +476,8 @@ impl HookStatus {
         (self.report.state, self.report.problem) = (state.to_owned(), problem);
     }
 
-    /// Reports whether the hook failed at least [`AFTER_FAILING`] ago. In this case, the notice is
-    /// sent again if its event still lasts.
+    /// Reports whether the hook failed at least [`AFTER_FAILING`] ago. After that time, the notice
+    /// is sent again if its event still lasts.
     fn has_rested_from_failing(&self) -> bool {
         let is_past = |since: SystemTime| since.elapsed().is_ok_and(|age| age >= AFTER_FAILING);
         self.report.state == "failed" && self.since.is_some_and(is_past)

@@ -26,8 +26,8 @@ pub(in crate::upstream) struct Http2Pool {
     /// Locked by the request that is opening a connection. If the last attempt failed, contains its
     /// time and its error.
     pub(in crate::upstream) connecting: tokio::sync::Mutex<Option<(Instant, ConnectFailure)>>,
-    /// Whether the server chose HTTP/1.1 in the last TLS handshake. If so, connections cannot be
-    /// shared, and requests connect without waiting for each other.
+    /// Whether the server chose HTTP/1.1 in the last TLS handshake. If the server chose HTTP/1.1,
+    /// connections cannot be shared, and requests connect without waiting for each other.
     pub(in crate::upstream) has_refused: Flag,
     /// Whether a connection is kept when it has no requests.
     keeps_idle: bool,
@@ -103,7 +103,7 @@ impl Http2Pool {
     }
 
     /// Reports whether a new connection uses HTTP/2. `versions` are the versions that were offered
-    /// in its handshake.
+    /// in the connection's handshake.
     pub(in crate::upstream) fn agrees(&self, socket: &Socket, versions: HttpVersions) -> bool {
         let agrees = versions == HttpVersions::Http2 || socket.protocol() == Some(b"h2");
         self.has_refused.set(!agrees);

@@ -35,7 +35,7 @@ pub(super) struct RequestUpload {
     /// Bytes that the server has not accepted yet.
     waiting: Bytes,
     /// The trailers, the error or the end that the body returned when it was polled in advance.
-    /// Processed after the bytes in `waiting`.
+    /// Must be processed after the bytes in `waiting`.
     next: Option<Option<Result<Frame<Bytes>, RequestBodyError>>>,
     /// All pieces received from the client so far; `None` if the pieces exceed the limits.
     kept: Option<Vec<Bytes>>,

@@ -145,7 +145,8 @@ fn accept(
     let (mut head, stream) = response.into_parts();
     head.extensions.clear();
     unify_framing(&mut head.headers).map_err(|why| ExchangeError::Broken(Cause::Invalid(why)))?;
-    // These responses have no body (RFC 9110, section 6.4.1).
+    // Responses to HEAD, and responses with these two status codes, have no body (RFC 9110, section
+    // 6.4.1).
     let is_bodiless = is_head || matches!(head.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
     let expected = match fields::content_length(&head.headers).filter(|_| !is_bodiless) {
         Some(octets) => ExpectedBody::Length(octets),
