@@ -113,10 +113,10 @@ pub(crate) enum QuestionKind {
 /// change replaces the whole table.
 pub(crate) type SiteTable = Arc<ArcSwap<DecisionSites>>;
 
-/// Returns the limits of a decision listener. These limits are higher than the limits of a listener
-/// for clients, because robotsd must decide about every request that the proxy accepts. If all
-/// requests above the limits were allowed, crawlers could evade the rules. If all such requests
-/// were refused, visitors would be blocked.
+/// Returns the limits of a decision listener. The limits are higher than those of a listener for
+/// clients, because robotsd must decide about every request that the proxy accepts. If all requests
+/// above the limits were allowed, crawlers could evade the rules. If all such requests were
+/// refused, visitors would be blocked.
 pub(crate) fn limits(clients: EdgeLimits) -> EdgeLimits {
     let fields = clients.fields.max(500);
     EdgeLimits { callers: Callers::AskingProxies, target_bytes: clients.head_bytes, fields, ..clients }
@@ -266,7 +266,7 @@ impl DecisionState {
         match outcome {
             Outcome::Tag => ext_authz::allowed(record.map(|record| record.to_field()), &fields, metadata),
             Outcome::Respond(refusal) => ext_authz::denied(*refusal, metadata),
-            // Only `Outcome::Respond` refuses a request. This arm is for `Outcome::Pass`, and for
+            // Only `Outcome::Respond` refuses a request. This arm handles `Outcome::Pass`, and
             // variants that later versions of the library may add.
             _ => ext_authz::allowed(None, &fields, metadata),
         }

@@ -64,7 +64,7 @@ pub(super) enum TargetField {
 pub(super) enum AddressField {
     Whole(HeaderName),
     /// A list of addresses. Only the last address is used, because the proxy has appended it. The
-    /// other addresses may come from the client.
+    /// addresses before it may come from the client.
     Last(HeaderName),
 }
 

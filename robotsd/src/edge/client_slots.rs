@@ -175,8 +175,8 @@ struct SlotWaiter<'c>(&'c Mutex<SlotClaims>);
 /// Maximum number of slots that one waiter claims if requests keep arriving on claimed connections.
 const MAX_CLAIMS: usize = 32;
 
-/// Maximum age of a claim. After that time, the waiter may claim another slot, which may become
-/// free sooner.
+/// Maximum age of a claim. After that time, the waiter may claim the slot of another connection,
+/// which may close sooner.
 const CLAIM_LASTS: Duration = Duration::from_secs(5);
 
 impl<'c> SlotWaiter<'c> {

@@ -25,8 +25,8 @@ use crate::http_common::{Flag, InterimClient, InterimQueue, Transfer};
 
 /// The state of one connection, shared by its socket, its service and its driver.
 ///
-/// Other threads write only the fields for claiming the slot. The other fields are atomic, too,
-/// because a connection's task may move between threads.
+/// Other threads write only the fields for claiming the slot. The remaining fields are atomic as
+/// well, because a connection's task may move between threads.
 #[derive(Debug)]
 pub(crate) struct ConnectionState {
     opened: Instant,
@@ -194,7 +194,8 @@ impl ConnectionState {
     /// Waits for `part`, a step before the first request: receiving the PROXY header, or the TLS
     /// handshake. Returns `None` if the connection ended before `part` completed, or if a new
     /// connection claimed its slot. When the step ends, the deadline for the next step starts.
-    /// `part` must be `Unpin` (boxed). Otherwise, this future would contain `part` twice.
+    /// `part` must be `Unpin` (boxed). If `part` were not `Unpin`, this future would contain `part`
+    /// twice.
     pub(crate) async fn before_request<T, E>(
         &self,
         part: impl Future<Output = Result<Option<T>, E>> + Unpin,

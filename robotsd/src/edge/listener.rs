@@ -108,8 +108,8 @@ impl Edge {
     }
 
     /// Changes the connection limit of all listeners from `before` to `now`. If more than `now`
-    /// connections are open, idle connections are closed until the new limit is met. Until then,
-    /// new connections wait. Must be called within a Tokio runtime.
+    /// connections are open, idle connections are closed until the new limit is met. Until the new
+    /// limit is met, new connections wait. Must be called within a Tokio runtime.
     pub(crate) fn set_places(&self, before: usize, now: usize) {
         if now >= before {
             self.shared.limit.slots.add_permits(now - before);

@@ -167,8 +167,8 @@ fn is_forged(name: &str) -> bool {
     let is_respelled = || {
         name.bytes().any(|byte| byte != as_variable(byte)) && FRAMING.iter().chain(&HOP_BY_HOP).any(|known| is(known))
     };
-    // The first letter is the same in every spelling, and excludes nearly all fields of real
-    // requests.
+    // The first letter of a name is the same in every spelling, and comparing it excludes nearly
+    // all fields of real requests.
     match name.as_bytes() {
         [b'x', ..] => ["x-forwarded-", "x-original-"].iter().any(|known| begins(known)) || is_vouching(),
         [b'f' | b'p' | b'r', ..] => is_vouching() || is_respelled(),
@@ -223,7 +223,7 @@ const VOUCHING: &[&str] = &[
 const FRAMING: &[&str] = &["content-length", "host"];
 
 /// Fields that tell an upstream who the client is and how the client reached robotsd. These fields
-/// are added to a request only when it is forwarded, because robotsd itself does not read them.
+/// are added only when a request is forwarded, because robotsd itself does not read them.
 #[derive(Clone, Debug)]
 pub(crate) struct ForwardedValues {
     pub(crate) way: HeaderValue,

@@ -159,8 +159,8 @@ const MAX_BUDGET: u32 = 65_536;
 /// Growth of the budget for each request, and for each HEADERS or DATA frame sent to the client.
 const PER_FRAME: u32 = 4;
 
-/// The budget grows by 1 for this number of bytes of DATA sent to the client. This growth allows
-/// two WINDOW_UPDATE frames per KiB.
+/// The budget grows by 1 for this number of bytes of DATA sent to the client. The growth allows two
+/// WINDOW_UPDATE frames per KiB.
 const OCTETS: u32 = 512;
 
 /// Cost of a RST_STREAM frame if no content of the response was sent. The cost equals the growth of

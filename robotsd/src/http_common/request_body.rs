@@ -1,7 +1,7 @@
 //! The request body that a client sends.
 //!
 //! The body fails if it makes no progress before the idle deadline. Trailers are forwarded only
-//! from an HTTP/2 client to an HTTP/2 upstream. Their names must also be
+//! from an HTTP/2 client to an HTTP/2 upstream. The names of the trailers must also be
 //! [allowed](super::trailers), because trailers arrive after the head has been checked.
 
 use std::collections::VecDeque;

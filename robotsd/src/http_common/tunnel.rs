@@ -2,7 +2,7 @@
 //!
 //! The service stores the upstream's end of the connection in the extensions of its response. The
 //! driver of the client's connection then joins the two ends. So a tunnel belongs to the client's
-//! connection, and ends with it at shutdown.
+//! connection, and ends with this connection at shutdown.
 
 use std::fmt::Debug;
 use std::future::poll_fn;
@@ -119,8 +119,8 @@ async fn pump(
     }
 }
 
-/// Writes and flushes. Without the flush, TLS could buffer the bytes until the next write, which
-/// may come much later.
+/// Writes and flushes. Without a flush, TLS could buffer the bytes until the next write, which may
+/// come much later.
 async fn write(to: &mut (impl AsyncWrite + Unpin), octets: &[u8]) -> io::Result<()> {
     to.write_all(octets).await?;
     to.flush().await

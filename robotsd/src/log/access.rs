@@ -8,9 +8,9 @@
 //!
 //! The combined format is the one that log analysers expect: `address - - [time] "request" status
 //! bytes "referer" "agent"`. Three more fields follow: the site, the action if the robots.txt
-//! disallows the request, and the id of the request. These three fields are in quotes. A missing
-//! value is written as `-`. Quotes, backslashes, control characters and bytes from 0x80 are written
-//! as `\xHH`, as in nginx, so that lines and fields cannot be forged.
+//! disallows the request, and the id of the request. The three additional fields are in quotes. A
+//! missing value is written as `-`. Quotes, backslashes, control characters and bytes from 0x80 are
+//! written as `\xHH`, as in nginx, so that lines and fields cannot be forged.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};

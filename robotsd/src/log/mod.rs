@@ -299,7 +299,7 @@ impl LogPrivacy {
         let network = self.network(address)?;
         Some(match (self.address, network) {
             (AddressLogging::Truncate, IpAddr::V4(network)) => {
-                // This code is faster than the formatter of the standard library. Speed matters,
+                // The code is faster than the formatter of the standard library. Speed matters,
                 // because each refused request is logged with an address.
                 let mut text = String::with_capacity("255.255.255.0/24".len());
                 for octet in &network.octets()[..3] {

@@ -54,7 +54,7 @@ impl Descriptors {
         let proxied = config.sites.iter().filter(is_proxied).count();
         let idle = proxied.saturating_mul(config.upstream.idle_connections);
         // Descriptors are reserved for the admin interface. Otherwise, clients of the sites could
-        // use all descriptors.
+        // use all descriptors, and the admin interface could not accept connections.
         let further = config.admin.as_ref().map_or(0, |admin| admin.listeners.len());
         let admin = admin::most_connections(1 + further) as u64;
         self.connections(config.connections, config.edge.connections, idle, admin)

@@ -69,9 +69,8 @@ struct OpenListener {
     /// socket per worker. A listener with other settings can be opened on the duplicates. A socket
     /// listens until both the socket and its duplicate have been dropped.
     sockets: Vec<Vec<TcpListener>>,
-    /// Guards that keep the workers accepting connections; empty before the workers start. This
-    /// field is declared after `sockets`, so that the duplicates are dropped before these guards
-    /// close the listener.
+    /// Guards that keep the workers accepting connections; empty before the workers start. Declared
+    /// after `sockets`, so that the duplicates are dropped before these guards close the listener.
     accepting: Vec<DropGuard>,
     report: ListenerReport,
     /// Counters of failed decision requests; `None` unless this is a decision listener.
@@ -82,7 +81,7 @@ struct OpenListener {
 
 impl ListenerPlan {
     /// Checks that a starting process can bind its listeners, except those that a supervisor
-    /// opened. This check comes before the sites are opened. Without the check, a start could fail
+    /// opened. The check comes before the sites are opened. Without the check, a start could fail
     /// after a new version was published, and the grace period of the version would begin although
     /// crawlers cannot fetch this version.
     pub(super) fn rehearse(config: &Config, passed: &InheritedSockets) -> Result<(), String> {
@@ -221,8 +220,8 @@ impl Listeners {
         Ok(sockets)
     }
 
-    /// Drops the duplicates of the sockets. Without the duplicates, a port is closed as soon as the
-    /// workers close their sockets.
+    /// Drops the duplicates of the sockets. Once the duplicates are dropped, a port is closed as
+    /// soon as the workers close their sockets.
     pub(super) fn let_go(&mut self) {
         self.open.iter_mut().for_each(|opened| opened.sockets.clear());
     }

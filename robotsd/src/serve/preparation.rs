@@ -1,8 +1,8 @@
 //! Reads a config and opens everything that is new in it, on a blocking thread.
 //!
 //! A preparation never returns to an earlier stage. Until a preparation begins to apply settings,
-//! it can be abandoned, which closes its bound sockets. After that, the preparation is always
-//! completed, so that all sites have the settings of the same config.
+//! it can be abandoned, which closes its bound sockets. Once settings are being applied, the
+//! preparation is always completed, so that all sites have the settings of the same config.
 
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -197,8 +197,8 @@ impl Stage {
 
 /// Reads the config of a process that replaces another process. The process may start while files
 /// are being replaced. So this function waits until the config files and the folders of robots.txt
-/// files stop changing. Otherwise, a host whose robots.txt is missing for a moment would have no
-/// rules.
+/// files stop changing. Otherwise, a host whose robots.txt is missing for a moment during the
+/// replacement would have no rules.
 pub(super) fn read_once_quiet(path: &Path) -> Result<Config, ConfigError> {
     let config = Config::load(path);
     let mut paths = vec![path];

@@ -197,7 +197,7 @@ impl ActiveConfig {
 
     /// Writes the place files again and accepts commands again, after a failed upgrade.
     pub(super) fn go_on(&mut self) {
-        // The same error was already logged at the start.
+        // The error of a place file was already logged at the start.
         let _ = self.admin.leave_place(&self.path, self.sites.state.directory.as_ref());
         self.admin.resume();
     }

@@ -232,8 +232,8 @@ impl PartReader {
         }
     }
 
-    /// Applies a part that was read, or logs why it cannot be used. The same reason is not logged
-    /// twice in a row.
+    /// Applies a part that was read, or logs why it cannot be used. A reason is not logged twice in
+    /// a row.
     fn take(&self, read: Result<(Fragment, Option<SystemTime>), String>) {
         match read {
             Ok((fragment, modified)) => {

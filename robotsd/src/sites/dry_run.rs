@@ -36,7 +36,7 @@ pub(crate) enum Problem {
     /// enforcement off.
     Unenforced(FoundProblem),
     /// The gate would hold a version. The first value is the gate's first objection, and the list
-    /// contains the other objections.
+    /// contains all other objections.
     Waits(FoundProblem, Vec<String>),
 }
 

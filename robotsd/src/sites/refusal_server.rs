@@ -41,7 +41,7 @@ pub(crate) type RefusalServers<B = SiteBackend> = Arc<[Option<RefusalServer<B>>]
 /// Header fields that describe the request body, which is not forwarded.
 const OF_BODY: [HeaderName; 4] = [CONTENT_LENGTH, CONTENT_TYPE, EXPECT, TRANSFER_ENCODING];
 
-/// Conditional and range header fields. These fields refer to the requested page, but the refusal
+/// Conditional and range header fields. Such fields refer to the requested page, but the refusal
 /// server returns a different page.
 const OF_PAGE: [HeaderName; 6] = [IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE, RANGE];
 

@@ -239,7 +239,7 @@ impl Renewal {
             evidence.apply(&self.registry);
         }
         // If the registry was read again in the meantime, the steps above may have replaced it with
-        // an older registry. So the current registry is applied until it no longer changes.
+        // an older registry. So this loop applies the current registry until it no longer changes.
         let mut applied = self.registry.clone();
         loop {
             let current = self.sites.opener().registry;
@@ -248,7 +248,7 @@ impl Renewal {
             }
             self.sites.iter().for_each(|site| site.set_registry(&current));
             if let Some(evidence) = &self.sites.evidence {
-                // This registry was already checked when it was read.
+                // The registry was already checked when it was read.
                 let _ = evidence.follow(&current);
             }
             applied = current;

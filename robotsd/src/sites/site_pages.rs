@@ -249,8 +249,8 @@ const MAX_BYTES_OF_SITE: usize = 8 << 20;
 
 /// Returns the maximum memory for the pages of one site, in bytes. `of_others` contains the memory
 /// that each other site uses. Half of the total is divided evenly among `sites` sites, so that some
-/// memory is left for sites that are read late. The other half goes to sites that need more, on a
-/// first-come, first-served basis.
+/// memory is left for sites that are read late. The other half of the total goes to sites that need
+/// more, on a first-come, first-served basis.
 pub(super) fn room_for_pages(sites: usize, of_others: impl Iterator<Item = usize>) -> usize {
     let half = MAX_BYTES_OF_ALL / 2;
     let share = half / sites.max(1);

@@ -56,7 +56,8 @@ impl StateHandle {
         Self { directory: config.state_dir.as_ref().map(StateDir::read_only), ..Self::in_memory() }
     }
 
-    /// Returns a handle without a state directory. Its switches are lost when the process ends.
+    /// Returns a handle without a state directory. The switches of such a handle are lost when the
+    /// process ends.
     pub(super) fn in_memory() -> Self {
         Self { directory: None, all: KillSwitch::default(), fleet: None, sites: Arc::default() }
     }

@@ -101,14 +101,15 @@ impl UpstreamState {
     }
 
     /// Reports whether other requests wait (on this or another worker), or a transfer was recently
-    /// aborted for waiting requests. In these cases, a new request must join the queue before it
-    /// may use any connection, even an idle connection.
+    /// aborted for waiting requests. If so, a new request must join the queue before it may use any
+    /// connection, even an idle one.
     fn is_scarce(&self) -> bool {
         self.demand.has_parked() || self.shared.connection_limit.are_owed() || self.shared.connection_limit.are_short()
     }
 
     /// Returns a connection to the first reachable server. The search starts at index `first`. If
-    /// `pooled` allows it, an idle connection is used. Otherwise, the connection is new.
+    /// `pooled` allows it, an idle connection is used. If no idle connection is used, the
+    /// connection is new.
     pub(super) async fn find(&self, first: usize, pooled: Pooled, requirement: Requirement) -> Leased {
         let client = requirement.client;
         let deadline = Instant::now() + self.shared.limits.connect;
@@ -149,7 +150,7 @@ impl UpstreamState {
             let free = async {
                 tokio::select! {
                     // On a slow machine, a connection may become free at the same time as the
-                    // deadline passes. In this case, the connection is used.
+                    // deadline passes. Then the request uses the connection.
                     biased;
                     () = returned => true,
                     () = freed => true,

@@ -6,8 +6,8 @@
 //! permits, too, and the counters do not change with each request.
 //!
 //! A request that gets no permit waits. Two kinds of connections must not keep it waiting:
-//! - Idle connections of other workers. Those workers are notified of waiting requests and close
-//!   idle connections.
+//! - Idle connections of other workers. Workers with idle connections are notified of waiting
+//!   requests, and close idle connections.
 //! - Connections whose clients do not read. The transfer of such a client is aborted if the waiting
 //!   request's client [is within its share](super::shares).
 //!

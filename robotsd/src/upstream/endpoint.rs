@@ -207,8 +207,8 @@ impl Default for UpstreamLimits {
             connect: Duration::from_secs(3),
             response_header: Duration::from_secs(30),
             body_idle: Duration::from_secs(60),
-            // This size is enough to read a typical large response in one read. With a quarter of
-            // this size, such a response needs 25 % more CPU.
+            // With this size, a typical large response arrives in one read. With a quarter of this
+            // size, such a response needs 25 % more CPU.
             buffer_bytes: 256 * 1024,
             buffer: 64 * 1024,
             buffer_total: 64 * 1024 * 1024,

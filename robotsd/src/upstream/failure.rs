@@ -150,8 +150,8 @@ impl UpstreamReporter {
         if matches!(failure.kind, FailureKind::RequestBody | FailureKind::RequestTimeout) {
             return;
         }
-        // If no connection was free, the request was never sent. This shows that the servers are
-        // busy, not that the servers fail to answer.
+        // If no connection was free, the request was never sent. The failure shows that the servers
+        // are busy, not that the servers fail to answer.
         if failure.kind != FailureKind::Busy {
             let mut unanswered = self.unanswered.lock();
             let before = if unanswered.0 == answered { unanswered.1 } else { 0 };

@@ -35,7 +35,8 @@ use crate::socket::Socket;
 #[derive(Debug)]
 pub(super) struct UpstreamConnection {
     driver: Driver,
-    /// Timer for overdue responses. It is not reset for each request, so it may fire too early.
+    /// Timer for overdue responses. The timer is not reset for each request, so it may fire before
+    /// a response is overdue.
     timer: Pin<Box<Sleep>>,
     pub(super) progress: Arc<ExchangeProgress>,
     exchanges: u64,
@@ -327,8 +328,8 @@ pub(super) enum Certainty {
 /// The idle HTTP/1.1 connections of one worker to one server. The most recently used connection is
 /// last.
 ///
-/// The last connection is used first, because it is the most likely to be still open. As a result,
-/// connections that are not needed expire.
+/// The last connection is used first, because it is the most likely to be open. So connections that
+/// are not needed stay idle and expire.
 #[derive(Debug)]
 pub(super) struct Http1Pool {
     idle: Mutex<VecDeque<Box<UpstreamConnection>>>,

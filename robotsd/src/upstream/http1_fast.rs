@@ -4,10 +4,10 @@
 //! Nearly all exchanges are of this kind, and need no state machine: this module writes the
 //! requests itself, and reads the responses with the parser that hyper uses. For other responses,
 //! the connection is handed over to hyper. Such a response is chunked or malformed, ends with the
-//! close of the connection, follows an interim response, or has a head that arrives in parts. hyper
-//! then sends the request once more, but to a socket that discards the request and returns the
-//! bytes of the response read so far. The connection stays with hyper, so there is at most one
-//! handover per connection.
+//! close of the connection, follows an interim response, or has a head that arrives in parts. After
+//! the handover, hyper sends the request once more, but to a socket that discards the request and
+//! returns the bytes of the response read so far. The connection stays with hyper, so there is at
+//! most one handover per connection.
 
 use std::future::Future;
 use std::io;

@@ -1,7 +1,8 @@
 //! A request on its way to an upstream, and the interim responses (1xx) to it.
 //!
 //! A proxy must forward interim responses (RFC 9110, section 15.2), but a server could send any
-//! number of them. So only the first few are forwarded, and interim responses extend no deadline.
+//! number of them. So only the first few interim responses are forwarded, and they extend no
+//! deadline.
 
 use std::pin::Pin;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! Reads responses faster than their clients do, to free upstream connections. Otherwise, a client
-//! that does not read would occupy a connection.
+//! Reads responses faster than their clients do, to free upstream connections. Without this module,
+//! a client that does not read would occupy a connection.
 //!
 //! A response is read ahead only if its client has stalled. All responses that are read ahead share
 //! one budget. When the budget is used up, other responses stay at their upstreams until their

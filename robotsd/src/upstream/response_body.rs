@@ -4,9 +4,9 @@
 //! body is dropped before its end, the connection is closed, so that the upstream notices that the
 //! client has left.
 //!
-//! While the client does not read, the body is not polled. Instead, the code that writes to the
-//! client drives the connection through the [`Transfer`]. If the rest of the body is small, it is
-//! [read ahead](super::read_ahead), which frees the connection.
+//! While the client does not read, the body is not polled. The code that writes to the client then
+//! drives the connection through the [`Transfer`]. If the rest of the body is small, it is [read
+//! ahead](super::read_ahead), which frees the connection.
 //!
 //! On HTTP/1.1, trailers are dropped, as RFC 9110, section 6.5.1 allows.
 

@@ -7,8 +7,8 @@
 //! all clients.
 //!
 //! A server that fails too often in a row is out of service for a while. After that time, one
-//! request is sent to it as a trial. If the request is answered, the server is in service again.
-//! Otherwise, the server is out of service for twice as long as before.
+//! request is sent to the server as a trial. If the request is answered, the server is in service
+//! again. Otherwise, the server is out of service for twice as long as before.
 //!
 //! All workers share this state, and requests to a healthy server only read it.
 
@@ -252,8 +252,8 @@ impl Health {
     fn eject(&self, record: &mut FailureRecord, now: Instant) {
         let longest = self.policy.eject_max.max(self.policy.eject);
         record.span = if record.span.is_zero() { self.policy.eject } else { (record.span * 2).min(longest) };
-        // The length is random. Otherwise, all proxies in front of a server would try it again at
-        // the same moment.
+        // The length is random. If all outages had the same length, all proxies in front of a
+        // server would try it again at the same moment.
         let share = 0.8 + 0.4 * (RandomState::new().hash_one(self.start) as f64 / u64::MAX as f64);
         self.until.store(self.millis(now + record.span.mul_f64(share)), Ordering::Relaxed);
         self.ejections.fetch_add(1, Ordering::Relaxed);

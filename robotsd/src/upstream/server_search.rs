@@ -46,8 +46,8 @@ pub(super) struct CandidateServer {
     ejections: AtomicU32,
 }
 
-/// A connection that was chosen for one request. Its `Display` form is the name of its server, for
-/// messages about failures.
+/// A connection that was chosen for one request. The `Display` form of a lease is the name of its
+/// server, for messages about failures.
 #[derive(Debug, derive_more::Display)]
 #[display("{}", self.candidate.server)]
 pub(super) struct Lease {

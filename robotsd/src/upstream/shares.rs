@@ -20,7 +20,7 @@
 //!    clients that have stalled for [`LONG`]. Among equal candidates, the longest stall is chosen.
 //! 4. After a transfer was aborted, clients beyond their share get no new connection for
 //!    [`STALLED`]. Otherwise, these clients would immediately get the connection that was freed for
-//!    other clients.
+//!    a client within its share.
 //!
 //! A transfer whose client makes progress is never aborted, and neither is a request that waits for
 //! its upstream. Progress is reported by the code that writes to clients (`edge::connection`,

@@ -1,5 +1,5 @@
-//! The socket of an HTTP/1.1 connection to an upstream. It records progress, stops reading an
-//! endless response head, and can check whether an idle connection is still open.
+//! The socket of an HTTP/1.1 connection to an upstream. The socket records progress, stops reading
+//! an endless response head, and can check whether an idle connection is still open.
 //!
 //! hyper does not report three facts that are needed here: whether any byte of a response has
 //! arrived, how many bytes were received before the final response, and when the upstream last

@@ -41,7 +41,7 @@ pub(crate) struct PublishHooks {
     admin: Mutex<Vec<SocketAddr>>,
     record: Option<DeliveryRecord>,
     retry: RetryPlan,
-    /// Whether the process is ending. If so, failed requests are not retried.
+    /// Whether the process is ending. When the process is ending, failed requests are not retried.
     pub(super) is_ending: AtomicBool,
     /// Notified when a job has nothing more to send.
     rested: Notify,
@@ -313,7 +313,7 @@ impl PublishHooks {
     }
 
     /// Records a delivered notice, unless its event has ended or another version has gone live
-    /// since the request was sent. In these cases, the record would suppress a later notice.
+    /// since the request was sent. If it stayed, the record would suppress a later notice.
     pub(super) fn record(&self, Delivery { key, hook, notice, .. }: &Delivery) -> io::Result<()> {
         let (Some(record), announcement) = (&self.record, hook.announcement(notice)) else { return Ok(()) };
         record.write(key, &announcement)?;
@@ -336,7 +336,7 @@ impl PublishHooks {
         let is_gone = !self.settings.lock().get(&notice.site).is_some_and(|site| site.hooks.iter().any(is_own));
         if is_gone {
             self.update(key, |job| {
-                // The last announcement is forgotten, so that the notice is sent if the hook is
+                // The last announcement is cleared, so that the notice is sent if the hook is
                 // configured again.
                 (job.waiting, job.asked) = (None, None);
                 job.status = Job::new(hook).status;

@@ -2,11 +2,12 @@
 //! hyper, to the HTTP/2 server or to the SPOP server.
 //!
 //! After the fast path, hyper drives HTTP/1.1 connections and `h2` drives HTTP/2 connections. This
-//! module decides when to shut down these connections gracefully, and adds what both libraries
+//! module decides when to shut down these connections gracefully. It also adds what both libraries
 //! lack: deadlines, and a way to close an idle connection when a new connection needs its slot.
 //!
-//! **The HTTP version of a connection is decided before hyper or `h2` sees it.** The first bytes of
-//! the connection are compared with the HTTP/2 preface, up to the first difference.
+//! **The HTTP version of a connection is decided before hyper or `h2` sees it.** For this decision,
+//! the first bytes of the connection are compared with the HTTP/2 preface, up to the first
+//! difference.
 
 pub(crate) mod settings;
 
@@ -49,8 +50,8 @@ pub(crate) async fn serve<S: EdgeService>(
 ) -> Result<(), ConnectionFailure> {
     let served = http1_fast::serve(socket, service, &settings, Arc::clone(&clock), &stop).await?;
     let Some(handover) = served else { return Ok(()) };
-    // This future is boxed, because most connections end before they need it. Without the box,
-    // every connection would reserve memory for this future.
+    // The future is boxed, because most connections end before they need it. Without the box, every
+    // connection would reserve memory for this future.
     match messages.filter(|_| spop::begins(&handover)) {
         Some(messages) => Box::pin(spop::serve(handover, settings, clock, stop, messages)).await,
         None => Box::pin(serve_handover(handover, settings, clock, stop)).await,

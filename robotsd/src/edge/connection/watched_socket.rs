@@ -198,8 +198,8 @@ impl<T: AsyncWrite + Unpin> WatchedSocket<T> {
         }
     }
 
-    /// Writes the waiting interim responses, because hyper cannot send them. This function is
-    /// called when hyper flushes the socket. hyper does so whenever it has polled the service. When
+    /// Writes the waiting interim responses, because hyper cannot send them. hyper calls this
+    /// function when it flushes the socket, which it does whenever it has polled the service. When
     /// hyper flushes, no message from hyper is partly written.
     fn poll_flush_interim(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         loop {

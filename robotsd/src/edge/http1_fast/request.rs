@@ -29,8 +29,8 @@ const FIELDS: usize = 64;
 
 const ADDED: usize = 4;
 
-/// Parses a request if the bytes are exactly one complete head that the fast path can handle.
-/// Otherwise, returns the bytes for the handover to hyper. The target in the returned bytes is
+/// Parses a request if the bytes are exactly one complete head that the fast path can handle. If
+/// they are not, returns the bytes for the handover to hyper. The target in the returned bytes is
 /// escaped if necessary, because hyper would reject an unescaped target.
 pub(crate) fn parse(octets: Bytes, limits: &EdgeLimits) -> Result<Request<()>, Bytes> {
     let fits = octets.len() <= limits.head_bytes;

@@ -1,4 +1,4 @@
-//! HTTP/2 (RFC 9113) with `h2`: each request is a stream with its own task. This module limits
+//! HTTP/2 (RFC 9113) with `h2`: each request is a stream with its own task. The module limits
 //! floods of frames, and adds deadlines for clients that do not read a stream or have silently
 //! disconnected.
 
@@ -51,8 +51,8 @@ pub(crate) struct Http2ServerConnection<S> {
     patience: Option<Pin<Box<Sleep>>>,
 }
 
-/// Maximum time for sending GOAWAY to a client that floods the connection. This time is enough for
-/// every client that still reads.
+/// Maximum time for sending GOAWAY to a client that floods the connection. Every client that still
+/// reads needs less time.
 const GOODBYE: Duration = Duration::from_secs(5);
 
 enum Part {
@@ -86,15 +86,15 @@ impl<S> Http2ServerConnection<S> {
 const MAX_WINDOW: u32 = i32::MAX as u32;
 
 /// Maximum charge to `h2`'s budget for small frames, per byte of content that waits to be read. For
-/// each frame, `h2` charges 256 minus the frame's length. This maximum holds for frames of at least
-/// 16 bytes.
+/// each frame, `h2` charges 256 minus the frame's length. For frames of at least 16 bytes, the
+/// charge never exceeds this maximum.
 const CHARGE_PER_OCTET: usize = 16;
 
 /// Returns the builder of HTTP/2 connections. The connection's window has room for all of its
 /// streams, so an upload that an upstream does not read cannot block other uploads. A small frame
 /// uses more memory than the size of its content, so `h2` has an additional budget for small
-/// frames. This budget is at least as large as the connection's window, and the small frames of one
-/// stream always fit into it.
+/// frames. The budget for small frames is at least as large as the connection's window, and the
+/// small frames of one stream always fit into the budget.
 fn builder(limits: &EdgeLimits) -> Builder {
     let window = u32::try_from(limits.window_bytes).unwrap_or(MAX_WINDOW);
     let connection_window = limits.streams.saturating_mul(window).min(MAX_WINDOW);

@@ -67,7 +67,7 @@ async fn answer<R>(
                 sent += 1;
                 octets += interim::size(&head);
                 // `h2` buffers the interim responses that the client does not accept. So the limits
-                // of the queue apply to all interim responses of a request together.
+                // of the interim queue apply to all interim responses of a request together.
                 if sent <= interim::WAITING && octets <= interim::WAITING_OCTETS {
                     // An error here is ignored: it concerns the whole stream or connection, so
                     // sending the final response will fail, too.
@@ -94,7 +94,7 @@ fn complete_head(head: &mut response::Parts, framing: Framing, clock: Option<&Da
 }
 
 /// Sends a body. If the body is shorter or longer than its declared length `left`, the stream is
-/// reset. Otherwise the client would consider the body complete.
+/// reset. Without the reset, the client would consider the body complete.
 async fn send_body<B>(body: B, mut stream: SendStream<Bytes>, mut left: Option<u64>, consumer: &StreamConsumer)
 where
     B: Body<Data = Bytes>,

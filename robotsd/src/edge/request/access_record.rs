@@ -43,7 +43,7 @@ pub(crate) struct AccessRecord {
     pub(crate) notes: Vec<(&'static str, Value)>,
 }
 
-/// Callback for each request that has ended. It must not block.
+/// Callback for each request that has ended. The callback must not block.
 pub(crate) type OnAccess = Arc<dyn Fn(Box<AccessRecord>) + Send + Sync>;
 
 pub(crate) struct PendingRecord {

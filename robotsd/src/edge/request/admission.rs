@@ -1,8 +1,8 @@
 //! Rejects requests with an invalid method, size, target, transfer coding or expectation.
 //!
 //! hyper and `h2` do not check everything in a request head. This module and [`host`](super::host)
-//! make the remaining checks. Path and query are not changed here: bytes that `http::Uri` rejects
-//! have already been [escaped](crate::edge::http1_fast::request), or the request was rejected.
+//! check the rest. Path and query are not changed here: bytes that `http::Uri` rejects have already
+//! been [escaped](crate::edge::http1_fast::request), or the request was rejected.
 
 use http::header::{ALLOW, CONNECTION, CONTENT_LENGTH, EXPECT, MAX_FORWARDS, TRANSFER_ENCODING, UPGRADE};
 use http::request::Parts;
@@ -37,8 +37,8 @@ pub(crate) fn admit(head: &mut Parts, limits: &EdgeLimits) -> Result<bool, Reque
     }
     let is_chunked = fields::is_chunked(&head.headers).map_err(RequestRefusal::bad_request)?;
     // If a request has both `Content-Length` and `Transfer-Encoding`, hyper removes
-    // `Content-Length`, and closes the connection after the response. So this check only guards
-    // against a later version of hyper.
+    // `Content-Length`, and closes the connection after the response. So this check is needed only
+    // in case a later version of hyper behaves differently.
     if is_chunked && head.headers.contains_key(CONTENT_LENGTH) {
         return Err(RequestRefusal::bad_request("the request has both Content-Length and Transfer-Encoding"));
     }

@@ -28,7 +28,7 @@ const OWN: usize = 32;
 
 impl RequestId {
     /// Creates the id of a request from the number of the connection, and the number of the request
-    /// within the connection. So threads need not share a counter.
+    /// within the connection. So no counter is shared between threads.
     pub(crate) fn new(connection: u64, request: u64) -> Self {
         static PROCESS: OnceLock<u64> = OnceLock::new();
         let process = *PROCESS.get_or_init(|| RandomState::new().hash_one(std::process::id()));

@@ -6,7 +6,7 @@
 //! handshake begins: the connection acquires a permit, and rustls reads the ClientHello, which may
 //! consist of several records. If the first record is longer than [`USUAL_HELLO`] bytes, the
 //! connection must have the permit before it receives the rest of the record. So the memory for all
-//! incomplete first records is limited.
+//! incomplete first records together is limited.
 //!
 //! rustls is not used before the handshake begins, because rustls reserves 4 to 64 KiB for each
 //! incomplete ClientHello. If rustls read the first byte, every connection would need a permit from
@@ -14,8 +14,8 @@
 //! all others by sending one byte each.
 //!
 //! **Each certificate has its own rustls configuration**, and a handshake chooses a configuration.
-//! So the certificate of a connection is known without asking the TLS session. All configurations
-//! share the ticket keys.
+//! So the certificate of a connection is known from its configuration, without asking the TLS
+//! session. All configurations share the ticket keys.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -194,7 +194,7 @@ fn poll_append(socket: &mut TcpStream, begun: &mut Vec<u8>, cx: &mut Context<'_>
 }
 
 /// Reports whether the first record of a connection is complete. Also returns true if the bytes are
-/// not a ClientHello, so that rustls rejects them.
+/// not a ClientHello, because rustls can then reject them.
 fn is_record_whole(begun: &[u8]) -> bool {
     match *begun {
         [kind, ..] if kind != HANDSHAKE => true,
@@ -236,7 +236,7 @@ const HANDSHAKE: u8 = 22;
 /// Maximum size of the fragment in a record, in bytes (RFC 8446, section 5.1).
 const MAX_FRAGMENT: usize = 1 << 14;
 
-/// The response to a request without TLS. It is sent without reading the request.
+/// The response to a request without TLS. The response is sent without reading the request.
 const WITHOUT_TLS: &[u8] = b"HTTP/1.1 400 Bad Request\r\ncontent-type: text/plain; charset=utf-8\r\n\
     content-length: 39\r\ncache-control: no-store\r\nconnection: close\r\n\r\n400 this port speaks TLS: use https://\n";
 
@@ -247,8 +247,8 @@ async fn explain(mut socket: TcpStream) {
     }
 }
 
-/// Minimum duration of a handshake before it may be ended to free its permit. This is longer than a
-/// round trip to any client.
+/// Minimum duration of a handshake before it may be ended to free its permit. This duration is
+/// longer than a round trip to any client.
 const GRACE: Duration = Duration::from_secs(1);
 
 /// The handshakes that have a permit, ordered by the time when they acquired it.
@@ -262,8 +262,8 @@ impl HandshakesUnderWay {
     pub(crate) fn begin(&self, connection: &Arc<ConnectionState>) -> Arc<Handshake> {
         let handshake = Arc::new(Handshake(Arc::clone(connection)));
         let mut all = self.0.lock();
-        // There are never more entries than permits, and usually only a few. So removing ended
-        // handshakes is cheap.
+        // There are never more entries than permits, and usually only a few. So removing a
+        // handshake that has ended is cheap.
         all.retain(|(_, handshake)| handshake.strong_count() > 0);
         all.push_back((Instant::now(), Arc::downgrade(&handshake)));
         handshake
@@ -288,8 +288,8 @@ impl HandshakesUnderWay {
     }
 }
 
-/// Time until the next check if [`HandshakesUnderWay::give_up`] has just ended a handshake. By
-/// then, the ended handshake has released its permit.
+/// Time until the next check if [`HandshakesUnderWay::give_up`] has just ended a handshake. At that
+/// time, the ended handshake has released its permit.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
 #[derive(Clone, Debug)]

@@ -9,7 +9,8 @@
 //!
 //! A certificate and its key are two files, which are not replaced at the same moment. So a new
 //! pair is used only if its certificate and key match, and two successive reads have found the same
-//! content. Otherwise the previous pair stays in use. A new pair applies only to later handshakes.
+//! content. If the new pair cannot be used, the previous pair stays in use. A new pair applies only
+//! to later handshakes.
 //!
 //! The caller decides when to check the files, on a thread that may block. Each change is reported
 //! once. The files are read every few seconds, which costs less than interpreting file system
@@ -146,12 +147,12 @@ struct CertificateState {
     making: HandshakeConfig,
     reports: Mutex<Vec<PairReport>>,
     /// For each pair, in the order of `paths`: the reason why its current files cannot be used.
-    /// This list is not part of `reports`, because `reports` is locked while files are read.
+    /// These reasons are not part of `reports`, because `reports` is locked while files are read.
     rejections: ArcSwap<Vec<Option<String>>>,
 }
 
-/// The last rejection of a pair and the last warning about it. The same messages are not reported
-/// again.
+/// The last rejection of a pair and the last warning about a pair. Messages that are equal to the
+/// last ones are not reported again.
 #[derive(Clone, Debug, Default)]
 struct PairReport {
     rejection: Option<String>,
@@ -424,8 +425,8 @@ mod tests {
         ]);
         assert_eq!(chosen(&certificates, Some("b.test")), 2);
         assert_eq!(chosen(&certificates, Some("x.c.test")), 3);
-        // The client supports no signature of these certificates. The first certificate is chosen
-        // nevertheless.
+        // The client supports no signature of these certificates. In this case, the first
+        // certificate is chosen.
         assert_eq!(chosen(&certificates, Some("d.test")), 5);
     }
 

@@ -305,14 +305,14 @@ async fn death(mut ping: PingPong, activity: Arc<ConnectionActivity>, doubt: Arc
     }
 }
 
-/// The socket of an HTTP/2 connection. It holds the permit, records activity, and ends the
+/// The socket of an HTTP/2 connection. The socket holds the permit, records activity, and ends the
 /// connection if the server floods it with frames.
 #[derive(Debug)]
 pub(super) struct GuardedSocket {
     socket: Socket,
     activity: Arc<ConnectionActivity>,
-    /// Budget for frames without message content. It has the same size as the budget of each client
-    /// connection.
+    /// Budget for frames without message content. The budget has the same size as the budget of
+    /// each client connection.
     budget: FrameBudget,
     received: Frames,
     sent: Frames,

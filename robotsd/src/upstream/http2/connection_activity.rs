@@ -21,7 +21,7 @@ pub(super) struct ConnectionActivity {
     /// Number of empty DATA frames from the server.
     empty: AtomicUsize,
     /// Set when the server's SETTINGS have been applied, so that its stream limit is known. Also
-    /// set when the connection ends.
+    /// set when the connection ends, so that nobody waits any longer.
     pub(super) settled: SetOnce<()>,
 }
 

@@ -2,7 +2,7 @@
 //!
 //! A request uses the first connection that has a free stream, so connections that are not needed
 //! become idle and expire. If no stream is free, the first request opens a connection, and the
-//! other requests wait. The other requests then use the new connection, or fail with the same
+//! other requests wait. The waiting requests then use the new connection, or fail with the same
 //! error. So a burst of requests opens one connection.
 
 use std::sync::Arc;

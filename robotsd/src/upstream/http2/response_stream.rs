@@ -174,7 +174,7 @@ impl Http2Body {
     }
 
     /// Ends the body with an error, but only at the next poll. So the client first receives
-    /// everything that the server has sent, as on HTTP/1.1.
+    /// everything that the server has sent, as it would on HTTP/1.1.
     fn fail<T>(&mut self, error: ResponseBodyError, cx: &mut Context<'_>) -> Poll<T> {
         self.end();
         self.failed = Some(error);
