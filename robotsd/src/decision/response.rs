@@ -28,8 +28,8 @@ pub(super) fn pass() -> Response<Bytes> {
 }
 
 /// Changes the status of the response to a refused gRPC call from 200 to 403. The proxy would treat
-/// 200 as permission. The status is 403 even if the call came before its crawl delay had passed:
-/// some gRPC clients read only the HTTP status, and repeat the call after a 429.
+/// 200 as permission. The status is 403 even if the crawl delay had not passed: some gRPC clients
+/// read only the HTTP status, and repeat the call after a 429.
 pub(super) fn as_refusal(response: &mut Response<Bytes>) {
     if !response.status().is_client_error() {
         *response.status_mut() = StatusCode::FORBIDDEN;

@@ -80,7 +80,7 @@ fn endpoint_uri(endpoint: &str, site: Option<&[u8]>) -> Uri {
 
 /// Parses alternating names and values up to an empty name. Returns `None` if the empty name at the
 /// end is missing, or if there are too many fields. Fields are never dropped silently, because
-/// clients could otherwise hide fields that show that they are crawlers.
+/// crawlers could otherwise hide the fields by which they are recognised.
 fn read_fields(octets: &[u8], fields: &mut HeaderMap) -> Option<()> {
     let mut rest = octets;
     while fields.len() <= MAX_FIELDS {

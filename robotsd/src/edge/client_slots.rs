@@ -1,5 +1,5 @@
 //! Limits the number of open connections, and chooses the idle connection to close if a new
-//! connection needs its slot.
+//! connection needs a slot.
 //!
 //! Anyone can open connections and send nothing on them. So if the process-wide limit is reached, a
 //! new connection takes the slot of the connection that has been idle for longest, as in nginx. The
@@ -13,8 +13,8 @@
 //! becomes idle after the pass has been idle for less time than any candidate, so the candidates
 //! remain the best choice.
 //!
-//! A connection whose slot was claimed closes when its worker next runs the connection's task,
-//! which may take a while if the worker is busy. During this time, claiming more slots would close
+//! A connection whose slot was claimed closes when its worker next runs the connection's task. If
+//! the worker is busy, this may take a while. During this time, claiming more slots would close
 //! more connections, but would not free a slot sooner. So each waiting connection claims only one
 //! slot. If a request arrives on the claimed connection, that connection stays open, and the
 //! waiting connection claims another slot.
@@ -95,7 +95,7 @@ impl WorkerConnections {
         loop {
             while let Some(SlotCandidate { since, entry }) = open.candidates[idleness as usize].pop() {
                 // A request may have arrived on the connection since the pass, or another waiter
-                // may have claimed its slot.
+                // may have claimed the slot.
                 let unchanged =
                     open.entries[entry].as_ref().filter(|connection| connection.idle() == Some((idleness, since)));
                 if let Some(connection) = unchanged.filter(|connection| connection.reclaim(idleness)) {

@@ -402,7 +402,7 @@ impl NewConnection {
             sleep(self.settings.farewell(false)).await;
         };
         // The future is boxed, so that connections to listeners without PROXY headers do not
-        // reserve memory for it.
+        // reserve memory for this future.
         let receiving = Box::pin(proxy_protocol::receive(socket, &self.settings.limits, stopping, &self.state));
         self.state.before_request(receiving).await
     }
@@ -445,7 +445,7 @@ impl NewConnection {
             )
         };
         // The future is boxed, so that connections to listeners without TLS do not reserve memory
-        // for it.
+        // for this future.
         let secured = Box::pin(tls.secure(socket, stopping, &self.state, full)).await?;
         Ok(secured.map(|(stream, secured)| {
             let info = ConnectionInfo { forwarded: forwarded("https"), secured: Some(secured) };

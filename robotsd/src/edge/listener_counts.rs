@@ -74,8 +74,8 @@ impl ListenerCounts {
     }
 }
 
-/// Counters of one listener on one worker. Only that worker writes them. The alignment keeps the
-/// counters of different workers in different cache lines.
+/// Counters of one listener on one worker. Only that worker writes the counters. The alignment
+/// keeps the counters of different workers in different cache lines.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct ResponseCounts {

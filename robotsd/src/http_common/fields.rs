@@ -1,8 +1,8 @@
 //! Decides which header fields robotsd forwards.
 //!
-//! Hop-by-hop fields are removed in both directions before robotsd adds its own fields. If they
-//! were removed after that, `Connection: Robots-Verdict` from a client would remove robotsd's own
-//! field. Fields that only a proxy may send are removed from clients' requests, and
+//! Hop-by-hop fields are removed in both directions before robotsd adds its own fields. If
+//! hop-by-hop fields were removed later, `Connection: Robots-Verdict` from a client would remove
+//! robotsd's own field. Fields that only a proxy may send are removed from clients' requests, and
 //! `edge::request::trusted` adds robotsd's fields with these names.
 
 use http::header::{CONNECTION, CONTENT_LENGTH, COOKIE, HeaderMap, HeaderName, HeaderValue, TRANSFER_ENCODING};

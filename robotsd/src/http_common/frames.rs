@@ -6,7 +6,8 @@
 //! frames, and frames of unknown types. `h2` accepts any number of these frames, so a client could
 //! keep a CPU core busy without reaching any limit. Therefore, each of these frames reduces a
 //! budget of the connection. Requests and the bytes of responses increase the budget, because
-//! clients legitimately send such frames for each request and while they receive a response.
+//! clients legitimately send frames without message content for each request and while they receive
+//! a response.
 
 use tokio::time::Instant;
 

@@ -111,7 +111,8 @@ async fn pump(
         match timeout(idle, from.read(&mut buffer)).await {
             Err(_) if moved.load(Ordering::Relaxed) != before => continue,
             Err(expired) => return Err(expired.into()),
-            // If the client does not read, TLS cannot send its last bytes, so the time is limited.
+            // If the client does not read, TLS cannot send its last bytes, so the time for closing
+            // is limited.
             Ok(Ok(0)) => return timeout(idle, to.shutdown()).await?,
             Ok(length) => timeout(idle, write(&mut to, &buffer[..length?])).await??,
         }

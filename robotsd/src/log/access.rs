@@ -178,8 +178,8 @@ impl Writer {
     }
 }
 
-/// Opens the log. If the log is a file, sets `last_is_cut` to whether its last line is incomplete,
-/// for example because the disk was full before a restart.
+/// Opens the log. If the log is a file, records in `last_is_cut` whether the last line of the file
+/// is incomplete, for example because the disk was full before a restart.
 fn open_sink(path: Option<&Path>, last_is_cut: &Mutex<bool>) -> Result<Box<dyn Write + Send>, String> {
     let Some(path) = path else { return Ok(Box::new(io::stdout())) };
     let file = open(path).map_err(|error| format!("{}: the access log cannot be opened: {error}", path.display()))?;

@@ -68,7 +68,8 @@ fields! {
     would: &'a str [plain],
     grace_end: String [plain],
     severity: &'a str,
-    /// The changed key of the config. `before` and `after` are its values, in TOML.
+    /// The changed key of the config. `before` and `after` are the old and the new value of the
+    /// key, in TOML.
     setting: &'a str,
     before: &'a str,
     after: &'a str,
@@ -79,7 +80,8 @@ fields! {
     group: &'a str,
     rule: &'a str,
     line: usize [number],
-    /// The form of the path that matched, if it differs from the path in the request.
+    /// The form of the path to which a rule applies, if this form differs from the path in the
+    /// request.
     form: &'a str,
     suspect_human: String,
     method: &'a str,

@@ -199,7 +199,7 @@ struct PendingLines {
 }
 
 impl Queue {
-    /// Adds a line to the queue. Drops it if the queue is full.
+    /// Adds a line to the queue. If the queue is full, drops the line.
     fn push(&self, line: &str) {
         let mut waiting = self.waiting.lock();
         if waiting.count == MAX_QUEUED_LINES {

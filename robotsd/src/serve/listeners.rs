@@ -1,14 +1,14 @@
 //! Opens listeners, and replaces them at a reload without refusing connections.
 //!
-//! A listener that is the same in both configs is not changed. If its settings differ, a new
-//! listener is opened on the sockets of the old listener before the old listener stops accepting.
-//! So at any time, at least one of these two listeners accepts connections.
+//! A listener that is the same in both configs is not changed. If the settings of a listener
+//! differ, a new listener is opened on the sockets of the old listener before the old listener
+//! stops accepting. So at any time, at least one of these two listeners accepts connections.
 //!
 //! **The control thread keeps a duplicate of every listening socket**, so that a listener with
 //! other settings can be opened on the same socket before the old listener is closed. Before a
-//! listener is closed permanently, the control thread drops its duplicates. If the duplicates
-//! stayed open, the kernel would still accept connections on the port, but no worker would serve
-//! them.
+//! listener is closed permanently, the control thread drops the duplicates of the listener's
+//! sockets. If the duplicates stayed open, the kernel would still accept connections on the port,
+//! but no worker would serve them.
 //!
 //! **A listener is a task on every worker.** The control thread holds a guard for each listener.
 //! When the guard is dropped, the workers accept the backlog, close the sockets and drain the
@@ -136,7 +136,7 @@ impl Listeners {
         let mut left: Vec<usize> = (0..self.open.len()).collect();
         // Several listeners may have port 0, so the address alone does not identify a listener.
         // Therefore, listeners with identical settings are matched first. The content of
-        // certificate files is not compared, because it is watched separately.
+        // certificate files is not compared, because these files are watched separately.
         let mut take = |fits: &dyn Fn(&OpenListener) -> bool| {
             let found = left.iter().position(|place| fits(&self.open[*place]))?;
             Some(left.remove(found))

@@ -6,8 +6,8 @@
 //! preparation fails, the error is logged, and nothing changes.
 //!
 //! **A reload that is requested during another reload joins that reload** if the config file has
-//! not been opened yet. If the file has already been opened, it is read again afterwards. In both
-//! cases, the outcome includes every change that was made before the request.
+//! not been opened yet. If the file has already been opened, it is read again after the current
+//! reload. In both cases, the outcome includes every change that was made before the request.
 
 use std::collections::BTreeSet;
 use std::future::pending;
@@ -52,7 +52,7 @@ pub(super) struct ActiveConfig {
     pub(super) state: Arc<ServerState>,
     pub(super) admin: AdminPlaces,
     /// Text of the config at the start of the process. Some settings keep their values from this
-    /// text.
+    /// text until the next start.
     pub(super) started: Arc<str>,
     pub(super) log: Log,
     pub(super) change: PendingChange,
@@ -236,8 +236,8 @@ impl ActiveConfig {
         self.admin.follow(config.admin.as_ref());
         let serving = serving(&self.sites, &self.listeners.lock(), &self.admin, &self.workers, &self.edge);
         self.certificates.follow(serving.certificates.clone());
-        // New included files are watched only after they were read, so a change in between would be
-        // missed. For this reason, the config is read again.
+        // New included files are watched only after they were read, so a change between reading and
+        // watching would be missed. For this reason, the config is read again.
         let is_watched_late = watched.iter().any(|(path, _)| config.included.paths.contains(path));
         self.watches.follow(&config, watched);
         self.state.is_serving(serving);

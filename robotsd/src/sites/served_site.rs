@@ -144,7 +144,7 @@ impl ServedSite {
     }
 
     /// Records for the board that enforcement was switched off. While enforcement is off, crawlers
-    /// are not recognised, so their counts may be too low.
+    /// are not recognised, so the board's counts of crawlers may be too low.
     pub(super) fn was_switched_off(&self) {
         self.recorders.iter().for_each(|recorders| recorders.has_missed.store(true, Ordering::Release));
     }
@@ -202,8 +202,8 @@ impl ServedSite {
         self.settings = SiteConfig { robots, append, max_age, grace, when_missing, ..self.settings.clone() };
     }
 
-    /// Applies a registry. The check options contain the crawlers that the site refuses, so they
-    /// depend on the registry.
+    /// Applies a registry. The check options contain the crawlers that the site refuses, and the
+    /// registry helps to determine these crawlers.
     pub(super) fn set_registry(&self, registry: &Arc<Registry>) {
         self.robots.set_registry(registry, &self.settings.checks(registry));
     }

@@ -343,8 +343,8 @@ fn changed(were: &HostsBySite, are: &HostsBySite) -> HashSet<String> {
     are.iter().filter(is_other).map(|(name, _)| name).chain(next).cloned().collect()
 }
 
-/// Starts to use the rate store of a config. If its settings have not changed, keeps the existing
-/// connection.
+/// Starts to use the rate store of a config. If the settings of the store have not changed, keeps
+/// the existing connection.
 pub(super) fn renewed_rate_store(
     before: Option<&SharedRate>,
     config: &Config,

@@ -46,7 +46,8 @@ impl<'a> SiteOpener<'a> {
     }
 
     /// Opens the backends of a site. They are opened before any robots.txt is published, so that an
-    /// error changes nothing. If `before` has the same upstreams, their state is shared.
+    /// error changes nothing. If `before` has the same upstreams, the new backends share the state
+    /// of these upstreams.
     pub(super) fn backends(&self, site: &SiteConfig, before: Option<&ServedSite>) -> Result<SiteBackends, String> {
         let name: SiteName = Arc::from(&*site.name);
         let open = |settings: &Backend, limits: &UpstreamLimits, before: Option<&BackendSource>| {

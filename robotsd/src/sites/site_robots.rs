@@ -172,8 +172,8 @@ impl SiteRobots {
         );
     }
 
-    /// Applies a registry. The options of the check contain the crawlers that the site refuses, so
-    /// they depend on the registry.
+    /// Applies a registry. The check options contain the crawlers that the site refuses, and the
+    /// registry helps to determine these crawlers.
     pub(super) fn set_registry(&self, registry: &Arc<Registry>, check: &check::Options) {
         self.change(
             |held| {

@@ -5,7 +5,7 @@
 //! because each open socket uses resources of the server. So idle connections and tunnels hold
 //! permits, too, and the counters do not change with each request.
 //!
-//! A request that gets no permit waits. Two kinds of connections must not keep it waiting:
+//! A request that gets no permit waits. Two kinds of connections must not keep requests waiting:
 //! - Idle connections of other workers. Workers with idle connections are notified of waiting
 //!   requests, and close idle connections.
 //! - Connections whose clients do not read. The transfer of such a client is aborted if the waiting
@@ -101,7 +101,7 @@ impl ConnectionLimit {
 
     /// Limits each HTTP/2 connection to one request at a time for [`SEPARATE`] milliseconds, after
     /// an invalid response has ended a connection with all its requests. The next invalid response
-    /// then ends only its own request. The limit applies to all servers and all workers, because a
+    /// then ends only one request. The limit applies to all servers and all workers, because a
     /// request is repeated at another server, which may send the same response.
     pub(super) fn separate_requests(&self) {
         self.separate_until.store(millis(self.start) + SEPARATE, Ordering::Relaxed);
@@ -280,7 +280,7 @@ impl Demand {
     }
 
     /// Reports whether a free connection of this worker should be closed, so that another worker
-    /// gets its permit.
+    /// gets a permit.
     pub(super) fn are_others_first(&self) -> bool {
         let Some(first) = self.limit.waiting.first() else { return false };
         let everywhere = self.limit.waiting.of(first).load(Ordering::SeqCst);

@@ -176,8 +176,8 @@ struct FailedExchange {
 }
 
 impl FailedExchange {
-    /// Returns the request if it may be sent again on another connection, and otherwise the failure
-    /// to report to the client.
+    /// Returns the request if it may be sent again on another connection. If not, returns the
+    /// failure to report to the client.
     fn request_to_repeat(self, lease: &Lease) -> Result<Box<Request<RequestBody>>, UpstreamFailure> {
         use ExchangeError::{Broken, GivenUp, Timeout, Unanswered, Unsent};
         let Self { failed, copy, state, is_second, is_replayable } = self;

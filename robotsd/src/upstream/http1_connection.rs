@@ -41,7 +41,7 @@ pub(super) struct UpstreamConnection {
     pub(super) progress: Arc<ExchangeProgress>,
     exchanges: u64,
     /// Whether the last response must not have a body, such as a response to HEAD. If the upstream
-    /// sent a body nevertheless, its bytes may arrive now.
+    /// nevertheless sent a body, the bytes of this body may arrive now.
     is_doubtful: bool,
     idle_since: Instant,
 }
@@ -353,8 +353,8 @@ impl Http1Pool {
         }
     }
 
-    /// Puts a connection back into the pool after its exchange. Closes the connection instead if it
-    /// cannot be reused, or if another worker needs its permit.
+    /// Puts a connection back into the pool after its exchange. If the connection cannot be reused,
+    /// or if another worker needs its permit, closes it instead.
     pub(super) fn put(&self, mut connection: Box<UpstreamConnection>) {
         if self.capacity == 0 || !connection.is_reusable() || self.demand.are_others_first() {
             return;

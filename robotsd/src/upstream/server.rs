@@ -3,8 +3,8 @@
 //! robotsd determines the health from the outcomes of requests, and sends no probes. Two kinds of
 //! failures count against a server: a connection that could not be opened, and a new connection
 //! that broke before any byte of a response arrived. Status codes such as 503, and slow responses,
-//! do not count: otherwise, a client that can provoke them could take the server out of service for
-//! all clients.
+//! do not count: otherwise, a client that can provoke such responses could take the server out of
+//! service for all clients.
 //!
 //! A server that fails too often in a row is out of service for a while. After that time, one
 //! request is sent to the server as a trial. If the request is answered, the server is in service

@@ -203,8 +203,8 @@ impl PublishHooks {
         }
     }
 
-    /// Returns the state of each `[[notify]]` hook. The state of a hook is the state of a failed
-    /// notice, if there is one, and otherwise the state of the latest notice.
+    /// Returns the state of each `[[notify]]` hook. If a notice has failed, the state of the hook
+    /// is the state of this notice; if none has failed, it is the state of the latest notice.
     pub(crate) fn notifying(&self) -> Vec<HookStatus> {
         let hooks = self.hooks("");
         let jobs = self.jobs.lock();

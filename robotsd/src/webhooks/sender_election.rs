@@ -30,9 +30,9 @@ impl PublishHooks {
             match timeout(ANSWER, turns.ask(id.clone(), TurnOf::Wish)).await {
                 Ok(Ok(Turn::Other)) => {}
                 Ok(Ok(Turn::Sent)) => {
-                    // The delivery is recorded as if this process had made it. After a restart,
-                    // this process therefore does not ask again, even if the coordinator has
-                    // forgotten the notification.
+                    // The delivery is recorded as if this process had delivered the notification.
+                    // After a restart, this process therefore does not ask again, even if the
+                    // coordinator has forgotten the notification.
                     let written = self.record(of);
                     let problem = written.err().map(|error| error.to_string());
                     self.update(key, |job| job.status.rest("delivered", problem));

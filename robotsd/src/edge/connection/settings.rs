@@ -133,7 +133,7 @@ pub(crate) struct EdgeLimits {
     pub(crate) window_bytes: usize,
     /// Time that the client of a new connection has to send its first byte after a shutdown has
     /// begun. A request may already be on its way to robotsd. If the connection were closed
-    /// immediately, the client could not know whether it may retry.
+    /// immediately, the client could not know whether it may repeat the request.
     pub(crate) greeting: Duration,
     /// Time for requests in progress to finish after a shutdown has begun.
     pub(crate) drain: Duration,

@@ -234,9 +234,9 @@ async fn absence(pings: Option<PingPong>, connection: Arc<ConnectionState>, inte
         if connection.heard.take() {
             continue;
         }
-        // Discards the answer to the previous PING if it arrived after other bytes from the client.
-        // If no answer has arrived, the previous PING is still pending, and `send_ping` does
-        // nothing.
+        // Discards the answer to the previous PING if this answer arrived after other bytes from
+        // the client. If no answer has arrived, the previous PING is still pending, and `send_ping`
+        // does nothing.
         poll_fn(|cx| Poll::Ready(pings.poll_pong(cx).is_ready())).await;
         let _ = pings.send_ping(Ping::opaque());
         let taken = connection.delivery.taken();

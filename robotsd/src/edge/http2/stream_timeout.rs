@@ -1,10 +1,10 @@
 //! Ends HTTP/2 streams whose clients do not read the responses.
 //!
 //! A stream waits for its flow-control window inside the HTTP library. The socket cannot detect
-//! such a wait, because other streams may still make progress. The body cannot detect it either,
-//! because the library does not poll the body. So this module wraps the task of each stream in a
-//! timeout. The body records when it returns a frame. If the task does not poll for the next frame
-//! in time, the task ends, which resets only this stream.
+//! such a wait, because other streams may still make progress. The body cannot detect the wait
+//! either, because the library does not poll the body. So this module wraps the task of each stream
+//! in a timeout. The body records when it returns a frame. If the task does not poll for the next
+//! frame in time, the task ends, which resets only this stream.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -96,10 +96,11 @@ const TURN: Duration = Duration::from_secs(30);
 
 /// Decides whether a stream is stalled only because other streams of its connection are being sent.
 ///
-/// The streams of a slow client share its socket. Between two pieces of one stream, a piece of
-/// every other stream may be sent, and only whole pieces count as progress. So a stream that waits
-/// for the socket may seem stalled although its client reads. But if no write has to wait for the
-/// socket, the stream waits for its flow-control window, and its client really has stalled.
+/// The streams of a slow client share the client's socket. Between two pieces of one stream, a
+/// piece of every other stream may be sent, and only whole pieces count as progress. So a stream
+/// that waits for the socket may seem stalled although its client reads. But if no write has to
+/// wait for the socket, the stream waits for its flow-control window, and its client really has
+/// stalled.
 struct StreamTurns {
     last: Instant,
     /// Value of [`Delivery::taken`](crate::edge::connection_state::Delivery) at the last check.

@@ -22,7 +22,7 @@ use crate::http_common::{AccessFields, AddedFields, AskedAbout};
 pub(crate) struct AccessRecord {
     pub(crate) at: SystemTime,
     /// Address of the client's end of the connection. For a proxy's decision request, the address
-    /// of the original client; `None` if the decision request does not contain it.
+    /// of the original client; `None` if the decision request does not contain this address.
     pub(crate) peer: Option<SocketAddr>,
     pub(crate) id: RequestId,
     pub(crate) trace_id: Option<Box<str>>,

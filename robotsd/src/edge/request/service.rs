@@ -303,8 +303,8 @@ fn finish<B>(
             fields.insert(UPGRADE, HeaderValue::from_static("websocket"));
             response.map(|_| ResponseBody::own(Bytes::new()))
         }
-        // A 1xx response cannot be the final response. If robotsd forwarded it, the client could
-        // interpret the upstream's next bytes as another response.
+        // A 1xx response cannot be the final response. If robotsd forwarded a 1xx response as the
+        // final response, the client could interpret the upstream's next bytes as another response.
         _ => {
             RequestRefusal::new(StatusCode::BAD_GATEWAY, "unexpected interim response").into_response(Version::HTTP_11)
         }

@@ -80,7 +80,7 @@ impl Trusted {
 }
 
 /// Name of the field with the request id. robotsd or a trusted proxy sets this field. If a client
-/// sends the field, it is removed.
+/// sends the field, robotsd removes it.
 pub(crate) const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 fn scheme(given: &[u8]) -> Option<&'static str> {

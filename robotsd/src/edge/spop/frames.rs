@@ -161,7 +161,8 @@ fn push_frame(out: &mut Vec<u8>, kind: u8, stream: u64, frame: u64, payload: imp
     out[start..start + LENGTH].copy_from_slice(&length.to_be_bytes());
 }
 
-/// The variables to set with an ACK. HAProxy keeps them until the request has been answered.
+/// The variables to set with an ACK. HAProxy keeps the variables until the request has been
+/// answered.
 #[derive(Debug)]
 pub(crate) struct VariableList {
     pub(crate) actions: Vec<u8>,
@@ -185,7 +186,7 @@ impl VariableList {
         self.actions.len() + AROUND + name.len() + value.len() <= self.most
     }
 
-    /// Sets a variable to a string. The variable is omitted if it does not fit.
+    /// Sets a variable to a string. If the list has no room for the variable, it is omitted.
     pub(crate) fn text(&mut self, name: &str, value: &[u8]) {
         if self.has_room(name, value) {
             self.set(name);
@@ -193,7 +194,7 @@ impl VariableList {
         }
     }
 
-    /// Sets a variable to a number. The variable is omitted if it does not fit.
+    /// Sets a variable to a number. If the list has no room for the variable, it is omitted.
     pub(crate) fn number(&mut self, name: &str, value: u32) {
         if self.has_room(name, &[]) {
             self.set(name);

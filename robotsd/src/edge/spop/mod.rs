@@ -1,5 +1,5 @@
 //! SPOP, the protocol that HAProxy uses to ask an agent about clients' requests (SPOE). Decision
-//! listeners support it in addition to HTTP.
+//! listeners support SPOP in addition to HTTP.
 //!
 //! A SPOP connection is recognised by its first byte, which is 0, because a frame begins with its
 //! length in four bytes. No HTTP request begins with 0. Each message in a NOTIFY frame is converted

@@ -43,7 +43,7 @@ use crate::edge::connection_state::{ConnectionState, Idleness};
 use crate::socket::LingeringClose;
 
 /// The TLS settings and certificates of a listener. Cloning is cheap; all workers of the listener
-/// share them.
+/// share the settings.
 #[derive(Clone, Debug)]
 pub(crate) struct TlsAcceptor {
     certificates: LiveCertificates,
@@ -247,8 +247,8 @@ async fn explain(mut socket: TcpStream) {
     }
 }
 
-/// Minimum duration of a handshake before it may be ended to free its permit. This duration is
-/// longer than a round trip to any client.
+/// Minimum duration of a handshake that may be ended to free its permit. This duration is longer
+/// than a round trip to any client.
 const GRACE: Duration = Duration::from_secs(1);
 
 /// The handshakes that have a permit, ordered by the time when they acquired it.

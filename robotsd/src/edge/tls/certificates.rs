@@ -61,8 +61,9 @@ impl<P> CertificatesByName<P> {
         Self { certificates, exact, wildcard }
     }
 
-    /// Returns the certificate for a name, with its index: the first certificate with this name
-    /// that `suits` accepts, otherwise the first certificate with this name, otherwise the default.
+    /// Returns the certificate for a name, with its index. In order of preference, this is the
+    /// first certificate with this name that `suits` accepts, the first certificate with this name,
+    /// or the default.
     pub(super) fn choose(&self, name: Option<&str>, suits: impl Fn(&P) -> bool) -> Option<(usize, &P)> {
         let candidates = || name.into_iter().flat_map(|name| self.candidates(name));
         let suitable = candidates().find(|place| self.certificates.get(*place).is_some_and(&suits));
@@ -235,7 +236,7 @@ impl LiveCertificates {
     pub(crate) fn are_for(&self, pattern: &str) -> bool {
         let current = self.current();
         let mut names = current.certificates.iter().flat_map(|shown| &shown.pair.names);
-        // A certificate is for a pattern if it is for at least one host that the pattern matches.
+        // For a pattern, the certificate must be for at least one host that the pattern matches.
         let is_any_below = |below: &str| names.any(|name| name.ends_with(below));
         pattern.strip_prefix('*').map_or_else(|| current.candidates(pattern).next().is_some(), is_any_below)
     }
@@ -335,7 +336,7 @@ impl LiveCertificates {
         events: &mut Vec<CertificateEvent>,
     ) -> Option<Arc<ServedCertificate>> {
         let rejection = match CertificatePair::read(paths) {
-            // The files are still changing. The next check will read them again.
+            // The files are still changing. The next check will read the files again.
             Ok(pair) if seen != Some(pair.version) => return None,
             Err(_) if seen != version(paths) => return None,
             Ok(pair) => match self.0.making.shown(pair) {

@@ -52,8 +52,8 @@ impl Predecessor {
     }
 
     /// Asks the old process to release the resources that only one process may have, and waits
-    /// until they are free. Returns `false` if the old process has ended, because its resources are
-    /// then free. Blocks.
+    /// until these resources are free. Returns `false` if the old process has ended, because its
+    /// resources are then free. Blocks.
     pub(in crate::serve) fn take(&self) -> bool {
         if self.channel.send(&UpgradeMessage::Prepared, None).is_err() {
             return false;
@@ -194,7 +194,7 @@ impl Successor {
         })
     }
 
-    /// Waits until the new process ends by itself, and kills it if this takes longer than [`END`].
+    /// Waits until the new process ends by itself, and kills it if it has not ended after [`END`].
     async fn end(&mut self) -> Option<ExitStatus> {
         let end = Instant::now() + END;
         loop {

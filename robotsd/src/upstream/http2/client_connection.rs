@@ -232,7 +232,7 @@ async fn drive(
 const QUIET: Duration = Duration::from_secs(310);
 
 /// The suspicion that the server of a connection is unreachable. Requests raise the suspicion, and
-/// the task that drives the connection checks it.
+/// the task that drives the connection then checks the server with a PING.
 #[derive(Debug, Default)]
 pub(super) struct Doubt {
     is_raised: AtomicBool,

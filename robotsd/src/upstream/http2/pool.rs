@@ -23,8 +23,8 @@ use crate::upstream::failure_kind::{Cause, FailureKind};
 #[derive(Debug)]
 pub(in crate::upstream) struct Http2Pool {
     connections: Mutex<Vec<Arc<Http2ClientConnection>>>,
-    /// Locked by the request that is opening a connection. If the last attempt failed, contains its
-    /// time and its error.
+    /// Locked by the request that is opening a connection. If the last attempt failed, contains the
+    /// time and the error of this attempt.
     pub(in crate::upstream) connecting: tokio::sync::Mutex<Option<(Instant, ConnectFailure)>>,
     /// Whether the server chose HTTP/1.1 in the last TLS handshake. If the server chose HTTP/1.1,
     /// connections cannot be shared, and requests connect without waiting for each other.

@@ -126,7 +126,7 @@ impl Http2Body {
                 };
             }
             match stream.poll_data(cx) {
-                // Empty frames are skipped. The HTTP library counts and limits them.
+                // Empty frames are skipped. The HTTP library counts and limits empty frames.
                 Poll::Ready(Some(Ok(data))) if data.is_empty() => {}
                 Poll::Ready(Some(Ok(data))) => {
                     // The client reads the data, so the window of the stream is restored. The next

@@ -157,9 +157,9 @@ fn accept(
     Ok(Response::from_parts(head, Http2Body::new(stream, expected, upload, limits.body_idle)))
 }
 
-/// Classifies a failure. The returned error contains the request if it may be sent again: if the
-/// server has reported that it did not process the request, or if the connection broke and the
-/// rules of HTTP/1.1 allow another attempt.
+/// Classifies a failure. The returned error contains the request if it may be sent again. This is
+/// the case if the server has reported that it did not process the request, or if the connection
+/// broke and the rules of HTTP/1.1 allow another attempt.
 fn failed(
     mut request: Box<Request<RequestBody>>,
     is_whole: bool,
