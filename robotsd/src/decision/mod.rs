@@ -163,9 +163,9 @@ impl<'t> QuestionTarget<'t> {
     }
 }
 
-/// Returns what a decision request with this target asks for. Returns `None` if this is not the
-/// target of a decision request. The access log uses this function, because the target of a
-/// decision request is not the path of the original request.
+/// Returns whether a decision request with this target asks for a decision or for a refusal.
+/// Returns `None` if the target does not belong to a decision request. The access log uses this
+/// function, because the target of a decision request is not the path of the original request.
 pub(crate) fn question_kind(target: &[u8]) -> Option<QuestionKind> {
     let target = std::str::from_utf8(target).ok().and_then(QuestionTarget::of)?;
     Preset::named(target.preset).map(|_| target.kind)

@@ -18,8 +18,8 @@
 //! | `agent`, `reason`, `group`, `rule`, `line` | verdict on a tagged or refused request, as in the log |
 //!
 //! The response to a refused request is not returned in a variable, because HAProxy would escape
-//! line breaks and non-ASCII bytes in it. HAProxy fetches this response from `/-/refusal/haproxy`
-//! instead.
+//! line breaks and non-ASCII bytes in it. HAProxy fetches the response to a refused request from
+//! `/-/refusal/haproxy`.
 
 use bytes::Bytes;
 use http::header::{
@@ -34,8 +34,8 @@ use crate::edge::{Arguments, SpopMessages, SpopValue, VariableList, X_REQUEST_ID
 
 pub(crate) const MESSAGES: SpopMessages = SpopMessages { request: question, variables };
 
-/// Maximum number of header fields to parse. Decision listeners accept fewer fields than this, so a
-/// decision request with too many fields is refused and not truncated.
+/// Maximum number of header fields to parse. Decision listeners accept fewer fields than this
+/// maximum, so a decision request with too many fields is refused and not truncated.
 const MAX_FIELDS: usize = 1024;
 
 fn question(arguments: Arguments<'_>) -> Request<()> {

@@ -1,7 +1,7 @@
 //! Counts connection errors, and logs them at a limited rate.
 //!
-//! Clients can cause these errors at line rate. So an error of any kind is reported at most once a
-//! second, with the number of errors of this kind since the last report.
+//! Clients can cause connection errors at line rate. So an error of any kind is reported at most
+//! once a second, with the number of errors of this kind since the last report.
 
 use std::error::Error;
 use std::fmt;

@@ -332,8 +332,8 @@ pub(crate) enum Unsent {
     /// The client's socket accepts no bytes. [`WatchedSocket`](super::connection::watched_socket)
     /// has a deadline for this state.
     Socket,
-    /// HTTP/2 streams wait for their flow-control window. The number changes whenever the first of
-    /// these streams makes progress.
+    /// HTTP/2 streams wait for their flow-control window. The number changes whenever the first
+    /// open stream makes progress.
     Streams(u32),
 }
 

@@ -244,7 +244,7 @@ mod tests {
 
     #[test]
     fn every_status_is_read_as_the_library_reads_it() {
-        // The fetcher follows redirects, so these statuses are never interpreted.
+        // The fetcher follows redirects, so the statuses of redirects are never interpreted.
         let is_followed = |status: &u16| matches!(status, 301 | 302 | 303 | 307 | 308);
         let statuses = (100..=999).filter(|status| !is_followed(status));
         for status in statuses.filter_map(|status| StatusCode::from_u16(status).ok()) {

@@ -1,8 +1,9 @@
 //! Opens listeners, and replaces them at a reload without refusing connections.
 //!
-//! A listener that is the same in both configs is not changed. If the settings of a listener
-//! differ, a new listener is opened on the sockets of the old listener before the old listener
-//! stops accepting. So at any time, at least one of these two listeners accepts connections.
+//! A listener that is the same in the old and the new config is not changed. If the settings of a
+//! listener differ, a new listener is opened on the sockets of the old listener before the old
+//! listener stops accepting. So at any time, at least one of these two listeners accepts
+//! connections.
 //!
 //! **The control thread keeps a duplicate of every listening socket**, so that a listener with
 //! other settings can be opened on the same socket before the old listener is closed. Before a
@@ -15,8 +16,8 @@
 //! connections.
 //!
 //! **Before several sockets share a port, one socket binds the port without sharing.** This bind
-//! fails if another process uses the port. Without this check, the kernel would let two processes
-//! of the same user share the port, and each process would get half of the connections.
+//! fails if another process uses the port. Without this bind, the kernel would let two processes of
+//! the same user share the port, and each process would get half of the connections.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -311,9 +312,9 @@ impl OpenListener {
     }
 }
 
-/// Reports whether these sockets of one address can be distributed to the workers: one socket per
-/// worker on Linux, where the kernel spreads connections over them, or a single socket on other
-/// systems.
+/// Reports whether these sockets of one address can be distributed to the workers. On Linux, there
+/// must be one socket per worker, because the kernel spreads connections over them. On other
+/// systems, there must be a single socket.
 fn are_one_a_worker(sockets: &[TcpListener], workers: NonZeroUsize) -> bool {
     let is_shared = |socket| socket2::SockRef::from(socket).reuse_port().unwrap_or(false);
     sockets.len() == workers.get() && if SPREADS { sockets.iter().all(is_shared) } else { sockets.len() == 1 }

@@ -104,8 +104,8 @@ impl StateHandle {
     ///
     /// # Errors
     ///
-    /// Returns an error if the state directory could not be written. The switch has changed
-    /// nevertheless.
+    /// Returns an error if the state directory could not be written. Even then, the switch has
+    /// changed.
     pub(super) fn turn(&self, to: Enforcement) -> Result<(), StateError> {
         match &self.directory {
             Some(state) => state.set_enforcement(to),
@@ -120,8 +120,8 @@ impl StateHandle {
     ///
     /// # Errors
     ///
-    /// Returns an error if the state directory could not be written. The switch has changed
-    /// nevertheless.
+    /// Returns an error if the state directory could not be written. Even then, the switch has
+    /// changed.
     pub(super) fn turn_site(&self, site: &str, name: &str, to: Enforcement) -> Result<(), StateError> {
         let joined = self.joined(site);
         let joined = joined.lock();
@@ -140,5 +140,5 @@ impl StateHandle {
 /// while the switch changes.
 ///
 /// If a new config changes the source of a site, the list has two entries until the sites are
-/// swapped, so that a change to the switch is not lost during the swap.
+/// swapped. So a change to the switch is not lost during the swap.
 type Joined = Mutex<Vec<Weak<SiteRobots>>>;

@@ -11,9 +11,9 @@
 //! - Connections whose clients do not read. The transfer of such a client is aborted if the waiting
 //!   request's client [is within its share](super::shares).
 //!
-//! Requests wait in two queues. The queue for clients within their share is served before the queue
-//! for clients beyond their share: with a single queue, a client with a hundred waiting requests
-//! would get every connection that becomes free.
+//! Requests wait in two queues. The queue for clients within their share is served first. With a
+//! single queue, a client with a hundred waiting requests would get every connection that becomes
+//! free.
 
 use std::future::Future;
 use std::num::NonZeroUsize;

@@ -58,7 +58,7 @@ impl FailureKind {
             Self::ResponseTimeout => GrpcCode::DeadlineExceeded,
             Self::RequestBody | Self::RequestTimeout => GrpcCode::Cancelled,
             // The upstream may have processed the request, so the caller must decide whether to
-            // retry.
+            // send it again.
             _ => GrpcCode::Unavailable,
         }
     }

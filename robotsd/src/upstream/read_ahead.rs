@@ -47,7 +47,8 @@ impl ReadAhead {
     }
 
     /// Reports whether more bytes may be read. If the number of remaining bytes is known, takes
-    /// this number from the budget immediately; otherwise, the budget may be exceeded slightly.
+    /// this number from the budget immediately. If it is unknown, the budget may be exceeded
+    /// slightly.
     pub(super) fn has_room(&mut self, left: Option<u64>) -> bool {
         let Some(left) = left else {
             return self.octets.len() < self.most && self.buffers.used.load(Ordering::Relaxed) < self.total;

@@ -333,7 +333,7 @@ impl StreamState {
     }
 
     /// Ends the body with an error, but only at the next poll: hyper drops unwritten data when a
-    /// body fails, but the client should receive everything that the upstream has sent.
+    /// body fails. The client should receive everything that the upstream has sent.
     fn fail<T>(&mut self, error: ResponseBodyError, cx: &mut Context<'_>) -> Poll<T> {
         self.connection = None;
         self.failed = Some(error);

@@ -252,8 +252,8 @@ impl ServerSearch<'_> {
             }
             left -= 1;
         }
-        // If all connections of the servers in service are in use, the request waits for one of
-        // them: servers that are out of service are tried only if no server is in service.
+        // If a server in service has no free connection, the request waits for one, and servers
+        // that are out of service are not tried.
         if is_full {
             return Ok(None);
         }

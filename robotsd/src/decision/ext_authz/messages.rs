@@ -295,13 +295,14 @@ impl CheckQuestion {
     }
 
     /// Returns the header fields of the client's request. Uses `header_map` if present, because it
-    /// contains the raw bytes. Returns `None` if there are too many fields.
+    /// contains the raw bytes. Returns `None` if the request has more fields than a `HeaderMap` can
+    /// contain.
     pub(crate) fn fields(&self) -> Option<HeaderMap> {
         let raw = self.http.header_map.as_ref().map(|map| &map.headers[..]).filter(|map| !map.is_empty());
         let entries = raw.unwrap_or(&self.http.headers);
         let mut fields = HeaderMap::with_capacity(entries.len().min(64));
         for entry in entries {
-            // Keys such as `:path` are not field names.
+            // Keys such as `:path` are skipped, because they are not field names.
             let Ok(name) = HeaderName::from_bytes(&entry.key) else { continue };
             let octets = if entry.raw_value.is_empty() { &entry.value } else { &entry.raw_value };
             fields.try_append(name, value_of(octets)).ok()?;

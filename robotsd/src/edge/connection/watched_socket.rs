@@ -162,7 +162,8 @@ impl<T> WatchedSocket<T> {
 
 impl<T: AsyncWrite + Unpin> WatchedSocket<T> {
     /// Ends the connection of a client that did not send the HTTP/2 preface although TLS has
-    /// negotiated HTTP/2. Before this call, nothing has been sent to the client.
+    /// negotiated HTTP/2. Nothing has been sent to the client yet, so an empty SETTINGS frame
+    /// precedes the GOAWAY.
     fn refuse_protocol(&mut self, cx: &mut Context<'_>) -> io::Error {
         let goaway = frames::goaway(0, frames::PROTOCOL_ERROR);
         self.send_last(cx, &[&frames::NO_SETTINGS[..], &goaway].concat());

@@ -11,8 +11,8 @@
 //! The bytes that hyper reads later are not escaped, because a body may look like a head, and
 //! escaping would change its length.
 //!
-//! As a result, the fast path and hyper agree on every target. A property test checks this. The
-//! rules of robots.txt are applied to the same target that is forwarded.
+//! As a result, the fast path and hyper agree on every target. A property test checks this
+//! agreement. The rules of robots.txt are applied to the same target that is forwarded.
 
 use std::mem::MaybeUninit;
 

@@ -20,7 +20,7 @@ use crate::edge::request::trusted::X_REQUEST_ID;
 use crate::http_common::{EdgeService, RequestBody, Transfer, fields, yield_before_write};
 
 /// Maximum size of a body that is copied into the buffer of the response head, in bytes. Head and
-/// body are then written together. For small bodies, this is cheaper than a vectored write.
+/// body are then written together. For small bodies, copying is cheaper than a vectored write.
 const SMALL: usize = 4 * 1024;
 
 pub(crate) enum AfterResponse {

@@ -343,7 +343,7 @@ pub(crate) struct StopSignal<'s> {
     signal: Pin<Box<dyn Future<Output = ()> + Send>>,
     is_registered: bool,
     settings: &'s ConnectionSettings,
-    /// Timer that limits the wait for one more request after the signal.
+    /// Timer that limits the wait for one more request after the signal that the listener stops.
     farewell: Option<Pin<Box<Sleep>>>,
 }
 

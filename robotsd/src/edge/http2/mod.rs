@@ -222,7 +222,7 @@ fn cause(error: h2::Error) -> BoxError {
 /// A PING is queued behind all bytes that were written earlier, so on a slow connection, its answer
 /// may take long. Therefore, a client whose socket accepts bytes counts as connected. If the
 /// client's socket accepts nothing, the deadline of the
-/// [socket](crate::edge::connection::watched_socket) applies instead.
+/// [socket](crate::edge::connection::watched_socket) applies, and not the deadline of the PING.
 async fn absence(pings: Option<PingPong>, connection: Arc<ConnectionState>, interval: Duration, patience: Duration) {
     let Some(mut pings) = pings else { return std::future::pending().await };
     let is_stuck = || connection.delivery.unsent() == Unsent::Socket;

@@ -6,7 +6,7 @@
 //! id twice. Ids are unique, but not secret.
 //!
 //! `traceparent` and `tracestate` come from the client and are passed on unchanged. robotsd reads
-//! only the trace id in `traceparent`, for logs, and only if the field is valid, so that clients
+//! only the trace id in `traceparent`, for logs. An invalid field is ignored, so that clients
 //! cannot write arbitrary text into logs.
 
 use std::hash::{BuildHasher, RandomState};

@@ -11,7 +11,7 @@
 //! rustls is not used before the handshake begins, because rustls reserves 4 to 64 KiB for each
 //! incomplete ClientHello. If rustls read the first byte, every connection would need a permit from
 //! its first byte on. The available memory allows only a few permits, so a few clients could block
-//! all others by sending one byte each.
+//! all other clients by sending one byte each.
 //!
 //! **Each certificate has its own rustls configuration**, and a handshake chooses a configuration.
 //! So the certificate of a connection is known from its configuration, without asking the TLS
@@ -134,8 +134,8 @@ impl TlsAcceptor {
 
 impl LiveCertificates {
     /// Performs the handshake of a connection to the admin interface. No permit is needed, because
-    /// the number of these connections is limited. Also returns the name in the client's
-    /// certificate; `None` if no certificate was requested.
+    /// the number of connections to the admin interface is limited. Also returns the name in the
+    /// client's certificate; `None` if no certificate was requested.
     pub(crate) async fn secure(&self, socket: TcpStream) -> io::Result<(TlsStream<TcpStream>, Option<String>)> {
         let mut first = [0];
         if socket.peek(&mut first).await? == 1 && first[0].is_ascii_uppercase() {

@@ -17,8 +17,8 @@ use tokio_util::task::AbortOnDropHandle;
 use crate::http_common::{Flag, RequestBody, RequestBodyError};
 use crate::upstream::tracked_io::UploadProgress;
 
-/// Maximum number of body bytes that are kept until the response arrives, so that the request can
-/// be sent again if the server reports that it did not process the request.
+/// Maximum number of body bytes that are kept until the response arrives. If the server reports
+/// that it did not process the request, the request can then be sent again.
 const KEPT: usize = 64 * 1024;
 
 /// Maximum number of pieces that are kept. A piece uses more memory than the bytes in it.
