@@ -79,8 +79,8 @@ fn endpoint_uri(endpoint: &str, site: Option<&[u8]>) -> Uri {
 }
 
 /// Parses alternating names and values up to an empty name. Returns `None` if the empty name at the
-/// end is missing, or if there are too many fields. Fields are never dropped silently, because
-/// crawlers could otherwise hide the fields by which they are recognised.
+/// end is missing, or if there are too many fields. Fields are never dropped silently, because a
+/// crawler could otherwise hide the fields that identify it.
 fn read_fields(octets: &[u8], fields: &mut HeaderMap) -> Option<()> {
     let mut rest = octets;
     while fields.len() <= MAX_FIELDS {

@@ -34,8 +34,8 @@ use crate::render;
 /// Maximum number of requests that wait for the writing thread.
 const QUEUE: usize = 16 * 1024;
 
-/// Total size of the collected lines at which they are written to the log, in bytes. If no request
-/// is queued, even a single line is written immediately.
+/// Maximum total size of the lines that are collected before a write to the log, in bytes. If no
+/// request is queued, even a single line is written immediately.
 const BLOCK: usize = 64 * 1024;
 
 /// Sends each request to the writing thread. Cheap to clone. The thread ends when the last clone is

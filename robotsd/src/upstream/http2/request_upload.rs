@@ -24,8 +24,8 @@ const KEPT: usize = 64 * 1024;
 /// Maximum number of pieces that are kept. A piece uses more memory than the bytes in it.
 const KEPT_PIECES: usize = 256;
 
-/// Size in bytes below which a piece is joined with the pieces that follow immediately. Some
-/// servers treat many small frames as a flood, and end the connection with all its requests.
+/// Pieces with fewer bytes are joined with the pieces that follow immediately. Some servers treat
+/// many small frames as a flood, and end the connection with all its requests.
 const SMALL: usize = 1024;
 
 #[derive(Debug)]
