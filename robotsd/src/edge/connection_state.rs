@@ -181,8 +181,8 @@ impl ConnectionState {
         self.phase.load(Ordering::Relaxed) & 3 == BETWEEN
     }
 
-    /// Stores the waker of the connection's task. Must be the first action of the task. A task has
-    /// the same waker for its whole life, so the waker need not be stored again at each wait.
+    /// Stores the waker of the connection's task. The task must call this function first. A task
+    /// has the same waker for its whole life, so the waker need not be stored again at each wait.
     pub(crate) async fn enter_task(&self) {
         poll_fn(|cx| {
             let _ = self.task.set(cx.waker().clone());

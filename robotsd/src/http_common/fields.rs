@@ -61,8 +61,8 @@ pub(crate) fn unify_length(fields: &mut HeaderMap) -> Result<(), &'static str> {
 
 /// Reports whether a body is chunked. Returns an error for any transfer coding other than a single
 /// `chunked`, because robotsd supports no other coding. A request with another coding would be
-/// forwarded with the wrong framing, which makes request smuggling possible. In a response, the
-/// client would mistake the encoded bytes for the content.
+/// forwarded with the wrong framing, which makes request smuggling possible. A response with
+/// another coding would be forwarded as if the encoded bytes were the content.
 pub(crate) fn is_chunked(fields: &HeaderMap) -> Result<bool, &'static str> {
     let mut codings = fields.get_all(TRANSFER_ENCODING).iter();
     match (codings.next(), codings.next()) {

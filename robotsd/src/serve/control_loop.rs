@@ -290,7 +290,7 @@ impl Drop for FlushOnDrop {
     }
 }
 
-/// Reads everything again, and notifies the supervisor when the reload begins and ends.
+/// Performs a complete reload, and notifies the supervisor when the reload begins and ends.
 async fn reload(state: Arc<ServerState>, supervisor: Supervisor) {
     supervisor.reloading();
     // `reconfigure` has already logged the outcome. If the change succeeded, the sites of the new

@@ -1,8 +1,8 @@
 //! Routes each request to the site of its host.
 //!
-//! **The router of a worker is one pointer**, which is loaded once per request. Replacing the sites
-//! stores a new pointer. Open connections use the new sites from their next request on; a request
-//! in progress continues with the old sites.
+//! **The router of a worker is one pointer**, which is loaded once per request. To replace the
+//! sites, a new pointer is stored. Open connections use the new sites from their next request on; a
+//! request in progress continues with the old sites.
 
 use std::collections::HashMap;
 use std::num::NonZeroUsize;

@@ -61,7 +61,7 @@ impl Supervisor {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Signal {
     /// SIGTERM or SIGINT: stop when the requests in progress have finished. A second signal stops
-    /// immediately.
+    /// the process immediately.
     Stop,
     /// SIGHUP: read every robots.txt and certificate again.
     Reload,

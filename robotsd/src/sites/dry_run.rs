@@ -116,7 +116,7 @@ impl DrySite<'_> {
             _ => WhenMissing::Unavailable,
         };
         // In a dry run with `AtGate`, the version is opened without a gate, because no other
-        // version could be served instead. `waits` examines the version later.
+        // version could be served instead. `waits` later checks the version against the gate.
         let opened_with = match run {
             DryRun::AsServed => gate.clone(),
             DryRun::AtGate(_) => Gate::open(),

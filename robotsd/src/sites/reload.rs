@@ -3,7 +3,7 @@
 //!
 //! Files are read on blocking threads, one per site, so a file system that hangs delays only the
 //! site whose files it contains. The response to the reload request waits at most [`PATIENCE`] for
-//! that site.
+//! a site whose files hang.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;

@@ -1,14 +1,14 @@
 //! Reads documents of a site, such as sitemaps, from the site's own upstreams or folder, and
 //! updates the pages that the gate protects.
 //!
-//! The public host names of the site are not resolved, and nothing is read from other hosts. The
-//! time and the numbers of bytes, redirects and servers are limited.
+//! The public host names of the site are not resolved, and nothing is read from other hosts. Time,
+//! bytes, redirects and tried servers are limited.
 //!
 //! The gate protects the pages in the sitemaps, and the pages that search engines request most. The
 //! publication of a version does not wait until the sitemaps are read: the gate uses the pages that
-//! are known at that time. If a sitemap cannot be read, the known pages are kept. If the sitemaps
-//! list fewer than half of the known pages, the listed pages still replace the known pages. If a
-//! sitemap cannot be read or lists so few pages, a note reports the problem.
+//! are known when it checks the version. If a sitemap cannot be read, the known pages are kept. If
+//! the sitemaps list fewer than half of the known pages, the listed pages still replace the known
+//! pages. If a sitemap cannot be read or lists so few pages, a note reports the problem.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};

@@ -42,7 +42,7 @@ pub(crate) struct Sites {
     pub(super) registry_problem: Mutex<Option<String>>,
     pub(crate) state: StateHandle,
     pub(super) evidence: Option<SenderEvidence>,
-    /// The rate store is `None` if each process counts the requests of crawlers separately.
+    /// The rate store; `None` if each process counts the requests of crawlers separately.
     pub(crate) rate_store: Option<SharedRate>,
     /// Reason why the rate store is never used.
     unasked: Option<&'static str>,

@@ -237,8 +237,8 @@ impl SitePages {
     }
 }
 
-/// Maximum memory for the pages of all sites, in bytes. Together with the memory for reading
-/// sitemaps, the total must not exceed 64 MiB. Reading uses memory for the previous pages of the
+/// Maximum memory for the pages of all sites, in bytes. This memory and the memory for reading
+/// sitemaps must not exceed 64 MiB together. Reading uses memory for the previous pages of the
 /// site, for a part of a sitemap, and for freed memory that the allocator keeps: 27 MiB in a
 /// measurement with ten sites.
 const MAX_BYTES_OF_ALL: usize = 24 << 20;

@@ -43,11 +43,11 @@ pub(super) struct ConnectionLimit {
     pub(super) shares: Mutex<Shares>,
     pub(super) start: Instant,
     /// Earliest time of new connections for clients beyond their share, after a transfer was
-    /// aborted. In milliseconds since `start`. Zero if clients beyond their share may get
-    /// connections now.
+    /// aborted. The time is in milliseconds since `start`. Zero if clients beyond their share may
+    /// get connections now.
     short_until: AtomicU64,
-    /// Earliest time of the next search for stalled transfers, if the last search found none. In
-    /// milliseconds since `start`.
+    /// Earliest time of the next search for stalled transfers, if the last search found none. The
+    /// time is in milliseconds since `start`.
     fruitless_until: AtomicU64,
     /// Earliest time when requests may share HTTP/2 connections again, in milliseconds since
     /// `start`. Zero if requests have always been allowed to share connections.

@@ -343,7 +343,8 @@ impl Http1Pool {
         Self { idle: Mutex::new(VecDeque::new()), capacity, timeout, demand }
     }
 
-    /// Takes an idle connection from the pool, or returns `None` if none seems to be open.
+    /// Takes an idle connection from the pool. Returns `None` if no pooled connection seems to be
+    /// open.
     pub(super) fn take(&self, certainty: Certainty) -> Option<Box<UpstreamConnection>> {
         loop {
             let mut connection = self.idle.lock().pop_back()?;
@@ -381,7 +382,8 @@ impl Http1Pool {
         *idle = kept;
     }
 
-    /// Closes the connection that has been idle for longest, or returns `None` if none is idle.
+    /// Closes the connection that has been idle for longest, or returns `None` if no connection is
+    /// idle.
     pub(super) fn give_up(&self) -> Option<()> {
         // The lock is released before the connection is closed.
         let oldest = self.idle.lock().pop_front();

@@ -2,12 +2,12 @@
 //! length and whose head arrives in one read.
 //!
 //! Nearly all exchanges are of this kind, and need no state machine: this module writes the
-//! requests itself, and reads the responses with the parser that hyper uses. For other responses,
-//! the connection is handed over to hyper. Such a response is chunked or malformed, ends with the
-//! close of the connection, follows an interim response, or has a head that arrives in parts. After
-//! the handover, hyper sends the request once more, but to a socket that discards the request and
-//! returns the bytes of the response read so far. The connection stays with hyper, so there is at
-//! most one handover per connection.
+//! requests itself, and reads the responses with the parser that hyper uses. If the response is of
+//! another kind, the connection is handed over to hyper. Such a response is chunked or malformed,
+//! ends with the close of the connection, follows an interim response, or has a head that arrives
+//! in parts. After the handover, hyper sends the request once more, but to a socket that discards
+//! the request and returns the bytes of the response read so far. The connection stays with hyper,
+//! so there is at most one handover per connection.
 
 use std::future::Future;
 use std::io;

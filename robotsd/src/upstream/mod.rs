@@ -11,7 +11,7 @@
 //! - [`balancer`] finds a connection for the request. Servers that are [in service](server) take
 //!   turns, within [`connection_limit`] and [fair shares](shares).
 //! - [`mod@http1_connection`] is an HTTP/1.1 connection, and the pool of idle connections.
-//!   [`mod@http1_fast`] handles most exchanges, and hyper handles the rest.
+//!   [`mod@http1_fast`] handles most exchanges, and hyper handles the other exchanges.
 //! - [`mod@http2`] contains the HTTP/2 connections.
 //! - [`response_body`] is the response body that the edge reads.
 //!

@@ -31,7 +31,7 @@ const FINISH: Duration = Duration::from_secs(2);
 
 pub(crate) struct PublishHooks {
     pub(crate) replica: String,
-    /// Hooks of each site, by the name of the site. The hooks of `[[notify]]` have an empty name.
+    /// Hooks of each site, by the name of the site. The name of the hooks of `[[notify]]` is empty.
     settings: Mutex<HashMap<String, SiteHooks>>,
     jobs: Mutex<HashMap<JobKey, Job>>,
     lane: Lane,

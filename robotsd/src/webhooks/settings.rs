@@ -57,7 +57,7 @@ word_enum! {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum HookHeader {
     Text(HeaderValue),
-    /// File with the value, which is read for each attempt.
+    /// File with the value of the header, which is read for each attempt.
     File(PathBuf),
 }
 
@@ -124,7 +124,7 @@ impl HookTarget {
         self.0.scheme() == Some(&Scheme::HTTPS)
     }
 
-    /// Reports whether others on the network could read and change the request.
+    /// Reports whether other parties on the network could read and change the request.
     pub(crate) fn is_open(&self) -> bool {
         let is_loopback = |address: IpAddr| address.is_loopback();
         !self.is_secure() && self.host() != "localhost" && !self.host().parse().is_ok_and(is_loopback)

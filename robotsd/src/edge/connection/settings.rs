@@ -99,7 +99,7 @@ pub(crate) fn http1(limits: &EdgeLimits) -> http1::Builder {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct EdgeLimits {
-    /// Kind of callers. The kind determines which fields requests may contain.
+    /// Kind of callers. The kind determines which fields their requests may contain.
     pub(crate) callers: Callers,
     /// Maximum number of open connections. At the limit, the connection that has been idle for
     /// longest is closed to make room for a new connection. If no connection is idle, the new

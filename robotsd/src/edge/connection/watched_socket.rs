@@ -178,7 +178,8 @@ impl<T: AsyncWrite + Unpin> WatchedSocket<T> {
         if self.unsent != Unsent::Nothing {
             return false;
         }
-        // If the first bytes of a frame have arrived, the frame may be the beginning of a request.
+        // If the first bytes of a frame have arrived, the frame may be the beginning of a request,
+        // so the connection is not idle.
         if self.partial.is_some() && !self.state.is_reclaimed_as_slow() {
             return false;
         }

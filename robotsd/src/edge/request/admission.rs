@@ -42,8 +42,8 @@ pub(crate) fn admit(head: &mut Parts, limits: &EdgeLimits) -> Result<bool, Reque
     if is_chunked && head.headers.contains_key(CONTENT_LENGTH) {
         return Err(RequestRefusal::bad_request("the request has both Content-Length and Transfer-Encoding"));
     }
-    // hyper and `h2` have already rejected requests whose lengths differ, but `h2` accepts repeated
-    // fields and empty values.
+    // hyper and `h2` have already rejected requests with different `Content-Length` values, but
+    // `h2` accepts repeated fields and empty values.
     fields::unify_length(&mut head.headers).map_err(RequestRefusal::bad_request)?;
     check_expectation(head)?;
     Ok(asks_for_websocket(head))

@@ -33,7 +33,7 @@ pub(crate) struct Trusted {
 #[derive(Debug)]
 pub(crate) struct ForwardedInfo {
     /// Address of the client: the last address in the forwarded fields that is not a trusted proxy.
-    /// If all addresses are trusted, the first address.
+    /// If all addresses are trusted, this is the first address.
     pub(crate) client: SocketAddr,
     /// The addresses from the client to the peer, in the format of `X-Forwarded-For`. Addresses
     /// before the client's address are left out.

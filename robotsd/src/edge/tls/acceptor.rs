@@ -55,7 +55,7 @@ pub(crate) struct TlsAcceptor {
 impl TlsAcceptor {
     /// Creates an acceptor that allows this number of concurrent `handshakes`. A handshake counts
     /// once the first record of its ClientHello is complete, or [`USUAL_HELLO`] bytes of the record
-    /// have arrived. The `deadline` includes the time until then, and the wait for a permit.
+    /// have arrived. The `deadline` includes the time before that, and the wait for a permit.
     pub(crate) fn new(certificates: LiveCertificates, handshakes: NonZeroUsize, deadline: Duration) -> Self {
         let permits = Arc::new(Semaphore::new(handshakes.get().min(Semaphore::MAX_PERMITS)));
         Self { certificates, permits, under_way: Arc::default(), deadline }

@@ -151,7 +151,7 @@ impl Successor {
         let _ = self.channel.send(&UpgradeMessage::Take, None);
     }
 
-    /// Makes the new process, which now serves, read everything again.
+    /// Makes the new process, which now serves, perform a reload.
     pub(in crate::serve) fn reload(&self) {
         if let Some(process) = Pid::from_raw(self.child.id().cast_signed()) {
             // Sending the signal fails only if the new process has ended.
