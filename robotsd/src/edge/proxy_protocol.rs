@@ -39,8 +39,8 @@ const VERSION_1: &[u8] = b"PROXY ";
 /// First bytes of a version 2 header. No HTTP request and no TLS record begins with these bytes.
 const VERSION_2: &[u8] = b"\r\n\r\n\0\r\nQUIT\n";
 
-/// Size of the fixed part of a version 2 header, in bytes. It contains the signature, version and
-/// command, family and transport, and the length of the payload.
+/// Size of the fixed part of a version 2 header, in bytes. This part contains the signature,
+/// version and command, family and transport, and the length of the payload.
 const FIXED: usize = 16;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -161,8 +161,8 @@ struct FieldName<'n> {
     text: &'n str,
 }
 
-/// Writes a field if it has a value. Not inlined, because the function is called for every field,
-/// and most fields have no value.
+/// Writes a field if it has a value. This function is not inlined, because it is called for every
+/// field, and most fields have no value.
 #[inline(never)]
 fn push_text(line: &mut Line, name: &FieldName<'_>, value: Option<&impl AsRef<str>>) {
     let Some(value) = value.map(AsRef::as_ref) else { return };

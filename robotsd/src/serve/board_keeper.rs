@@ -24,7 +24,7 @@ pub(super) struct BoardKeeper {
     pub(super) ticks: Interval,
     is_due: bool,
     writing: Option<JoinHandle<Result<(), String>>>,
-    /// The last problem that was logged. It is not logged again while it lasts.
+    /// The last problem that was logged. A problem is not logged again while it lasts.
     problem: Option<String>,
     log: Log,
 }

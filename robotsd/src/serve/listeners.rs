@@ -70,8 +70,9 @@ struct OpenListener {
     /// socket per worker. A listener with other settings can be opened on the duplicates. A socket
     /// listens until both the socket and its duplicate have been dropped.
     sockets: Vec<Vec<TcpListener>>,
-    /// Guards that keep the workers accepting connections; empty before the workers start. Declared
-    /// after `sockets`, so that the duplicates are dropped before these guards close the listener.
+    /// Guards that keep the workers accepting connections; empty before the workers start. This
+    /// field is declared after `sockets`, so that the duplicates are dropped before these guards
+    /// close the listener.
     accepting: Vec<DropGuard>,
     report: ListenerReport,
     /// Counters of failed decision requests; `None` unless this is a decision listener.

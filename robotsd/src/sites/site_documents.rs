@@ -49,7 +49,7 @@ const REDIRECTS: usize = 3;
 const SERVERS: usize = 3;
 
 /// Header with the scheme that visitors of the site use. Without this header, an application might
-/// redirect the request to the scheme of its visitors.
+/// redirect the request to the scheme that visitors use.
 const SCHEME: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
 /// Reads the documents of one site within a time limit. Blocks the thread.
@@ -244,8 +244,8 @@ fn path_below(path: &str) -> Option<PathBuf> {
 /// Interval between reads of the sitemaps, unless a reload reads them earlier.
 const EVERY: Duration = Duration::from_secs(3600);
 
-/// Maximum time that one site may delay the updates of the other sites. It is reached only if a
-/// file system hangs.
+/// Maximum time that one site may delay the updates of the other sites. This time is reached only
+/// if a file system hangs.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 impl Sites {

@@ -45,9 +45,9 @@ impl<'a> SiteOpener<'a> {
         Self { config, resources: SharedResources::system(), evidence, log, privacy }
     }
 
-    /// Opens the backends of a site. They are opened before any robots.txt is published, so that an
-    /// error changes nothing. If `before` has the same upstreams, the new backends share the state
-    /// of these upstreams.
+    /// Opens the backends of a site. The backends are opened before any robots.txt is published, so
+    /// that an error changes nothing. If `before` has the same upstreams, the new backends share
+    /// the state of these upstreams.
     pub(super) fn backends(&self, site: &SiteConfig, before: Option<&ServedSite>) -> Result<SiteBackends, String> {
         let name: SiteName = Arc::from(&*site.name);
         let open = |settings: &Backend, limits: &UpstreamLimits, before: Option<&BackendSource>| {

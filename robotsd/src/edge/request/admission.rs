@@ -1,8 +1,8 @@
 //! Rejects requests with an invalid method, size, target, transfer coding or expectation.
 //!
 //! hyper and `h2` do not check everything in a request head. This module and [`host`](super::host)
-//! check the rest. Path and query are not changed here: bytes that `http::Uri` rejects have already
-//! been [escaped](crate::edge::http1_fast::request), or the request was rejected.
+//! make the remaining checks. Path and query are not changed here: bytes that `http::Uri` rejects
+//! have already been [escaped](crate::edge::http1_fast::request), or the request was rejected.
 
 use http::header::{ALLOW, CONNECTION, CONTENT_LENGTH, EXPECT, MAX_FORWARDS, TRANSFER_ENCODING, UPGRADE};
 use http::request::Parts;

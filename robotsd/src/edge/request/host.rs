@@ -100,8 +100,8 @@ fn origin_form(uri: &Uri) -> Result<Uri, RequestRefusal> {
 
 /// Reports whether the bytes are a valid host with an optional port.
 ///
-/// The grammar of URIs also allows commas, quotes and escapes. They are rejected here, because no
-/// name that can be resolved contains such characters.
+/// The grammar of URIs also allows commas, quotes and escapes. These characters are rejected here,
+/// because no name that can be resolved contains them.
 pub(crate) fn is_valid(host: &[u8]) -> bool {
     let authority = Authority::of_host_field(host);
     let name_is_valid = match authority.host {

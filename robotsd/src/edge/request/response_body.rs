@@ -25,8 +25,8 @@ pin_project! {
     pub(crate) struct ResponseBody<B> {
         #[pin]
         content: Content<B>,
-        // Boxed, because responses are moved often, and responses over HTTP/1.1 do not need this
-        // field.
+        // This field is boxed, because responses are moved often, and responses over HTTP/1.1 do
+        // not need the field.
         stream: Option<Box<Http2Pieces>>,
         // Dropping the body also drops this value, and thereby ends the exchange.
         exchange: Option<Exchange>,

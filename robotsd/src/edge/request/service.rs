@@ -189,7 +189,7 @@ impl<S: EdgeService> RequestService<S> {
                 (forwarded, given)
             }
             // For a decision request, the preset determines which fields contain the client's
-            // address and `User-Agent`. They are read later.
+            // address and `User-Agent`. These fields are read later.
             Callers::AskingProxies => (None, self.info.forwarded.request_id(request.headers())),
         };
         let (id, is_first) = self.request_id(given);

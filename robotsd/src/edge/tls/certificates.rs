@@ -152,8 +152,8 @@ struct CertificateState {
     rejections: ArcSwap<Vec<Option<String>>>,
 }
 
-/// The last rejection of a pair and the last warning about a pair. Messages that are equal to the
-/// last ones are not reported again.
+/// The last rejection of a pair and the last warning about a pair. A message that is equal to the
+/// last one is not reported again.
 #[derive(Clone, Debug, Default)]
 struct PairReport {
     rejection: Option<String>,
