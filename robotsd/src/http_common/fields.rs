@@ -48,8 +48,8 @@ pub(crate) fn content_length(fields: &HeaderMap) -> Option<u64> {
 /// Joins repeated `Content-Length` fields into one. Returns an error if a value is not valid, or if
 /// the values differ.
 pub(crate) fn unify_length(fields: &mut HeaderMap) -> Result<(), &'static str> {
-    // hyper has joined the values if the response has a body, and keeps them separate if it has
-    // none.
+    // A repeated length is valid if all values are identical (RFC 9112, section 6.3). hyper has
+    // joined the values if the response has a body, and keeps them separate if it has none.
     let length = {
         let mut said = listed(fields, CONTENT_LENGTH);
         let Some(first) = said.next() else { return Ok(()) };
