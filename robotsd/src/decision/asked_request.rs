@@ -20,11 +20,11 @@ pub(super) struct AskedRequest<'a> {
     pub(super) method: Method,
     pub(super) target: &'a [u8],
     /// Targets in the decision request in addition to `target`. A client may be able to make the
-    /// proxy send several targets. All of them are evaluated, and the strictest decision counts.
+    /// proxy send several targets. All targets are evaluated, and the strictest decision counts.
     pub(super) further_targets: Vec<&'a [u8]>,
     pub(super) host: Option<&'a [u8]>,
-    /// The host in the target. `Some` if the target is an absolute URL and the preset takes `host`
-    /// from a separate field.
+    /// The host in the target. `Some` if the target is an absolute URL, and the preset takes the
+    /// original host from another header field.
     pub(super) host_in_target: Option<&'a [u8]>,
     /// An error in the decision request that does not prevent a decision. If there is such an
     /// error, all original requests that the decision request could be about are evaluated, and the
@@ -36,9 +36,10 @@ impl Preset {
     /// Extracts the original request from a decision request: from its method, from its fields, and
     /// from the text after the preset in its target.
     ///
-    /// Returns an error only if a value is missing. A malformed value does not prevent a decision,
-    /// because the client may have sent it. If there are several targets, the rules are applied to
-    /// each of them. An invalid or repeated method is replaced by [`STRICTEST_METHOD`].
+    /// Returns an error only if the decision request lacks the original method or target. A
+    /// malformed value does not prevent a decision, because the client may have sent it. If there
+    /// are several targets, the rules are applied to each of them. An invalid or repeated method is
+    /// replaced by [`STRICTEST_METHOD`].
     pub(super) fn read<'a>(
         self,
         method: &Method,
@@ -110,8 +111,8 @@ impl Preset {
 }
 
 impl AskedRequest<'_> {
-    /// Returns the original request for the access log. Its `Referer`, its `User-Agent` and the
-    /// address of the client come from the decision request.
+    /// Returns the original request for the access log. The `Referer`, the `User-Agent` and the
+    /// client's address come from the decision request.
     pub(super) fn for_log(&self, question: &Request<()>) -> Box<AskedAbout> {
         let field = |name| question.headers().get(name).cloned();
         // The target may be a URL that the proxy has built from scheme, host and path.
@@ -129,7 +130,7 @@ impl AskedRequest<'_> {
 }
 
 /// Method to assume if the method in a decision request is invalid or repeated. Every rule applies
-/// to GET requests, but the rules in the group `*` apply only to a few methods.
+/// to GET requests, whereas the rules in the group `*` do not apply to most other methods.
 pub(super) const STRICTEST_METHOD: Method = Method::GET;
 
 fn lines<'a>(fields: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'a [u8]> {
@@ -137,7 +138,7 @@ fn lines<'a>(fields: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &
 }
 
 /// Reports whether a client could have sent this target. Clients cannot send targets with control
-/// characters, because no HTTP parser accepts them.
+/// characters, because HTTP parsers reject such targets.
 pub(super) fn is_target(target: &[u8]) -> bool {
     let is_target = matches!(target, [b'/', ..] | b"*") || Authority::of_url(target).is_some_and(|url| is_http(url.0));
     is_target && !target.iter().any(u8::is_ascii_control)
@@ -207,7 +208,7 @@ mod tests {
         ] {
             assert_eq!(read(preset, "/below?q", &map), Ok(want), "{preset:?}");
             assert_eq!(preset.address(&map), Some(address), "{preset:?}");
-            // The field of another preset must not be used in place of the missing field.
+            // If the preset's own field is missing, the field of another preset must not be used.
             let fields_read = PresetFields::of(preset);
             let own = [match fields_read.target {
                 TargetField::Field(name) => Some(name),
@@ -266,7 +267,7 @@ mod tests {
         ] {
             assert_eq!(ingress(url).as_deref(), host, "{}", url.escape_ascii());
         }
-        // A URL from a client is parsed as in RFC 3986, so it may contain a user name.
+        // A URL from a client may contain a user name (RFC 3986).
         assert_eq!(host_of_url(b"ftp://u@h.test:80?x/y"), Some(&b"h.test:80"[..]));
         assert_eq!(host_of_url(b"/go?u=http://other.test/"), None);
     }

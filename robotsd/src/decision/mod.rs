@@ -1,4 +1,4 @@
-//! The decision endpoint. Other proxies ask it whether to forward a client's request.
+//! The decision endpoint. Other proxies ask this endpoint whether to forward a client's request.
 //!
 //! A *decision request* (in the code: `question`) is a proxy's request to this endpoint. The
 //! *original request* is the client's request that a decision request is about.
@@ -11,14 +11,14 @@
 //! | `/-/health` | 200, for the health checks of proxies |
 //! | `/envoy.service.auth.v3.Authorization/Check`, in gRPC | as in the first row, in a gRPC message ([`ext_authz`]) |
 //!
-//! The same listener also accepts SPOP messages of HAProxy. They are converted to decision requests
-//! with HAProxy's preset ([`spoe`]).
+//! A decision listener also accepts SPOP messages of HAProxy. SPOP messages are converted to
+//! decision requests with HAProxy's preset ([`spoe`]).
 //!
 //! The preset determines which fields contain the original request ([`asked_request`]); no other
 //! field is used. If a required field is missing, the original request is allowed or refused as
 //! configured, and the error is counted and logged ([`question_error`]). If a decision request is
-//! malformed, it may be unclear which request and which site it is about. In this case, all
-//! possible requests and sites are evaluated, and the strictest decision counts ([`asked_request`],
+//! malformed, it may be unclear which request and which site it is about. Then all possible
+//! requests and sites are evaluated, and the strictest decision counts ([`asked_request`],
 //! [`site_table`]). Decisions are made by the library's robots layer, so the response to a refused
 //! request is the same as if robotsd were the proxy.
 
@@ -103,8 +103,8 @@ struct QuestionTarget<'t> {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum QuestionKind {
     Decision,
-    /// The response to a request that robotsd has already refused. A proxy that cannot relay the
-    /// response to its first decision request sends this second request. The original request has
+    /// The response to a request that robotsd has already refused. The proxy sends this second
+    /// request if it cannot relay the response to its decision request. The original request has
     /// already been counted and logged.
     Refusal,
 }
@@ -113,17 +113,17 @@ pub(crate) enum QuestionKind {
 /// change replaces the whole table.
 pub(crate) type SiteTable = Arc<ArcSwap<DecisionSites>>;
 
-/// Returns the limits of a decision listener. These limits are higher than the limits of a listener
-/// for clients, because robotsd must decide about every request that the proxy accepts. If robotsd
-/// allowed all requests above the limits, crawlers could evade the rules. If it refused these
-/// requests, people would be blocked.
+/// Returns the limits of a decision listener. The limits are higher than those of a listener for
+/// clients, because robotsd must decide about every request that the proxy accepts. If all requests
+/// above the limits were allowed, crawlers could evade the rules. If all such requests were
+/// refused, visitors would be blocked.
 pub(crate) fn limits(clients: EdgeLimits) -> EdgeLimits {
     let fields = clients.fields.max(500);
     EdgeLimits { callers: Callers::AskingProxies, target_bytes: clients.head_bytes, fields, ..clients }
 }
 
 impl<'t> QuestionTarget<'t> {
-    /// Parses a target. Returns `None` if it is not the target of a decision request.
+    /// Parses a target. Returns `None` if the target does not belong to a decision request.
     fn of(target: &'t str) -> Option<Self> {
         let endpoint = target.strip_prefix("/-/")?;
         let (site, endpoint) = match endpoint.strip_prefix("site/").and_then(|named| named.split_once('/')) {
@@ -136,13 +136,13 @@ impl<'t> QuestionTarget<'t> {
             .find_map(|(name, kind)| Some(Self { site: site.clone(), kind, preset: endpoint.strip_prefix(name)? }))
     }
 
-    /// Reports whether dot segments lead out of the path below the preset. A client can send such a
-    /// target to a proxy that resolves dot segments to select a backend, and then forwards the
-    /// target unchanged: `/-/auth/caddy/../../../robots.txt`. A proxy never builds such a target
-    /// itself.
+    /// Reports whether dot segments in the target lead to a path outside the preset. A client can
+    /// send such a target to a proxy that resolves dot segments to select a backend, and then
+    /// forwards the target unchanged: `/-/auth/caddy/../../../robots.txt`. A proxy never builds
+    /// such a target itself.
     ///
-    /// Proxies interpret escapes and repeated slashes differently. So for each segment, the check
-    /// assumes the worst case: as few levels down and as many levels up as possible.
+    /// Proxies interpret escapes and repeated slashes differently. So the check assumes the worst
+    /// case for each segment: as few levels down and as many levels up as possible.
     fn leaves_preset(&self) -> bool {
         let path = self.preset.split('?').next().unwrap_or_default();
         let mut depth = 0_usize;
@@ -153,7 +153,7 @@ impl<'t> QuestionTarget<'t> {
                 depth += usize::from(!matches!(&*decoded, b"" | b"."));
                 continue;
             }
-            // The preset itself is the first level.
+            // The preset itself is level 1, so any lower level is outside the preset.
             if depth <= up {
                 return true;
             }
@@ -163,9 +163,9 @@ impl<'t> QuestionTarget<'t> {
     }
 }
 
-/// Returns what a decision request with this target asks for. Returns `None` if this is not the
-/// target of a decision request. The access log uses this function, because the target of a
-/// decision request is not the path of the original request.
+/// Returns whether a decision request with this target asks for a decision or for a refusal.
+/// Returns `None` if the target does not belong to a decision request. The access log uses this
+/// function, because the target of a decision request is not the path of the original request.
 pub(crate) fn question_kind(target: &[u8]) -> Option<QuestionKind> {
     let target = std::str::from_utf8(target).ok().and_then(QuestionTarget::of)?;
     Preset::named(target.preset).map(|_| target.kind)
@@ -222,8 +222,8 @@ impl EdgeService for Decisions {
         let called = ServiceRequest::of(&request);
         let (head, body) = request.into_parts();
         let question = Request::from_parts(head, ());
-        // The futures are boxed, because these large futures would otherwise be moved with each
-        // enclosing future.
+        // The futures are boxed, because they are large: without the box, each enclosing future
+        // would move them.
         let answering: Pin<Box<dyn Future<Output = Response<DecisionBody>> + Send>> = match called {
             None => Box::pin(self.answer_question(question, body)),
             Some(called) => Box::pin(self.answer_call(called, question, body)),
@@ -266,7 +266,7 @@ impl DecisionState {
         match outcome {
             Outcome::Tag => ext_authz::allowed(record.map(|record| record.to_field()), &fields, metadata),
             Outcome::Respond(refusal) => ext_authz::denied(*refusal, metadata),
-            // Only `Outcome::Respond` refuses a request. This arm is for `Outcome::Pass`, and for
+            // Only `Outcome::Respond` refuses a request. This arm handles `Outcome::Pass`, and
             // variants that later versions of the library may add.
             _ => ext_authz::allowed(None, &fields, metadata),
         }
@@ -290,8 +290,8 @@ impl DecisionState {
     }
 
     async fn answer(&self, request: &mut Request<()>) -> Answered {
-        // The target is cloned, because the request is changed below. The clone shares the bytes of
-        // the target.
+        // The target is cloned, because the request is changed below. The clone is cheap, because
+        // it shares the bytes of the target.
         let target = request.uri().path_and_query().cloned();
         let target = target.as_ref().map_or("/", PathAndQuery::as_str);
         if let Some(asked) = QuestionTarget::of(target) {
@@ -390,7 +390,7 @@ impl DecisionState {
         };
         if let Some(fields) = ClientRequest::access_of(question.extensions()) {
             fields.add("site", &*judge.name);
-            // For a `Refusal`, the log already contains the original request.
+            // For a `Refusal`, the original request has already been logged.
             if kind == QuestionKind::Decision {
                 fields.asks_about(asked.for_log(question));
             }
@@ -441,7 +441,7 @@ fn set_client(question: &mut Request<()>, address: Option<IpAddr>) {
 }
 
 /// Returns the site and the target that determine the decision. If there are several sites or
-/// targets, returns the combination with the strictest decision.
+/// targets, decides for every pair, and returns the pair with the strictest decision.
 fn strictest<'s, 'a>(
     sites: &'s [DecisionSite],
     original: OriginalRequest<'_>,

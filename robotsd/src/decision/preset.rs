@@ -17,7 +17,8 @@ word_enum! {
         Envoy = "envoy",
         IngressNginx = "ingress-nginx",
         Varnish = "varnish",
-        /// Envoy's decision requests as gRPC messages. No path contains this preset.
+        /// The preset for Envoy's decision requests that are gRPC messages. No path contains this
+        /// preset.
         EnvoyGrpc = "envoy-grpc",
     }
 }
@@ -35,7 +36,7 @@ impl Preset {
     }
 
     /// Returns the preset at the beginning of `text`, and the byte offset after the preset. The
-    /// rest of `text` is empty, a path or a query.
+    /// text after the preset is empty, or begins with `/` or `?`.
     pub(super) fn named(text: &str) -> Option<(Self, usize)> {
         Self::IN_PATHS.into_iter().find_map(|preset| {
             let below = text.strip_prefix(preset.as_str())?;
@@ -63,8 +64,8 @@ pub(super) enum TargetField {
 
 pub(super) enum AddressField {
     Whole(HeaderName),
-    /// A list of addresses. Only the last address is used, because the proxy has appended it. The
-    /// other addresses may come from the client.
+    /// The field contains a list of addresses. Only the last address is used, because the proxy has
+    /// appended it. The addresses before it may come from the client.
     Last(HeaderName),
 }
 

@@ -87,13 +87,13 @@ impl QuestionErrors {
         self.report_as(error, if is_passed { "let through without a decision" } else { "refused" });
     }
 
-    /// Counts and logs a malformed decision request that did not prevent a decision. Logs at the
-    /// same rate as [`report`](Self::report).
+    /// Counts and logs a malformed decision request that did not prevent a decision. Logs at most
+    /// once per second, like [`report`](Self::report).
     pub(super) fn report_odd(&self, error: QuestionError) {
         self.report_as(error, "decided with the strictest interpretation of the decision request");
     }
 
-    /// Counts and logs a gRPC call that gets an error status. Logs at the same rate as
+    /// Counts and logs a gRPC call that gets an error status. Logs at most once per second, like
     /// [`report`](Self::report). After such a call, the proxy allows or rejects the client's
     /// request, depending on its own configuration.
     pub(super) fn report_failed_call(&self) {
@@ -139,7 +139,7 @@ impl QuestionErrors {
     }
 
     /// Counts a decision request if its original request has no `User-Agent`, and logs the first
-    /// such request of each preset. Without a `User-Agent`, crawlers cannot be recognised, and some
+    /// such request of each preset. Without a `User-Agent`, crawlers cannot be recognised. Some
     /// proxies send this field only if they are configured to do so.
     pub(super) fn no_agent(&self, preset: Preset) {
         if self.without_agent[preset as usize].fetch_add(1, Ordering::Relaxed) > 0 {

@@ -28,8 +28,8 @@ pub(super) fn pass() -> Response<Bytes> {
 }
 
 /// Changes the status of the response to a refused gRPC call from 200 to 403. The proxy would treat
-/// 200 as permission. The status is 403 even if the call came before its crawl delay had passed:
-/// some gRPC clients read only the HTTP status, and repeat the call after a 429.
+/// 200 as permission. The status is 403 even if the crawl delay had not passed: some gRPC clients
+/// read only the HTTP status, and repeat the call after a 429.
 pub(super) fn as_refusal(response: &mut Response<Bytes>) {
     if !response.status().is_client_error() {
         *response.status_mut() = StatusCode::FORBIDDEN;
@@ -52,9 +52,9 @@ pub(super) fn forbidden(why: &str) -> Response<Bytes> {
     response
 }
 
-/// Returns the response to a request for the robots.txt of an unknown host. The proxy then serves
-/// its own file. The status is 404 instead of 421, because HAProxy can retry a request with another
-/// server only after a 404.
+/// Returns the response to a request for the robots.txt of an unknown host. After this response,
+/// the proxy serves its own robots.txt. The status is 404 instead of 421, because HAProxy can retry
+/// a request with another server only after a 404.
 pub(super) fn elsewhere() -> Response<Bytes> {
     plain_answer(StatusCode::NOT_FOUND, "404 Not Found: no robots.txt is served here for this host\n")
 }

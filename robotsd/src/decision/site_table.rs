@@ -15,8 +15,8 @@ use crate::request::SiteJudge;
 #[derive(Clone, Debug)]
 pub(crate) struct DecisionSite {
     pub(crate) judge: SiteJudge,
-    /// A layer that neither logs nor counts. It is used if a proxy asks again about a refused
-    /// request, and to compare the decisions of several sites.
+    /// A layer that neither logs nor counts. It is used for a proxy's second request about a
+    /// refusal, and to compare the decisions of several sites.
     pub(crate) quiet: RobotsLayer,
 }
 
@@ -54,9 +54,9 @@ impl DecisionSites {
     /// does not identify a site. Returns no site if the host is unknown and `unknown` allows
     /// requests for unknown hosts.
     ///
-    /// All sites are returned if a host is invalid, or if the decision request contains two hosts
-    /// of different sites. The client chooses the `Host` field, and robotsd does not know which of
-    /// these hosts the proxy uses.
+    /// All sites are returned if a host is invalid, if the decision request is malformed, or if it
+    /// contains two hosts of different sites. The client chooses the `Host` field, and robotsd does
+    /// not know which of the two hosts the proxy uses.
     pub(super) fn of_request(&self, asked: &AskedRequest<'_>, unknown: UnknownHost) -> &[DecisionSite] {
         let mut places = Vec::with_capacity(2);
         for host in [asked.host, asked.host_in_target].into_iter().flatten() {

@@ -18,8 +18,8 @@
 //! | `agent`, `reason`, `group`, `rule`, `line` | verdict on a tagged or refused request, as in the log |
 //!
 //! The response to a refused request is not returned in a variable, because HAProxy would escape
-//! line breaks and non-ASCII bytes in it. HAProxy fetches this response from `/-/refusal/haproxy`
-//! instead.
+//! line breaks and non-ASCII bytes in it. HAProxy fetches the response to a refused request from
+//! `/-/refusal/haproxy`.
 
 use bytes::Bytes;
 use http::header::{
@@ -34,8 +34,8 @@ use crate::edge::{Arguments, SpopMessages, SpopValue, VariableList, X_REQUEST_ID
 
 pub(crate) const MESSAGES: SpopMessages = SpopMessages { request: question, variables };
 
-/// Maximum number of header fields to parse. Decision listeners accept fewer fields than this, so a
-/// decision request with too many fields is refused and not truncated.
+/// Maximum number of header fields to parse. Decision listeners accept fewer fields than this
+/// maximum, so a decision request with too many fields is refused and not truncated.
 const MAX_FIELDS: usize = 1024;
 
 fn question(arguments: Arguments<'_>) -> Request<()> {
@@ -45,9 +45,9 @@ fn question(arguments: Arguments<'_>) -> Request<()> {
     // If some fields cannot be parsed, the request is refused, because a crawler might not be
     // recognised without them.
     *request.uri_mut() = endpoint_uri(if is_whole { "auth" } else { "refusal" }, arguments.octets(b"site"));
-    // Fields with these names may come from the client. They are replaced with the arguments, which
-    // come from HAProxy.
-    // HAProxy sends an empty value if the target has no path, as in `OPTIONS *` and CONNECT.
+    // Fields with these names may come from the client. Such fields are replaced with the arguments
+    // of the message, which come from HAProxy. HAProxy sends an empty value if the target has no
+    // path, as in `OPTIONS *` and CONNECT.
     let target = arguments.get(b"target").map(|value| match value {
         SpopValue::Octets(target) if !target.is_empty() => target,
         _ => b"*",
@@ -78,9 +78,9 @@ fn endpoint_uri(endpoint: &str, site: Option<&[u8]>) -> Uri {
     Uri::try_from(format!("/-/{site}{endpoint}/haproxy")).unwrap_or_else(|_| Uri::from_static("/-/refusal/haproxy"))
 }
 
-/// Parses alternating names and values up to an empty name. Returns `None` if the end is missing or
-/// there are too many fields. Fields are never dropped silently, because clients could otherwise
-/// hide fields that show that they are crawlers.
+/// Parses alternating names and values up to an empty name. Returns `None` if the empty name at the
+/// end is missing, or if there are too many fields. Fields are never dropped silently, because a
+/// crawler could otherwise hide the fields that identify it.
 fn read_fields(octets: &[u8], fields: &mut HeaderMap) -> Option<()> {
     let mut rest = octets;
     while fields.len() <= MAX_FIELDS {
@@ -101,7 +101,7 @@ fn read_fields(octets: &[u8], fields: &mut HeaderMap) -> Option<()> {
 }
 
 /// Reports whether a field describes the body or the connection of the original request. Such
-/// fields are left out of the decision request, which has neither this body nor this connection.
+/// fields are left out of the decision request, because it has no body and its own connection.
 fn is_of_message(name: &HeaderName) -> bool {
     matches!(*name, CONNECTION | CONTENT_LENGTH | EXPECT | TE | TRAILER | TRANSFER_ENCODING | UPGRADE)
 }
@@ -120,9 +120,9 @@ fn variables(response: &Response<Bytes>, variables: &mut VariableList) {
             variables.text(&name.as_str().replace('-', "_"), &lines.join(&b", "[..]));
         }
     } else {
-        // The response refuses the request, or rejects an invalid decision request. HAProxy must
-        // refuse the request in both cases, because clients could otherwise evade the rules by
-        // causing invalid decision requests.
+        // The response is a refusal, or an error because the decision request is invalid. In both
+        // cases, HAProxy must refuse the client's request: otherwise, clients could evade the rules
+        // by causing invalid decision requests.
         variables.text("action", b"refuse");
         variables.number("status", response.status().as_u16().into());
     }
@@ -188,7 +188,7 @@ mod tests {
         for name in ["content-length", "connection", "x-real-ip", "x-request-id"] {
             assert!(of(name).is_empty(), "{name}");
         }
-        // The endpoint reports missing arguments, not this conversion.
+        // Missing arguments are not an error of this conversion: the endpoint reports them.
         assert!(question_of(&[]).headers().is_empty());
         assert_eq!(question_of(&[("site", b"a shop/b")]).uri().path(), "/-/site/a%20shop%2Fb/auth/haproxy");
     }

@@ -1,22 +1,23 @@
 //! Limits the number of open connections, and chooses the idle connection to close if a new
-//! connection needs its slot.
+//! connection needs a slot.
 //!
 //! Anyone can open connections and send nothing on them. So if the process-wide limit is reached, a
-//! new connection takes the slot of the connection that has been idle for longest, as in nginx.
-//! Connections of the same worker are considered first, then connections of other workers. A
+//! new connection takes the slot of the connection that has been idle for longest, as in nginx. The
+//! worker's own connections are considered first, then the connections of other workers. A
 //! connection with a request in progress is never closed for a new connection.
 //!
 //! Serving a request does not touch the lists of connections. The [`ConnectionState`] of a
 //! connection is read only when the limit is reached. A *pass* then examines all connections of a
-//! worker, and keeps as candidates those that have been idle for longest, usually one connection in
-//! sixteen. Each candidate is checked again before its slot is claimed. The candidates remain the
-//! best choice: a connection that becomes idle after the pass has been idle for less time than any
-//! candidate.
+//! worker, and keeps those that have been idle for longest as candidates (usually a sixteenth of
+//! the connections). Each candidate is checked again before its slot is claimed. A connection that
+//! becomes idle after the pass has been idle for less time than any candidate, so the candidates
+//! remain the best choice.
 //!
-//! A connection whose slot was claimed closes when its worker next runs the connection's task,
-//! which may take a while if the worker is busy. More claims would only close connections
-//! unnecessarily, without freeing a slot sooner. So each new connection that waits claims one slot,
-//! and further slots only if a request arrives on the claimed connection, which then stays open.
+//! A connection whose slot was claimed closes when its worker next runs the connection's task. If
+//! the worker is busy, this may take a while. During this time, claiming more slots would close
+//! more connections, but would not free a slot sooner. So each waiting connection claims only one
+//! slot. If a request arrives on the claimed connection, that connection stays open, and the
+//! waiting connection claims another slot.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -53,26 +54,28 @@ struct SlotCandidate {
     entry: usize,
 }
 
-/// Registration of an open connection. Dropping it removes the connection from its worker's list.
+/// Registration of an open connection. Dropping the registration removes the connection from its
+/// worker's list.
 pub(crate) struct RegisteredConnection {
     worker: Arc<WorkerConnections>,
     entry: usize,
 }
 
 /// Minimum time that a connection with an incomplete request head keeps its slot. After that time,
-/// the connection can lose its slot if no other connection is idle. Otherwise a client could keep a
-/// slot for the whole timeout `header_read` by sending one byte. Well-behaved clients send the
-/// whole head within this time.
+/// the connection can lose its slot if no other connection is idle. Without this limit, a client
+/// could keep a slot for the whole timeout `header_read` by sending one byte. Well-behaved clients
+/// send the whole head within this time.
 const HEAD_GRACE: Duration = Duration::from_secs(1);
 
-/// Number of candidates to keep after a pass, if the worker has few connections.
+/// Number of candidates that a pass keeps, if the worker has few connections.
 const BATCH: usize = 64;
 
 /// Pause after a pass that found few candidates, as a multiple of the pass's duration. With this
 /// pause, passes use at most a twentieth of a core.
 const PASS_SHARE: u32 = 20;
 
-/// Maximum pause after a pass. A pass that would need a longer pause was probably interrupted.
+/// Maximum pause after a pass. If a pass took so long that its pause would be longer, the thread
+/// was probably interrupted.
 const MAX_PAUSE: Duration = Duration::from_secs(1);
 
 impl WorkerConnections {
@@ -92,7 +95,7 @@ impl WorkerConnections {
         loop {
             while let Some(SlotCandidate { since, entry }) = open.candidates[idleness as usize].pop() {
                 // A request may have arrived on the connection since the pass, or another waiter
-                // may have claimed its slot.
+                // may have claimed the slot.
                 let unchanged =
                     open.entries[entry].as_ref().filter(|connection| connection.idle() == Some((idleness, since)));
                 if let Some(connection) = unchanged.filter(|connection| connection.reclaim(idleness)) {
@@ -122,8 +125,8 @@ impl OpenConnections {
         let most = BATCH.max(self.entries.len() / 16);
         self.candidates.iter_mut().for_each(|candidates| keep_oldest(candidates, most));
         let pause = if few { (now.elapsed() * PASS_SHARE).min(MAX_PAUSE) } else { Duration::ZERO };
-        // The next pass must be later than `now`: the caller retries immediately, and would
-        // otherwise start another pass.
+        // `next_pass` must be later than `now`: otherwise, the caller, which retries immediately,
+        // would start another pass.
         self.next_pass = Some(now + pause.max(Duration::from_micros(1)));
     }
 }
@@ -166,14 +169,14 @@ struct SlotClaims {
     at_once: usize,
 }
 
-/// A new connection that waits for a slot. Dropping this value ends the wait.
+/// A new connection that waits for a slot. Dropping this value ends the waiting.
 struct SlotWaiter<'c>(&'c Mutex<SlotClaims>);
 
 /// Maximum number of slots that one waiter claims if requests keep arriving on claimed connections.
 const MAX_CLAIMS: usize = 32;
 
-/// Maximum age of a claim. After that time, the waiter may claim another slot, which may become
-/// free sooner.
+/// Maximum age of a claim. After that time, the waiter may claim the slot of another connection,
+/// which may close sooner.
 const CLAIM_LASTS: Duration = Duration::from_secs(5);
 
 impl<'c> SlotWaiter<'c> {
@@ -182,8 +185,8 @@ impl<'c> SlotWaiter<'c> {
         Self(claims)
     }
 
-    /// Claims slots with `reclaim` until there are enough claims. Returns `false` if there is no
-    /// claim and `reclaim` finds no slot.
+    /// Claims slots with `reclaim`, up to the maximum number of claims. Returns `false` if there is
+    /// no claim and `reclaim` finds no slot.
     fn claim(&self, mut reclaim: impl FnMut() -> Option<SlotClaim>) -> bool {
         let mut outstanding = self.0.lock();
         let SlotClaims { waiters, claims, at_once } = &mut *outstanding;
@@ -325,7 +328,7 @@ mod tests {
         std::thread::sleep(Duration::from_millis(2));
     }
 
-    /// Creates idle connections. The first connection has been idle for longest.
+    /// Creates idle connections. The first of the returned connections has been idle for longest.
     fn connections(
         shard: &Arc<WorkerConnections>,
         count: usize,
@@ -352,7 +355,7 @@ mod tests {
             assert!(registry.reclaim(&shard).is_some());
             assert_eq!(left(&all), (0..expected).collect::<Vec<_>>());
         }
-        // Some connections end, and new connections reuse their entries.
+        // Some connections end, and new connections take their places in the worker's list.
         registered.drain(BATCH..BATCH + 3);
         let (later, _later) = connections(&shard, 3);
         for expected in BATCH + 3..2 * BATCH {

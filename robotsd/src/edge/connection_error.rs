@@ -1,7 +1,7 @@
 //! Counts connection errors, and logs them at a limited rate.
 //!
-//! Clients can cause these errors at line rate. So each kind of error is reported at most once a
-//! second, with the number of errors of this kind since the last report.
+//! Clients can cause connection errors at line rate. So an error of any kind is reported at most
+//! once a second, with the number of errors of this kind since the last report.
 
 use std::error::Error;
 use std::fmt;
@@ -99,7 +99,7 @@ mod tests {
         }
         reporter.report(ConnectionErrorKind::Full, None, &"");
         let reported = reported.lock();
-        // There is one report per second, and even a short burst may fall into two seconds.
+        // There is one report per second, so a short burst causes one or two reports.
         let seconds = begun.elapsed().as_secs() as usize + 2;
         assert!((2..=1 + seconds).contains(&reported.len()), "{reported:?}");
         assert_eq!(reported[0].count, 1);

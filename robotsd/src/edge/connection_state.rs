@@ -1,5 +1,5 @@
-//! The state of one connection: what it waits for, and since when. The deadline of the connection
-//! is computed from this state, without a timer for each request.
+//! The state of one connection: what it waits for, and since when. The connection's deadline is
+//! computed from this state, without a timer for each request.
 //!
 //! hyper's own header timer is not used, for three reasons: it starts only after the first bytes
 //! have shown the protocol, it also closes idle keep-alive connections, and it costs a timer per
@@ -25,8 +25,8 @@ use crate::http_common::{Flag, InterimClient, InterimQueue, Transfer};
 
 /// The state of one connection, shared by its socket, its service and its driver.
 ///
-/// Other threads write only the fields for claiming the slot. The other fields are atomic, too,
-/// because a connection's task may move between threads.
+/// Other threads write only the fields for claiming the slot. The remaining fields are atomic as
+/// well, because a connection's task may move between threads.
 #[derive(Debug)]
 pub(crate) struct ConnectionState {
     opened: Instant,
@@ -36,11 +36,11 @@ pub(crate) struct ConnectionState {
     pub(crate) counts: Arc<ResponseCounts>,
     task: OnceLock<Waker>,
 
-    // What the connection waits for. The socket and the service write these fields.
+    // Fields about what the connection waits for, written by the socket and the service.
     /// The lowest two bits contain the phase. The higher bits contain the start time of the phase,
     /// in microseconds since `opened`.
     phase: AtomicU64,
-    /// Number of requests in progress. While it is not 0, `phase` has no meaning.
+    /// Number of requests in progress. While requests are in progress, `phase` has no meaning.
     in_progress: AtomicUsize,
     /// Time when the current incomplete frame or field section began, in microseconds; [`NEVER`] if
     /// no frame is incomplete.
@@ -49,7 +49,8 @@ pub(crate) struct ConnectionState {
     /// counted from this time, so that a client cannot keep its slot by starting another frame.
     first_partial: AtomicU64,
 
-    // The claim on the slot. New connections that need a slot, and the driver, write these fields.
+    // Fields about the claim on the slot, written by the driver and by new connections that need a
+    // slot.
     /// The value that `phase` had when the slot was claimed; [`NEVER`] if the slot is not claimed.
     /// If a request arrives, `phase` changes, which cancels the claim without a write to this
     /// field.
@@ -65,16 +66,16 @@ pub(crate) struct ConnectionState {
     /// Whether the client has sent the HTTP/2 preface, or a request on HTTP/2.
     pub(crate) is_http2: Flag,
     /// Whether bytes have arrived since this flag was last checked. The fast path of HTTP/1.1 does
-    /// not set it.
+    /// not set this flag.
     pub(crate) heard: Flag,
-    /// Type of the frames that flood the connection. Once this is set, the connection is closed.
+    /// Type of the frames that flood the connection. Once a type is set, the connection is closed.
     pub(crate) flood: OnceLock<u8>,
-    /// The driver sets this flag. If the next read then finds no bytes, the socket closes the
-    /// connection.
+    /// The driver sets this flag. While the flag is set, the socket closes the connection if a read
+    /// finds no bytes.
     pub(crate) close_if_idle: Flag,
     /// The socket sets this flag when it has closed an idle connection.
     pub(crate) is_closed_as_idle: Flag,
-    /// Whether the next HTTP/1.1 response must announce that the connection closes after it.
+    /// Whether the next HTTP/1.1 response must announce the end of the connection.
     pub(crate) is_leaving: Flag,
     pub(crate) delivery: Delivery,
     interim: InterimQueue,
@@ -132,8 +133,8 @@ impl ConnectionState {
         }
         match self.phase.load(Ordering::Relaxed) & 3 {
             SILENT => self.enter(HEAD),
-            // On HTTP/2, the bytes may be a PING or a WINDOW_UPDATE frame. So these bytes do not
-            // start the shorter deadline for heads.
+            // On HTTP/2, the bytes may be a PING or a WINDOW_UPDATE frame. So on HTTP/2, bytes
+            // between requests do not start the shorter deadline for heads.
             BETWEEN if !self.is_http2.is_set() => self.enter(HEAD),
             _ => {}
         }
@@ -180,8 +181,8 @@ impl ConnectionState {
         self.phase.load(Ordering::Relaxed) & 3 == BETWEEN
     }
 
-    /// Stores the waker of the connection's task. Must be the first action of the task. A task has
-    /// the same waker for its whole life, so the waker need not be stored again at each wait.
+    /// Stores the waker of the connection's task. The task must call this function first. A task
+    /// has the same waker for its whole life, so the waker need not be stored again at each wait.
     pub(crate) async fn enter_task(&self) {
         poll_fn(|cx| {
             let _ = self.task.set(cx.waker().clone());
@@ -191,9 +192,10 @@ impl ConnectionState {
     }
 
     /// Waits for `part`, a step before the first request: receiving the PROXY header, or the TLS
-    /// handshake. Returns `None` if the connection ended during the step, or if a new connection
-    /// claimed its slot. When the step ends, the deadline for the next step starts. `part` must be
-    /// `Unpin` (boxed). Otherwise, this future would contain `part` twice.
+    /// handshake. Returns `None` if the connection ended before `part` completed, or if a new
+    /// connection claimed its slot. When the step ends, the deadline for the next step starts.
+    /// `part` must be `Unpin` (boxed). If `part` were not `Unpin`, this future would contain `part`
+    /// twice.
     pub(crate) async fn before_request<T, E>(
         &self,
         part: impl Future<Output = Result<Option<T>, E>> + Unpin,
@@ -208,7 +210,7 @@ impl ConnectionState {
     }
 
     /// Records whether an HTTP/2 frame or a multi-frame field section is incomplete. The socket
-    /// calls this function whenever the value changes.
+    /// calls this function when a frame or section begins and when it is complete.
     pub(crate) fn set_partial(&self, is_partial: bool) {
         if !is_partial {
             self.partial.store(NEVER, Ordering::Relaxed);
@@ -313,14 +315,14 @@ impl Drop for RequestInProgress {
 }
 
 /// Tracks how much of the responses the client has received. An HTTP library considers a response
-/// finished when the library has read the whole body. Here, a response is finished when the socket
-/// or the stream has accepted all bytes.
+/// finished when the library has read the whole body. In this type, a response counts as finished
+/// when the socket or the stream has accepted all bytes.
 #[derive(Debug, Default)]
 pub(crate) struct Delivery {
     unsent: AtomicU64,
     /// The upstream connection that the current HTTP/1.1 response occupies.
     pub(crate) transfer: Mutex<Option<Transfer>>,
-    /// Number of times that the client's socket has accepted bytes after a wait.
+    /// Number of times that the client's socket has accepted bytes after a write had to wait.
     taken: AtomicUsize,
 }
 
@@ -330,8 +332,8 @@ pub(crate) enum Unsent {
     /// The client's socket accepts no bytes. [`WatchedSocket`](super::connection::watched_socket)
     /// has a deadline for this state.
     Socket,
-    /// HTTP/2 streams wait for their flow-control window. The number changes whenever the first of
-    /// these streams makes progress.
+    /// HTTP/2 streams wait for their flow-control window. The number changes whenever the first
+    /// open stream makes progress.
     Streams(u32),
 }
 
@@ -366,7 +368,8 @@ impl Delivery {
         self.taken.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Returns a number that changes whenever the client's socket has accepted bytes after a wait.
+    /// Returns a number that changes whenever the client's socket has accepted bytes after a write
+    /// had to wait.
     pub(crate) fn taken(&self) -> usize {
         self.taken.load(Ordering::Relaxed)
     }

@@ -36,7 +36,7 @@ use crate::socket::Socket;
 pub(crate) struct ListenerSettings {
     pub(crate) tls: Option<TlsAcceptor>,
     pub(crate) trusted: Arc<Trusted>,
-    /// Whether every connection must begin with a PROXY header. Only trusted proxies may then
+    /// Whether every connection must begin with a PROXY header. If so, only trusted proxies may
     /// connect.
     pub(crate) proxy_protocol: bool,
     /// Counters of the listener on this worker, from [`Edge::counts`]. By default, the counters
@@ -108,8 +108,8 @@ impl Edge {
     }
 
     /// Changes the connection limit of all listeners from `before` to `now`. If more than `now`
-    /// connections are open, idle connections are closed until the new limit is met. Until then,
-    /// new connections wait. Must be called within a Tokio runtime.
+    /// connections are open, idle connections are closed until the new limit is met. Until the new
+    /// limit is met, new connections wait. Must be called within a Tokio runtime.
     pub(crate) fn set_places(&self, before: usize, now: usize) {
         if now >= before {
             self.shared.limit.slots.add_permits(now - before);
@@ -183,8 +183,8 @@ struct ServedListener<S> {
     counts: Arc<ResponseCounts>,
     worker: Arc<WorkerConnections>,
     connections: JoinSet<()>,
-    /// An accepted connection that has no slot yet. A slot is acquired only after accepting.
-    /// Otherwise each listener that waits for a connection would occupy a slot.
+    /// An accepted connection that has no slot yet. A slot is acquired only after accepting. If a
+    /// slot were acquired first, each listener that waits for a connection would occupy a slot.
     waiting: Option<Accepted>,
     stop: watch::Sender<bool>,
 }
@@ -207,8 +207,8 @@ impl<S: EdgeService> ServedListener<S> {
             let accepted = tokio::select! {
                 biased;
                 () = &mut shutdown => return,
-                // Finished tasks are removed before the next connection is accepted. Otherwise they
-                // would accumulate during a flood of short connections.
+                // Finished tasks are removed before the next connection is accepted. Otherwise
+                // finished tasks would accumulate during a flood of short connections.
                 Some(_) = self.connections.join_next() => continue,
                 accepted = accept(listener, resume) => accepted,
             };
@@ -294,7 +294,7 @@ impl<S: EdgeService> ServedListener<S> {
 
     /// Starts to serve an accepted connection, which holds `slot` until it ends.
     fn open(&mut self, (socket, peer): Accepted, slot: OwnedSemaphorePermit) {
-        // Without this option, small responses may wait for an acknowledgement. An error is
+        // Without TCP_NODELAY, small responses may wait for an acknowledgement. An error is
         // ignored, because it occurs only if the socket is already broken.
         let _ = socket.set_nodelay(true);
         let ListenerContext { edge, .. } = &*self.context;
@@ -341,7 +341,7 @@ struct NewConnection {
 impl NewConnection {
     /// Serves the connection until it ends. If an error ended the connection, reports the error.
     /// The elements of the tuple `_open` are dropped in order. The slot must be first: when the
-    /// registration is dropped, a waiter that has claimed the slot expects it to be free.
+    /// registration is dropped, a waiter that has claimed the slot expects the slot to be free.
     async fn serve(
         self,
         socket: TcpStream,
@@ -355,7 +355,7 @@ impl NewConnection {
         // The connection may be a health check of the proxy. In PROXY version 1, the header of a
         // health check contains no client, or the proxy itself as the client.
         let may_be_check = announced.is_some() && client == self.peer;
-        // A health check resets the connection once it has its result. This is not an error.
+        // A health check resets the connection once it has its result, which is not an error.
         if !may_be_check || kind != ConnectionErrorKind::Broken || self.state.has_served() {
             self.context.edge.shared.reporter.report(kind, Some(client), &error);
         }
@@ -402,7 +402,7 @@ impl NewConnection {
             sleep(self.settings.farewell(false)).await;
         };
         // The future is boxed, so that connections to listeners without PROXY headers do not
-        // reserve memory for it.
+        // reserve memory for this future.
         let receiving = Box::pin(proxy_protocol::receive(socket, &self.settings.limits, stopping, &self.state));
         self.state.before_request(receiving).await
     }
@@ -445,7 +445,7 @@ impl NewConnection {
             )
         };
         // The future is boxed, so that connections to listeners without TLS do not reserve memory
-        // for it.
+        // for this future.
         let secured = Box::pin(tls.secure(socket, stopping, &self.state, full)).await?;
         Ok(secured.map(|(stream, secured)| {
             let info = ConnectionInfo { forwarded: forwarded("https"), secured: Some(secured) };

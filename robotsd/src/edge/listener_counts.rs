@@ -74,8 +74,8 @@ impl ListenerCounts {
     }
 }
 
-/// Counters of one listener on one worker. Only that worker writes them. The alignment keeps the
-/// counters of different workers in different cache lines.
+/// Counters of one listener on one worker. Only that worker writes the counters. The alignment
+/// keeps the counters of different workers in different cache lines.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct ResponseCounts {
@@ -112,8 +112,8 @@ impl ResponseCounts {
         self.unanswered.add_one();
     }
 
-    /// Counts a response that did not come from a site. [`answered`](Self::answered) must be called
-    /// as well.
+    /// Counts a response that did not come from a site. The caller must call
+    /// [`answered`](Self::answered) as well.
     pub(crate) fn siteless(&self, method: MethodLabel, status: StatusCode) {
         ResponseKey::new(self.listener, method, status).count(&mut self.siteless.lock());
     }

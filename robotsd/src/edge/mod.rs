@@ -13,9 +13,9 @@
 //! of the service is replaced with 502.
 //!
 //! Begin with [`listener`], which accepts connections, and [`connection`], which serves them. On
-//! HTTP/1.1, [`mod@http1_fast`] answers most requests and hyper answers the others; [`mod@http2`]
-//! answers requests on HTTP/2. All requests go through the steps in [`request`], including those
-//! that [`mod@spop`] builds from messages of HAProxy.
+//! HTTP/1.1, [`mod@http1_fast`] answers most requests and hyper answers the other requests;
+//! [`mod@http2`] answers requests on HTTP/2. All requests go through the steps in [`request`],
+//! including those that [`mod@spop`] builds from messages of HAProxy.
 //!
 //! A client that closes its sending side is treated as disconnected: its requests in progress and
 //! their upstream exchanges are dropped.

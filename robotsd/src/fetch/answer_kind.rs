@@ -58,12 +58,12 @@ pub(crate) enum CrawlerAccess {
 #[derive(Clone, Copy, Debug, Serialize, derive_more::Display)]
 #[display("crawlers {crawlers} (RFC 9309, section {section})")]
 pub(crate) struct AnswerReading {
-    /// Access for a crawler that follows RFC 9309 and has no earlier copy of the file. There is one
-    /// exception: the status 429 counts as a 5xx status, because crawlers treat both in the same
-    /// way.
+    /// Access for a crawler that follows RFC 9309 and has no earlier copy of the file. Contrary to
+    /// the RFC, the status 429 counts as a 5xx status, because crawlers treat both in the same way.
     pub(crate) crawlers: CrawlerAccess,
     pub(crate) section: &'static str,
-    /// Behaviour of crawlers that follow other specifications; `None` if they behave the same.
+    /// Behaviour of crawlers that follow other specifications; `None` if it does not differ from
+    /// `crawlers`.
     pub(crate) other_readings: Option<&'static str>,
 }
 
@@ -244,7 +244,7 @@ mod tests {
 
     #[test]
     fn every_status_is_read_as_the_library_reads_it() {
-        // The fetcher follows redirects, so these statuses are never interpreted.
+        // The fetcher follows redirects, so the statuses of redirects are never interpreted.
         let is_followed = |status: &u16| matches!(status, 301 | 302 | 303 | 307 | 308);
         let statuses = (100..=999).filter(|status| !is_followed(status));
         for status in statuses.filter_map(|status| StatusCode::from_u16(status).ok()) {

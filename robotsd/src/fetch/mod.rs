@@ -16,8 +16,8 @@ pub(crate) use self::answer_kind::{AnswerKind, AnswerReading, CrawlerAccess, Doc
 pub(crate) use self::coding::{DecodedBody, codings, decoder};
 pub(crate) use self::retriever::{ChainEnd, RetrievalChain, RetrievalRequest, RetrievalSettings, Retriever};
 
-/// Arguments with these prefixes are URLs. They include schemes that cannot be fetched, because an
-/// argument such as `ftp://…` must not be treated as a file path.
+/// Arguments with these prefixes are URLs. The prefixes include schemes that cannot be fetched,
+/// because an argument such as `ftp://…` must not be treated as a file path.
 const SCHEMES: [&str; 6] = ["http://", "https://", "ftp://", "ftps://", "sftp://", "file://"];
 
 pub(crate) fn is_url(word: &str) -> bool {

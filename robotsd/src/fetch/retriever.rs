@@ -1,5 +1,5 @@
-//! The HTTP client of commands. It makes one request at a time, follows redirects, and returns all
-//! requests of a redirect chain as a [`RetrievalChain`].
+//! The HTTP client of commands. The client makes one request at a time, follows redirects, and
+//! returns all requests of a redirect chain as a [`RetrievalChain`].
 
 use std::io;
 use std::net::SocketAddr;
@@ -27,7 +27,7 @@ const USER_AGENT: &str = concat!("robotsd/", env!("CARGO_PKG_VERSION"), " (+http
 /// Maximum number of redirects to follow (RFC 9309, section 2.3.1.2).
 const REDIRECTS: usize = 5;
 
-/// Maximum number of requests per run. This limit protects sites from too many requests if a file
+/// Maximum number of requests per run. The limit protects sites from too many requests if a file
 /// contains many URLs.
 const MAX_REQUESTS: usize = 500;
 
@@ -82,8 +82,8 @@ pub(crate) struct RetrievalRequest {
     pub(crate) url: FetchUrl,
     /// Maximum number of body bytes to read, before decoding.
     pub(crate) most: u64,
-    /// Whether to accept gzip, deflate and brotli. If not, no `Accept-Encoding` is sent; simple
-    /// crawlers do not send it either.
+    /// Whether to accept gzip, deflate and brotli. If false, no `Accept-Encoding` is sent, as by
+    /// simple crawlers.
     pub(crate) accepts_codings: bool,
 }
 
@@ -210,8 +210,8 @@ pub(crate) enum ChainEnd {
     Reached,
     TooMany,
     Loop(FetchUrl),
-    /// The last hop is a redirect whose `Location` is missing or cannot be followed. The string
-    /// contains the reason.
+    /// The last response is a redirect whose `Location` is missing or cannot be followed. The
+    /// string contains the reason.
     Nowhere(String),
 }
 

@@ -1,8 +1,8 @@
 //! Decides which header fields robotsd forwards.
 //!
-//! Hop-by-hop fields are removed in both directions before robotsd adds its own fields. If they
-//! were removed after that, `Connection: Robots-Verdict` from a client would remove robotsd's own
-//! field. Fields that only a proxy may send are removed from clients' requests, and
+//! Hop-by-hop fields are removed in both directions before robotsd adds its own fields. If
+//! hop-by-hop fields were removed later, `Connection: Robots-Verdict` from a client would remove
+//! robotsd's own field. Fields that only a proxy may send are removed from clients' requests, and
 //! `edge::request::trusted` adds robotsd's fields with these names.
 
 use http::header::{CONNECTION, CONTENT_LENGTH, COOKIE, HeaderMap, HeaderName, HeaderValue, TRANSFER_ENCODING};
@@ -49,7 +49,7 @@ pub(crate) fn content_length(fields: &HeaderMap) -> Option<u64> {
 /// the values differ.
 pub(crate) fn unify_length(fields: &mut HeaderMap) -> Result<(), &'static str> {
     // A repeated length is valid if all values are identical (RFC 9112, section 6.3). hyper has
-    // joined the values of a response with a body, and keeps them separate otherwise.
+    // joined the values if the response has a body, and keeps them separate if it has none.
     let length = {
         let mut said = listed(fields, CONTENT_LENGTH);
         let Some(first) = said.next() else { return Ok(()) };
@@ -61,8 +61,8 @@ pub(crate) fn unify_length(fields: &mut HeaderMap) -> Result<(), &'static str> {
 
 /// Reports whether a body is chunked. Returns an error for any transfer coding other than a single
 /// `chunked`, because robotsd supports no other coding. A request with another coding would be
-/// forwarded with the wrong framing, which makes request smuggling possible. In a response, the
-/// client would mistake the encoded bytes for the content.
+/// forwarded with the wrong framing, which makes request smuggling possible. A response with
+/// another coding would be forwarded as if the encoded bytes were the content.
 pub(crate) fn is_chunked(fields: &HeaderMap) -> Result<bool, &'static str> {
     let mut codings = fields.get_all(TRANSFER_ENCODING).iter();
     match (codings.next(), codings.next()) {
@@ -83,9 +83,9 @@ pub(crate) fn clean_request(fields: &mut HeaderMap, sender: Sender) {
 /// Removes hop-by-hop fields from a proxy's decision request. Keeps fields about the original
 /// request even if `Connection` lists them.
 ///
-/// A proxy may forward its client's `Connection` field to robotsd. If that field removed fields
-/// from the decision request, the client could hide the original request. These fields can be kept
-/// safely, because a decision request is not forwarded.
+/// A proxy may forward its client's `Connection` field to robotsd. If that field could remove
+/// fields from the decision request, the client could hide the original request. Fields about the
+/// original request can be kept, because a decision request is not forwarded.
 pub(crate) fn clean_question(fields: &mut HeaderMap) {
     remove(fields, |name| is_hop_by_hop(name.as_str()));
     fields.remove("robots-verdict");
@@ -143,7 +143,7 @@ pub(crate) fn join_cookies(fields: &mut HeaderMap) {
 }
 
 pub(crate) fn is_hop_by_hop(name: &str) -> bool {
-    // Checking the first letter is fast, and excludes most names.
+    // Checking the first letter is fast, and excludes most names that are not hop-by-hop.
     matches!(name.as_bytes().first(), Some(b'c' | b'h' | b'k' | b'p' | b't' | b'u')) && HOP_BY_HOP.contains(&name)
 }
 
@@ -157,7 +157,8 @@ fn is_end_to_end(name: &str) -> bool {
 /// Reports whether only a proxy may send this field.
 ///
 /// Applications that read fields from the CGI or WSGI environment cannot distinguish `X_Real_IP`
-/// from `X-Real-IP`. Therefore, all spellings that map to the same variable count as the same name.
+/// from `X-Real-IP`. Therefore, all spellings that map to the same CGI variable count as the same
+/// name.
 fn is_forged(name: &str) -> bool {
     let is = |known: &str| is_spelling_of(name, known);
     let begins =
@@ -166,8 +167,8 @@ fn is_forged(name: &str) -> bool {
     let is_respelled = || {
         name.bytes().any(|byte| byte != as_variable(byte)) && FRAMING.iter().chain(&HOP_BY_HOP).any(|known| is(known))
     };
-    // The first letter is the same in every spelling, and excludes nearly all fields of real
-    // requests.
+    // The first letter of a name is the same in every spelling, and comparing it excludes nearly
+    // all fields of real requests.
     match name.as_bytes() {
         [b'x', ..] => ["x-forwarded-", "x-original-"].iter().any(|known| begins(known)) || is_vouching(),
         [b'f' | b'p' | b'r', ..] => is_vouching() || is_respelled(),
@@ -222,18 +223,19 @@ const VOUCHING: &[&str] = &[
 const FRAMING: &[&str] = &["content-length", "host"];
 
 /// Fields that tell an upstream who the client is and how the client reached robotsd. These fields
-/// are added to a request only when it is forwarded, because robotsd itself does not read them.
+/// are added only when a request is forwarded, because robotsd itself does not read them.
 #[derive(Clone, Debug)]
 pub(crate) struct ForwardedValues {
     pub(crate) way: HeaderValue,
     pub(crate) scheme: &'static str,
-    /// The host that the client requested, if a trusted proxy has reported it. Otherwise, the host
-    /// is determined when the request is forwarded.
+    /// The host that the client requested, if a trusted proxy has reported it. If no proxy has
+    /// reported a host, the host is determined when the request is forwarded.
     pub(crate) host: Option<HeaderValue>,
 }
 
 impl ForwardedValues {
-    /// Inserts the fields into a request. The caller must have removed the client's fields.
+    /// Inserts the fields into a request. The caller must have removed the fields with these names
+    /// that came from the client.
     pub(crate) fn insert(&self, fields: &mut HeaderMap) {
         fields.insert(X_FORWARDED_FOR, self.way.clone());
         fields.insert(X_FORWARDED_PROTO, HeaderValue::from_static(self.scheme));

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A flag that one task sets and another task reads. It does not order other memory accesses
+/// A flag that one task sets and another task reads. The flag does not order other memory accesses
 /// (`Relaxed`).
 #[derive(Debug, Default)]
 pub(crate) struct Flag(AtomicBool);

@@ -6,7 +6,8 @@
 //! frames, and frames of unknown types. `h2` accepts any number of these frames, so a client could
 //! keep a CPU core busy without reaching any limit. Therefore, each of these frames reduces a
 //! budget of the connection. Requests and the bytes of responses increase the budget, because
-//! clients legitimately send such frames for each request and while they receive a response.
+//! clients legitimately send frames without message content for each request and while they receive
+//! a response.
 
 use tokio::time::Instant;
 
@@ -138,7 +139,7 @@ pub(crate) const fn name(kind: u8) -> &'static str {
 /// Clients have legitimate reasons for such frames. A browser sends priorities and larger windows
 /// for its requests. During a download, a client updates two windows for each frame, or for each
 /// piece of content that it reads. gRPC measures the round-trip time with a PING for each burst of
-/// DATA. Clients also reset requests. The budget allows several times as many frames as these
+/// DATA. Clients also reset requests. The budget allows several times as many frames as legitimate
 /// clients send.
 #[derive(Debug)]
 pub(crate) struct FrameBudget {
@@ -152,15 +153,15 @@ const BASE: u32 = 1000;
 /// Growth of the budget per second.
 const PER_SECOND: u64 = 100;
 
-/// Maximum budget. This is enough for a client that has a window of 32 MiB and updates both windows
-/// after each KiB.
+/// Maximum budget. This budget is enough for a client that has a window of 32 MiB and updates both
+/// windows after each KiB.
 const MAX_BUDGET: u32 = 65_536;
 
 /// Growth of the budget for each request, and for each HEADERS or DATA frame sent to the client.
 const PER_FRAME: u32 = 4;
 
-/// The budget grows by 1 for this number of bytes of DATA sent to the client. This growth allows
-/// two WINDOW_UPDATE frames per KiB.
+/// The budget grows by 1 for this number of bytes of DATA sent to the client. The growth allows two
+/// WINDOW_UPDATE frames per KiB.
 const OCTETS: u32 = 512;
 
 /// Cost of a RST_STREAM frame if no content of the response was sent. The cost equals the growth of

@@ -2,9 +2,9 @@
 //! upstream side.
 //!
 //! If a write has to wait, the wait is reported to the [`Transfer`] of the response, and the write
-//! fails after `body_idle`. A response body cannot detect such a wait itself, because it is polled
-//! only when the client can receive more data. When the upstream side learns of a stall, it may
-//! read ahead, or end the response because another request needs the connection.
+//! fails after `body_idle`. The response body itself cannot detect a waiting write, because the
+//! body is polled only when the client can receive more data. When the upstream side learns of a
+//! stall, it may read ahead, or end the response because another request needs the connection.
 //!
 //! The timer is created when a write has to wait for the first time, because most small bodies are
 //! written without waiting.
@@ -47,8 +47,8 @@ impl IdleTimeout {
         timer.as_mut().poll(cx)
     }
 
-    /// Records that the client has received bytes. Returns whether a write had to wait before. If
-    /// so, reports the end of the stall to the `Transfer` that `transfer` returns.
+    /// Records that the client has received bytes. Returns whether a write had to wait before. If a
+    /// write had to wait, reports the end of the stall to the `Transfer` that `transfer` returns.
     pub(crate) fn progressed(&mut self, transfer: impl FnOnce() -> Option<Transfer>) -> bool {
         let has_waited = self.is_waiting;
         if has_waited && let Some(transfer) = transfer() {
@@ -90,7 +90,7 @@ pub(crate) fn poll_due(
 
 pub(crate) trait StallObserver: Send + Sync {
     /// Records that the client does not read its response. Completes if the response must end now.
-    /// Otherwise wakes the task when it must call this method again.
+    /// If the response need not end yet, wakes the task when this method must be called again.
     fn poll_stalled(&self, cx: &mut Context<'_>) -> Poll<()>;
 
     /// Records that the client has received bytes after a stall.

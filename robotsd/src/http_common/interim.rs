@@ -55,8 +55,8 @@ impl InterimResponses {
         self.0.interim().push(head);
     }
 
-    /// Sends 100 (Continue) to the client. Needed only if the HTTP library does not send this
-    /// response.
+    /// Sends 100 (Continue) to the client. This call is needed only if the HTTP library does not
+    /// send the 100 response.
     pub(crate) fn send_continue(&self) {
         let mut head = Response::new(());
         *head.status_mut() = StatusCode::CONTINUE;

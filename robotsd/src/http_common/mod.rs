@@ -65,7 +65,7 @@ pub(crate) struct ClientRequest {
     /// Sends interim responses to the client; `None` for HTTP/1.0 clients.
     pub(crate) interim: Option<InterimResponses>,
     /// Whether the client requests a WebSocket. The hop-by-hop fields of this request have been
-    /// removed. To accept, the service responds with 101 and a [`Tunnel`].
+    /// removed. To accept the WebSocket, the service responds with 101 and a [`Tunnel`].
     pub(crate) wants_websocket: bool,
     /// Whether the client is known to have sent the request without TLS.
     pub(crate) is_plain_http: bool,
@@ -135,7 +135,7 @@ pub(crate) struct AskedAbout {
 }
 
 impl AccessFields {
-    /// Adds a field. An earlier field with the same name is not replaced.
+    /// Adds a field. If there is already a field with this name, both fields are kept.
     pub(crate) fn add(&self, name: &'static str, value: impl Into<Value>) {
         self.0.lock().notes.push((name, value.into()));
     }

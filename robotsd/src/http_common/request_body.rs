@@ -1,7 +1,7 @@
 //! The request body that a client sends.
 //!
 //! The body fails if it makes no progress before the idle deadline. Trailers are forwarded only
-//! from an HTTP/2 client to an HTTP/2 upstream. Their names must also be
+//! from an HTTP/2 client to an HTTP/2 upstream. The names of the trailers must also be
 //! [allowed](super::trailers), because trailers arrive after the head has been checked.
 
 use std::collections::VecDeque;
@@ -26,8 +26,8 @@ use super::trailers;
 #[derive(Debug)]
 pub(crate) struct RequestBody {
     /// The part of the body that has not been read yet; `None` if there is no body, and after the
-    /// end of the body or an error. Boxed, because most requests have no body, and requests are
-    /// moved often.
+    /// end of the body or an error. The body is boxed, because most requests have no body, and
+    /// requests are moved often.
     coming: Option<Box<IncomingBody>>,
 }
 
@@ -182,8 +182,9 @@ impl Body for RequestStream {
             }
             match ready!(polled) {
                 Some(Ok(data)) => {
-                    // The caller takes the data, so the client may send the same amount again. An
-                    // error is ignored, because the next poll returns the error of the stream.
+                    // The caller takes the data, so the same number of bytes is released for the
+                    // client to send. An error is ignored, because the next poll returns the error
+                    // of the stream.
                     let _ = this.stream.flow_control().release_capacity(data.len());
                     this.left = this.left.map(|left| left.saturating_sub(data.len() as u64));
                     return Poll::Ready(Some(Ok(Frame::data(data))));

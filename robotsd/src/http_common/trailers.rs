@@ -5,7 +5,7 @@
 //! Hop-by-hop fields and fields that only a proxy may send are dropped as well.
 //!
 //! Trailers are forwarded only from HTTP/2 to HTTP/2. So trailers that arrive over HTTP/1.1 are
-//! dropped, and robotsd sends none over HTTP/1.1.
+//! dropped, and robotsd sends no trailers over HTTP/1.1.
 
 use http::HeaderMap;
 

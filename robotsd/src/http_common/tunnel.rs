@@ -2,7 +2,7 @@
 //!
 //! The service stores the upstream's end of the connection in the extensions of its response. The
 //! driver of the client's connection then joins the two ends. So a tunnel belongs to the client's
-//! connection, and ends with it at shutdown.
+//! connection, and ends with this connection at shutdown.
 
 use std::fmt::Debug;
 use std::future::poll_fn;
@@ -23,7 +23,7 @@ use tokio::time::timeout;
 use super::idle_timeout::Transfer;
 
 /// The upstream's end of a tunnel, stored in the extensions of a response. Extensions must be
-/// `Clone`, so clones share this end. It can be taken only once.
+/// `Clone`, so clones share this end. The end can be taken only once.
 #[derive(Clone, Debug)]
 pub(crate) struct Tunnel(Arc<Mutex<Option<TunnelEnd>>>);
 
@@ -67,7 +67,7 @@ impl PendingTunnel {
             biased;
             passed = passing => passed,
             // If the client does not read, nothing is read from the upstream either. So this branch
-            // covers stalls of both sides.
+            // covers a stall of either side.
             () = poll_fn(|cx| transfer.as_ref().map_or(Poll::Pending, |transfer| transfer.poll_stalled(cx))) => {
                 let why = "the tunnel carried no data for a long time, and other requests needed its connection to the upstream";
                 Err(io::Error::new(io::ErrorKind::TimedOut, why))
@@ -92,8 +92,8 @@ async fn pass(
     tokio::select! {
         biased;
         passed = pump(client_read, upstream_write, idle, &moved) => passed?,
-        // The upstream has closed its end. If the tunnel waited for the client to do the same, a
-        // client that has vanished would keep its connection open.
+        // The upstream has closed its end. If the tunnel waited for the client to close its end,
+        // too, a client that has vanished would keep its connection open.
         passed = &mut to_client => return passed,
     }
     to_client.await
@@ -111,7 +111,8 @@ async fn pump(
         match timeout(idle, from.read(&mut buffer)).await {
             Err(_) if moved.load(Ordering::Relaxed) != before => continue,
             Err(expired) => return Err(expired.into()),
-            // If the client does not read, TLS cannot send its last bytes, so the time is limited.
+            // If the client does not read, TLS cannot send its last bytes, so the time for closing
+            // is limited.
             Ok(Ok(0)) => return timeout(idle, to.shutdown()).await?,
             Ok(length) => timeout(idle, write(&mut to, &buffer[..length?])).await??,
         }
@@ -119,8 +120,8 @@ async fn pump(
     }
 }
 
-/// Writes and flushes. Without the flush, TLS could buffer the bytes until the next write, which
-/// may come much later.
+/// Writes and flushes. Without a flush, TLS could buffer the bytes until the next write, which may
+/// come much later.
 async fn write(to: &mut (impl AsyncWrite + Unpin), octets: &[u8]) -> io::Result<()> {
     to.write_all(octets).await?;
     to.flush().await

@@ -1,16 +1,16 @@
 //! The access log: one line per request, in the combined format or as JSON. A separate thread
 //! formats and writes the lines.
 //!
-//! Workers only send the data of each request to this thread. If the thread cannot keep up, lines
-//! are dropped and counted, so that a slow disk does not slow down requests. Requests that are not
-//! valid HTTP appear only in the event log, as connection errors, because hyper answers these
-//! requests itself.
+//! Workers only send the data of each request to the writing thread. If this thread cannot keep up,
+//! lines are dropped and counted, so that a slow disk does not slow down requests. Requests that
+//! are not valid HTTP appear only in the event log, as connection errors, because hyper answers
+//! these requests itself.
 //!
 //! The combined format is the one that log analysers expect: `address - - [time] "request" status
 //! bytes "referer" "agent"`. Three more fields follow: the site, the action if the robots.txt
-//! disallows the request, and the id of the request. These three fields are in quotes. A missing
-//! value is written as `-`. Quotes, backslashes, control characters and bytes from 0x80 are written
-//! as `\xHH`, as in nginx, so that lines and fields cannot be forged.
+//! disallows the request, and the id of the request. The three additional fields are in quotes. A
+//! missing value is written as `-`. Quotes, backslashes, control characters and bytes from 0x80 are
+//! written as `\xHH`, as in nginx, so that lines and fields cannot be forged.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -34,8 +34,8 @@ use crate::render;
 /// Maximum number of requests that wait for the writing thread.
 const QUEUE: usize = 16 * 1024;
 
-/// Total size of the collected lines that causes a write to the log, in bytes. If no request is
-/// queued, the lines are written earlier.
+/// Maximum total size of the lines that are collected before a write to the log, in bytes. If no
+/// request is queued, even a single line is written immediately.
 const BLOCK: usize = 64 * 1024;
 
 /// Sends each request to the writing thread. Cheap to clone. The thread ends when the last clone is
@@ -178,8 +178,8 @@ impl Writer {
     }
 }
 
-/// Opens the log. If the log is a file, sets `last_is_cut` to whether its last line is incomplete,
-/// for example because the disk was full before a restart.
+/// Opens the log. If the log is a file, records in `last_is_cut` whether the last line of the file
+/// is incomplete, for example because the disk was full before a restart.
 fn open_sink(path: Option<&Path>, last_is_cut: &Mutex<bool>) -> Result<Box<dyn Write + Send>, String> {
     let Some(path) = path else { return Ok(Box::new(io::stdout())) };
     let file = open(path).map_err(|error| format!("{}: the access log cannot be opened: {error}", path.display()))?;
@@ -189,8 +189,8 @@ fn open_sink(path: Option<&Path>, last_is_cut: &Mutex<bool>) -> Result<Box<dyn W
     Ok(Box::new(file))
 }
 
-/// Opens a file or a pipe without blocking. Otherwise, robotsd could not start before the pipe has
-/// a reader. Later writes may block.
+/// Opens a file or a pipe without blocking. A blocking open would hang until the pipe has a reader.
+/// Later writes may block.
 fn open(path: &Path) -> io::Result<File> {
     use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
     use std::os::unix::fs::OpenOptionsExt as _;

@@ -35,7 +35,7 @@ macro_rules! fields {
             }
 
             fn push_fields(&self, line: &mut Line) {
-                // The text before the value is concatenated at compile time.
+                // The text around the field name is concatenated at compile time.
                 $(fields!(@push $($kind)?)(
                     line,
                     &FieldName {
@@ -68,7 +68,8 @@ fields! {
     would: &'a str [plain],
     grace_end: String [plain],
     severity: &'a str,
-    /// The changed key of the config. `before` and `after` are its values, in TOML.
+    /// The changed key of the config. `before` and `after` are the old and the new value of the
+    /// key, in TOML.
     setting: &'a str,
     before: &'a str,
     after: &'a str,
@@ -79,13 +80,14 @@ fields! {
     group: &'a str,
     rule: &'a str,
     line: usize [number],
-    /// The form of the path that matched, if it differs from the path in the request.
+    /// The form of the path that the deciding rule matched, if this form differs from the path in
+    /// the request.
     form: &'a str,
     suspect_human: String,
     method: &'a str,
     path: Cow<'a, str>,
     address: String [plain],
-    // These fields come last, because people use them only to find related lines.
+    // These fields come last, because readers use them only to find related lines.
     request_id: &'a str,
     trace_id: &'a str,
     robots_hash: String [plain],

@@ -13,7 +13,8 @@ word_enum! {
         /// Normal operation.
         #[default]
         Info = "info",
-        /// Everything is served, but something differs from the config, or serving will fail soon.
+        /// All requests are served, but something differs from the config, or serving will fail
+        /// soon.
         Warn = "warn",
         /// A failure. For example, a file could not be used, a request got no response, or log
         /// lines were lost.
@@ -174,7 +175,7 @@ mod tests {
 
     #[test]
     fn the_handbook_has_every_event_of_the_schema_with_its_fields() {
-        // The page is outside of this package, so it cannot be included at compile time.
+        // `log.md` is outside of this package, so it cannot be included at compile time.
         let page = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/src/reference/log.md");
         let page = std::fs::read_to_string(page).expect("the page exists");
         let schema = schema();

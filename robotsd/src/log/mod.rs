@@ -45,7 +45,8 @@ impl Log {
         Self { format, queue: Arc::new(OpenQueue(queue)) }
     }
 
-    /// Creates a log without output. When its queue is full, new lines are dropped.
+    /// Creates a log without output: no thread takes lines from its queue. When the queue is full,
+    /// new lines are dropped.
     pub(crate) fn nowhere() -> Self {
         Self { format: LogFormat::default(), queue: Arc::new(OpenQueue(Arc::default())) }
     }
@@ -198,7 +199,7 @@ struct PendingLines {
 }
 
 impl Queue {
-    /// Adds a line to the queue. Drops it if the queue is full.
+    /// Adds a line to the queue. If the queue is full, drops the line.
     fn push(&self, line: &str) {
         let mut waiting = self.waiting.lock();
         if waiting.count == MAX_QUEUED_LINES {
@@ -298,7 +299,7 @@ impl LogPrivacy {
         let network = self.network(address)?;
         Some(match (self.address, network) {
             (AddressLogging::Truncate, IpAddr::V4(network)) => {
-                // This code is faster than the formatter of the standard library. Speed matters,
+                // The code is faster than the formatter of the standard library. Speed matters,
                 // because each refused request is logged with an address.
                 let mut text = String::with_capacity("255.255.255.0/24".len());
                 for octet in &network.octets()[..3] {

@@ -17,7 +17,7 @@ use parking_lot::Mutex;
 pub(crate) struct Counter(AtomicU64);
 
 impl Counter {
-    /// Adds one. Only one thread may call this: concurrent calls would lose counts.
+    /// Adds one. Only one thread may call this function: concurrent calls would lose counts.
     pub(crate) fn add_one(&self) {
         self.0.store(self.0.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
     }
@@ -49,8 +49,7 @@ impl EventCounter {
         self.0.lock().reported.is_some_and(|last| start.elapsed().as_secs() < last + seconds)
     }
 
-    /// Counts an event. If it must be reported now, returns the number of events since the last
-    /// report.
+    /// Counts an event. If a report is due, returns the number of events since the last report.
     pub(crate) fn count(&self, start: Instant) -> Option<u64> {
         let second = start.elapsed().as_secs();
         let mut count = self.0.lock();

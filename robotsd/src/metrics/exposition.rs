@@ -31,8 +31,8 @@ pub(crate) struct Exposition {
 #[derive(Clone, Debug, Default)]
 struct FamilyText {
     lines: String,
-    /// For each metric, the end of its lines in `lines`, and its number of series. A histogram is
-    /// one metric here, so that it is kept or dropped as a whole.
+    /// For each metric, the end of its lines in `lines`, and its number of series. In this list, a
+    /// histogram is one metric, so that it is kept or dropped as a whole.
     metrics: Vec<(usize, usize)>,
 }
 
@@ -141,7 +141,7 @@ impl FamilyText {
 }
 
 /// Writes the HELP, TYPE and UNIT lines of a family. Format 0.0.4 has neither UNIT lines nor the
-/// types `info` and `stateset`. In this format, family names include the suffix of the samples.
+/// types `info` and `stateset`. In format 0.0.4, family names include the suffix of the samples.
 fn head(text: &mut String, family: &Family, format: ExpositionFormat) {
     let (suffix, kind) = match (format, family.kind) {
         (ExpositionFormat::Text, FamilyKind::Counter) => ("_total", "counter"),

@@ -1,5 +1,5 @@
-//! Opens the listening addresses and sockets of the admin interface. They are fixed when the
-//! process starts. A new config changes only who may use them.
+//! Opens the listening addresses and sockets of the admin interface. The places are fixed when the
+//! process starts. A new config changes only who may use the places.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ use crate::config::{AdminListenerConfig, AdminPlace, AdminSettings, ListenerConf
 use crate::edge::LiveCertificates;
 use crate::log::{Log, LogEvent, LogLevel};
 
-/// The open sockets of the admin interface. They close when this value is dropped.
+/// The open sockets of the admin interface. The sockets close when this value is dropped.
 #[derive(Debug)]
 pub(super) struct AdminPlaces {
     state: Arc<ServerState>,
@@ -87,8 +87,8 @@ impl AdminPlaces {
                 let address = settings.command_listener().zip(opened.address);
                 self.addresses.extend(address.map(|(config, socket)| AddressPlace { config, socket }));
             }
-            // The default socket is not in the config, so sites must be served even if the socket
-            // cannot be opened.
+            // If the default socket, which is not in the config, cannot be opened, sites must be
+            // served nevertheless.
             Err(error) if settings.is_usual => {
                 let message = format!(
                     "{error}; so commands such as `robotsd status` cannot reach this process: set \"socket\" in \
@@ -157,7 +157,7 @@ impl AdminPlaces {
         if let Some(place) = &self.commands {
             let access = CommandAccess { place, tokens: &self.token_files, addresses: self.addresses() };
             let left = PlaceFile::leave(&access, config, state.map(StateDir::path));
-            // Commands can also read the path of a socket from the config.
+            // If the place is a socket, commands can also read its path from the config.
             let config = if matches!(place, AdminPlace::Socket(_)) { "--config, " } else { "" };
             let only = |why| {
                 let ways = format!("{config}--admin {place} or ROBOTSD_ADMIN");

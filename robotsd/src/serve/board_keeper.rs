@@ -24,7 +24,7 @@ pub(super) struct BoardKeeper {
     pub(super) ticks: Interval,
     is_due: bool,
     writing: Option<JoinHandle<Result<(), String>>>,
-    /// The last problem that was logged. The same problem is not logged again while it lasts.
+    /// The last problem that was logged. A problem is not logged again while it lasts.
     problem: Option<String>,
     log: Log,
 }
@@ -75,7 +75,8 @@ impl BoardKeeper {
     }
 
     pub(super) async fn finish(mut self, sites: &Sites) {
-        // After this call, a write in progress stops at the end of its current file.
+        // After this call, a write that is in progress stops at the end of the file that it is
+        // writing.
         self.board.end();
         let written = timeout(LAST, self.hand_over(sites)).await;
         self.report(written.unwrap_or_else(|_| Err("the counts of the board could not be written in time".to_owned())));

@@ -42,7 +42,7 @@ pub(super) struct ControlLoop<'a> {
     // Must be dropped first: when the process ends, the event loops end, and the watchdog must not
     // report their end.
     _watch: WatchGuard,
-    // Must be dropped before the sites.
+    // Writes the state directory when dropped, which must happen before the sites are dropped.
     _flush: FlushOnDrop,
     active: ActiveConfig,
     signals: Signals,
@@ -186,7 +186,7 @@ impl<'a> ControlLoop<'a> {
                     }
                 },
                 _ = self.pages.tick() => self.refresh_pages(),
-                // The probe does nothing while another process owns the directory.
+                // The probe does nothing while another process owns the state directory.
                 _ = self.state.tick() => self.active.sites.state.directory.iter().for_each(StateDir::probe),
                 _ = self.notices.tick(), if is_serving => self.notify(),
                 Some(_) = self.background.join_next() => {}
@@ -290,11 +290,11 @@ impl Drop for FlushOnDrop {
     }
 }
 
-/// Reads everything again, and notifies the supervisor when the reload begins and ends.
+/// Performs a complete reload, and notifies the supervisor when the reload begins and ends.
 async fn reload(state: Arc<ServerState>, supervisor: Supervisor) {
     supervisor.reloading();
-    // `reconfigure` has already logged the outcome. If it succeeded, the sites of the new config
-    // are now served.
+    // `reconfigure` has already logged the outcome. If the change succeeded, the sites of the new
+    // config are now served.
     let _ = state.reconfigure().await;
     let Some(serving) = state.serving() else { return };
     // The result is ignored, because the only possible error is an unknown site name.

@@ -14,11 +14,11 @@ const A_CONNECTION: u64 = 2;
 /// robots.txt files again.
 const SPARE: u64 = 32;
 
-/// At most the number of free descriptors divided by this value is reserved for idle upstream
-/// connections. These connections are rarely all open at the same time.
+/// Divisor: at most the number of free descriptors divided by this value is reserved for idle
+/// upstream connections. Idle upstream connections are rarely all open at the same time.
 const IDLE_SHARE: u64 = 8;
 
-/// Minimum number of connections. If fewer are possible, the process does not start.
+/// Minimum number of connections. If fewer connections are possible, the process does not start.
 const MIN_CONNECTIONS: u64 = 4;
 
 #[derive(Clone, Copy, Debug)]
@@ -54,7 +54,7 @@ impl Descriptors {
         let proxied = config.sites.iter().filter(is_proxied).count();
         let idle = proxied.saturating_mul(config.upstream.idle_connections);
         // Descriptors are reserved for the admin interface. Otherwise, clients of the sites could
-        // use all descriptors.
+        // use all descriptors, and the admin interface could not accept connections.
         let further = config.admin.as_ref().map_or(0, |admin| admin.listeners.len());
         let admin = admin::most_connections(1 + further) as u64;
         self.connections(config.connections, config.edge.connections, idle, admin)

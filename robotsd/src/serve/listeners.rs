@@ -1,21 +1,23 @@
 //! Opens listeners, and replaces them at a reload without refusing connections.
 //!
-//! A listener that is the same in both configs is not changed. If its settings differ, a new
-//! listener is opened on the sockets of the old listener before the old listener stops accepting.
-//! So at any time, at least one of these two listeners accepts connections.
+//! A listener that is the same in the old and the new config is not changed. If the settings of a
+//! listener differ, a new listener is opened on the sockets of the old listener before the old
+//! listener stops accepting. So at any time, at least one of these two listeners accepts
+//! connections.
 //!
 //! **The control thread keeps a duplicate of every listening socket**, so that a listener with
 //! other settings can be opened on the same socket before the old listener is closed. Before a
-//! listener is closed permanently, the control thread drops its duplicates. Otherwise, the kernel
-//! would still accept connections on the port, but no worker would serve them.
+//! listener is closed permanently, the control thread drops the duplicates of the listener's
+//! sockets. If the duplicates stayed open, the kernel would still accept connections on the port,
+//! but no worker would serve them.
 //!
 //! **A listener is a task on every worker.** The control thread holds a guard for each listener.
 //! When the guard is dropped, the workers accept the backlog, close the sockets and drain the
 //! connections.
 //!
-//! **Before several sockets share a port, one socket binds the port without sharing.** This fails
-//! if another process uses the port. Without this check, the kernel would let two processes of the
-//! same user share the port, and each process would get half of the connections.
+//! **Before several sockets share a port, one socket binds the port without sharing.** This bind
+//! fails if another process uses the port. Without this bind, the kernel would let two processes of
+//! the same user share the port, and each process would get half of the connections.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -81,9 +83,9 @@ struct OpenListener {
 
 impl ListenerPlan {
     /// Checks that a starting process can bind its listeners, except those that a supervisor
-    /// opened. This check comes before the sites are opened. Otherwise, a start could fail after a
-    /// new version was published, and the grace period of the version would begin although crawlers
-    /// cannot fetch this version.
+    /// opened. The check comes before the sites are opened. Without the check, a start could fail
+    /// after a new version was published, and the grace period of the version would begin although
+    /// crawlers cannot fetch this version.
     pub(super) fn rehearse(config: &Config, passed: &InheritedSockets) -> Result<(), String> {
         let mut bound_here = config.listeners.iter().filter(|listener| !passed.has_for(listener));
         bound_here.try_for_each(|config::ListenerConfig { address, .. }| {
@@ -107,7 +109,7 @@ impl ListenerPlan {
             let inherited = passed.for_listener(listener);
             if are_one_a_worker(&inherited, workers) {
                 // The previous process had the same number of workers, so each worker gets one of
-                // the passed sockets. The kernel spreads connections over them.
+                // the passed sockets. The kernel spreads connections over these sockets.
                 sockets.push(inherited);
             } else {
                 for socket in inherited {
@@ -136,7 +138,7 @@ impl Listeners {
         let mut left: Vec<usize> = (0..self.open.len()).collect();
         // Several listeners may have port 0, so the address alone does not identify a listener.
         // Therefore, listeners with identical settings are matched first. The content of
-        // certificate files is not compared, because it is watched separately.
+        // certificate files is not compared, because these files are watched separately.
         let mut take = |fits: &dyn Fn(&OpenListener) -> bool| {
             let found = left.iter().position(|place| fits(&self.open[*place]))?;
             Some(left.remove(found))
@@ -220,8 +222,8 @@ impl Listeners {
         Ok(sockets)
     }
 
-    /// Drops the duplicates of the sockets. Without the duplicates, a port is closed as soon as the
-    /// workers close their sockets.
+    /// Drops the duplicates of the sockets. Once the duplicates are dropped, a port is closed as
+    /// soon as the workers close their sockets.
     pub(super) fn let_go(&mut self) {
         self.open.iter_mut().for_each(|opened| opened.sockets.clear());
     }
@@ -311,16 +313,15 @@ impl OpenListener {
     }
 }
 
-/// Reports whether these sockets of one address can be distributed to the workers: one socket per
-/// worker on Linux, where the kernel spreads connections over them, or a single socket on other
-/// systems.
+/// Reports whether these sockets of one address can be distributed to the workers. On Linux, there
+/// must be one socket per worker, because the kernel spreads connections over them. On other
+/// systems, there must be a single socket.
 fn are_one_a_worker(sockets: &[TcpListener], workers: NonZeroUsize) -> bool {
     let is_shared = |socket| socket2::SockRef::from(socket).reuse_port().unwrap_or(false);
     sockets.len() == workers.get() && if SPREADS { sockets.iter().all(is_shared) } else { sockets.len() == 1 }
 }
 
-/// Returns the sockets without duplicates. If workers share a socket, `open` contains it once per
-/// worker.
+/// Returns each socket once. If workers share a socket, `open` contains it once per worker.
 fn unshared(open: &[Vec<TcpListener>]) -> impl Iterator<Item = &TcpListener> {
     let identity = |socket: &TcpListener| rustix::fs::fstat(socket).ok().map(|found| (found.st_dev, found.st_ino));
     let mut seen = std::collections::HashSet::new();
@@ -342,15 +343,15 @@ const BACKLOG: i32 = 4096;
 const SPREADS: bool = cfg!(target_os = "linux");
 
 /// Listens on an address with one socket per worker, so that the kernel spreads connections over
-/// the workers. On systems that cannot do this, the workers share one socket.
+/// the workers. On systems whose kernel cannot spread connections, the workers share one socket.
 ///
 /// With port 0, all sockets get the port of the first socket.
 pub(super) fn bind(address: SocketAddr, workers: NonZeroUsize) -> io::Result<Vec<TcpListener>> {
     if workers.get() == 1 || !SPREADS {
         return share(listen(address, Sharing::Alone)?, workers);
     }
-    // The port is first bound without sharing. This fails if another process uses the port (see the
-    // module documentation).
+    // The port is first bound without sharing. This bind fails if another process uses the port
+    // (see the module documentation).
     if address.port() != 0 {
         drop(listen(address, Sharing::Alone)?);
     }
@@ -380,8 +381,8 @@ enum Sharing {
 fn listen(address: SocketAddr, sharing: Sharing) -> io::Result<TcpListener> {
     use socket2::{Domain, Protocol, Socket, Type};
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
-    // Without this option, the address could not be bound while connections of an earlier process
-    // are being closed.
+    // Without this option (`SO_REUSEADDR`), the address could not be bound while connections of an
+    // earlier process are being closed.
     socket.set_reuse_address(true)?;
     socket.set_reuse_port(sharing == Sharing::Shared)?;
     socket.bind(&address.into())?;

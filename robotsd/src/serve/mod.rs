@@ -1,5 +1,5 @@
-//! Implements the command `robotsd serve`. It serves sites on listeners. The robots layer decides
-//! about each request before the request is forwarded.
+//! Implements the command `robotsd serve`. The command serves sites on listeners. The robots layer
+//! decides about each request before the request is forwarded.
 //!
 //! [`startup`] prepares the process and opens what a config names. [`control_loop`] then waits for
 //! signals, and for requests to reload or upgrade. [`router`] passes each request to the layer and

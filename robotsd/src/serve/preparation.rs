@@ -1,8 +1,8 @@
 //! Reads a config and opens everything that is new in it, on a blocking thread.
 //!
 //! A preparation never returns to an earlier stage. Until a preparation begins to apply settings,
-//! it can be abandoned, which closes its bound sockets. After that, the preparation is always
-//! completed, so that all sites have the settings of the same config.
+//! it can be abandoned, which closes its bound sockets. Once settings are being applied, the
+//! preparation is always completed, so that all sites have the settings of the same config.
 
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -115,14 +115,14 @@ impl Preparation {
         Self { thread: spawn_blocking(move || work(&of_thread)), began: Instant::now(), stage }
     }
 
-    /// Reports whether the config file has already been opened. If so, later changes of the file
-    /// may be missing from the preparation.
+    /// Reports whether the config file has already been opened. If the file has been opened, its
+    /// later changes may be missing from the preparation.
     pub(super) fn is_reading(&self) -> bool {
         !matches!(*self.stage.0.lock(), StageState::Waiting)
     }
 
-    /// Waits for the end of the preparation. Returns `None` if this took longer than `limit` and
-    /// the preparation was abandoned.
+    /// Waits for the end of the preparation. Returns `None` if the preparation took longer than
+    /// `limit` and was abandoned.
     pub(super) async fn end_within(&mut self, limit: Option<Duration>) -> Option<Prepared> {
         let stage = self.stage.clone();
         let late = async {
@@ -164,7 +164,7 @@ impl Stage {
         self.enter(|| plan().map(StageState::Bound)).map(drop)
     }
 
-    /// Enters the stage `Applying`, and returns the plan with the bound sockets. After this, the
+    /// Enters the stage `Applying`, and returns the plan with the bound sockets. From then on, the
     /// preparation cannot be abandoned.
     fn apply(&self) -> Result<ListenerPlan, String> {
         match self.enter(|| Ok(StageState::Applying))? {
@@ -174,7 +174,7 @@ impl Stage {
     }
 
     /// Abandons the preparation and closes its sockets, unless it is already applying settings.
-    /// Returns whether it was abandoned.
+    /// Returns whether the preparation was abandoned.
     fn abandon(&self) -> bool {
         let mut state = self.0.lock();
         let can_be = !matches!(*state, StageState::Applying);
@@ -197,8 +197,8 @@ impl Stage {
 
 /// Reads the config of a process that replaces another process. The process may start while files
 /// are being replaced. So this function waits until the config files and the folders of robots.txt
-/// files stop changing. Otherwise, a host whose robots.txt is missing for a moment would have no
-/// rules.
+/// files stop changing. Otherwise, a host whose robots.txt is missing for a moment during the
+/// replacement would have no rules.
 pub(super) fn read_once_quiet(path: &Path) -> Result<Config, ConfigError> {
     let config = Config::load(path);
     let mut paths = vec![path];
@@ -220,11 +220,11 @@ fn of_config<'p>(path: &'p Path, config: &'p Config) -> Vec<&'p Path> {
 }
 
 /// Waits until these paths have not changed for [`QUIET`], but at most [`MAX_WAIT`]. Returns
-/// whether it had to wait.
+/// whether a wait was necessary.
 fn wait_until_quiet(paths: &[&Path]) -> bool {
     let modified = |path: &Path| std::fs::metadata(path)?.modified();
-    // A file may be missing for a moment while it is being replaced. Meanwhile, the modification
-    // time of the folder is used.
+    // A file may be missing for a moment while it is being replaced. During this moment, the
+    // modification time of its folder is used.
     let of_folder = |path: &Path| {
         let folder = path.parent()?;
         modified(if folder.as_os_str().is_empty() { Path::new(".") } else { folder }).ok()
@@ -282,7 +282,7 @@ mod tests {
     const CONFIG: &str = "[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"a\"\nroot = \".\"\n\
                           robots.text = \"User-agent: *\"\n";
 
-    /// A config whose sites are open. Another config will replace it.
+    /// A config whose sites are open. Another config will replace this config.
     struct Served {
         folder: tempfile::TempDir,
         config: Arc<Config>,

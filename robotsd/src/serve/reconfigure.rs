@@ -2,12 +2,12 @@
 //! outcome.
 //!
 //! A [`Preparation`] reads and checks the config, binds new listeners and opens new sources, on a
-//! blocking thread. If it succeeds, all sites and listeners are replaced. Otherwise, the error is
-//! logged, and nothing changes.
+//! blocking thread. If the preparation succeeds, all sites and listeners are replaced. If the
+//! preparation fails, the error is logged, and nothing changes.
 //!
 //! **A reload that is requested during another reload joins that reload** if the config file has
-//! not been opened yet. If the file has already been opened, it is read again afterwards. In both
-//! cases, the outcome includes every change that was made before the request.
+//! not been opened yet. If the file has already been opened, it is read again after the current
+//! reload. In both cases, the outcome includes every change that was made before the request.
 
 use std::collections::BTreeSet;
 use std::future::pending;
@@ -52,7 +52,7 @@ pub(super) struct ActiveConfig {
     pub(super) state: Arc<ServerState>,
     pub(super) admin: AdminPlaces,
     /// Text of the config at the start of the process. Some settings keep their values from this
-    /// text.
+    /// text until the next start.
     pub(super) started: Arc<str>,
     pub(super) log: Log,
     pub(super) change: PendingChange,
@@ -146,8 +146,8 @@ impl ActiveConfig {
             }
         };
         match outcome {
-            // If the reload was not requested, two outcomes are not logged: the config is rejected
-            // for the same reason as before, or a valid config has not changed.
+            // If nobody requested the reload, two outcomes are not logged: a config that is
+            // rejected for the same reason as before, and a valid config that has not changed.
             "kept" if self.change.waiters.now.is_empty() && is_known => {}
             "kept" => self.log.say(LogEvent::ConfigRejected, message.clone()),
             "unchanged" if self.change.waiters.now.is_empty() && !was_rejected => {}
@@ -197,7 +197,7 @@ impl ActiveConfig {
 
     /// Writes the place files again and accepts commands again, after a failed upgrade.
     pub(super) fn go_on(&mut self) {
-        // The same error was already logged at the start.
+        // The error of a place file was already logged at the start.
         let _ = self.admin.leave_place(&self.path, self.sites.state.directory.as_ref());
         self.admin.resume();
     }
@@ -236,8 +236,8 @@ impl ActiveConfig {
         self.admin.follow(config.admin.as_ref());
         let serving = serving(&self.sites, &self.listeners.lock(), &self.admin, &self.workers, &self.edge);
         self.certificates.follow(serving.certificates.clone());
-        // New included files are watched only after they were read, so a change in between would be
-        // missed. For this reason, the config is read again.
+        // New included files are watched only after they were read, so a change between reading and
+        // watching would be missed. For this reason, the config is read again.
         let is_watched_late = watched.iter().any(|(path, _)| config.included.paths.contains(path));
         self.watches.follow(&config, watched);
         self.state.is_serving(serving);
@@ -250,8 +250,8 @@ impl ActiveConfig {
     fn replace_sites(&mut self, sites: Arc<Sites>, settings: &[SettingChange]) {
         let before = std::mem::replace(&mut self.sites, sites);
         self.workers.replace(&self.sites);
-        // Sites with changed hosts must be recorded after the new sites answer requests, and before
-        // the board next collects counts.
+        // Sites with changed hosts must be recorded once the new sites answer requests, but before
+        // the board collects counts again.
         self.sites.note_moved_hosts(&before);
         let sites = Arc::clone(&self.sites);
         tokio::task::spawn_blocking(move || sites.announce());
@@ -336,8 +336,8 @@ impl ActiveConfig {
             self.edge.set_places(before, connections);
         }
         self.edge.set_limits(EdgeLimits { connections, ..config.edge.clone() });
-        // The limit also changes slightly when a listener is added or removed, because that changes
-        // the number of free descriptors. Only a change of the config is reported.
+        // The limit also changes slightly when a listener is added or removed, because the number
+        // of free descriptors then changes. Only a change of the config is reported.
         let is_other = self.config.edge != config.edge || self.config.connections != config.connections;
         is_other.then(|| "the limits for new connections have changed".to_owned())
     }
@@ -438,8 +438,8 @@ pub(super) fn summary(changes: &[SettingChange]) -> Vec<String> {
 #[derive(Debug, Default)]
 pub(super) struct ConfigWaiters {
     now: Vec<ReloadWaiter>,
-    /// The requests that wait for the next read. `Some` (possibly with an empty list) if another
-    /// read is required.
+    /// The requests that wait for the next read. `Some` (possibly with no requests) if another read
+    /// is required.
     next: Option<Vec<ReloadWaiter>>,
     /// A change that the previous read published while the requests in `now` were waiting.
     published: Option<String>,

@@ -1,8 +1,8 @@
 //! Routes each request to the site of its host.
 //!
-//! **The router of a worker is one pointer**, which is loaded once per request. Replacing the sites
-//! stores a new pointer. Open connections use the new sites from their next request on; a request
-//! in progress continues with the old sites.
+//! **The router of a worker is one pointer**, which is loaded once per request. To replace the
+//! sites, a new pointer is stored. Open connections use the new sites from their next request on; a
+//! request in progress continues with the old sites.
 
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
@@ -55,8 +55,8 @@ struct SiteRoute<B> {
 type BackendBody<B> = Either<B, HeldBody>;
 
 impl Router {
-    /// Creates the router of one worker. Values that are written for each request are not shared
-    /// with other workers.
+    /// Creates the router of one worker. Each worker has its own copy of the values that are
+    /// written for each request.
     pub(super) fn new(sites: &Sites, workers: NonZeroUsize, outcomes: &WorkerOutcomes) -> Self {
         let table = RouteTable::new(sites, workers, outcomes, None);
         Self { sites: Arc::new(ArcSwap::from_pointee(table)), counts: Arc::default() }
@@ -111,8 +111,8 @@ impl<B: EdgeService> EdgeService for Router<B> {
         }
         let mut answer = judge.answer(&OriginalRequest::of(&request), RobotsTxtFrom::Site, &mut counted).await;
         // The record of the decision is kept if robotsd responds, because the server of a refusal
-        // case needs this record. Otherwise, the record is dropped, because no outer layer reads
-        // it.
+        // case needs this record. If robotsd does not respond, the record is dropped, because no
+        // outer layer reads it.
         let is_answered = matches!(answer.outcome, Outcome::Respond(_));
         let record = if is_answered { answer.record.take() } else { None };
         let fields = answer.response_fields.take();

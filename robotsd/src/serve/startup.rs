@@ -30,8 +30,8 @@ use crate::exit::{FAILED, fail};
 use crate::log::{AccessLog, Log, LogEntry, LogEvent, LogLevel, LogPrivacy};
 use crate::sites::Sites;
 
-/// Warning that the time of the system's clock cannot be formatted as an HTTP date. hyper needs a
-/// date for every HTTP/1 response.
+/// Warning that the system's clock shows a time that cannot be formatted as an HTTP date. hyper
+/// needs a date for every HTTP/1 response.
 const CLOCK: &str = "the clock of this machine is before 1970 or after 9999, so responses have a wrong date or no \
     date, the admin interface does not answer, and some HTTP/1 requests (with a body, or with `Connection: close`) get \
     no answer: correct the clock";

@@ -19,7 +19,8 @@ impl Supervisor {
         self.notify(&[sd_notify::NotifyState::Ready, sd_notify::NotifyState::Status(status)]);
     }
 
-    /// Notifies the supervisor that a reload has begun. [`Supervisor::ready`] reports its end.
+    /// Notifies the supervisor that a reload has begun. [`Supervisor::ready`] reports the end of
+    /// the reload.
     pub(super) fn reloading(&self) {
         use sd_notify::NotifyState::{Reloading, Status};
         match sd_notify::NotifyState::monotonic_usec_now() {
@@ -60,7 +61,7 @@ impl Supervisor {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Signal {
     /// SIGTERM or SIGINT: stop when the requests in progress have finished. A second signal stops
-    /// immediately.
+    /// the process immediately.
     Stop,
     /// SIGHUP: read every robots.txt and certificate again.
     Reload,

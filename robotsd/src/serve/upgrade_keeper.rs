@@ -62,7 +62,7 @@ enum UpgradeStage {
     /// The new process is opening its sites and listeners.
     Opening(ChangesHeld),
     /// The new process has failed for this reason, and this process is taking back the resources
-    /// that it released. Operators' changes wait until this is complete.
+    /// that it released. Operators' changes wait until the resources have been taken back.
     TakingBack(String, JoinHandle<Result<(), String>>, Option<ChangesHeld>),
 }
 
@@ -104,8 +104,8 @@ impl UpgradeKeeper {
         self.under_way.is_some()
     }
 
-    /// Reports whether a reload must wait for the end of an upgrade. If so, records that the reload
-    /// is due.
+    /// Reports whether a reload must wait for the end of an upgrade. If a reload must wait, records
+    /// that it is due.
     pub(super) fn puts_reload_off(&mut self) -> bool {
         if let Some(upgrade) = &mut self.under_way {
             upgrade.is_reload_due = true;
@@ -229,7 +229,8 @@ impl UpgradeKeeper {
     }
 
     /// Waits until the resources of an abandoned upgrade have been taken back, because this process
-    /// must still write its unsaved changes to the state directory. The wait is limited.
+    /// must still write its unsaved changes to the state directory. The time of this wait is
+    /// limited.
     pub(super) async fn finish(&mut self) {
         if let Some(taking_back) = self.taking_back.take() {
             let _ = timeout(4 * HOLD_UP, taking_back).await;

@@ -108,7 +108,8 @@ pub(super) fn are_of_config(changed: &BTreeSet<PathBuf>, config: &Config) -> boo
     of_config(config).any(|path| changed.contains(&path))
 }
 
-/// Interval between checks of the certificates. A check is cheap, because the files are small.
+/// Interval between checks of the certificates. A check of the certificates is cheap, because the
+/// files are small.
 const EVERY: Duration = Duration::from_secs(5);
 
 /// Minimum time that changed certificate files must stay the same before they are used.

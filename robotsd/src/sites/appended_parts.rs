@@ -33,8 +33,8 @@ use crate::report::{AppendReport, PublishedRegistryReport, WaitingRegistryReport
 /// missing, crawlers may fetch pages that only this part disallows.
 pub(super) const FIRST_FETCH: Duration = Duration::from_secs(3);
 
-/// The appended parts of a site's robots.txt. Their files are watched, and their URLs are polled,
-/// until the last clone is dropped.
+/// The appended parts of a site's robots.txt. The files of the parts are watched, and their URLs
+/// are polled, until the last clone is dropped.
 #[derive(Clone, Debug)]
 pub(super) struct AppendedParts {
     pub(super) appendix: Appendix,
@@ -75,7 +75,7 @@ pub(super) fn fetcher_trusting(
 }
 
 /// Returns the parts that are available without fetching, and a message for each part that is
-/// missing or incomplete. Used by commands, which do not fetch.
+/// missing or incomplete. Commands use this function, because they do not fetch.
 pub(crate) fn parts_at_hand(settings: &[AppendSettings]) -> (Vec<Fragment>, Vec<String>) {
     let (mut fragments, mut problems) = (Vec::new(), Vec::new());
     for part in settings {
@@ -232,8 +232,8 @@ impl PartReader {
         }
     }
 
-    /// Applies a part that was read, or logs why it cannot be used. The same reason is not logged
-    /// twice in a row.
+    /// Applies a part that was read, or logs why it cannot be used. A reason is not logged twice in
+    /// a row.
     fn take(&self, read: Result<(Fragment, Option<SystemTime>), String>) {
         match read {
             Ok((fragment, modified)) => {

@@ -30,7 +30,7 @@ impl EdgeService for SiteBackend {
         match self {
             Self::Upstream(upstream) => upstream.answer(request).await.map(Either::Left),
             Self::Files(files) => {
-                // Without the box, the future of every request would be as large as this future.
+                // Without the box, the future of every request would be as large as this one.
                 let Ok(response) = Box::pin(files.oneshot(*request)).await;
                 response.map(Either::Right)
             }

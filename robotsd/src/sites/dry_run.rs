@@ -29,14 +29,14 @@ use crate::render::{FoundProblem, shell_word, young_rules};
 
 #[derive(Debug)]
 pub(crate) enum Problem {
-    /// A problem with the source of a site's robots.txt, or a finding about the robots.txt. If it
-    /// is an error, the site cannot be served as configured.
+    /// A problem with the source of a site's robots.txt, or a finding about the robots.txt. If the
+    /// problem is an error, the site cannot be served as configured.
     Found(FoundProblem),
     /// Nothing would be enforced for one site or for all sites, although no operator has switched
     /// enforcement off.
     Unenforced(FoundProblem),
     /// The gate would hold a version. The first value is the gate's first objection, and the list
-    /// contains the other objections.
+    /// contains all other objections.
     Waits(FoundProblem, Vec<String>),
 }
 
@@ -111,12 +111,12 @@ impl DrySite<'_> {
             Gate::open()
         });
         let when_missing = match site.robots {
-            // With `Fail`, `open` waits for the first response.
+            // With `WhenMissing::Fail`, `open` waits for the first response.
             RobotsSource::Upstream { .. } | RobotsSource::Url { .. } => WhenMissing::Fail,
             _ => WhenMissing::Unavailable,
         };
-        // With `AtGate`, the version is opened without a gate, because no other version could be
-        // served instead. `waits` examines the version later.
+        // In a dry run with `AtGate`, the version is opened without a gate, because no other
+        // version could be served instead. `waits` later checks the version against the gate.
         let opened_with = match run {
             DryRun::AsServed => gate.clone(),
             DryRun::AtGate(_) => Gate::open(),
@@ -259,8 +259,7 @@ impl DrySite<'_> {
             Problem::Found(FoundProblem::finding(&origin, finding, line).of_site(&live.name))
         };
         let findings = content.report().findings.iter().filter(|finding| finding.severity > Severity::Note);
-        // An operator who wants a sitemap on another host can turn off `sitemaps` in `[gate]`,
-        // which also turns off this warning.
+        // If `sitemaps` in `[gate]` is off, there is no warning about sitemaps on other hosts.
         let elsewhere = OwnHosts::of(&self.site.hosts).sitemap_elsewhere(content.robots());
         let elsewhere = elsewhere.filter(|_| self.site.gate_basis.sitemaps);
         let texts = snapshot.overrides_without_rule().into_iter().chain(elsewhere);

@@ -32,7 +32,7 @@ pub(super) struct GateSettings {
     watcher: Watcher,
     /// The last gate whose expectations were usable.
     pub(super) last: Arc<Mutex<Option<Gate>>>,
-    /// The last readable baseline, with its path.
+    /// The last baseline that could be read, with its path.
     baseline: Arc<Mutex<Option<(PathBuf, RobotsTxt)>>>,
 }
 

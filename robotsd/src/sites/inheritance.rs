@@ -3,18 +3,18 @@
 //! to compare with.
 //!
 //! 1. A site with a new name inherits the versions of at most one previous site. The hosts of the
-//!    new site are tried in order. The first host that belonged to a previous site selects that
-//!    site. If the previous site still exists, it keeps its own versions. A host belonged to a
-//!    previous site if that site listed the same pattern. If the previous site only had a wider
-//!    pattern, or served all hosts, the host may be new. Such a previous site is used only if both
-//!    sites have the same robots.txt (file or URL). If no previous site is found, the new site
-//!    starts without versions.
+//!    new site are tried in order. The first host that belonged to any previous site decides: the
+//!    new site inherits from that site. If the previous site still exists, it keeps its own
+//!    versions. A host belonged to a previous site if that site listed the same pattern. If the
+//!    previous site only had a wider pattern, or served all hosts, the host may be new. A previous
+//!    site with such a wider pattern is used only if both sites have the same robots.txt (file or
+//!    URL). If no previous site is found, the new site starts without versions.
 //! 2. Enforcement of a new site is off if it was off for any previous site that had one of the new
-//!    site's hosts. If the state of enforcement is uncertain, requests are not refused.
+//!    site's hosts. If it is unknown whether enforcement was off, requests are not refused.
 //!
-//! At a reload, the previous sites are the open sites. At a start and in commands, their states and
-//! hosts are read from the state directory. The serving process writes the hosts. If no process
-//! serves, `accept` and `rollback` write them.
+//! At a reload, the previous sites are the open sites. At a start and in commands, the states and
+//! hosts of the previous sites are read from the state directory. The serving process writes the
+//! hosts. If no process serves, the commands `accept` and `rollback` write the hosts.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -167,8 +167,8 @@ pub(super) fn keep(state: &StateDir, hosts: &HostsBySite) {
     let _ = serde_json::to_vec(hosts).map(|hosts| files::replace(&state.path().join(KEPT), &hosts));
 }
 
-/// Records in the state directory that the hosts of this site belong to no other site. Used when a
-/// version is accepted or rolled back while no process serves. Blocks.
+/// Records in the state directory that the hosts of this site belong to no other site. This
+/// function is used when a version is accepted or rolled back while no process serves. Blocks.
 pub(super) fn settle(state: &StateDir, site: &SiteConfig) {
     let own = HostsOfSite::of(site);
     let others = kept_hosts(state).into_iter().map(|(name, other)| {
@@ -180,7 +180,7 @@ pub(super) fn settle(state: &StateDir, site: &SiteConfig) {
     keep(state, &hosts);
 }
 
-/// Reports whether the state under this site name belongs to the site. This is true if the last
+/// Reports whether the state under this site name belongs to the site. This is the case if the last
 /// served config contained the site, or if no config was served yet.
 pub(crate) fn is_settled(state: &StateDir, site: &str) -> bool {
     let hosts = kept_hosts(state);

@@ -98,8 +98,8 @@ fn note(event: &Event<'_>, done: Option<&'static str>) {
     note_any(notes, "grpc_status", done.and(event.grpc_status).map(usize::from));
 }
 
-/// Logs an allowed request if an impostor sent it. Other allowed requests appear only in the access
-/// log.
+/// Logs an allowed request if an impostor sent it. Allowed requests of other clients appear only in
+/// the access log.
 fn allowed(site: &str, log: &Log, privacy: LogPrivacy, event: &Event<'_>) {
     note(event, None);
     let record = event.record;

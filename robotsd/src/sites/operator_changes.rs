@@ -123,7 +123,7 @@ impl Sites {
     }
 
     /// Records on the board that enforcement was switched off. While enforcement is off, crawlers
-    /// are not recognised, so their counts may be too low.
+    /// are not recognised, so the board's counts of crawlers may be too low.
     pub(crate) fn were_switched_off(&self) {
         self.iter().for_each(ServedSite::was_switched_off);
     }

@@ -2,7 +2,7 @@
 //!
 //! A tarpit is slow on purpose, so each server has its own limit of concurrent requests (its
 //! places). A request never waits for a place: if all places are taken, or if the server fails, the
-//! client gets the refusal from robotsd. The site's own upstreams never see the request.
+//! client gets the refusal from robotsd. The site's own upstreams never see a refused request.
 
 use std::sync::Arc;
 
@@ -41,7 +41,7 @@ pub(crate) type RefusalServers<B = SiteBackend> = Arc<[Option<RefusalServer<B>>]
 /// Header fields that describe the request body, which is not forwarded.
 const OF_BODY: [HeaderName; 4] = [CONTENT_LENGTH, CONTENT_TYPE, EXPECT, TRANSFER_ENCODING];
 
-/// Conditional and range header fields. These fields refer to the requested page, but the refusal
+/// Conditional and range header fields. Such fields refer to the requested page, but the refusal
 /// server returns a different page.
 const OF_PAGE: [HeaderName; 6] = [IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE, RANGE];
 
@@ -66,7 +66,7 @@ impl<B: EdgeService> RefusalServer<B> {
         }
         let request = Request::from_parts(head, RequestBody::empty());
         let mut response = self.server.answer(Box::new(request)).await;
-        // A server that cannot be reached results in a 5xx response, too.
+        // If the server cannot be reached, the response has a 5xx status, too.
         if response.status().is_server_error() {
             return None;
         }

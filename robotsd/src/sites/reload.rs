@@ -3,7 +3,7 @@
 //!
 //! Files are read on blocking threads, one per site, so a file system that hangs delays only the
 //! site whose files it contains. The response to the reload request waits at most [`PATIENCE`] for
-//! that site.
+//! a site whose files hang.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -33,7 +33,7 @@ use crate::report::{ReloadOutcome, ReloadReport, SiteReload};
 const AT_ONCE: usize = 16;
 
 /// Maximum time that the response to a reload request waits for each step of reloading one site,
-/// including an earlier reload of the same site. A fetch takes much less time.
+/// including an earlier reload of the same site. A fetch takes much less time than this maximum.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 impl Sites {

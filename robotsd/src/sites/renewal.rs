@@ -58,8 +58,8 @@ struct PlannedSite<'a> {
     backends: SiteBackends,
 }
 
-/// The robots.txt of a site. If its new source cannot be used, this is the previous robots.txt,
-/// together with the reason.
+/// The robots.txt of a site. If the site's new source cannot be used, this is the previous
+/// robots.txt, together with the reason.
 type OpenedSource = Result<(Arc<SiteRobots>, Option<String>), String>;
 
 impl Sites {
@@ -178,8 +178,8 @@ impl Sites {
     }
 
     /// Returns the gate of a site. If the expectations file can no longer be used and its path has
-    /// not changed, returns the last usable gate, so that the config is not rejected because of
-    /// this file.
+    /// not changed, returns the last usable gate. So the config is not rejected because of this
+    /// file.
     fn gate(
         &self,
         settings: &GateSettings,
@@ -239,7 +239,7 @@ impl Renewal {
             evidence.apply(&self.registry);
         }
         // If the registry was read again in the meantime, the steps above may have replaced it with
-        // an older registry. So the current registry is applied until it no longer changes.
+        // an older registry. So this loop applies the current registry until it no longer changes.
         let mut applied = self.registry.clone();
         loop {
             let current = self.sites.opener().registry;
@@ -248,7 +248,7 @@ impl Renewal {
             }
             self.sites.iter().for_each(|site| site.set_registry(&current));
             if let Some(evidence) = &self.sites.evidence {
-                // This registry was already checked when it was read.
+                // The registry was already checked when it was read.
                 let _ = evidence.follow(&current);
             }
             applied = current;
@@ -256,8 +256,8 @@ impl Renewal {
     }
 }
 
-/// Describes a removed site. If its enforcement was switched off, the switch stays in the state
-/// directory, without effect.
+/// Describes a removed site. If the site's enforcement was switched off, the switch stays in the
+/// state directory, without effect.
 fn departure(gone: &ServedSite) -> String {
     let switch = if gone.is_off() { "; its off switch no longer has any effect" } else { "" };
     format!("site {:?} is removed{switch}", &*gone.name)

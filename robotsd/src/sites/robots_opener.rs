@@ -105,8 +105,9 @@ impl RobotsOpener {
     }
 
     /// Returns an opener whose sites inherit state according to `inheritance`. The opener holds
-    /// only a weak reference. A robots.txt that the opener opens after `inheritance` was dropped,
-    /// such as a file that is added to a directory later, inherits nothing.
+    /// only a weak reference to `inheritance`. A robots.txt that the opener opens after
+    /// `inheritance` was dropped, such as a file that is added to a directory later, inherits
+    /// nothing.
     pub(super) fn inheriting(self, inheritance: &Arc<Inheritance>) -> Self {
         Self { inheritance: Arc::downgrade(inheritance), ..self }
     }
@@ -181,9 +182,9 @@ impl RobotsOpener {
             }
         }?;
         self.state.join(&site.name, &robots);
-        // At a start, enforcement that was off for a previous site is turned off here. At a reload,
-        // operators may switch enforcement while sources are opened, so `Sites::renew` turns
-        // enforcement off later.
+        // At a start, this code turns enforcement off if it was off for a previous site. At a
+        // reload, operators may switch enforcement while sources are opened, so `Sites::renew`
+        // turns enforcement off later.
         if let Some(all) = self.inheritance.upgrade().filter(|_| self.occasion == OpeningOccasion::Start) {
             all.turn_off(&site.name, &robots);
         }
@@ -309,7 +310,8 @@ const NONE: &str = "none";
 #[derive(Clone, Debug)]
 pub(super) struct PublishListener {
     pub(super) hooks: Arc<PublishHooks>,
-    /// Whether the opened sites are served. Before that, no version is passed to webhooks.
+    /// Whether the opened sites are served. No version is passed to webhooks before the sites are
+    /// served.
     is_serving: Arc<AtomicBool>,
 }
 
@@ -326,8 +328,8 @@ impl PublishListener {
             let version = || own.version(&site, &name, snapshot);
             if reload.cause.is_opening() {
                 // A robots.txt may begin with a version from before a restart. If the sites are
-                // already served, for example when a file is added to a folder, that version is
-                // passed to the hooks here.
+                // already served, for example when a file is added to a folder, this first version
+                // is passed to the hooks here.
                 if own.is_serving.load(Ordering::Acquire) && snapshot.content.is_some() {
                     own.hooks.serves(&version());
                 }

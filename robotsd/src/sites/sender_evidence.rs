@@ -88,8 +88,8 @@ impl SenderEvidence {
     ///
     /// # Errors
     ///
-    /// Returns an error if a value in the registry is invalid. In this case, the previous evidence
-    /// stays in use.
+    /// Returns an error if a value in the registry is invalid. If there is an error, the previous
+    /// evidence stays in use.
     pub(super) fn follow(&self, registry: &Registry) -> Result<(), String> {
         self.verifier.follow(registry).map_err(|error| error.to_string())
     }

@@ -34,15 +34,15 @@ pub(crate) struct ServedSite {
     pub(super) hosts: Vec<String>,
     pub(super) robots: Arc<SiteRobots>,
     pub(super) gate: GateSettings,
-    /// Settings of the site. If the new source cannot be used, the settings contain the previous
-    /// source, which is still open.
+    /// Settings of the site. If the source in a new config cannot be used, the settings contain the
+    /// previous source, which is still open.
     pub(super) settings: SiteConfig,
     pub(super) evidence: Option<SenderEvidence>,
     /// Request counts of the site, which a new config does not reset.
     pub(super) outcomes: SiteOutcomes,
-    /// The recorders are `None` if the config disables the board.
+    /// Recorders for the board; `None` if the config disables the board.
     pub(super) recorders: Option<Arc<SiteRecorders>>,
-    /// The backend is `None` if no listener forwards requests.
+    /// The backend; `None` if no listener forwards requests.
     pub(super) backend: Option<BackendSource>,
     /// Servers that answer refused requests, indexed by refusal case.
     pub(super) refusals: Vec<Option<RefusalServer<BackendSource>>>,
@@ -132,8 +132,8 @@ impl ServedSite {
         // Enforcement may have been off for a while since the last call, even if it is on now.
         let was_off = recorders.has_missed.swap(false, Ordering::AcqRel);
         let is_off = robots.is_some_and(|robots| robots.with(Snapshot::enforcement) == Enforcement::Off);
-        // Without a live version, crawlers are not recognised. A crawler that gets a 404 may
-        // request everything (RFC 9309, section 2.3.1.3).
+        // Without a live version, crawlers are not recognised. They get a 404 for robots.txt, so
+        // they may request everything (RFC 9309, section 2.3.1.3).
         let is_missing = robots.is_some() && content.is_none();
         let sight = if is_off || was_off || is_missing { Sight::Blind } else { Sight::Clear };
         let has_new_hosts = recorders.has_new_hosts.swap(false, Ordering::AcqRel);
@@ -144,7 +144,7 @@ impl ServedSite {
     }
 
     /// Records for the board that enforcement was switched off. While enforcement is off, crawlers
-    /// are not recognised, so their counts may be too low.
+    /// are not recognised, so the board's counts of crawlers may be too low.
     pub(super) fn was_switched_off(&self) {
         self.recorders.iter().for_each(|recorders| recorders.has_missed.store(true, Ordering::Release));
     }
@@ -195,15 +195,15 @@ impl ServedSite {
         self.refusals.iter().enumerate().map(client).collect()
     }
 
-    /// Copies the source of the previous site to the settings, because the new source cannot be
-    /// used. The next config must be compared with the source that is open.
+    /// Copies the source of the previous site to the settings of this site, because the new source
+    /// cannot be used. The next config must be compared with the source that is open.
     pub(super) fn keep_source_of(&mut self, before: &Self) {
         let SiteConfig { robots, append, max_age, grace, when_missing, .. } = before.settings.clone();
         self.settings = SiteConfig { robots, append, max_age, grace, when_missing, ..self.settings.clone() };
     }
 
-    /// Applies a registry. The check options contain the crawlers that the site refuses, so they
-    /// depend on the registry.
+    /// Applies a registry. The check options contain the crawlers that the site refuses, and the
+    /// registry helps to determine these crawlers.
     pub(super) fn set_registry(&self, registry: &Arc<Registry>) {
         self.robots.set_registry(registry, &self.settings.checks(registry));
     }

@@ -1,14 +1,14 @@
 //! Reads documents of a site, such as sitemaps, from the site's own upstreams or folder, and
 //! updates the pages that the gate protects.
 //!
-//! The public host names of the site are not resolved, and nothing is read from other hosts. The
-//! time and the numbers of bytes, redirects and servers are limited.
+//! The public host names of the site are not resolved, and nothing is read from other hosts. Time,
+//! bytes, redirects and tried servers are limited.
 //!
 //! The gate protects the pages in the sitemaps, and the pages that search engines request most. The
 //! publication of a version does not wait until the sitemaps are read: the gate uses the pages that
-//! are known at that time. If a sitemap cannot be read, the known pages are kept. If the sitemaps
-//! list fewer than half of the known pages, the listed pages still replace the known pages. In both
-//! cases, a note reports the problem.
+//! are known when it checks the version. If a sitemap cannot be read, the known pages are kept. If
+//! the sitemaps list fewer than half of the known pages, the listed pages still replace the known
+//! pages. If a sitemap cannot be read or lists so few pages, a note reports the problem.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
@@ -48,8 +48,8 @@ const REDIRECTS: usize = 3;
 /// Maximum number of servers that are tried per document.
 const SERVERS: usize = 3;
 
-/// Header with the scheme that visitors of the site use. Without this field, an application might
-/// redirect the request to that scheme.
+/// Header with the scheme that visitors of the site use. Without this header, an application might
+/// redirect the request to the scheme that visitors use.
 const SCHEME: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
 /// Reads the documents of one site within a time limit. Blocks the thread.
@@ -69,9 +69,9 @@ enum DocumentPlace {
 
 impl SiteDocuments {
     /// Creates a reader for the documents of a site. Returns `None` if the site has no backend in
-    /// this process, or if documents cannot be fetched from its upstreams. This is the case for a
-    /// Unix socket, a server with a certificate for another name, and a server that is configured
-    /// for HTTP/2 only.
+    /// this process, or if documents cannot be fetched from its upstreams. Documents cannot be
+    /// fetched from a Unix socket, a server with a certificate for another name, or a server that
+    /// is configured for HTTP/2 only.
     pub(super) fn of(
         site: &SiteConfig,
         fetcher: impl FnOnce() -> io::Result<Fetcher>,
@@ -244,8 +244,8 @@ fn path_below(path: &str) -> Option<PathBuf> {
 /// Interval between reads of the sitemaps, unless a reload reads them earlier.
 const EVERY: Duration = Duration::from_secs(3600);
 
-/// Maximum time that the other sites wait for one site. This time is reached only if a file system
-/// hangs.
+/// Maximum time that one site may delay the updates of the other sites. This time is reached only
+/// if a file system hangs.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 impl Sites {

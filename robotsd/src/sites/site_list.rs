@@ -42,7 +42,7 @@ pub(crate) struct Sites {
     pub(super) registry_problem: Mutex<Option<String>>,
     pub(crate) state: StateHandle,
     pub(super) evidence: Option<SenderEvidence>,
-    /// The rate store is `None` if each process counts the requests of crawlers separately.
+    /// The rate store; `None` if each process counts the requests of crawlers separately.
     pub(crate) rate_store: Option<SharedRate>,
     /// Reason why the rate store is never used.
     unasked: Option<&'static str>,
@@ -52,7 +52,7 @@ pub(crate) struct Sites {
     opener: Mutex<RobotsOpener>,
     successor: Mutex<Weak<Self>>,
     pub(super) log: Log,
-    /// A reload changes neither the log nor its privacy settings.
+    /// A reload changes neither `log` nor `privacy`.
     pub(super) privacy: LogPrivacy,
 }
 
@@ -343,8 +343,8 @@ fn changed(were: &HostsBySite, are: &HostsBySite) -> HashSet<String> {
     are.iter().filter(is_other).map(|(name, _)| name).chain(next).cloned().collect()
 }
 
-/// Starts to use the rate store of a config. If its settings have not changed, keeps the existing
-/// connection.
+/// Starts to use the rate store of a config. If the settings of the store have not changed, keeps
+/// the existing connection.
 pub(super) fn renewed_rate_store(
     before: Option<&SharedRate>,
     config: &Config,

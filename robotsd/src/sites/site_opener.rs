@@ -45,8 +45,9 @@ impl<'a> SiteOpener<'a> {
         Self { config, resources: SharedResources::system(), evidence, log, privacy }
     }
 
-    /// Opens the backends of a site. This is done before any robots.txt is published, so that an
-    /// error changes nothing. If `before` has the same upstreams, their state is shared.
+    /// Opens the backends of a site. The backends are opened before any robots.txt is published, so
+    /// that an error changes nothing. If `before` has the same upstreams, the new backends share
+    /// the state of these upstreams.
     pub(super) fn backends(&self, site: &SiteConfig, before: Option<&ServedSite>) -> Result<SiteBackends, String> {
         let name: SiteName = Arc::from(&*site.name);
         let open = |settings: &Backend, limits: &UpstreamLimits, before: Option<&BackendSource>| {
@@ -73,9 +74,9 @@ impl<'a> SiteOpener<'a> {
         Ok(SiteBackends { own, refusals })
     }
 
-    /// Checks that all sites can be opened. This is done before anything is logged or saved, so
-    /// that a failed start changes nothing. As a consequence, required sources are read twice, and
-    /// directories are listed twice.
+    /// Checks that all sites can be opened. The check comes before anything is logged or saved, so
+    /// that a failed start changes nothing. As a consequence of the check, required sources are
+    /// read twice, and directories are listed twice.
     pub(super) fn rehearse(&self, opener: &RobotsOpener, strict: bool) -> Result<(), String> {
         let sites = &self.config.sites;
         let must_be_there = |site: &SiteConfig| strict || site.when_missing == WhenMissing::Fail;

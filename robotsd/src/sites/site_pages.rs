@@ -42,8 +42,8 @@ pub(super) struct SitePages {
     /// Name of the operator's list of URLs.
     urls: Mutex<Option<String>>,
     notes: Mutex<BTreeMap<NoteAbout, String>>,
-    /// Previous number of pages of each list, by the name of the list. The number is not updated
-    /// while a list has less than half of these pages.
+    /// Previous number of pages of each list, by the name of the list. While a list has less than
+    /// half of its previous pages, the number is not updated.
     whole: Mutex<BTreeMap<String, usize>>,
     /// Memory that the pages of the sitemaps use, in bytes.
     held: AtomicUsize,
@@ -237,8 +237,8 @@ impl SitePages {
     }
 }
 
-/// Maximum memory for the pages of all sites, in bytes. Together with the memory for reading
-/// sitemaps, the total must not exceed 64 MiB. Reading uses memory for the previous pages of the
+/// Maximum memory for the pages of all sites, in bytes. This memory and the memory for reading
+/// sitemaps must not exceed 64 MiB together. Reading uses memory for the previous pages of the
 /// site, for a part of a sitemap, and for freed memory that the allocator keeps: 27 MiB in a
 /// measurement with ten sites.
 const MAX_BYTES_OF_ALL: usize = 24 << 20;
@@ -249,8 +249,8 @@ const MAX_BYTES_OF_SITE: usize = 8 << 20;
 
 /// Returns the maximum memory for the pages of one site, in bytes. `of_others` contains the memory
 /// that each other site uses. Half of the total is divided evenly among `sites` sites, so that some
-/// memory is left for sites that are read late. The other half goes to sites that need more, on a
-/// first-come, first-served basis.
+/// memory is left for sites that are read late. The other half of the total goes to sites that need
+/// more, on a first-come, first-served basis.
 pub(super) fn room_for_pages(sites: usize, of_others: impl Iterator<Item = usize>) -> usize {
     let half = MAX_BYTES_OF_ALL / 2;
     let share = half / sites.max(1);
@@ -304,7 +304,7 @@ impl SavedPages {
         }
     }
 
-    /// Saves pages. If this fails, the previous file remains. Blocks.
+    /// Saves pages. If saving fails, the previous file remains. Blocks.
     pub(super) fn save(&self, pages: &[Page]) -> io::Result<()> {
         let Some(path) = &self.path else { return Ok(()) };
         files::replace_by(path, |file| {

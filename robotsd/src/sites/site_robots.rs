@@ -172,8 +172,8 @@ impl SiteRobots {
         );
     }
 
-    /// Applies a registry. The options of the check contain the crawlers that the site refuses, so
-    /// they depend on the registry.
+    /// Applies a registry. The check options contain the crawlers that the site refuses, and the
+    /// registry helps to determine these crawlers.
     pub(super) fn set_registry(&self, registry: &Arc<Registry>, check: &check::Options) {
         self.change(
             |held| {
@@ -192,8 +192,8 @@ impl SiteRobots {
     }
 
     /// Changes the settings. In a directory, the settings for files that are added later are
-    /// changed first, so that no file is missed. A file that is added in between gets its settings
-    /// twice.
+    /// changed first, so that no file is missed. A file that is added in the meantime gets its
+    /// settings twice.
     fn change(&self, settings: impl FnOnce(&mut SiteSettings), live: impl Fn(&LiveRobots)) {
         match &self.kind {
             RobotsKind::One(robots, _) => live(robots),

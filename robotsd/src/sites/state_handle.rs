@@ -24,8 +24,8 @@ use crate::report::is_of;
 #[derive(Clone, Debug)]
 pub(crate) struct StateHandle {
     pub(crate) directory: Option<StateDir>,
-    /// Kill switch for all sites. If there is a state directory, it contains this switch, and `all`
-    /// is unused.
+    /// Kill switch for all sites. If there is a state directory, the directory contains this
+    /// switch, and `all` is unused.
     all: KillSwitch,
     /// The fleet of this process, whose kill switches also disable enforcement.
     pub(crate) fleet: Option<Arc<Fleet>>,
@@ -56,7 +56,8 @@ impl StateHandle {
         Self { directory: config.state_dir.as_ref().map(StateDir::read_only), ..Self::in_memory() }
     }
 
-    /// Returns a handle without a state directory. Its switches are lost when the process ends.
+    /// Returns a handle without a state directory. The switches of such a handle are lost when the
+    /// process ends.
     pub(super) fn in_memory() -> Self {
         Self { directory: None, all: KillSwitch::default(), fleet: None, sites: Arc::default() }
     }
@@ -103,8 +104,8 @@ impl StateHandle {
     ///
     /// # Errors
     ///
-    /// Returns an error if the state directory could not be written. The switch has changed
-    /// nevertheless.
+    /// Returns an error if the state directory could not be written. Even then, the switch has
+    /// changed.
     pub(super) fn turn(&self, to: Enforcement) -> Result<(), StateError> {
         match &self.directory {
             Some(state) => state.set_enforcement(to),
@@ -119,8 +120,8 @@ impl StateHandle {
     ///
     /// # Errors
     ///
-    /// Returns an error if the state directory could not be written. The switch has changed
-    /// nevertheless.
+    /// Returns an error if the state directory could not be written. Even then, the switch has
+    /// changed.
     pub(super) fn turn_site(&self, site: &str, name: &str, to: Enforcement) -> Result<(), StateError> {
         let joined = self.joined(site);
         let joined = joined.lock();
@@ -139,5 +140,5 @@ impl StateHandle {
 /// while the switch changes.
 ///
 /// If a new config changes the source of a site, the list has two entries until the sites are
-/// swapped, so that a change to the switch is not lost during the swap.
+/// swapped. So a change to the switch is not lost during the swap.
 type Joined = Mutex<Vec<Weak<SiteRobots>>>;

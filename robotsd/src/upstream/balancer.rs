@@ -59,8 +59,8 @@ impl UpstreamState {
     ///
     /// # Errors
     ///
-    /// Returns the index of the chosen server if it has no usable idle connection, if it is out of
-    /// service, or if other requests wait.
+    /// Returns the index of the chosen server if this server has no usable idle connection or is
+    /// out of service, or if other requests wait.
     pub(super) fn ready(&self, requirement: Requirement) -> Result<Lease, usize> {
         if self.shared.has_names {
             self.shared.refresh();
@@ -101,14 +101,15 @@ impl UpstreamState {
     }
 
     /// Reports whether other requests wait (on this or another worker), or a transfer was recently
-    /// aborted for waiting requests. In these cases, a new request must join the queue before it
-    /// may use any connection, even an idle connection.
+    /// aborted for waiting requests. If so, a new request must join the queue before it may use any
+    /// connection, even an idle one.
     fn is_scarce(&self) -> bool {
         self.demand.has_parked() || self.shared.connection_limit.are_owed() || self.shared.connection_limit.are_short()
     }
 
     /// Returns a connection to the first reachable server. The search starts at index `first`. If
-    /// `pooled` allows it, an idle connection is used. Otherwise, the connection is new.
+    /// `pooled` allows it, an idle connection is used. If no idle connection is used, the
+    /// connection is new.
     pub(super) async fn find(&self, first: usize, pooled: Pooled, requirement: Requirement) -> Leased {
         let client = requirement.client;
         let deadline = Instant::now() + self.shared.limits.connect;
@@ -149,7 +150,7 @@ impl UpstreamState {
             let free = async {
                 tokio::select! {
                     // On a slow machine, a connection may become free at the same time as the
-                    // deadline passes. In this case, the connection is used.
+                    // deadline passes. Then the request uses the connection.
                     biased;
                     () = returned => true,
                     () = freed => true,
@@ -172,8 +173,8 @@ impl UpstreamState {
         let candidates = self.candidates.load();
         let servers = candidates.list.iter().map(|candidate| &candidate.server);
         let in_service: Vec<_> = servers.clone().filter(|server| server.health.is_in_service()).collect();
-        // If no server is in service, all servers are tried, so a free connection to any of them
-        // helps.
+        // If no server is in service, all servers are tried, so a transfer from any server may be
+        // aborted.
         let servers = if in_service.is_empty() { servers.collect() } else { in_service };
         if let Some((stalled, server)) = self.shared.connection_limit.give_up_for(client, &servers) {
             self.shared.reporter.gave_up(&*server, stalled);

@@ -5,15 +5,15 @@
 //! because each open socket uses resources of the server. So idle connections and tunnels hold
 //! permits, too, and the counters do not change with each request.
 //!
-//! A request that gets no permit waits. Two kinds of connections must not keep it waiting:
-//! - Idle connections of other workers. Those workers are notified of waiting requests and close
-//!   idle connections.
-//! - Connections whose clients do not read. Such a stalled transfer is aborted if the waiting
+//! A request that gets no permit waits. Two kinds of connections must not keep requests waiting:
+//! - Idle connections of other workers. Workers with idle connections are notified of waiting
+//!   requests, and close idle connections.
+//! - Connections whose clients do not read. The transfer of such a client is aborted if the waiting
 //!   request's client [is within its share](super::shares).
 //!
-//! Requests wait in two queues. The queue for clients within their share is served before the queue
-//! for clients beyond their share: with a single queue, a client with a hundred waiting requests
-//! would get every connection that becomes free.
+//! Requests wait in two queues. The queue for clients within their share is served first. With a
+//! single queue, a client with a hundred waiting requests would get every connection that becomes
+//! free.
 
 use std::future::Future;
 use std::num::NonZeroUsize;
@@ -43,13 +43,14 @@ pub(super) struct ConnectionLimit {
     pub(super) shares: Mutex<Shares>,
     pub(super) start: Instant,
     /// Earliest time of new connections for clients beyond their share, after a transfer was
-    /// aborted. In milliseconds since `start`. Zero if these clients may get connections now.
+    /// aborted. The time is in milliseconds since `start`. Zero if clients beyond their share may
+    /// get connections now.
     short_until: AtomicU64,
-    /// Earliest time of the next search for stalled transfers, if the last search found none. In
-    /// milliseconds since `start`.
+    /// Earliest time of the next search for stalled transfers, if the last search found none. The
+    /// time is in milliseconds since `start`.
     fruitless_until: AtomicU64,
     /// Earliest time when requests may share HTTP/2 connections again, in milliseconds since
-    /// `start`. Zero if there was no such period yet.
+    /// `start`. Zero if requests have always been allowed to share connections.
     pub(super) separate_until: AtomicU64,
 }
 
@@ -100,7 +101,7 @@ impl ConnectionLimit {
 
     /// Limits each HTTP/2 connection to one request at a time for [`SEPARATE`] milliseconds, after
     /// an invalid response has ended a connection with all its requests. The next invalid response
-    /// then ends only its own request. The limit applies to all servers and all workers, because a
+    /// then ends only one request. The limit applies to all servers and all workers, because a
     /// request is repeated at another server, which may send the same response.
     pub(super) fn separate_requests(&self) {
         self.separate_until.store(millis(self.start) + SEPARATE, Ordering::Relaxed);
@@ -120,8 +121,8 @@ impl ConnectionLimit {
         }
         let is_over = millis(self.start) > until;
         if is_over {
-            // If another transfer was aborted in the meantime, the period has started again, and
-            // the value must not be reset.
+            // If another transfer was aborted in the meantime, `short_until` has a new value, which
+            // must not be reset.
             let _ = self.short_until.compare_exchange(until, 0, Ordering::Relaxed, Ordering::Relaxed);
         }
         !is_over
@@ -237,8 +238,8 @@ pub(super) struct Demand {
     parked: ByShareUse<AtomicUsize>,
     /// Notified when a connection of this worker becomes free.
     pub(super) returned: ByShareUse<Notify>,
-    /// Number of connections that became free while requests waited on this worker and on other
-    /// workers.
+    /// Number of connections that became free while requests waited both on this worker and on
+    /// other workers.
     turn: AtomicUsize,
 }
 
@@ -279,7 +280,7 @@ impl Demand {
     }
 
     /// Reports whether a free connection of this worker should be closed, so that another worker
-    /// gets its permit.
+    /// gets a permit.
     pub(super) fn are_others_first(&self) -> bool {
         let Some(first) = self.limit.waiting.first() else { return false };
         let everywhere = self.limit.waiting.of(first).load(Ordering::SeqCst);
@@ -317,7 +318,7 @@ impl QueuedRequest<'_> {
         let _parked = scopeguard::guard(parked, |parked| {
             parked.fetch_sub(1, Ordering::Relaxed);
         });
-        // Notified workers close idle connections. This helps only a request that may use a
+        // Notified workers close idle connections. Closing them helps only a request that may use a
         // connection now.
         if self.may_take() {
             self.demand.limit.wanted.notify_waiters();

@@ -29,8 +29,9 @@ pub(super) enum EndpointAddress {
 #[derive(Clone, Debug, PartialEq, Eq, derive_more::Display)]
 pub(super) enum ServerAddress {
     Tcp(SocketAddr),
-    /// `localhost`, which is not resolved through DNS (RFC 6761, section 6.3). It counts as one
-    /// server, which may listen on the IPv4 loopback address, the IPv6 loopback address, or both.
+    /// `localhost`, which is not resolved through DNS (RFC 6761, section 6.3). `localhost` counts
+    /// as one server, which may listen on the IPv4 loopback address, the IPv6 loopback address, or
+    /// both.
     #[display("localhost:{_0}")]
     Loopback(u16),
     #[display("unix:{}", _0.display())]
@@ -176,8 +177,8 @@ pub(crate) struct UpstreamLimits {
     pub(crate) response_header: Duration,
     /// Maximum time without progress of a response body. The total time is not limited.
     pub(crate) body_idle: Duration,
-    /// Size of the buffer for a response body, in bytes. Also the limit for the head and the
-    /// interim responses together. A head that is complete after a single read may be twice as
+    /// Size of the buffer for a response body, in bytes. The head and the interim responses
+    /// together have the same limit. A head that is complete after a single read may be twice as
     /// large as the buffer.
     pub(crate) buffer_bytes: usize,
     /// Maximum number of bytes to read ahead for one stalled client. A response is read ahead only
@@ -192,7 +193,7 @@ pub(crate) struct UpstreamLimits {
     /// Maximum number of open connections to one server.
     pub(crate) address_connections: NonZeroUsize,
     /// Maximum number of idle connections per server. Each worker may keep an equal part of this
-    /// number, because a hash distributes clients about equally among the workers.
+    /// number, because a hash of the kernel distributes clients about equally among the workers.
     pub(crate) idle_connections: usize,
     /// Maximum time that an idle connection is kept.
     pub(crate) idle_timeout: Duration,
@@ -206,16 +207,16 @@ impl Default for UpstreamLimits {
             connect: Duration::from_secs(3),
             response_header: Duration::from_secs(30),
             body_idle: Duration::from_secs(60),
-            // This size is enough to read a typical large response in one read. With a quarter of
-            // this size, such a response needs 25 % more CPU.
+            // With this size, a typical large response arrives in one read. With a quarter of this
+            // size, such a response needs 25 % more CPU.
             buffer_bytes: 256 * 1024,
             buffer: 64 * 1024,
             buffer_total: 64 * 1024 * 1024,
             connections: CONNECTIONS,
             address_connections: CONNECTIONS,
             idle_connections: 128,
-            // This is shorter than the idle timeout of most servers, so that robotsd usually closes
-            // a connection before the server does.
+            // This time is shorter than the idle timeout of most servers, so that robotsd usually
+            // closes a connection before the server does.
             idle_timeout: Duration::from_secs(4),
         }
     }

@@ -18,7 +18,7 @@ use crate::http_common::plain_answer;
 use crate::metrics::EventCounter;
 
 /// The reason why a request got no response from its upstream, for the log. This value is stored in
-/// the extensions of the response that the client gets instead.
+/// the extensions of the error response that the client gets.
 // The detail may quote bytes from an upstream, so it is escaped and stays on one line.
 #[derive(Clone, Debug, derive_more::Display)]
 #[display("{kind:?}: {}", self.detail.escape_debug())]
@@ -150,8 +150,8 @@ impl UpstreamReporter {
         if matches!(failure.kind, FailureKind::RequestBody | FailureKind::RequestTimeout) {
             return;
         }
-        // If no connection was free, the request was never sent. This shows that the servers are
-        // busy, not that the servers fail to answer.
+        // If no connection was free, the request was never sent. The failure shows that the servers
+        // are busy, not that the servers fail to answer.
         if failure.kind != FailureKind::Busy {
             let mut unanswered = self.unanswered.lock();
             let before = if unanswered.0 == answered { unanswered.1 } else { 0 };

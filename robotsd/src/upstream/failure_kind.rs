@@ -58,7 +58,7 @@ impl FailureKind {
             Self::ResponseTimeout => GrpcCode::DeadlineExceeded,
             Self::RequestBody | Self::RequestTimeout => GrpcCode::Cancelled,
             // The upstream may have processed the request, so the caller must decide whether to
-            // retry.
+            // send it again.
             _ => GrpcCode::Unavailable,
         }
     }
@@ -75,7 +75,8 @@ pub(crate) enum Cause {
 impl Cause {
     /// Reports whether the connection itself failed, and not only the HTTP exchange. If a server
     /// does not speak HTTP/2, h2 parses the server's bytes as the header of a frame that is too
-    /// large. This error also counts, because a client cannot cause it.
+    /// large. This error of h2 counts as a failure of the connection, too, because a client cannot
+    /// cause it.
     pub(super) fn is_of_transport(&self) -> bool {
         match self {
             Self::Socket(_) | Self::Protocol(_) => true,

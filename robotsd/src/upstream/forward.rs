@@ -1,8 +1,8 @@
 //! Forwards a request to its upstream and returns the upstream's response.
 //!
 //! **A request is boxed on its way to an upstream**, separately from the future that waits for the
-//! response. Without the box, the future would contain space for several copies of the request. Its
-//! size would be 3,040 bytes, and allocations of that size are slow.
+//! response. If the request were not boxed, the future would contain space for several copies of
+//! the request. The future's size would be 3,040 bytes, and allocations of that size are slow.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -38,8 +38,8 @@ impl UpstreamState {
 
         // The yield lets other tasks read before this task writes. The task yields before a
         // connection is chosen, because the chosen connection could close unnoticed during a later
-        // yield. The task of an HTTP/2 stream needs no yield, because this new task runs only after
-        // the other ready tasks.
+        // yield. An HTTP/2 stream has a new task of its own, which runs only after the other ready
+        // tasks, so it needs no yield.
         if !is_stream {
             yield_before_write().await;
         }
@@ -52,7 +52,7 @@ impl UpstreamState {
             Err(first) => {
                 self.start_sweeping();
                 // The future is boxed, because only a few requests have to connect. Without the
-                // box, every request would reserve space for it.
+                // box, every request would reserve memory for the future.
                 Box::pin(self.find(first, Pooled::Allowed, requirement)).await?
             }
         };
@@ -97,7 +97,8 @@ impl UpstreamState {
             self.note_failure(&lease, state, &failed);
             request = FailedExchange { failed, copy, state, is_second, is_replayable }.request_to_repeat(&lease)?;
             // The forwarded fields are inserted here even if the first attempt has already inserted
-            // them. So the second attempt need not insert them, and cannot insert them twice.
+            // them. So the second attempt need not insert these fields, and cannot insert them
+            // twice.
             forwarded.take().iter().for_each(|forwarded| forwarded.insert(request.headers_mut()));
             // The second attempt must not use a connection that was open when the first attempt
             // began. There is no third attempt.
@@ -175,8 +176,8 @@ struct FailedExchange {
 }
 
 impl FailedExchange {
-    /// Returns the request if it may be sent again on another connection, and otherwise the failure
-    /// to report to the client.
+    /// Returns the request if it may be sent again on another connection. If not, returns the
+    /// failure to report to the client.
     fn request_to_repeat(self, lease: &Lease) -> Result<Box<Request<RequestBody>>, UpstreamFailure> {
         use ExchangeError::{Broken, GivenUp, Timeout, Unanswered, Unsent};
         let Self { failed, copy, state, is_second, is_replayable } = self;
@@ -221,16 +222,16 @@ async fn switch(response: Response<UnreadBody>, lease: Lease, wants_websocket: b
     Ok(response)
 }
 
-/// Reports whether an idempotent request that got no response may be sent again. This is allowed if
-/// the connection had served other requests before, because the server may have closed the idle
-/// connection. But if an invalid response has ended the connection, the server has probably
-/// processed all requests on the connection, so only GET and HEAD requests are sent again.
+/// Reports whether an idempotent request that got no response may be sent again. Sending it again
+/// is allowed if the connection had served other requests before, because the server may have
+/// closed the idle connection. But if an invalid response has ended the connection, the server has
+/// probably processed all requests on the connection, so only GET and HEAD requests are sent again.
 fn may_repeat(request: &Request<RequestBody>, state: ExchangeState, error: &Cause) -> bool {
     if error.ends_connection() { matches!(*request.method(), Method::GET | Method::HEAD) } else { state.is_reused }
 }
 
-/// Returns the failure of an exchange. Its kind depends on whether the client or the upstream
-/// caused the failure.
+/// Returns the failure of an exchange. The kind of the failure depends on whether the client or the
+/// upstream caused it.
 fn failure(lease: &Lease, state: ExchangeState, error: &Cause) -> UpstreamFailure {
     let is_invalid = error.is_parse() || state.is_flooded;
     let of_upstream = if is_invalid { FailureKind::Invalid } else { FailureKind::Broken };

@@ -1,8 +1,9 @@
 //! HTTP/1.1 connections to upstreams, and the pool of idle connections.
 //!
 //! No separate task drives a connection: the task that waits for a response polls the connection.
-//! This saves a wake-up per request, and a connection closes when its response is dropped. An idle
-//! connection is not polled, so [`Http1Pool`] checks the state of a connection before reusing it.
+//! Without a separate task, a request needs one wake-up less, and a connection closes when its
+//! response is dropped. An idle connection is not polled, so [`Http1Pool`] checks the state of a
+//! connection before reusing it.
 
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
@@ -34,12 +35,13 @@ use crate::socket::Socket;
 #[derive(Debug)]
 pub(super) struct UpstreamConnection {
     driver: Driver,
-    /// Timer for overdue responses. It is not reset for each request, so it may fire too early.
+    /// Timer for overdue responses. The timer is not reset for each request, so it may fire before
+    /// a response is overdue.
     timer: Pin<Box<Sleep>>,
     pub(super) progress: Arc<ExchangeProgress>,
     exchanges: u64,
     /// Whether the last response must not have a body, such as a response to HEAD. If the upstream
-    /// sent a body nevertheless, its bytes may arrive now.
+    /// nevertheless sent a body, the bytes of this body may arrive now.
     is_doubtful: bool,
     idle_since: Instant,
 }
@@ -119,7 +121,7 @@ impl UpstreamConnection {
                 Some(Err(error)) => return Err(ExchangeError::Unanswered(request, Cause::Socket(error))),
             },
         };
-        // Most requests do not need this future, so it is boxed.
+        // The future of an exchange with hyper is boxed, because most requests do not need it.
         let response = Box::pin(self.exchange_by_hyper(request, early, InterimRelay::new(interim), limits)).await?;
         Ok(self.answered(is_head, response.map(UnreadBody::Hyper)))
     }
@@ -189,8 +191,8 @@ impl UpstreamConnection {
         let mut timer = pin!(sleep_until(progress.upload.last_taken() + limits.response_header));
         let answer = poll_fn(|cx| {
             let has_ended = connection.poll(cx).is_ready();
-            // The response arrives through the connection that was just polled, so no wake-up is
-            // needed.
+            // The response can arrive only when `connection` is polled, as it was above, so no
+            // wake-up is needed.
             let mut silent = Context::from_waker(Waker::noop());
             if let Poll::Ready(answer) = answer.as_mut().poll(&mut silent) {
                 return Poll::Ready(Some(answer.map_err(Some)));
@@ -287,7 +289,7 @@ impl UpstreamConnection {
 #[derive(Debug)]
 enum HyperDriver {
     Running(Http1Connection<TokioIo<TrackedIo>, OutgoingBody>),
-    /// The connection has been closed, or has switched to another protocol. In the second case, the
+    /// The connection has been closed, or has switched to another protocol. After a switch, the
     /// driver still contains the socket.
     Ended(Http1Connection<TokioIo<TrackedIo>, OutgoingBody>),
     Gone,
@@ -316,8 +318,8 @@ pub(super) enum HttpEngine {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Certainty {
-    /// Checks the state that the event loop has recorded. This is enough for a request that may be
-    /// sent again.
+    /// Checks the state that the event loop has recorded. This check is enough for a request that
+    /// may be sent again.
     EventLoop,
     /// Asks the kernel, which costs one more system call.
     AskKernel,
@@ -326,8 +328,8 @@ pub(super) enum Certainty {
 /// The idle HTTP/1.1 connections of one worker to one server. The most recently used connection is
 /// last.
 ///
-/// The last connection is used first, because it is the most likely to be still open. As a result,
-/// connections that are not needed expire.
+/// The last connection is used first, because it is the most likely to be open. So connections that
+/// are not needed stay idle and expire.
 #[derive(Debug)]
 pub(super) struct Http1Pool {
     idle: Mutex<VecDeque<Box<UpstreamConnection>>>,
@@ -341,7 +343,8 @@ impl Http1Pool {
         Self { idle: Mutex::new(VecDeque::new()), capacity, timeout, demand }
     }
 
-    /// Takes an idle connection from the pool, or returns `None` if none seems to be open.
+    /// Takes an idle connection from the pool. Returns `None` if no pooled connection seems to be
+    /// open.
     pub(super) fn take(&self, certainty: Certainty) -> Option<Box<UpstreamConnection>> {
         loop {
             let mut connection = self.idle.lock().pop_back()?;
@@ -351,8 +354,8 @@ impl Http1Pool {
         }
     }
 
-    /// Puts a connection back into the pool after its exchange. Closes the connection instead if it
-    /// cannot be reused, or if another worker needs its permit.
+    /// Puts a connection back into the pool after its exchange. If the connection cannot be reused,
+    /// or if another worker needs its permit, closes it instead.
     pub(super) fn put(&self, mut connection: Box<UpstreamConnection>) {
         if self.capacity == 0 || !connection.is_reusable() || self.demand.are_others_first() {
             return;
@@ -379,7 +382,8 @@ impl Http1Pool {
         *idle = kept;
     }
 
-    /// Closes the connection that has been idle for longest, or returns `None` if none is idle.
+    /// Closes the connection that has been idle for longest, or returns `None` if no connection is
+    /// idle.
     pub(super) fn give_up(&self) -> Option<()> {
         // The lock is released before the connection is closed.
         let oldest = self.idle.lock().pop_front();

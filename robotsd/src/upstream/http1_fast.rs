@@ -2,12 +2,12 @@
 //! length and whose head arrives in one read.
 //!
 //! Nearly all exchanges are of this kind, and need no state machine: this module writes the
-//! requests itself, and reads the responses with the parser that hyper uses. For other responses,
-//! the connection is handed over to hyper. Such a response is chunked or malformed, ends with the
-//! close of the connection, follows an interim response, or has a head that arrives in parts. hyper
-//! then sends the request once more, but to a socket that discards the request and returns the
-//! bytes of the response read so far. The connection stays with hyper, so there is at most one
-//! handover per connection.
+//! requests itself, and reads the responses with the parser that hyper uses. If the response is of
+//! another kind, the connection is handed over to hyper. Such a response is chunked or malformed,
+//! ends with the close of the connection, follows an interim response, or has a head that arrives
+//! in parts. After the handover, hyper sends the request once more, but to a socket that discards
+//! the request and returns the bytes of the response read so far. The connection stays with hyper,
+//! so there is at most one handover per connection.
 
 use std::future::Future;
 use std::io;
@@ -39,7 +39,7 @@ const ADDED: usize = 1;
 #[derive(Debug)]
 pub(super) struct FastConnection {
     pub(super) stream: TrackedIo,
-    /// The head of the request. Its first `sent` bytes have already been sent.
+    /// The head of the request. The first `sent` bytes of the head have been sent.
     out: Vec<u8>,
     sent: usize,
     body: BytesMut,
@@ -167,7 +167,8 @@ pub(super) fn parse(octets: &[u8], method: &Method) -> Option<Response<FastBody>
         }
         map.append(name, HeaderValue::from_maybe_shared(keep(field.value)?).ok()?);
     }
-    // These responses have no body, even if they declare a length (RFC 9112, section 6.3).
+    // Responses to HEAD, and responses with these two status codes, have no body, even if they
+    // declare a length (RFC 9112, section 6.3).
     let is_empty = *method == Method::HEAD || matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
     let length = if is_empty { 0 } else { length? };
     let came = octets.get(end..)?;

@@ -1,17 +1,17 @@
 //! Connects to a site's servers and forwards requests to them.
 //!
 //! [`Origins`] is the process-wide state of the servers behind a site. An [`Upstream`] is one
-//! worker's client for these servers, with its own connections. It sends requests that the edge has
-//! checked, without changing their targets, and always returns a response: the server's response,
-//! or an error response for an [`UpstreamFailure`](failure::UpstreamFailure). Other modules select
-//! the site and decide whether a request is allowed.
+//! worker's client for these servers, with its own connections. The client sends requests that the
+//! edge has checked, without changing their targets, and always returns a response: the server's
+//! response, or an error response for an [`UpstreamFailure`](failure::UpstreamFailure). Other
+//! modules select the site and decide whether a request is allowed.
 //!
 //! Where to begin:
 //! - [`forward`] sends a request and returns its response.
 //! - [`balancer`] finds a connection for the request. Servers that are [in service](server) take
 //!   turns, within [`connection_limit`] and [fair shares](shares).
 //! - [`mod@http1_connection`] is an HTTP/1.1 connection, and the pool of idle connections.
-//!   [`mod@http1_fast`] handles most exchanges, and hyper handles the rest.
+//!   [`mod@http1_fast`] handles most exchanges, and hyper handles the other exchanges.
 //! - [`mod@http2`] contains the HTTP/2 connections.
 //! - [`response_body`] is the response body that the edge reads.
 //!

@@ -161,8 +161,8 @@ impl Origins {
     }
 
     /// Returns the status of every server, and of every name that cannot be resolved. If all
-    /// servers are out of service, the next request tries them anyway, so
-    /// [`Outage::again`](super::server::Outage) is then zero.
+    /// servers are out of service, [`Outage::again`](super::server::Outage) is zero, because the
+    /// next request tries them anyway.
     pub(crate) fn status(&self) -> Vec<ServerStatus> {
         let of_entries = self.0.entries.iter().flat_map(|entry| entry.status(&self.0.connection_limit));
         let mut all: Vec<_> = of_entries.collect();

@@ -1,7 +1,8 @@
 //! A request on its way to an upstream, and the interim responses (1xx) to it.
 //!
 //! A proxy must forward interim responses (RFC 9110, section 15.2), but a server could send any
-//! number of them. So only the first few are forwarded, and interim responses extend no deadline.
+//! number of them. So only the first few interim responses are forwarded, and they extend no
+//! deadline.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -32,7 +33,8 @@ impl Body for OutgoingBody {
         let this = self.get_mut();
         let frame = Pin::new(&mut this.body).poll_frame(cx);
         this.progress.upload.awaits_client.set(frame.is_pending());
-        // After the head of the response has arrived, the response body records progress instead.
+        // After the head of the response has arrived, progress is recorded by the response body and
+        // not here.
         if this.progress.awaits_head() {
             let usage = &this.progress.usage;
             if frame.is_pending() { usage.stall() } else { usage.moved() }
@@ -106,7 +108,7 @@ const RESPONSES: usize = 32;
 const MAX_RESPONSES: usize = 1000;
 
 /// Forwards interim responses to the client of a request. `client` is `None` if the client does not
-/// accept them.
+/// accept interim responses.
 #[derive(Debug)]
 pub(super) struct InterimRelay {
     pub(super) client: Option<InterimResponses>,

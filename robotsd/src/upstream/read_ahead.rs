@@ -1,5 +1,5 @@
-//! Reads responses faster than their clients do, to free upstream connections. Otherwise, a client
-//! that does not read would occupy a connection.
+//! Reads responses faster than their clients do, to free upstream connections. Without this module,
+//! a client that does not read would occupy a connection.
 //!
 //! A response is read ahead only if its client has stalled. All responses that are read ahead share
 //! one budget. When the budget is used up, other responses stay at their upstreams until their
@@ -27,8 +27,8 @@ pub(super) struct ReadAhead {
     buffers: Arc<BufferBudget>,
 }
 
-/// Maximum size of a piece for the client, in bytes. Pieces are small, so that little data is
-/// buffered in the HTTP library, too.
+/// Maximum size of a piece for the client, in bytes. Pieces are small, so that the HTTP library
+/// buffers little data, too.
 const PIECE: usize = 16 * 1024;
 
 impl BufferBudget {
@@ -47,7 +47,8 @@ impl ReadAhead {
     }
 
     /// Reports whether more bytes may be read. If the number of remaining bytes is known, takes
-    /// this number from the budget immediately; otherwise, the budget may be exceeded slightly.
+    /// this number from the budget immediately. If it is unknown, the budget may be exceeded
+    /// slightly.
     pub(super) fn has_room(&mut self, left: Option<u64>) -> bool {
         let Some(left) = left else {
             return self.octets.len() < self.most && self.buffers.used.load(Ordering::Relaxed) < self.total;
@@ -122,7 +123,7 @@ mod tests {
         assert!(b.has_room(Some(50)));
         assert_eq!(used(&buffers), 150);
         a.push(&[0; 40]);
-        // The budget already includes the remaining bytes.
+        // `a` has already taken the remaining bytes from the budget.
         assert!(a.has_room(Some(60)));
         a.push(&[0; 60]);
         assert_eq!((a.take().len(), used(&buffers)), (100, 50));

@@ -4,9 +4,9 @@
 //! body is dropped before its end, the connection is closed, so that the upstream notices that the
 //! client has left.
 //!
-//! While the client does not read, the body is not polled. Instead, the code that writes to the
-//! client drives the connection through the [`Transfer`]. If the rest of the body is small, it is
-//! [read ahead](super::read_ahead), which frees the connection.
+//! While the client does not read, the body is not polled. The code that writes to the client then
+//! drives the connection through the [`Transfer`]. If the rest of the body is small, it is [read
+//! ahead](super::read_ahead), which frees the connection.
 //!
 //! On HTTP/1.1, trailers are dropped, as RFC 9110, section 6.5.1 allows.
 
@@ -37,11 +37,13 @@ enum Content {
     Own(Option<Bytes>),
     Upstream(Arc<StreamingBody>),
     /// A body on an HTTP/2 stream. The stream occupies a slot on the connection until the body
-    /// ends. Such a body is aborted at its own deadlines, but never for other requests.
+    /// ends. A body on an HTTP/2 stream is aborted at its own deadlines, but never for other
+    /// requests.
     Http2(Box<Http2Body>),
 }
 
-/// A body that is passed from the upstream to the client. One task polls both connections.
+/// A body that is passed from the upstream to the client. One task polls the connections to the
+/// upstream and to the client.
 #[derive(Debug)]
 struct StreamingBody {
     flow: Mutex<StreamState>,
@@ -59,8 +61,9 @@ struct StreamState {
     ahead: ReadAhead,
     has_ended: bool,
     failed: Option<ResponseBodyError>,
-    /// `Some` while the upstream waits for the client to continue the request, and nothing else
-    /// makes progress. Contains the time when the upstream last accepted a part of the request.
+    /// `Some` while the upstream waits for the client to continue the request, and no byte of the
+    /// response is available. Contains the time when the upstream last accepted a part of the
+    /// request.
     awaits_upload: Option<Instant>,
 }
 
@@ -330,7 +333,7 @@ impl StreamState {
     }
 
     /// Ends the body with an error, but only at the next poll: hyper drops unwritten data when a
-    /// body fails, but the client should receive everything that the upstream has sent.
+    /// body fails. The client should receive everything that the upstream has sent.
     fn fail<T>(&mut self, error: ResponseBodyError, cx: &mut Context<'_>) -> Poll<T> {
         self.connection = None;
         self.failed = Some(error);

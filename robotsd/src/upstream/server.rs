@@ -3,12 +3,12 @@
 //! robotsd determines the health from the outcomes of requests, and sends no probes. Two kinds of
 //! failures count against a server: a connection that could not be opened, and a new connection
 //! that broke before any byte of a response arrived. Status codes such as 503, and slow responses,
-//! do not count: otherwise, a client that can provoke them could take the server out of service for
-//! all clients.
+//! do not count: otherwise, a client that can provoke such responses could take the server out of
+//! service for all clients.
 //!
 //! A server that fails too often in a row is out of service for a while. After that time, one
-//! request is sent to it as a trial. If the request is answered, the server is in service again.
-//! Otherwise, it is out of service for twice the time.
+//! request is sent to the server as a trial. If the request is answered, the server is in service
+//! again. Otherwise, the server is out of service for twice as long as before.
 //!
 //! All workers share this state, and requests to a healthy server only read it.
 
@@ -84,7 +84,7 @@ impl Server {
 pub(crate) struct HealthPolicy {
     /// Number of consecutive failures that take a server out of service. Zero means never.
     pub(crate) max_fails: u32,
-    /// Maximum time from the first to the last of these failures.
+    /// Maximum time from the first to the last of the failures that take a server out of service.
     pub(crate) fail_window: Duration,
     /// Length of the first outage, plus or minus up to 20 %.
     pub(crate) eject: Duration,
@@ -165,8 +165,7 @@ impl Health {
         self.is_in_service().then(|| self.ticket(TicketKind::InService))
     }
 
-    /// Returns a ticket if it is time for a trial and no other request has the ticket for this
-    /// trial.
+    /// Returns a ticket if a trial is due and no other request has the ticket for this trial.
     pub(super) fn admit_trial(&self, now: Instant) -> Option<Ticket> {
         let until = self.until.load(Ordering::Relaxed);
         if until == 0 || self.millis(now) < until {
@@ -190,7 +189,7 @@ impl Health {
     }
 
     /// Records that the server could not be reached, or that the connection broke before a response
-    /// arrived. If this takes the server out of service, returns the length of the outage.
+    /// arrived. If this failure takes the server out of service, returns the length of the outage.
     pub(super) fn failed(&self, ticket: Ticket, now: Instant) -> Option<Duration> {
         if self.policy.max_fails == 0 {
             return None;
@@ -253,8 +252,8 @@ impl Health {
     fn eject(&self, record: &mut FailureRecord, now: Instant) {
         let longest = self.policy.eject_max.max(self.policy.eject);
         record.span = if record.span.is_zero() { self.policy.eject } else { (record.span * 2).min(longest) };
-        // The length is random. Otherwise, all proxies in front of a server would try it again at
-        // the same moment.
+        // The length is random. If all outages had the same length, all proxies in front of a
+        // server would try it again at the same moment.
         let share = 0.8 + 0.4 * (RandomState::new().hash_one(self.start) as f64 / u64::MAX as f64);
         self.until.store(self.millis(now + record.span.mul_f64(share)), Ordering::Relaxed);
         self.ejections.fetch_add(1, Ordering::Relaxed);
@@ -287,7 +286,7 @@ impl Health {
 pub(crate) struct Outage {
     pub(crate) since: SystemTime,
     /// Kind of the last failure. For a server: connecting or the TLS handshake failed, or a
-    /// connection broke before a response. For a name: it has no address.
+    /// connection broke before a response. For a name: the name has no address.
     pub(crate) check: FailureKind,
     pub(crate) why: String,
     /// Time until a request tries the server again. Zero if the next request tries the server.

@@ -5,8 +5,8 @@
 //! soon as one server answers.
 //!
 //! **The result is a [`Lease`]: an HTTP/1.1 connection or a slot on an HTTP/2 connection.** Each of
-//! these two kinds has its own types and its own pool. The balancer, health, permits and the second
-//! attempt are the same for both kinds.
+//! the two kinds of lease has its own types and its own pool. The balancer, health, permits and the
+//! second attempt are the same for both kinds.
 
 use std::io;
 use std::sync::Arc;
@@ -46,8 +46,8 @@ pub(super) struct CandidateServer {
     ejections: AtomicU32,
 }
 
-/// A connection that was chosen for one request. Its `Display` form is the name of its server, for
-/// messages about failures.
+/// A connection that was chosen for one request. The `Display` form of a lease is the name of its
+/// server, for messages about failures.
 #[derive(Debug, derive_more::Display)]
 #[display("{}", self.candidate.server)]
 pub(super) struct Lease {
@@ -105,7 +105,7 @@ impl CandidateServer {
     }
 
     /// Takes an idle connection from the pool. Connections from before the server's last outage are
-    /// closed instead.
+    /// closed and not returned.
     pub(super) fn take(&self, requirement: Requirement) -> Option<LeasedConnection> {
         let ejections = self.server.health.ejections();
         if self.ejections.swap(ejections, Ordering::Relaxed) != ejections {
@@ -252,8 +252,8 @@ impl ServerSearch<'_> {
             }
             left -= 1;
         }
-        // If all connections of the servers in service are in use, the request waits for one of
-        // them: servers that are out of service are tried only if no server is in service.
+        // If a server in service has no free connection, the request waits for one, and servers
+        // that are out of service are not tried.
         if is_full {
             return Ok(None);
         }
@@ -337,8 +337,8 @@ impl ServerSearch<'_> {
         }
         let arrived = tokio::time::Instant::now();
         let Ok(mut turn) = timeout(self.share(left)?, http2.connecting.lock()).await else {
-            // Another request is connecting too slowly, and only that request counts this failure
-            // against the server.
+            // Another request is connecting too slowly. That request counts the failure against the
+            // server, so this request does not.
             return Err(ConnectFailure::late("no connection could be opened in time"));
         };
         if !is_shared() {

@@ -7,7 +7,8 @@
 //!    connection that was freed for a waiting client. The connections that a client uses are
 //!    counted twice: by its address, and by its connection to robotsd. The count by connection does
 //!    not apply if a trusted proxy multiplexes several clients over the connection. A client
-//!    exceeds its share if one of its counts is higher than the share.
+//!    exceeds its share if its count by address or its count by connection is higher than the
+//!    share.
 //! 2. A request is within its client's share if the client would not exceed its share with this
 //!    request and its waiting requests. A request within its client's share takes precedence over
 //!    all requests that are beyond their clients' shares.
@@ -19,7 +20,7 @@
 //!    clients that have stalled for [`LONG`]. Among equal candidates, the longest stall is chosen.
 //! 4. After a transfer was aborted, clients beyond their share get no new connection for
 //!    [`STALLED`]. Otherwise, these clients would immediately get the connection that was freed for
-//!    other clients.
+//!    a client within its share.
 //!
 //! A transfer whose client makes progress is never aborted, and neither is a request that waits for
 //! its upstream. Progress is reported by the code that writes to clients (`edge::connection`,

@@ -1,9 +1,10 @@
-//! The socket of an HTTP/1.1 connection to an upstream. It records progress, stops reading an
-//! endless response head, and can check whether an idle connection is still open.
+//! The socket of an HTTP/1.1 connection to an upstream. The socket records progress, stops reading
+//! an endless response head, and can check whether an idle connection is still open.
 //!
 //! hyper does not report three facts that are needed here: whether any byte of a response has
 //! arrived, how many bytes were received before the final response, and when the upstream last
-//! accepted data. The [`TrackedIo`] and the request body record them in an [`ExchangeProgress`].
+//! accepted data. The [`TrackedIo`] and the request body record these facts in an
+//! [`ExchangeProgress`].
 
 use std::io;
 use std::pin::Pin;
@@ -32,7 +33,7 @@ pub(super) struct TrackedIo {
     /// bytes only when it has written its request (`has_asked`).
     early: Bytes,
     has_asked: bool,
-    /// Whether the connection is a tunnel. Each read and write is then recorded as progress.
+    /// Whether the connection is a tunnel. Each read and write of a tunnel is recorded as progress.
     is_tunnel: bool,
     // Must be after the socket: the socket is closed before the permit is released.
     _permit: Permit,

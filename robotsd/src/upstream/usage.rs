@@ -135,7 +135,8 @@ impl Usage {
     /// Ends the stall. The function is not inlined, because clients rarely stall.
     #[cold]
     fn end_stall(&self) {
-        // This may overwrite `GIVEN_UP`, so a client that resumes late keeps its transfer.
+        // This overwrites `GIVEN_UP` if necessary, so a client that resumes late keeps its
+        // transfer.
         self.stalled.store(0, Ordering::Relaxed);
         // The waker is not needed any more, and an idle connection should not keep its task alive.
         drop(self.waker.take());
@@ -148,8 +149,8 @@ impl Usage {
     }
 
     /// Aborts the transfer of a stalled client. The caller must then [wake](Self::wake) the
-    /// transfer's task. Returns false if the stall is over; another client may already use the
-    /// connection.
+    /// transfer's task. Returns false if the stall is over; the connection may already serve
+    /// another client.
     pub(super) fn give_up(&self, stall: Stall) -> bool {
         self.stalled.compare_exchange(stall.since, GIVEN_UP, Ordering::SeqCst, Ordering::Relaxed).is_ok()
     }

@@ -114,7 +114,7 @@ async fn read<T: Send + 'static>(
 }
 
 /// Does work that may hang (reading files, resolving names) on a blocking thread. The caller may
-/// stop waiting; the thread keeps the permits until the work ends.
+/// stop waiting, but the thread keeps `permits` until the work ends.
 async fn blocking<T: Send + 'static>(
     permits: &Permits,
     work: impl FnOnce() -> T + Send + 'static,

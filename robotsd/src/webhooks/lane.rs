@@ -23,8 +23,8 @@ const AT_ONCE_OF_FILE: usize = 8;
 const AT_ONCE_TO_ONE: usize = 2;
 
 /// Number of unanswered requests in a row that start a pause. During the pause, the receiver gets
-/// no requests. The first pause lasts `ALONE`, and the longest pause `MAX_TIME_ALONE`. The longest
-/// pause is shorter than the delay before the last attempt to send a notice.
+/// no requests. The first pause lasts `ALONE`, and the longest pause lasts `MAX_TIME_ALONE`. The
+/// longest pause is shorter than the delay before the last attempt to send a notice.
 const UNANSWERED: u32 = 3;
 const ALONE: Duration = Duration::from_secs(10);
 const MAX_TIME_ALONE: Duration = Duration::from_secs(60);

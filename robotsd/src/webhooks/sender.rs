@@ -31,7 +31,7 @@ const FINISH: Duration = Duration::from_secs(2);
 
 pub(crate) struct PublishHooks {
     pub(crate) replica: String,
-    /// Hooks of each site, by the name of the site. The hooks of `[[notify]]` have an empty name.
+    /// Hooks of each site, by the name of the site. The name of the hooks of `[[notify]]` is empty.
     settings: Mutex<HashMap<String, SiteHooks>>,
     jobs: Mutex<HashMap<JobKey, Job>>,
     lane: Lane,
@@ -41,7 +41,7 @@ pub(crate) struct PublishHooks {
     admin: Mutex<Vec<SocketAddr>>,
     record: Option<DeliveryRecord>,
     retry: RetryPlan,
-    /// Whether the process is ending. If so, failed requests are not retried.
+    /// Whether the process is ending. When the process is ending, failed requests are not retried.
     pub(super) is_ending: AtomicBool,
     /// Notified when a job has nothing more to send.
     rested: Notify,
@@ -96,16 +96,16 @@ pub(crate) struct HookEvent<'a> {
     pub(crate) kind: HookEventKind,
     /// Status of the response, if the request was successful.
     pub(crate) status: Option<u16>,
-    /// Message for operators. It never contains the path of the URL, because the path may contain a
-    /// secret.
+    /// Message for operators. The message never contains the path of the URL, because the path may
+    /// contain a secret.
     pub(crate) message: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HookEventKind {
     Delivered,
-    /// The request failed and will be sent again soon. If it was delivered but the delivery could
-    /// not be recorded, it is sent again after a restart.
+    /// The notice will be sent again: soon if the request failed, or after a restart if the
+    /// delivery could not be recorded.
     Repeated,
     GivenUp,
 }
@@ -203,8 +203,8 @@ impl PublishHooks {
         }
     }
 
-    /// Returns the state of each `[[notify]]` hook. The state of a hook is the state of a failed
-    /// notice, if there is one, and otherwise the state of the latest notice.
+    /// Returns the state of each `[[notify]]` hook. If a notice has failed, the state of the hook
+    /// is the state of this notice; if none has failed, it is the state of the latest notice.
     pub(crate) fn notifying(&self) -> Vec<HookStatus> {
         let hooks = self.hooks("");
         let jobs = self.jobs.lock();
@@ -289,8 +289,8 @@ impl PublishHooks {
         }
     }
 
-    /// Removes the record of another version. Otherwise, if the requests about this version fail
-    /// and the other version goes live again, a restart would not announce that version.
+    /// Removes the record of another version. If the record stayed and the requests about this
+    /// version failed, a restart would not announce the other version when it goes live again.
     fn forget_other(&self, key: &JobKey, announcement: &str) {
         let Some(record) = &self.record else { return };
         if record.read(key).is_some_and(|recorded| recorded != announcement) {
@@ -313,7 +313,7 @@ impl PublishHooks {
     }
 
     /// Records a delivered notice, unless its event has ended or another version has gone live
-    /// since the request was sent. In these cases, the record would suppress a later notice.
+    /// since the request was sent. If it stayed, the record would suppress a later notice.
     pub(super) fn record(&self, Delivery { key, hook, notice, .. }: &Delivery) -> io::Result<()> {
         let (Some(record), announcement) = (&self.record, hook.announcement(notice)) else { return Ok(()) };
         record.write(key, &announcement)?;
@@ -321,7 +321,8 @@ impl PublishHooks {
             None => true,
             Some(asked) => notice.event.is_none() && *asked != announcement,
         };
-        // This is checked after writing, because `notify` and `send` remove the record only once.
+        // This check must come after writing, because `notify` and `send` remove the record only
+        // once.
         if self.jobs.lock().get(key).is_none_or(is_past) {
             record.forget(key);
         }
@@ -335,7 +336,7 @@ impl PublishHooks {
         let is_gone = !self.settings.lock().get(&notice.site).is_some_and(|site| site.hooks.iter().any(is_own));
         if is_gone {
             self.update(key, |job| {
-                // The last announcement is forgotten, so that the notice is sent if the hook is
+                // The last announcement is cleared, so that the notice is sent if the hook is
                 // configured again.
                 (job.waiting, job.asked) = (None, None);
                 job.status = Job::new(hook).status;
@@ -475,8 +476,8 @@ impl HookStatus {
         (self.report.state, self.report.problem) = (state.to_owned(), problem);
     }
 
-    /// Reports whether the hook failed at least [`AFTER_FAILING`] ago. In this case, the notice is
-    /// sent again if its event still lasts.
+    /// Reports whether the hook failed at least [`AFTER_FAILING`] ago. After that time, the notice
+    /// is sent again if its event still lasts.
     fn has_rested_from_failing(&self) -> bool {
         let is_past = |since: SystemTime| since.elapsed().is_ok_and(|age| age >= AFTER_FAILING);
         self.report.state == "failed" && self.since.is_some_and(is_past)

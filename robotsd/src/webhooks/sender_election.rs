@@ -18,7 +18,7 @@ const AGAIN: Duration = Duration::from_secs(5);
 
 impl PublishHooks {
     /// Reports whether this process must send the notification. If another process is about to send
-    /// it, waits until that process has succeeded or failed.
+    /// the notification, waits until that process has succeeded or failed.
     pub(super) async fn has_turn(&self, of: &Delivery) -> bool {
         let Delivery { key, notice, .. } = of;
         let Some(turns) = self.turns.as_ref().filter(|_| notice.event.is_some()) else { return true };
@@ -30,9 +30,9 @@ impl PublishHooks {
             match timeout(ANSWER, turns.ask(id.clone(), TurnOf::Wish)).await {
                 Ok(Ok(Turn::Other)) => {}
                 Ok(Ok(Turn::Sent)) => {
-                    // The delivery is recorded as if this process had made it. After a restart,
-                    // this process therefore does not ask again, even if the coordinator has
-                    // forgotten the notification.
+                    // The delivery is recorded as if this process had delivered the notification.
+                    // After a restart, this process therefore does not ask again, even if the
+                    // coordinator has forgotten the notification.
                     let written = self.record(of);
                     let problem = written.err().map(|error| error.to_string());
                     self.update(key, |job| job.status.rest("delivered", problem));

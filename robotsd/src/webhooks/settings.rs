@@ -44,8 +44,8 @@ word_enum! {
         Waits = "waits",
         Accepted = "accepted",
         RolledBack = "rolled-back",
-        /// Enforcement was switched off or on. This may concern one site or all sites, on this
-        /// machine or in the whole fleet.
+        /// Enforcement was switched off or on. The switch may concern one site or all sites, on
+        /// this machine or in the whole fleet.
         Enforcement = "enforcement",
         /// A replica of the fleet does not respond.
         ReplicaMissing = "replica-missing",
@@ -57,7 +57,7 @@ word_enum! {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum HookHeader {
     Text(HeaderValue),
-    /// File with the value, which is read for each attempt.
+    /// File with the value of the header, which is read for each attempt.
     File(PathBuf),
 }
 
@@ -124,7 +124,7 @@ impl HookTarget {
         self.0.scheme() == Some(&Scheme::HTTPS)
     }
 
-    /// Reports whether others on the network could read and change the request.
+    /// Reports whether other parties on the network could read and change the request.
     pub(crate) fn is_open(&self) -> bool {
         let is_loopback = |address: IpAddr| address.is_loopback();
         !self.is_secure() && self.host() != "localhost" && !self.host().parse().is_ok_and(is_loopback)
@@ -224,7 +224,7 @@ impl Notice {
         VersionHash::of([&*self.subject(), &self.mark, &self.occasion].join("\n").as_bytes()).short()
     }
 
-    /// Describes the consequence if the notice is not sent.
+    /// Describes the consequence of a notice that is not sent.
     pub(super) const fn lost(&self) -> &'static str {
         if self.event.is_some() {
             "nobody was notified"
@@ -363,7 +363,7 @@ impl BodyTemplate {
         match self.format {
             BodyFormat::Text => value.replace(char::is_control, "\u{fffd}"),
             BodyFormat::Json => in_json(value),
-            // Slack requires the escaping of these three characters only:
+            // Slack requires only that `&`, `<` and `>` are escaped:
             // https://api.slack.com/reference/surfaces/formatting#escaping
             BodyFormat::Slack => in_json(&value.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")),
         }

@@ -19,7 +19,8 @@ pub(crate) enum TurnOf {
     /// The process wants to send the notification.
     Wish,
     Sent,
-    /// The notification was not sent, or its event is over. The notification may be sent again.
+    /// The notification was not sent, or its event is over. From now on, any process may send the
+    /// notification.
     Over,
 }
 

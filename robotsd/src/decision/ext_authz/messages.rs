@@ -3,7 +3,7 @@
 //!
 //! The field numbers are taken from Envoy's `.proto` files. Fields that are not declared here are
 //! skipped. Text fields are declared as bytes, because text from a client may not be UTF-8. Maps
-//! are declared as lists of entries, which have the same encoding.
+//! are declared as lists of entries, because both have the same encoding.
 
 use std::borrow::Cow;
 use std::net::IpAddr;
@@ -121,7 +121,7 @@ messages! {
         append_action: i32 = "3" (int32),
     }
 
-    /// A `google.protobuf.Struct` that supports two kinds of values.
+    /// A `google.protobuf.Struct` with values of two types: numbers and strings.
     Metadata {
         fields: Vec<MetadataEntry> = "1" (message, repeated),
     }
@@ -150,8 +150,7 @@ const OVERWRITE_OR_ADD: i32 = 2;
 /// Returns the response that allows the request. If the request is not tagged, the response tells
 /// Envoy to remove any `Robots-Verdict` that the client has sent.
 ///
-/// Envoy adds `fields` to the response that the client gets, regardless of the status of that
-/// response.
+/// Envoy adds `fields` to the client's response, whatever its status is.
 pub(crate) fn allowed(
     tag: Option<HeaderValue>,
     fields: &[(HeaderName, HeaderValue)],
@@ -193,8 +192,8 @@ pub(crate) fn denied(response: Response<Bytes>, metadata: Option<Metadata>) -> C
     }
 }
 
-/// Returns values about a crawler's request that the proxy can write to its own log. The values
-/// have the same names as in robotsd's access log.
+/// Returns values about a crawler's request that the proxy can write to its own log. The names of
+/// the values are the same as in robotsd's access log.
 pub(crate) fn metadata(site: &str, request: &Record) -> Metadata {
     let mut fields = Vec::with_capacity(10);
     let mut text = |key: &str, value: Option<&str>| {
@@ -212,7 +211,7 @@ pub(crate) fn metadata(site: &str, request: &Record) -> Metadata {
     text("rule", request.rule.as_deref());
     text("robots_hash", Some(&request.hash.short()));
     if let Some(line) = request.line {
-        // Integers up to 2^53 are exact in an `f64`.
+        // Line numbers are below 2^53, so they are exact in an `f64`.
         fields.push(entry("line", MetadataValue { number: Some(line as f64), text: None }));
     }
     Metadata { fields }
@@ -239,8 +238,8 @@ fn header(name: &HeaderName, value: &[u8]) -> HeaderOption {
     HeaderOption { header: Some(HeaderEntry { key, value, raw_value: Bytes::new() }), append_action: OVERWRITE_OR_ADD }
 }
 
-/// Returns a field for the response to the client. If the value of the field is a list, the field
-/// is added even if the upstream sends the same field. Any other field is added only if the
+/// Converts a header field to Envoy's message type, for the response to the client. A list field is
+/// added even if the upstream sends the same field. A field that is not a list is added only if the
 /// upstream does not send it.
 fn response_header((name, value): &(HeaderName, HeaderValue)) -> HeaderOption {
     let is_list = matches!(name.as_str(), "link" | "vary" | "x-robots-tag");
@@ -296,13 +295,14 @@ impl CheckQuestion {
     }
 
     /// Returns the header fields of the client's request. Uses `header_map` if present, because it
-    /// contains the raw bytes. Returns `None` if there are too many fields.
+    /// contains the raw bytes. Returns `None` if the request has more fields than a `HeaderMap` can
+    /// contain.
     pub(crate) fn fields(&self) -> Option<HeaderMap> {
         let raw = self.http.header_map.as_ref().map(|map| &map.headers[..]).filter(|map| !map.is_empty());
         let entries = raw.unwrap_or(&self.http.headers);
         let mut fields = HeaderMap::with_capacity(entries.len().min(64));
         for entry in entries {
-            // Keys such as `:path` are not field names.
+            // Keys such as `:path` are skipped, because they are not field names.
             let Ok(name) = HeaderName::from_bytes(&entry.key) else { continue };
             let octets = if entry.raw_value.is_empty() { &entry.value } else { &entry.raw_value };
             fields.try_append(name, value_of(octets)).ok()?;

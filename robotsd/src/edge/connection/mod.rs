@@ -2,11 +2,12 @@
 //! hyper, to the HTTP/2 server or to the SPOP server.
 //!
 //! After the fast path, hyper drives HTTP/1.1 connections and `h2` drives HTTP/2 connections. This
-//! module decides when to shut down these connections gracefully, and adds what both libraries
+//! module decides when to shut down these connections gracefully. It also adds what both libraries
 //! lack: deadlines, and a way to close an idle connection when a new connection needs its slot.
 //!
-//! **The HTTP version of a connection is decided before hyper or `h2` sees it.** The first bytes of
-//! the connection are compared with the HTTP/2 preface, up to the first difference.
+//! **The HTTP version of a connection is decided before hyper or `h2` sees it.** For this decision,
+//! the first bytes of the connection are compared with the HTTP/2 preface, up to the first
+//! difference.
 
 pub(crate) mod settings;
 
@@ -49,8 +50,8 @@ pub(crate) async fn serve<S: EdgeService>(
 ) -> Result<(), ConnectionFailure> {
     let served = http1_fast::serve(socket, service, &settings, Arc::clone(&clock), &stop).await?;
     let Some(handover) = served else { return Ok(()) };
-    // This future is boxed, because most connections end before they need it. Without the box,
-    // every connection would reserve space for it.
+    // The future is boxed, because most connections end before they need it. Without the box, every
+    // connection would reserve memory for this future.
     match messages.filter(|_| spop::begins(&handover)) {
         Some(messages) => Box::pin(spop::serve(handover, settings, clock, stop, messages)).await,
         None => Box::pin(serve_handover(handover, settings, clock, stop)).await,
@@ -71,7 +72,7 @@ pub(super) async fn serve_handover<S: EdgeService>(
         // If TLS has negotiated HTTP/2, the server must send nothing before it has received the
         // HTTP/2 preface.
         Some(SettledProtocol::Http2) | None => {
-            // The detection is boxed, so that its memory is freed when it ends.
+            // The detection is boxed, so that its memory is freed once the protocol is known.
             let detection = Box::new(ProtocolDetection::new(socket));
             let cancel = |detection: Pin<&mut Box<ProtocolDetection<_>>>| detection.get_mut().socket = None;
             let detected = drive(detection, cancel, &state, &settings, stop.clone()).await?;
@@ -80,13 +81,15 @@ pub(super) async fn serve_handover<S: EdgeService>(
         }
     };
     if protocol == SettledProtocol::Http2 {
-        // The connection is boxed, because most connections do not need this much memory.
+        // The HTTP/2 connection is boxed, because most connections use HTTP/1.1, which needs less
+        // memory.
         let connection = Box::new(Http2ServerConnection::new(socket, service, Arc::clone(&settings), clock));
         return drive(connection, |connection| connection.get_mut().begin_shutdown(), &state, &settings, stop)
             .await
             .map(|_| ());
     }
-    // Boxed, because the future of an HTTP/2 connection would otherwise reserve space for it.
+    // The HTTP/1.1 connection is boxed, because HTTP/2 connections would otherwise reserve memory
+    // for it.
     let connection = Box::pin(settings.http1.serve_connection(TokioIo::new(socket), service).with_upgrades());
     drive(connection, |connection| connection.get_mut().as_mut().graceful_shutdown(), &state, &settings, stop).await?;
     let tunnel = state.tunnel.lock().take();
@@ -98,8 +101,9 @@ pub(super) async fn serve_handover<S: EdgeService>(
     Ok(())
 }
 
-/// Polls `connection` until it completes. This future serves a whole connection, or only detects
-/// its protocol. Returns `None` if the connection was closed before that.
+/// Polls `connection` until it completes. `connection` serves a whole connection, or only detects
+/// its protocol. Returns `None` if the connection was closed because of a deadline, a shutdown, or
+/// a claim of its slot.
 async fn drive<C, O, E>(
     connection: C,
     begin_shutdown: impl Fn(Pin<&mut C>),
@@ -173,7 +177,8 @@ enum Event<O, E> {
 async fn farewell(state: &ConnectionState, settings: &ConnectionSettings, stop: watch::Receiver<bool>) {
     stopped(stop).await;
     if settings.successor.is_set() && !state.is_http2.is_set() {
-        // HTTP/1.1 can announce the end of a connection only in a response.
+        // HTTP/1.1 can announce the end of a connection only in a response, so the next response
+        // must do so.
         state.is_leaving.set(true);
     }
     // The timer is boxed, so that connections do not reserve memory for it before a shutdown.
@@ -188,7 +193,7 @@ fn poll_close_idle<C, O, E>(connection: Pin<&mut C>, state: &ConnectionState, cx
 where
     C: Future<Output = Result<O, E>>,
 {
-    // All bytes that have arrived so far have been read. So bytes from the next read belong to a
+    // All bytes that have arrived so far have been read, so bytes from the next read belong to a
     // new request.
     state.close_if_idle.set(true);
     let served = connection.poll(cx);
@@ -205,8 +210,8 @@ where
 struct ConnectionDeadline<'c> {
     state: &'c ConnectionState,
     limits: &'c EdgeLimits,
-    /// No deadline closes the connection before this time. After a GOAWAY, this is a later time, so
-    /// that the client can still finish.
+    /// No deadline closes the connection before this time. After a GOAWAY, `patience` is in the
+    /// future, so that the client can finish its requests.
     patience: Instant,
     /// Progress of the streams whose responses `h2` has not sent completely ([`Unsent::Streams`]),
     /// and the time when this progress was first seen. If there is no progress for `body_idle` and
@@ -226,8 +231,8 @@ impl ConnectionDeadline<'_> {
     }
 
     /// Returns the deadline. If there is no deadline now, returns the time of the next check, which
-    /// is `header_read` after `now`. This check is soon enough, because a head that begins to
-    /// arrive after `now` may take at least that long.
+    /// is `header_read` after `now`. No deadline can pass before this check, because a head that
+    /// begins to arrive after `now` has at least `header_read` until its deadline.
     fn next(&mut self, now: Instant) -> Instant {
         let deadline = self.state.deadline().into_iter().chain(self.of_untaken_streams(now)).min();
         deadline.map_or(now + self.limits.header_read, |deadline| deadline.max(self.patience))

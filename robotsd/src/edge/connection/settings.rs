@@ -4,10 +4,10 @@
 //! **The fast path and hyper accept the same heads.** An HTTP/1.1 head must satisfy the strict
 //! default of httparse: single spaces in the request line, no folded lines, no space before a
 //! colon, and no invalid field lines. hyper uses httparse with the same default. The size of a head
-//! is limited by [`EdgeLimits::head_bytes`] and [`EdgeLimits::fields`]. In every head that the fast
-//! path reads, including a head that it hands over, the bytes of the target that `http::Uri`
-//! rejects are [escaped](crate::edge::http1_fast::request). The fast path hands over some requests
-//! to hyper, but never interprets a request differently from hyper.
+//! is limited by [`EdgeLimits::head_bytes`] and [`EdgeLimits::fields`]. The fast path
+//! [escapes](crate::edge::http1_fast::request) the bytes in a target that `http::Uri` rejects, even
+//! if it then hands the head over. The fast path hands over some requests to hyper, but never
+//! interprets a request differently from hyper.
 //!
 //! A property test sends the same bytes through the edge and through hyper alone, and compares the
 //! responses, their framing and the state of the connection.
@@ -30,8 +30,8 @@ pub(crate) struct ConnectionSettings {
     pub(crate) limits: EdgeLimits,
     pub(crate) on_access: Option<OnAccess>,
     pub(crate) http1: http1::Builder,
-    /// Whether another process has begun to accept connections instead of this process. Clients
-    /// must then reconnect. All connection settings of this process share this flag.
+    /// Whether another process has begun to accept connections instead of this process. If so,
+    /// clients must reconnect. All connection settings of this process share this flag.
     pub(crate) successor: Arc<Flag>,
 }
 
@@ -47,14 +47,14 @@ impl ConnectionSettings {
 
     /// Returns how long an idle connection is kept open after its listener has stopped.
     ///
-    /// A client that sends a request while its connection is being closed gets no response. So when
+    /// A client that sends a request while its connection is being closed gets no response. So if
     /// another process has begun to accept connections, this process waits for one more request,
     /// and announces the end of the connection in the response. If no request arrives, the
     /// connection is closed without an announcement.
     pub(crate) fn farewell(&self, has_served: bool) -> Duration {
         match (self.successor.is_set(), has_served) {
-            // A request may arrive at the end of the first half of the drain time. The response
-            // then has the second half.
+            // A request may arrive at the end of the first half of the drain time. In this case,
+            // the second half is left for the response.
             (true, _) => self.limits.drain / 2,
             (false, true) => Duration::ZERO,
             (false, false) => self.limits.greeting,
@@ -62,7 +62,7 @@ impl ConnectionSettings {
     }
 }
 
-/// Completes when the listener has stopped, or when the sender has been dropped.
+/// Completes when the listener has stopped, or when the sender of `stop` has been dropped.
 pub(crate) async fn stopped(mut stop: watch::Receiver<bool>) {
     let _ = stop.wait_for(|stop| *stop).await;
 }
@@ -86,7 +86,8 @@ pub(crate) fn http1(limits: &EdgeLimits) -> http1::Builder {
         // `ConnectionState` provides the deadlines for heads, first bytes and idle connections.
         .header_read_timeout(None)
         .max_buf_size(limits.head_bytes);
-    // The limit is set only if necessary, because a custom limit costs an allocation per request.
+    // The limit on fields is set only if it is not hyper's default, because a custom limit costs an
+    // allocation per request.
     if limits.fields > USUAL_FIELDS {
         builder.max_headers(limits.fields);
     }
@@ -98,7 +99,7 @@ pub(crate) fn http1(limits: &EdgeLimits) -> http1::Builder {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct EdgeLimits {
-    /// Kind of callers. The kind determines which fields requests may contain.
+    /// Kind of callers. The kind determines which fields their requests may contain.
     pub(crate) callers: Callers,
     /// Maximum number of open connections. At the limit, the connection that has been idle for
     /// longest is closed to make room for a new connection. If no connection is idle, the new
@@ -120,7 +121,7 @@ pub(crate) struct EdgeLimits {
     pub(crate) body_idle: Duration,
     /// Maximum time without data in a tunnel (WebSocket).
     pub(crate) tunnel_idle: Duration,
-    /// Maximum size of a request head, in bytes. Also the size of the buffer for a body.
+    /// Maximum size of a request head, in bytes. The buffer for a body has the same size.
     pub(crate) head_bytes: usize,
     /// Maximum length of path and query together, in bytes.
     pub(crate) target_bytes: usize,
@@ -131,8 +132,8 @@ pub(crate) struct EdgeLimits {
     /// Flow-control window and buffer size of an HTTP/2 stream, in bytes.
     pub(crate) window_bytes: usize,
     /// Time that the client of a new connection has to send its first byte after a shutdown has
-    /// begun. The client's request may already be on its way. If the connection were closed
-    /// immediately, the client could not know whether it may retry.
+    /// begun. A request may already be on its way to robotsd. If the connection were closed
+    /// immediately, the client could not know whether it may repeat the request.
     pub(crate) greeting: Duration,
     /// Time for requests in progress to finish after a shutdown has begun.
     pub(crate) drain: Duration,

@@ -1,25 +1,26 @@
-//! The client's socket, as the HTTP libraries use it. It reports when bytes arrive and how fast the
-//! client reads, and fails writes that make no progress.
+//! The client's socket, which the HTTP libraries read and write. This type reports when bytes
+//! arrive and how fast the client reads, and fails writes that make no progress.
 //!
-//! The HTTP libraries have no deadline for writes. Without one, a client that requests a large file
-//! and never reads would occupy its connection and the upstream's connection forever. The deadlines
-//! for reads are in [`connection`](super) for heads, and in
+//! The HTTP libraries have no deadline for writes. Without a deadline, a client that requests a
+//! large file and never reads would occupy its connection and the upstream's connection forever.
+//! The deadlines for reads are in [`connection`](super) for heads, and in
 //! [`RequestBody`](crate::http_common::RequestBody) for bodies.
 //!
 //! On HTTP/2 the socket also counts frames in both directions (see [`FrameAccounting`]) and stops
-//! reading from a client that floods the connection. It also sends GOAWAY in two cases that `h2`
-//! does not handle: if TLS has negotiated HTTP/2 but the client sends something else, and if an
-//! idle connection is closed to free its slot.
+//! reading from a client that floods the connection. The socket also sends GOAWAY in two cases that
+//! `h2` does not handle: if TLS has negotiated HTTP/2 but the client sends something else, and if
+//! an idle connection is closed to free its slot.
 //!
-//! **A library may accept a whole body long before the client has received it.** At that time, no
-//! request is in progress any more, but the connection must not be closed yet. Two signs show that
-//! the client has not received everything: a write or flush waits, or the end of an HTTP/2 stream
-//! has not been sent. Unfinished streams keep a connection open for `body_idle` after its last
-//! request has ended. Requests that arrive during this time do not restart `body_idle`.
+//! **An HTTP library may accept a whole body long before the client has received it.** When the
+//! library has accepted the body, no request is in progress any more, but the connection must not
+//! be closed yet. Two signs show that the client has not received everything: a write or flush
+//! waits, or the end of an HTTP/2 stream has not been sent. Unfinished streams keep a connection
+//! open for `body_idle` after its last request has ended. Requests that arrive during this time do
+//! not restart `body_idle`.
 //!
-//! **An incomplete HTTP/2 frame is treated like an incomplete head.** The same deadline applies,
-//! and the connection can lose its slot after the same time. A stream counts as a request when its
-//! field section is complete.
+//! **An incomplete HTTP/2 frame is treated like an incomplete head.** Both have the same deadline,
+//! and in both cases the connection can lose its slot after the same time. A stream counts as a
+//! request when its field section is complete.
 
 use std::io;
 use std::pin::Pin;
@@ -161,7 +162,8 @@ impl<T> WatchedSocket<T> {
 
 impl<T: AsyncWrite + Unpin> WatchedSocket<T> {
     /// Ends the connection of a client that did not send the HTTP/2 preface although TLS has
-    /// negotiated HTTP/2. Before this call, nothing has been sent to the client.
+    /// negotiated HTTP/2. Nothing has been sent to the client yet, so an empty SETTINGS frame
+    /// precedes the GOAWAY.
     fn refuse_protocol(&mut self, cx: &mut Context<'_>) -> io::Error {
         let goaway = frames::goaway(0, frames::PROTOCOL_ERROR);
         self.send_last(cx, &[&frames::NO_SETTINGS[..], &goaway].concat());
@@ -176,7 +178,8 @@ impl<T: AsyncWrite + Unpin> WatchedSocket<T> {
         if self.unsent != Unsent::Nothing {
             return false;
         }
-        // If the first bytes of a frame have arrived, the frame may be the beginning of a request.
+        // If the first bytes of a frame have arrived, the frame may be the beginning of a request,
+        // so the connection is not idle.
         if self.partial.is_some() && !self.state.is_reclaimed_as_slow() {
             return false;
         }
@@ -188,8 +191,8 @@ impl<T: AsyncWrite + Unpin> WatchedSocket<T> {
         true
     }
 
-    /// Sends the last bytes of a connection if the socket accepts them immediately; otherwise drops
-    /// them.
+    /// Sends the last bytes of a connection if the socket accepts them immediately, and drops them
+    /// if it does not.
     fn send_last(&mut self, cx: &mut Context<'_>, octets: &[u8]) {
         if matches!(Pin::new(&mut self.socket).poll_write(cx, octets), Poll::Ready(Ok(_))) {
             let _ = Pin::new(&mut self.socket).poll_flush(cx);
@@ -197,9 +200,9 @@ impl<T: AsyncWrite + Unpin> WatchedSocket<T> {
         }
     }
 
-    /// Writes the waiting interim responses, because hyper cannot send them. This function is
-    /// called when hyper flushes the socket. hyper does so whenever it has polled the service. At
-    /// that time, no message from hyper is partly written.
+    /// Writes the waiting interim responses, because hyper cannot send them. hyper calls this
+    /// function when it flushes the socket, which it does whenever it has polled the service. When
+    /// hyper flushes, no message from hyper is partly written.
     fn poll_flush_interim(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         loop {
             ready!(self.poll_write_interim(cx))?;
@@ -256,7 +259,7 @@ impl<T: AsyncWrite + Unpin> WatchedSocket<T> {
 #[derive(Clone, Copy)]
 enum Operation {
     Write,
-    /// A flush. With TLS, bytes that were written may still be in the buffer of the TLS stream.
+    /// A flush. A flush, which also sends bytes that are still in the buffer of the TLS stream.
     Flush,
 }
 
@@ -364,10 +367,11 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for WatchedSocket<T> {
 /// that was sent but not acknowledged does not count.
 ///
 /// By default a socket becomes writable again when a third of the send buffer is free, and the send
-/// buffer can grow to megabytes. A client that reads 50 KB a second would seem stalled for many
-/// seconds. With this limit, the socket becomes writable again when the unsent data is less than
-/// half of the limit. Most large responses are smaller than this limit. A lower limit would split
-/// them into two writes, and cost 10 % more CPU.
+/// buffer can grow to megabytes. With such a large buffer, a client that reads 50 KB a second would
+/// seem stalled for many seconds. With this limit, the socket becomes writable again when the
+/// unsent data is less than half of the limit. Most large responses are smaller than this limit, so
+/// they need only one write. A lower limit would split a large response into two writes, and cost
+/// 10 % more CPU.
 #[cfg(target_os = "linux")]
 const UNSENT: u32 = 128 * 1024;
 

@@ -3,16 +3,16 @@
 //! nginx accepts some bytes in a target that `http::Uri`, and therefore hyper, rejects: non-UTF-8
 //! bytes, `<`, `>`, backticks and quotes. Browsers and scripts send these bytes. So if the fast
 //! path has read the whole request line, it percent-encodes these bytes before it parses the line.
-//! The head that causes a handover is also escaped, but hyper reads all later heads of the
-//! connection, and rejects these bytes. `h2` rejects them, too. Percent-encoding does not change
-//! the meaning of the target (RFC 3986, section 2.1). Harmful bytes are rejected: control
-//! characters, spaces, DEL and the backslash.
+//! The head that causes a handover is also escaped, but not the later heads of the connection,
+//! which hyper reads: hyper rejects these bytes. `h2` rejects these bytes, too. Percent-encoding
+//! does not change the meaning of the target (RFC 3986, section 2.1). Harmful bytes are rejected:
+//! control characters, spaces, DEL and the backslash.
 //!
 //! The bytes that hyper reads later are not escaped, because a body may look like a head, and
 //! escaping would change its length.
 //!
-//! As a result, the fast path and hyper agree on every target. A property test checks this. The
-//! rules of robots.txt are applied to the same target that is forwarded.
+//! As a result, the fast path and hyper agree on every target. A property test checks this
+//! agreement. The rules of robots.txt are applied to the same target that is forwarded.
 
 use std::mem::MaybeUninit;
 
@@ -29,9 +29,9 @@ const FIELDS: usize = 64;
 
 const ADDED: usize = 4;
 
-/// Parses a request if the bytes are exactly one complete head that the fast path can handle.
-/// Otherwise, returns the bytes for the handover to hyper. The target in these bytes is escaped if
-/// necessary, because hyper rejects the same bytes as this parser.
+/// Parses a request if the bytes are exactly one complete head that the fast path can handle. If
+/// they are not, returns the bytes for the handover to hyper. The target in the returned bytes is
+/// escaped if necessary, because hyper would reject an unescaped target.
 pub(crate) fn parse(octets: Bytes, limits: &EdgeLimits) -> Result<Request<()>, Bytes> {
     let fits = octets.len() <= limits.head_bytes;
     let parse_octets = |octets: &Bytes| if fits { parse_octets(octets) } else { None };

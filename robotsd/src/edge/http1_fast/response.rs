@@ -20,20 +20,20 @@ use crate::edge::request::trusted::X_REQUEST_ID;
 use crate::http_common::{EdgeService, RequestBody, Transfer, fields, yield_before_write};
 
 /// Maximum size of a body that is copied into the buffer of the response head, in bytes. Head and
-/// body are then written together. For small bodies, this is cheaper than a vectored write.
+/// body are then written together. For small bodies, copying is cheaper than a vectored write.
 const SMALL: usize = 4 * 1024;
 
 pub(crate) enum AfterResponse {
     Next,
     Close,
     Gone,
-    /// The response is incomplete. To show this to the client, the connection must not be closed
-    /// gracefully.
+    /// The response is incomplete. The connection must not be closed gracefully, so that the client
+    /// notices this.
     Broken(BoxError),
 }
 
-/// Answers a request. The service is called in this function, so that its large future is not
-/// moved.
+/// Answers a request. The service is called here and not by the caller, so that the large future of
+/// the service is not moved.
 pub(crate) async fn answer<S: EdgeService>(
     mut client: Box<FastSocket>,
     service: Arc<RequestService<S>>,
@@ -136,7 +136,7 @@ where
             Poll::Ready(None) => Poll::Ready(BodyStep::End),
             Poll::Ready(Some(Err(error))) => Poll::Ready(BodyStep::Failed(error.into())),
             Poll::Ready(Some(Ok(frame))) => Poll::Ready(BodyStep::Data(frame.into_data().unwrap_or_default())),
-            // Pending bytes are sent before waiting for more of the body.
+            // Bytes that are already available are sent before waiting for more of the body.
             Poll::Pending => match client.poll_send(cx, &mut Bytes::new()) {
                 Poll::Ready(Err(error)) => Poll::Ready(BodyStep::Failed(error.into())),
                 _ => client.poll_left(cx).map(|()| BodyStep::Left),

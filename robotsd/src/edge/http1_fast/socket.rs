@@ -67,7 +67,7 @@ impl FastSocket {
     }
 
     /// Completes when the client has disconnected. Stores up to [`READ`] bytes that arrive before
-    /// that.
+    /// the client disconnects.
     pub(crate) fn poll_left(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         while self.early.is_empty() {
             match ready!(self.poll_read(cx)) {
@@ -139,7 +139,7 @@ impl FastSocket {
     }
 
     /// Closes the sending side gracefully. If the client has sent more bytes, reads and discards
-    /// them for a while, unless a new connection has claimed the slot.
+    /// them for a limited time, unless a new connection has claimed the slot.
     pub(crate) async fn close(&mut self) {
         let (mut lingering, limit) = (None, self.write_idle);
         let closing = poll_fn(|cx| -> Poll<io::Result<()>> {
@@ -158,7 +158,7 @@ impl FastSocket {
             lingering.get_or_insert_with(LingeringClose::new).poll(&mut self.socket, cx).map(Ok)
         });
         // The time limit ends the wait for clients that do not read. The future is boxed, so that a
-        // connection reserves memory for it only when it closes.
+        // connection reserves memory for this future only when it closes.
         let _ = Box::pin(tokio::time::timeout(limit, closing)).await;
     }
 
@@ -242,8 +242,8 @@ impl Next {
 
 pin_project_lite::pin_project! {
     /// The wait for the next request. A connection has only one timer, which is not reset for each
-    /// request. Under load, the timer therefore fires too early about once a second, and is then
-    /// set to the current deadline.
+    /// request. Under load, the timer therefore fires before the deadline about once a second, and
+    /// is then set to the current deadline.
     pub(crate) struct RequestWait {
         since: Instant,
         patience: Duration,
@@ -343,7 +343,7 @@ pub(crate) struct StopSignal<'s> {
     signal: Pin<Box<dyn Future<Output = ()> + Send>>,
     is_registered: bool,
     settings: &'s ConnectionSettings,
-    /// Timer that limits the wait for one more request after the signal.
+    /// Timer that limits the wait for one more request after the signal that the listener stops.
     farewell: Option<Pin<Box<Sleep>>>,
 }
 

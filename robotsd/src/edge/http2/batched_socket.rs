@@ -1,10 +1,10 @@
-//! The socket that `h2` uses for a connection. It gathers the small writes that `h2` makes in one
-//! turn (one poll of the connection), and sends them together at the end of the turn.
+//! The socket that `h2` uses for a connection. This socket gathers the small writes that `h2` makes
+//! in one turn (one poll of the connection), and sends them together at the end of the turn.
 //!
 //! `h2` writes each piece of content separately, and flushes the socket after each piece. Without
-//! this socket, ten responses in a turn would need ten TLS records and ten system calls. The
-//! [underlying socket](WatchedSocket) gets the bytes only at the end of the turn. So its deadlines
-//! and its frame accounting ignore bytes that wait for the end of the turn.
+//! this gathering, ten responses in a turn would need ten TLS records and ten system calls. The
+//! [underlying socket](WatchedSocket) gets the bytes only at the end of the turn. So the underlying
+//! socket's deadlines and frame accounting ignore bytes that wait for the end of the turn.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -36,7 +36,8 @@ struct Batch<T> {
     /// The gathered bytes. No memory is allocated until bytes are gathered, because most
     /// connections are idle.
     gathered: BytesMut,
-    /// Whether a read in this turn has found no more bytes. Later bytes wake the connection.
+    /// Whether a read in this turn has found no more bytes. Bytes that arrive later wake the
+    /// connection's task.
     is_drained: bool,
 }
 

@@ -34,11 +34,11 @@ pub(crate) struct FrameAccounting {
 #[derive(Debug, Default)]
 struct OpenStreams {
     streams: Vec<OpenStream>,
-    /// A number that changes whenever a whole piece of the first stream has been sent, or the first
-    /// stream has ended. As in [`stream_timeout`](super::stream_timeout), single bytes do not count
-    /// as progress.
+    /// A number that changes whenever a whole piece of the first stream in `streams` has been sent,
+    /// or this stream has ended. As in [`stream_timeout`](super::stream_timeout), single bytes do
+    /// not count as progress.
     turn: u32,
-    /// Number of bytes of the first stream's current piece that have been sent.
+    /// Number of bytes that have been sent of the current piece of the first stream in `streams`.
     moved: usize,
 }
 
@@ -60,8 +60,8 @@ impl FrameAccounting {
     pub(crate) fn received(&mut self, octets: &[u8]) -> Result<(), u8> {
         let Self { received, budget, last, requests, open, in_fields, coming, begun, .. } = self;
         let mut flood = None;
-        // A stream becomes a request when its field section is complete. Frames before that must
-        // not keep a connection open.
+        // A stream becomes a request when its field section is complete. Incomplete field sections
+        // must not keep a connection open.
         let mut arrived = |open: &mut OpenStreams, stream: Option<u32>| {
             if let Some(stream) = stream.filter(|stream| stream > last) {
                 *last = stream;
@@ -118,7 +118,7 @@ impl FrameAccounting {
     }
 
     /// Returns a number if any stream has a response to send. The number changes whenever the first
-    /// of these streams makes progress.
+    /// open stream makes progress.
     pub(crate) fn unsent(&self) -> Option<u32> {
         (!self.open.streams.is_empty()).then_some(self.open.turn)
     }
@@ -142,7 +142,7 @@ impl OpenStreams {
         }
     }
 
-    /// Removes a stream. Returns its state, or `None` if the stream was not open.
+    /// Removes a stream. Returns the stream's state, or `None` if the stream was not open.
     fn close(&mut self, stream: u32) -> Option<OpenStream> {
         let at = self.position(stream)?;
         let closed = self.streams.remove(at);

@@ -1,4 +1,4 @@
-//! HTTP/2 (RFC 9113) with `h2`: each request is a stream with its own task. This module limits
+//! HTTP/2 (RFC 9113) with `h2`: each request is a stream with its own task. The module limits
 //! floods of frames, and adds deadlines for clients that do not read a stream or have silently
 //! disconnected.
 
@@ -51,8 +51,8 @@ pub(crate) struct Http2ServerConnection<S> {
     patience: Option<Pin<Box<Sleep>>>,
 }
 
-/// Maximum time for sending GOAWAY to a client that floods the connection. This time is enough for
-/// every client that still reads.
+/// Maximum time for sending GOAWAY to a client that floods the connection. Every client that still
+/// reads needs less time.
 const GOODBYE: Duration = Duration::from_secs(5);
 
 enum Part {
@@ -85,16 +85,16 @@ impl<S> Http2ServerConnection<S> {
 /// Maximum window size (RFC 9113, section 6.9.1).
 const MAX_WINDOW: u32 = i32::MAX as u32;
 
-/// Maximum amount that `h2` charges to its budget for small frames, per byte of content that waits
-/// to be read. For each frame, `h2` charges 256 minus the frame's length. This maximum holds for
-/// frames of at least 16 bytes.
+/// Maximum charge to `h2`'s budget for small frames, per byte of content that waits to be read. For
+/// each frame, `h2` charges 256 minus the frame's length. For frames of at least 16 bytes, the
+/// charge never exceeds this maximum.
 const CHARGE_PER_OCTET: usize = 16;
 
 /// Returns the builder of HTTP/2 connections. The connection's window has room for all of its
 /// streams, so an upload that an upstream does not read cannot block other uploads. A small frame
 /// uses more memory than the size of its content, so `h2` has an additional budget for small
-/// frames. This budget is at least as large as the connection's window, and the small frames of one
-/// stream always fit into it.
+/// frames. The budget for small frames is at least as large as the connection's window, and the
+/// small frames of one stream always fit into the budget.
 fn builder(limits: &EdgeLimits) -> Builder {
     let window = u32::try_from(limits.window_bytes).unwrap_or(MAX_WINDOW);
     let connection_window = limits.streams.saturating_mul(window).min(MAX_WINDOW);
@@ -168,8 +168,9 @@ impl<S: EdgeService> Http2ServerConnection<S> {
                         Poll::Ready(Some(Ok((request, respond)))) => {
                             self.begin_stream(request, respond);
                             self.taken += 1;
-                            // `h2` polls the connection before it returns a request. So if no other
-                            // request has arrived, polling again would find nothing.
+                            // `h2` polls the connection before it returns a request. So if all
+                            // requests that have arrived were returned, polling again would find
+                            // nothing.
                             if self.taken == self.socket.requests() {
                                 return self.poll_absence(cx);
                             }
@@ -177,7 +178,8 @@ impl<S: EdgeService> Http2ServerConnection<S> {
                         Poll::Ready(Some(Err(error))) => return Poll::Ready(Err(cause(error))),
                         Poll::Ready(None) => return Poll::Ready(Ok(())),
                         Poll::Pending => {
-                            // The requests that `h2` has not returned were invalid.
+                            // Requests that have arrived, but that `h2` has not returned, were
+                            // invalid.
                             self.taken = self.socket.requests();
                             return self.poll_absence(cx);
                         }
@@ -220,7 +222,7 @@ fn cause(error: h2::Error) -> BoxError {
 /// A PING is queued behind all bytes that were written earlier, so on a slow connection, its answer
 /// may take long. Therefore, a client whose socket accepts bytes counts as connected. If the
 /// client's socket accepts nothing, the deadline of the
-/// [socket](crate::edge::connection::watched_socket) applies instead.
+/// [socket](crate::edge::connection::watched_socket) applies, and not the deadline of the PING.
 async fn absence(pings: Option<PingPong>, connection: Arc<ConnectionState>, interval: Duration, patience: Duration) {
     let Some(mut pings) = pings else { return std::future::pending().await };
     let is_stuck = || connection.delivery.unsent() == Unsent::Socket;
@@ -232,14 +234,14 @@ async fn absence(pings: Option<PingPong>, connection: Arc<ConnectionState>, inte
         if connection.heard.take() {
             continue;
         }
-        // Discards the answer to the previous PING if it arrived after other bytes from the client.
-        // If no answer has arrived, the previous PING is still pending, and `send_ping` does
-        // nothing.
+        // Discards the answer to the previous PING if this answer arrived after other bytes from
+        // the client. If no answer has arrived, the previous PING is still pending, and `send_ping`
+        // does nothing.
         poll_fn(|cx| Poll::Ready(pings.poll_pong(cx).is_ready())).await;
         let _ = pings.send_ping(Ping::opaque());
         let taken = connection.delivery.taken();
         // Any bytes from the client count as an answer. A write that the client's socket accepts
-        // after a wait also counts.
+        // after a wait counts as an answer, too.
         let answer = |cx: &mut Context<'_>| {
             let is_there =
                 pings.poll_pong(cx).is_ready() || connection.heard.take() || connection.delivery.taken() != taken;

@@ -67,7 +67,7 @@ async fn answer<R>(
                 sent += 1;
                 octets += interim::size(&head);
                 // `h2` buffers the interim responses that the client does not accept. So the limits
-                // of the queue apply to all interim responses of a request together.
+                // of the interim queue apply to all interim responses of a request together.
                 if sent <= interim::WAITING && octets <= interim::WAITING_OCTETS {
                     // An error here is ignored: it concerns the whole stream or connection, so
                     // sending the final response will fail, too.
@@ -94,7 +94,7 @@ fn complete_head(head: &mut response::Parts, framing: Framing, clock: Option<&Da
 }
 
 /// Sends a body. If the body is shorter or longer than its declared length `left`, the stream is
-/// reset. Otherwise the client would consider the body complete.
+/// reset. Without the reset, the client would consider the body complete.
 async fn send_body<B>(body: B, mut stream: SendStream<Bytes>, mut left: Option<u64>, consumer: &StreamConsumer)
 where
     B: Body<Data = Bytes>,
@@ -103,8 +103,8 @@ where
     loop {
         let step = poll_fn(|cx| {
             let frame = body.as_mut().poll_frame(cx);
-            // A reset by the client is checked here only if there is no frame to send. Otherwise,
-            // sending the frame fails after a reset.
+            // A reset by the client is checked here only if there is no frame to send. If there is
+            // a frame, sending it fails after a reset.
             if frame.is_pending() && stream.poll_reset(cx).is_ready() {
                 return Poll::Ready(BodyStep::Reset);
             }

@@ -1,10 +1,10 @@
 //! Ends HTTP/2 streams whose clients do not read the responses.
 //!
 //! A stream waits for its flow-control window inside the HTTP library. The socket cannot detect
-//! such a wait, because other streams may still make progress. The body cannot detect it either,
-//! because the library does not poll the body. So this module wraps the task of each stream. The
-//! body records when it returns a frame. If the task does not poll for the next frame in time, the
-//! task ends, which resets only this stream.
+//! such a wait, because other streams may still make progress. The body cannot detect the wait
+//! either, because the library does not poll the body. So this module wraps the task of each stream
+//! in a timeout. The body records when it returns a frame. If the task does not poll for the next
+//! frame in time, the task ends, which resets only this stream.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -26,7 +26,7 @@ pub(crate) type StreamConsumer = Arc<StreamDelivery>;
 #[derive(Debug, Default)]
 pub(crate) struct StreamDelivery {
     /// Counter that becomes odd when the body returns a frame, and even when the body is polled
-    /// again. So each frame has a different value.
+    /// again. So the counter has a different value for each frame.
     turn: AtomicUsize,
     sent: AtomicU64,
     pub(crate) is_ended: Flag,
@@ -59,7 +59,7 @@ impl StreamDelivery {
     }
 
     pub(crate) fn hold(&self, transfer: Transfer, connection: Arc<ConnectionState>) {
-        // A stream has only one response, so this cannot fail.
+        // Setting the value cannot fail, because a stream has only one response.
         let _ = self.holds.set((transfer, connection));
     }
 
@@ -89,17 +89,18 @@ pin_project! {
 /// Interval between checks that the connection of a stalled stream makes progress.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// Maximum time that a stream may wait while other streams of its connection progress. This time is
-/// enough to send a hundred pieces at 50 KB a second. Without a maximum, a client could read one
+/// Maximum time that a stream may wait while other streams of its connection progress. Sending a
+/// hundred pieces at 50 KB a second takes less time. Without a maximum, a client could read one
 /// stream in small pieces and keep another stream open forever.
 const TURN: Duration = Duration::from_secs(30);
 
 /// Decides whether a stream is stalled only because other streams of its connection are being sent.
 ///
-/// The streams of a slow client share its socket. Between two pieces of one stream, a piece of
-/// every other stream may be sent, and only whole pieces count as progress. So a stream that waits
-/// for the socket may seem stalled although it is not. But if no write has to wait for the socket,
-/// the stream waits for its flow-control window, and really is stalled.
+/// The streams of a slow client share the client's socket. Between two pieces of one stream, a
+/// piece of every other stream may be sent, and only whole pieces count as progress. So a stream
+/// that waits for the socket may seem stalled although its client reads. But if no write has to
+/// wait for the socket, the stream waits for its flow-control window, and its client really has
+/// stalled.
 struct StreamTurns {
     last: Instant,
     /// Value of [`Delivery::taken`](crate::edge::connection_state::Delivery) at the last check.

@@ -1,7 +1,8 @@
 //! The access record of one request, which becomes a line of the access log.
 //!
-//! A record is created when the head of its request has arrived. It is sent to the log when the
-//! response has ended, for any reason. The services behind the edge may add fields.
+//! A record is created when the head of its request has arrived. The record is sent to the log when
+//! the response has ended, for any reason. The services behind the edge may add fields to the
+//! record.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -21,12 +22,12 @@ use crate::http_common::{AccessFields, AddedFields, AskedAbout};
 pub(crate) struct AccessRecord {
     pub(crate) at: SystemTime,
     /// Address of the client's end of the connection. For a proxy's decision request, the address
-    /// of the original client; `None` if the decision request does not contain it.
+    /// of the original client; `None` if the decision request does not contain this address.
     pub(crate) peer: Option<SocketAddr>,
     pub(crate) id: RequestId,
     pub(crate) trace_id: Option<Box<str>>,
     pub(crate) method: Method,
-    /// Path and query. The host of an absolute-form target or of an HTTP/2 request is not included.
+    /// Path and query, without the host of an absolute-form target or of an HTTP/2 request.
     pub(crate) target: String,
     pub(crate) version: Version,
     pub(crate) host: Option<HeaderValue>,
@@ -42,7 +43,7 @@ pub(crate) struct AccessRecord {
     pub(crate) notes: Vec<(&'static str, Value)>,
 }
 
-/// Callback for each request that has ended. It must not block.
+/// Callback for each request that has ended. The callback must not block.
 pub(crate) type OnAccess = Arc<dyn Fn(Box<AccessRecord>) + Send + Sync>;
 
 pub(crate) struct PendingRecord {

@@ -36,13 +36,14 @@ pub(crate) fn admit(head: &mut Parts, limits: &EdgeLimits) -> Result<bool, Reque
         return Ok(false);
     }
     let is_chunked = fields::is_chunked(&head.headers).map_err(RequestRefusal::bad_request)?;
-    // If a request has both fields, hyper removes `Content-Length`, and closes the connection after
-    // the response. So this check only guards against a later version of hyper.
+    // If a request has both `Content-Length` and `Transfer-Encoding`, hyper removes
+    // `Content-Length`, and closes the connection after the response. So this check is needed only
+    // in case a later version of hyper behaves differently.
     if is_chunked && head.headers.contains_key(CONTENT_LENGTH) {
         return Err(RequestRefusal::bad_request("the request has both Content-Length and Transfer-Encoding"));
     }
-    // hyper and `h2` have already rejected requests whose lengths differ, but `h2` accepts repeated
-    // fields and empty values.
+    // hyper and `h2` have already rejected requests with different `Content-Length` values, but
+    // `h2` accepts repeated fields and empty values.
     fields::unify_length(&mut head.headers).map_err(RequestRefusal::bad_request)?;
     check_expectation(head)?;
     Ok(asks_for_websocket(head))
@@ -60,7 +61,7 @@ fn check_target(head: &Parts, limits: &EdgeLimits) -> Result<(), RequestRefusal>
     if !path.starts_with('/') && !is_asterisk {
         return Err(RequestRefusal::bad_request("invalid target"));
     }
-    // hyper has rejected most of these bytes, but it accepts DEL and the backslash. Some upstreams
+    // hyper has rejected most control characters, but accepts DEL and the backslash. Some upstreams
     // interpret a backslash as a slash.
     let is_bad = |byte: u8| byte.is_ascii_control() || byte == b'\\';
     if limits.callers == Callers::Clients && path.bytes().any(is_bad) {
@@ -69,8 +70,8 @@ fn check_target(head: &Parts, limits: &EdgeLimits) -> Result<(), RequestRefusal>
     Ok(())
 }
 
-/// Decrements `Max-Forwards`. If the value is 0, the request is answered here instead of being
-/// forwarded (RFC 9110, section 7.6.2).
+/// Decrements `Max-Forwards`. If the field's value is 0, the request is answered here instead of
+/// being forwarded (RFC 9110, section 7.6.2).
 fn decrement_forwards(head: &mut Parts) -> Result<(), RequestRefusal> {
     let Some(left) = head.headers.get(MAX_FORWARDS).and_then(|left| fields::length(left.as_bytes())) else {
         return Ok(());

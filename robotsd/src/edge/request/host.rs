@@ -68,9 +68,9 @@ pub(crate) fn to_origin_form(head: &mut Parts) -> Result<(), RequestRefusal> {
 ///
 /// The request must use the protocol that the handshake negotiated (RFC 9113, section 3.2), and its
 /// host must be covered by the connection's certificate. If the certificate does not cover the
-/// requested host, the client has not verified that the server may answer for this host, and needs
-/// a new connection (RFC 9110, section 15.5.20). If the client named no host in the handshake, any
-/// `Host` is accepted.
+/// requested host, the client has not verified that the server may answer for this host. The client
+/// then needs a new connection (RFC 9110, section 15.5.20). If the client named no host in the
+/// handshake, any `Host` is accepted.
 pub(crate) fn check_connection(head: &Parts, secured: &Secured) -> Result<(), RequestRefusal> {
     if (head.version == Version::HTTP_2) != (secured.protocol == SettledProtocol::Http2) {
         return Err(RequestRefusal::bad_request("the request does not use the protocol negotiated by TLS"));

@@ -6,7 +6,7 @@
 //! id twice. Ids are unique, but not secret.
 //!
 //! `traceparent` and `tracestate` come from the client and are passed on unchanged. robotsd reads
-//! only the trace id in `traceparent`, for logs, and only if the field is valid, so that clients
+//! only the trace id in `traceparent`, for logs. An invalid field is ignored, so that clients
 //! cannot write arbitrary text into logs.
 
 use std::hash::{BuildHasher, RandomState};
@@ -28,13 +28,13 @@ const OWN: usize = 32;
 
 impl RequestId {
     /// Creates the id of a request from the number of the connection, and the number of the request
-    /// within the connection. So threads need not share a counter.
+    /// within the connection. So no counter is shared between threads.
     pub(crate) fn new(connection: u64, request: u64) -> Self {
         static PROCESS: OnceLock<u64> = OnceLock::new();
         let process = *PROCESS.get_or_init(|| RandomState::new().hash_one(std::process::id()));
         let mut digits = [0; MAX_BYTES];
-        // `mix` is a bijection, so the ids of any two requests of the process differ in at least
-        // one half.
+        // `mix` is a bijection, so the ids of any two requests of the process differ in the first
+        // or in the second half.
         write_hex(&mut digits[..16], mix(process ^ connection));
         write_hex(&mut digits[16..OWN], mix(process.rotate_left(32) ^ connection.rotate_left(40) ^ request));
         Self { text: digits, length: OWN as u8 }

@@ -26,7 +26,7 @@ pin_project! {
         #[pin]
         content: Content<B>,
         // This field is boxed, because responses are moved often, and responses over HTTP/1.1 do
-        // not need this field.
+        // not need the field.
         stream: Option<Box<Http2Pieces>>,
         // Dropping the body also drops this value, and thereby ends the exchange.
         exchange: Option<Exchange>,
@@ -135,7 +135,7 @@ impl<B: Body<Data = Bytes>> ResponseBody<B> {
     }
 
     /// Records the size of a frame, or the end of the body, in the access record, if there is one.
-    /// On HTTP/2, the stream counts the bytes instead.
+    /// On HTTP/2, this method does nothing, because the stream counts the bytes.
     fn account(self: Pin<&mut Self>, octets: Option<usize>) {
         let is_whole = octets.is_none() || self.is_end_stream();
         let Some(record) = self.project().exchange.as_mut().and_then(Exchange::body_record) else {

@@ -1,8 +1,8 @@
 //! The service of one connection. The service completes the responses, and performs these steps for
 //! every request:
 //!
-//! 1. [Forwarded fields](super::trusted) are read if the peer is a trusted proxy. This must happen
-//!    before step 5, which removes these fields.
+//! 1. [Forwarded fields](super::trusted) are read if the peer is a trusted proxy. The fields must
+//!    be read before step 5, which removes them.
 //! 2. [Request id](super::request_id): an id from a trusted proxy is used, or a new one is
 //!    generated. The exchange and its [access record](super::access_record) begin.
 //! 3. [Admission](super::admission): method, size, target, transfer codings and expectation are
@@ -217,8 +217,8 @@ impl<S: EdgeService> RequestService<S> {
             };
             let mut value = (!is_fast).then(|| id.to_value());
             if let Some(value) = &mut value {
-                // Only the first response of a connection adds the field name to HPACK's table.
-                // Later responses refer to that entry.
+                // Only the first response of a connection adds the name of the id field to HPACK's
+                // table. Later responses refer to that table entry.
                 value.set_sensitive(!is_first);
             }
             end(response, version, value, exchange, is_fast, stream)
@@ -230,8 +230,8 @@ impl<S: EdgeService> RequestService<S> {
 async fn interim_written(exchange: &mut Exchange, transfer: Option<Transfer>) {
     let is_held = poll_fn(|cx| Poll::Ready(exchange.connection().interim().poll_written(cx).is_pending())).await;
     if is_held {
-        // The client does not read. The transfer from the upstream is registered, so that it can be
-        // aborted if other requests need its upstream connection.
+        // The client does not read. The transfer from the upstream is registered, so that the
+        // transfer can be aborted if other requests need the upstream connection.
         if let Some(transfer) = transfer {
             exchange.hold(transfer);
         }
@@ -258,8 +258,8 @@ fn end<B: Body<Data = Bytes, Error: Into<BoxError>>>(
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }
     if requested == Version::HTTP_10 && response.headers().contains_key(CONNECTION) {
-        // The response already contains a `Connection` field. If its version were HTTP/1.1, hyper
-        // would add `keep-alive`, because the client has requested it.
+        // The response already contains a `Connection` field. If the response's version were
+        // HTTP/1.1, hyper would add `keep-alive`, because the client has requested it.
         *response.version_mut() = Version::HTTP_10;
     }
     if let Some(transfer) = response.extensions().get::<Transfer>() {
@@ -303,8 +303,8 @@ fn finish<B>(
             fields.insert(UPGRADE, HeaderValue::from_static("websocket"));
             response.map(|_| ResponseBody::own(Bytes::new()))
         }
-        // A 1xx response cannot be the final response. If robotsd forwarded it, the client could
-        // interpret the upstream's next bytes as another response.
+        // A 1xx response cannot be the final response. If robotsd forwarded a 1xx response as the
+        // final response, the client could interpret the upstream's next bytes as another response.
         _ => {
             RequestRefusal::new(StatusCode::BAD_GATEWAY, "unexpected interim response").into_response(Version::HTTP_11)
         }

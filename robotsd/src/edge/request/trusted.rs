@@ -4,8 +4,8 @@
 //! robotsd always writes the [fields for an upstream](ForwardedValues) itself, and removes incoming
 //! fields with these names. If the peer is trusted, the incoming fields are read first, and their
 //! values become part of robotsd's fields. The field `Forwarded` is not written, because most
-//! applications read the `X-Forwarded-*` fields. If a request had both kinds of fields, two
-//! applications could see different clients.
+//! applications read the `X-Forwarded-*` fields. If a request had both `Forwarded` and
+//! `X-Forwarded-*`, two applications could see different clients.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -33,7 +33,7 @@ pub(crate) struct Trusted {
 #[derive(Debug)]
 pub(crate) struct ForwardedInfo {
     /// Address of the client: the last address in the forwarded fields that is not a trusted proxy.
-    /// If all addresses are trusted, the first address.
+    /// If all addresses are trusted, this is the first address.
     pub(crate) client: SocketAddr,
     /// The addresses from the client to the peer, in the format of `X-Forwarded-For`. Addresses
     /// before the client's address are left out.
@@ -80,7 +80,7 @@ impl Trusted {
 }
 
 /// Name of the field with the request id. robotsd or a trusted proxy sets this field. If a client
-/// sends the field, it is removed.
+/// sends the field, robotsd removes it.
 pub(crate) const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 fn scheme(given: &[u8]) -> Option<&'static str> {
@@ -238,7 +238,7 @@ mod tests {
         assert_eq!(one.host.unwrap(), "f.test");
         let silent = read(&[("forwarded", "for=unknown;proto=https"), ("x-forwarded-proto", "https")]);
         assert_eq!((client(&silent).as_str(), silent.scheme), ("10.0.0.1", None));
-        // A proxy that only terminates TLS sends no other forwarded field.
+        // A proxy that only terminates TLS sends `X-Forwarded-Proto`, but no other forwarded field.
         assert_eq!(read(&[("x-forwarded-proto", "HTTPS")]).scheme, Some("https"));
     }
 

@@ -1,8 +1,8 @@
 //! Parses and builds the frames of SPOP and the values in them: variable-length integers, strings,
 //! typed data, and lists.
 //!
-//! Everything is parsed in place. Strings are byte strings, because strings from a client need not
-//! be UTF-8.
+//! Frames are parsed in place, without copies. Strings are byte strings, because strings from a
+//! client need not be UTF-8.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -161,7 +161,8 @@ fn push_frame(out: &mut Vec<u8>, kind: u8, stream: u64, frame: u64, payload: imp
     out[start..start + LENGTH].copy_from_slice(&length.to_be_bytes());
 }
 
-/// The variables to set with an ACK. HAProxy keeps them until the request has been answered.
+/// The variables to set with an ACK. HAProxy keeps the variables until the request has been
+/// answered.
 #[derive(Debug)]
 pub(crate) struct VariableList {
     pub(crate) actions: Vec<u8>,
@@ -185,7 +186,7 @@ impl VariableList {
         self.actions.len() + AROUND + name.len() + value.len() <= self.most
     }
 
-    /// Sets a variable to a string. The variable is omitted if it does not fit.
+    /// Sets a variable to a string. If the list has no room for the variable, it is omitted.
     pub(crate) fn text(&mut self, name: &str, value: &[u8]) {
         if self.has_room(name, value) {
             self.set(name);
@@ -193,7 +194,7 @@ impl VariableList {
         }
     }
 
-    /// Sets a variable to a number. The variable is omitted if it does not fit.
+    /// Sets a variable to a number. If the list has no room for the variable, it is omitted.
     pub(crate) fn number(&mut self, name: &str, value: u32) {
         if self.has_room(name, &[]) {
             self.set(name);
@@ -304,8 +305,8 @@ fn split_value(octets: &[u8]) -> Option<(SpopValue<'_>, &[u8])> {
 }
 
 /// Parses an integer at the start of the bytes. Also returns the remaining bytes. Values below 240
-/// are a single byte. Otherwise, the first byte contributes four bits, and each following byte
-/// contributes seven. The highest bit of the last byte is 0.
+/// are a single byte. In a larger value, the first byte contributes four bits, and each following
+/// byte contributes seven. The highest bit of the last byte is 0.
 pub(super) fn split_integer(octets: &[u8]) -> Option<(u64, &[u8])> {
     let (first, mut rest) = octets.split_first()?;
     let mut number = u64::from(*first);

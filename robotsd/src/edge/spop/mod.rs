@@ -1,10 +1,10 @@
 //! SPOP, the protocol that HAProxy uses to ask an agent about clients' requests (SPOE). Decision
-//! listeners support it in addition to HTTP.
+//! listeners support SPOP in addition to HTTP.
 //!
 //! A SPOP connection is recognised by its first byte, which is 0, because a frame begins with its
 //! length in four bytes. No HTTP request begins with 0. Each message in a NOTIFY frame is converted
 //! to a decision request. This request goes through the same [steps](super::request) and to the
-//! same service as an HTTP request. The response is converted to the variables of the ACK. These
+//! same service as an HTTP request. The response is converted to the variables of the ACK. Both
 //! conversions are defined by the services behind the edge ([`SpopMessages`]).
 //!
 //! Only the required parts of the protocol are implemented: the handshake with its health check,
@@ -196,7 +196,8 @@ impl<S: EdgeService> Session<S> {
         timer.poll(cx).map(|()| Some(Next::Overdue))
     }
 
-    /// Ends the connection. If HAProxy is still connected, sends it the reason.
+    /// Ends the connection. If HAProxy is still connected, sends it the reason for ending the
+    /// connection.
     async fn leave(mut self, end: Next) -> Result<(), ConnectionFailure> {
         let is_partial = self.partial_since.is_some();
         let (why, ended) = match end {

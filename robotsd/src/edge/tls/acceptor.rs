@@ -1,20 +1,21 @@
 //! Performs the TLS handshake on an accepted socket, within a deadline.
 //!
 //! A connection first waits for the first record of its ClientHello. During this wait, the
-//! connection uses memory only for the bytes that have arrived. Like any other idle connection, it
-//! may be closed to make room for a new one. When the record is complete, the handshake begins: the
-//! connection acquires a permit, and rustls reads the ClientHello, which may consist of several
-//! records. If the first record is longer than [`USUAL_HELLO`] bytes, the connection needs the
-//! permit to receive the rest of it. So the memory for all incomplete first records is limited.
+//! connection uses memory only for the bytes that have arrived. A waiting connection may be closed
+//! to make room for a new one, like any other idle connection. When the record is complete, the
+//! handshake begins: the connection acquires a permit, and rustls reads the ClientHello, which may
+//! consist of several records. If the first record is longer than [`USUAL_HELLO`] bytes, the
+//! connection must have the permit before it receives the rest of the record. So the memory for all
+//! incomplete first records together is limited.
 //!
 //! rustls is not used before the handshake begins, because rustls reserves 4 to 64 KiB for each
 //! incomplete ClientHello. If rustls read the first byte, every connection would need a permit from
 //! its first byte on. The available memory allows only a few permits, so a few clients could block
-//! all others by sending one byte each.
+//! all other clients by sending one byte each.
 //!
 //! **Each certificate has its own rustls configuration**, and a handshake chooses a configuration.
-//! So the certificate of a connection is known without asking the TLS session. All configurations
-//! share the ticket keys.
+//! So the certificate of a connection is known from its configuration, without asking the TLS
+//! session. All configurations share the ticket keys.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -42,7 +43,7 @@ use crate::edge::connection_state::{ConnectionState, Idleness};
 use crate::socket::LingeringClose;
 
 /// The TLS settings and certificates of a listener. Cloning is cheap; all workers of the listener
-/// share them.
+/// share the settings.
 #[derive(Clone, Debug)]
 pub(crate) struct TlsAcceptor {
     certificates: LiveCertificates,
@@ -54,7 +55,7 @@ pub(crate) struct TlsAcceptor {
 impl TlsAcceptor {
     /// Creates an acceptor that allows this number of concurrent `handshakes`. A handshake counts
     /// once the first record of its ClientHello is complete, or [`USUAL_HELLO`] bytes of the record
-    /// have arrived. The `deadline` includes the time until then, and the wait for a permit.
+    /// have arrived. The `deadline` includes the time before that, and the wait for a permit.
     pub(crate) fn new(certificates: LiveCertificates, handshakes: NonZeroUsize, deadline: Duration) -> Self {
         let permits = Arc::new(Semaphore::new(handshakes.get().min(Semaphore::MAX_PERMITS)));
         Self { certificates, permits, under_way: Arc::default(), deadline }
@@ -113,7 +114,7 @@ impl TlsAcceptor {
 
     /// Waits for a handshake permit. While waiting, ends handshakes that have waited for their
     /// clients for longer than [`GRACE`]. Otherwise a thousand clients that send only a ClientHello
-    /// could block all others until the deadline.
+    /// could block all other clients until the deadline.
     async fn permit(&self, full: impl FnOnce()) -> Result<SemaphorePermit<'_>, AcquireError> {
         if let Ok(permit) = self.permits.try_acquire() {
             return Ok(permit);
@@ -133,8 +134,8 @@ impl TlsAcceptor {
 
 impl LiveCertificates {
     /// Performs the handshake of a connection to the admin interface. No permit is needed, because
-    /// the number of these connections is limited. Also returns the name in the client's
-    /// certificate; `None` if no certificate was requested.
+    /// the number of connections to the admin interface is limited. Also returns the name in the
+    /// client's certificate; `None` if no certificate was requested.
     pub(crate) async fn secure(&self, socket: TcpStream) -> io::Result<(TlsStream<TcpStream>, Option<String>)> {
         let mut first = [0];
         if socket.peek(&mut first).await? == 1 && first[0].is_ascii_uppercase() {
@@ -193,7 +194,7 @@ fn poll_append(socket: &mut TcpStream, begun: &mut Vec<u8>, cx: &mut Context<'_>
 }
 
 /// Reports whether the first record of a connection is complete. Also returns true if the bytes are
-/// not a ClientHello, so that rustls rejects them.
+/// not a ClientHello, because rustls can then reject them.
 fn is_record_whole(begun: &[u8]) -> bool {
     match *begun {
         [kind, ..] if kind != HANDSHAKE => true,
@@ -213,7 +214,7 @@ async fn read_hello(socket: &mut TcpStream, begun: &[u8]) -> io::Result<Accepted
     let mut acceptor = LazyConfigAcceptor::new(Acceptor::default(), join(reader, writer));
     match (&mut acceptor).await {
         Ok(StartHandshake { accepted, io, .. }) if io.reader().get_ref().get_ref().0.is_empty() => Ok(accepted),
-        // Passing these extra bytes to the TLS session is not implemented.
+        // Passing the bytes after the ClientHello to the TLS session is not implemented.
         Ok(_) => Err(io::Error::other("the client sent more than a ClientHello before the server answered")),
         Err(_) if acceptor.take_io().is_some_and(|io| io.reader().limit() == 0) => {
             Err(io::Error::other(format!("the ClientHello is longer than {MAX_HELLO} bytes")))
@@ -235,7 +236,7 @@ const HANDSHAKE: u8 = 22;
 /// Maximum size of the fragment in a record, in bytes (RFC 8446, section 5.1).
 const MAX_FRAGMENT: usize = 1 << 14;
 
-/// The response to a request without TLS. It is sent without reading the request.
+/// The response to a request without TLS. The response is sent without reading the request.
 const WITHOUT_TLS: &[u8] = b"HTTP/1.1 400 Bad Request\r\ncontent-type: text/plain; charset=utf-8\r\n\
     content-length: 39\r\ncache-control: no-store\r\nconnection: close\r\n\r\n400 this port speaks TLS: use https://\n";
 
@@ -246,8 +247,8 @@ async fn explain(mut socket: TcpStream) {
     }
 }
 
-/// Minimum duration of a handshake before it may be ended to free its permit. This is longer than a
-/// round trip to any client.
+/// Minimum duration of a handshake that may be ended to free its permit. This duration is longer
+/// than a round trip to any client.
 const GRACE: Duration = Duration::from_secs(1);
 
 /// The handshakes that have a permit, ordered by the time when they acquired it.
@@ -261,8 +262,8 @@ impl HandshakesUnderWay {
     pub(crate) fn begin(&self, connection: &Arc<ConnectionState>) -> Arc<Handshake> {
         let handshake = Arc::new(Handshake(Arc::clone(connection)));
         let mut all = self.0.lock();
-        // There are never more entries than permits, and usually only a few. So removing ended
-        // handshakes is cheap.
+        // There are never more entries than permits, and usually only a few. So removing a
+        // handshake that has ended is cheap.
         all.retain(|(_, handshake)| handshake.strong_count() > 0);
         all.push_back((Instant::now(), Arc::downgrade(&handshake)));
         handshake
@@ -287,8 +288,8 @@ impl HandshakesUnderWay {
     }
 }
 
-/// Time until the next check if [`HandshakesUnderWay::give_up`] has just ended a handshake. By
-/// then, the ended handshake has released its permit.
+/// Time until the next check if [`HandshakesUnderWay::give_up`] has just ended a handshake. At that
+/// time, the ended handshake has released its permit.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
 #[derive(Clone, Debug)]

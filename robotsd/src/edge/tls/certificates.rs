@@ -9,7 +9,8 @@
 //!
 //! A certificate and its key are two files, which are not replaced at the same moment. So a new
 //! pair is used only if its certificate and key match, and two successive reads have found the same
-//! content. Otherwise the previous pair stays in use. A new pair applies only to later handshakes.
+//! content. If the new pair cannot be used, the previous pair stays in use. A new pair applies only
+//! to later handshakes.
 //!
 //! The caller decides when to check the files, on a thread that may block. Each change is reported
 //! once. The files are read every few seconds, which costs less than interpreting file system
@@ -60,8 +61,9 @@ impl<P> CertificatesByName<P> {
         Self { certificates, exact, wildcard }
     }
 
-    /// Returns the certificate for a name, with its index: the first certificate with this name
-    /// that `suits` accepts, otherwise the first certificate with this name, otherwise the default.
+    /// Returns the certificate for a name, with its index. In order of preference, this is the
+    /// first certificate with this name that `suits` accepts, the first certificate with this name,
+    /// or the default.
     pub(super) fn choose(&self, name: Option<&str>, suits: impl Fn(&P) -> bool) -> Option<(usize, &P)> {
         let candidates = || name.into_iter().flat_map(|name| self.candidates(name));
         let suitable = candidates().find(|place| self.certificates.get(*place).is_some_and(&suits));
@@ -146,12 +148,12 @@ struct CertificateState {
     making: HandshakeConfig,
     reports: Mutex<Vec<PairReport>>,
     /// For each pair, in the order of `paths`: the reason why its current files cannot be used.
-    /// This list is not part of `reports`, because `reports` is locked while files are read.
+    /// These reasons are not part of `reports`, because `reports` is locked while files are read.
     rejections: ArcSwap<Vec<Option<String>>>,
 }
 
-/// The last rejection of a pair and the last warning about it. The same messages are not reported
-/// again.
+/// The last rejection of a pair and the last warning about a pair. A message that is equal to the
+/// last one is not reported again.
 #[derive(Clone, Debug, Default)]
 struct PairReport {
     rejection: Option<String>,
@@ -214,7 +216,7 @@ impl LiveCertificates {
         self.0.clients.is_some()
     }
 
-    /// Returns the path of each chain file, with the validity of its certificate in force.
+    /// Returns the path of each chain file, with the validity of the certificate that is in use.
     pub(crate) fn dates(&self) -> Vec<(PathBuf, Validity)> {
         let current = self.current();
         let pairs = self.0.paths.iter().zip(&current.certificates);
@@ -234,7 +236,7 @@ impl LiveCertificates {
     pub(crate) fn are_for(&self, pattern: &str) -> bool {
         let current = self.current();
         let mut names = current.certificates.iter().flat_map(|shown| &shown.pair.names);
-        // A certificate is for a pattern if it is for at least one host that the pattern matches.
+        // For a pattern, the certificate must be for at least one host that the pattern matches.
         let is_any_below = |below: &str| names.any(|name| name.ends_with(below));
         pattern.strip_prefix('*').map_or_else(|| current.candidates(pattern).next().is_some(), is_any_below)
     }
@@ -334,7 +336,7 @@ impl LiveCertificates {
         events: &mut Vec<CertificateEvent>,
     ) -> Option<Arc<ServedCertificate>> {
         let rejection = match CertificatePair::read(paths) {
-            // The files are still changing. The next check will read them again.
+            // The files are still changing. The next check will read the files again.
             Ok(pair) if seen != Some(pair.version) => return None,
             Err(_) if seen != version(paths) => return None,
             Ok(pair) => match self.0.making.shown(pair) {
@@ -424,8 +426,8 @@ mod tests {
         ]);
         assert_eq!(chosen(&certificates, Some("b.test")), 2);
         assert_eq!(chosen(&certificates, Some("x.c.test")), 3);
-        // The client supports no signature of these certificates. The first certificate is chosen
-        // nevertheless.
+        // The client supports no signature of these certificates. In this case, the first
+        // certificate is chosen.
         assert_eq!(chosen(&certificates, Some("d.test")), 5);
     }
 

@@ -5,9 +5,9 @@
 //! client offers it with ALPN. Certificates are replaced at run time; open connections keep the
 //! certificate of their handshake.
 //!
-//! **TLS is handled before HTTP.** This module turns a TCP socket into a TLS stream. The rest of
-//! the edge uses a `Socket`, which can be a TCP socket or a TLS stream. On a TLS connection, the
-//! edge accepts only the protocol that ALPN has negotiated.
+//! **TLS is handled before HTTP.** This module turns a TCP socket into a TLS stream. The other
+//! parts of the edge use a `Socket`, which can be a TCP socket or a TLS stream. On a TLS
+//! connection, the edge accepts only the protocol that ALPN has negotiated.
 
 pub(crate) mod pair;
 

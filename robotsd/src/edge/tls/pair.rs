@@ -202,17 +202,18 @@ fn unix_time(time: SystemTime) -> UnixTime {
 }
 
 /// Returns the reason why rustls' verifier rejects a DER certificate at this time, or `None` if the
-/// certificate cannot be parsed. This verifier trusts no authority, so it rejects every
-/// certificate. But it checks dates and basic constraints first.
+/// certificate cannot be parsed. The verifier trusts no authority, so it rejects every certificate.
+/// But the verifier checks dates and basic constraints first.
 fn refusal(certificate: &CertificateDer<'_>, time: UnixTime) -> Option<webpki::Error> {
     let certificate = EndEntityCert::try_from(certificate).ok()?;
     certificate.verify_for_usage(&[], &[], &[], time, KeyUsage::server_auth(), None, None).err()
 }
 
-/// Maximum time from the first warning until a certificate expires. In addition, warnings begin
-/// only in the last quarter of the certificate's validity. Usually, a certificate for 90 days is
-/// renewed 30 days before it expires, and a certificate for six days is renewed after three days.
-/// So a warning means that automatic renewal has failed.
+/// Maximum time from the first warning until a certificate expires. If a quarter of the
+/// certificate's validity is shorter than this time, warnings begin only in the last quarter.
+/// Usually, a certificate for 90 days is renewed 30 days before it expires, and a certificate for
+/// six days is renewed after three days. So a warning means that automatic renewal has probably
+/// failed.
 const SOON: Duration = Duration::from_secs(14 * 24 * 3600);
 
 /// The first and last date of a certificate's validity (RFC 5280, section 4.1.2.5).

@@ -2,8 +2,8 @@
 //! JSON; a `Socket` message also carries a socket.
 //!
 //! **The processes communicate over a pair of connected sockets. The new process receives its
-//! socket as standard input.** The pair requires neither `unsafe` code nor a descriptor with an
-//! agreed number, and each process notices when the other process ends.
+//! socket as standard input.** The sockets require neither `unsafe` code nor a descriptor number
+//! that both processes know, and each process notices when the other process ends.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -41,7 +41,7 @@ pub(super) enum UpgradeMessage {
     /// From the new process: its config is usable. The new process now needs the resources that
     /// only one process may have, such as the state directory.
     Prepared,
-    /// From the old process: it has released these resources.
+    /// From the old process: it has released the resources that only one process may have.
     Take,
     /// From the new process: it serves. `summary` contains the number of sites and the number of
     /// listeners.
@@ -92,7 +92,7 @@ impl UpgradeChannel {
         let received = loop {
             match recvmsg(self.0.as_fd(), &mut [IoSliceMut::new(&mut octets)], &mut control, CLOSED_ON_EXEC.1) {
                 // ECONNRESET means that the other process ended without reading all of our packets.
-                // Its own messages can still be received.
+                // The messages that the other process sent can still be received.
                 Err(Errno::INTR | Errno::CONNRESET) => {}
                 received => break received?,
             }

@@ -14,11 +14,11 @@
 //!   directs clients to it, drains, ends
 //! ```
 //!
-//! Until "serves", both processes have the same sockets, so every connection is accepted by one of
-//! them. If the new process fails before "serves", it ends. The old process, which has continued to
-//! serve, then takes back the resources that it has released. If the old process ends before
-//! "serves", the new process continues. If the new process ends after "serves", its supervisor
-//! restarts it, as usual.
+//! Until the new process reports "serves", both processes have the same sockets, so every
+//! connection is accepted by one of them. If the new process fails before "serves", it ends. Then
+//! the old process, which has continued to serve, takes back the resources that it has released. If
+//! the old process ends before "serves", the new process continues. If the new process ends after
+//! "serves", its supervisor restarts it, as usual.
 //!
 //! The two processes communicate over a pair of sockets ([`channel`]). In each process, a type in
 //! [`processes`] represents the other process.
@@ -42,9 +42,9 @@ pub(super) use self::processes::{Predecessor, Successor};
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum SocketPlace {
-    /// A listener. Contains the address from the config.
+    /// A listener. Contains the listener's address from the config.
     Listener(std::net::SocketAddr),
-    /// A TCP listener of the admin interface. Contains the address from the config.
+    /// A TCP listener of the admin interface. Contains the interface's address from the config.
     Admin(std::net::SocketAddr),
     /// The Unix socket of the admin interface. `is_made` is true if robotsd created the socket
     /// file, and false if a supervisor created it.

@@ -52,8 +52,8 @@ impl Predecessor {
     }
 
     /// Asks the old process to release the resources that only one process may have, and waits
-    /// until they are free. Returns `false` if the old process has ended, which also frees its
-    /// resources. Blocks.
+    /// until these resources are free. Returns `false` if the old process has ended, because its
+    /// resources are then free. Blocks.
     pub(in crate::serve) fn take(&self) -> bool {
         if self.channel.send(&UpgradeMessage::Prepared, None).is_err() {
             return false;
@@ -146,12 +146,12 @@ impl Successor {
 
     pub(in crate::serve) fn take(&mut self) {
         self.deadline = Instant::now() + self.patience;
-        // Sending fails only if the new process has ended. The wait for its next message will
-        // report the end.
+        // Sending fails only if the new process has ended. The wait for the new process's next
+        // message will report the end.
         let _ = self.channel.send(&UpgradeMessage::Take, None);
     }
 
-    /// Makes the new process, which now serves, read everything again.
+    /// Makes the new process, which now serves, perform a reload.
     pub(in crate::serve) fn reload(&self) {
         if let Some(process) = Pid::from_raw(self.child.id().cast_signed()) {
             // Sending the signal fails only if the new process has ended.
@@ -194,7 +194,7 @@ impl Successor {
         })
     }
 
-    /// Waits until the new process ends by itself, and kills it if this takes longer than [`END`].
+    /// Waits until the new process ends by itself, and kills it if it has not ended after [`END`].
     async fn end(&mut self) -> Option<ExitStatus> {
         let end = Instant::now() + END;
         loop {

@@ -47,7 +47,7 @@ const REMEMBERED: usize = 4096;
 const STREAM_ERRORS: usize = 8192;
 
 /// Number of resets, for any reason, after which a connection gets no more requests. Each stream
-/// error resets its stream, so the other half of [`STREAM_ERRORS`] is left for the requests in
+/// error resets its stream, so half of [`STREAM_ERRORS`] is left for errors of the requests in
 /// progress.
 const RESETS: usize = STREAM_ERRORS / 2;
 
@@ -103,8 +103,8 @@ impl Http2ClientConnection {
             .initial_connection_window_size(connection_window)
             .data_frame_budget((connection_window as usize).saturating_mul(CHARGE_PER_OCTET))
             .max_header_list_size(window)
-            // The capacity of a stream never exceeds its send window, so this option limits only
-            // frames that wait behind other streams.
+            // The capacity of a stream never exceeds its send window, so the size of the send
+            // buffer limits only frames that wait behind other streams.
             .max_send_buffer_size(limits.buffer_bytes)
             .initial_max_send_streams(STREAMS)
             .max_concurrent_reset_streams(REMEMBERED)
@@ -137,8 +137,8 @@ impl Http2ClientConnection {
         let streams = self.streams.load(Ordering::Relaxed);
         // Until the server's stream limit is known, only one stream is used.
         let most = if self.activity.settled.initialized() { most } else { 1 };
-        // The free streams are checked first, because this check is the cheapest. While requests do
-        // not share connections, there are many connections, and most of them have no free stream.
+        // Free streams are checked first, because this check is the cheapest. While requests do not
+        // share connections, most of the many connections have no free stream.
         if streams >= most {
             return Admission::Full;
         }
@@ -161,7 +161,8 @@ impl Http2ClientConnection {
         Admission::Stream(sender)
     }
 
-    /// Records that a request has ended. Returns true if it was the only request on the connection.
+    /// Records that a request has ended. Returns true if this request was the only one on the
+    /// connection.
     pub(super) fn leave(&self) -> bool {
         if self.streams.fetch_sub(1, Ordering::Relaxed) > 1 {
             return false;
@@ -198,7 +199,7 @@ impl Http2ClientConnection {
     }
 
     /// Records that a request, sent at `since`, got no response in time. Causes a PING, unless the
-    /// server has sent something in the second half of the time since then.
+    /// server has sent something in the second half of the time since the request was sent.
     pub(super) fn doubt(&self, since: Instant) {
         if self.activity.received_at().elapsed() >= since.elapsed() / 2 {
             self.doubt.raise();
@@ -220,7 +221,7 @@ async fn drive(
     };
     tokio::select! {
         biased;
-        // h2 reports a failure of the connection to its requests.
+        // The error is ignored, because h2 also reports it to the requests of the connection.
         _ = connection => {}
         () = death => {}
         () = left => {}
@@ -231,7 +232,7 @@ async fn drive(
 const QUIET: Duration = Duration::from_secs(310);
 
 /// The suspicion that the server of a connection is unreachable. Requests raise the suspicion, and
-/// the task that drives the connection checks it.
+/// the task that drives the connection then checks the server with a PING.
 #[derive(Debug, Default)]
 pub(super) struct Doubt {
     is_raised: AtomicBool,
@@ -304,14 +305,14 @@ async fn death(mut ping: PingPong, activity: Arc<ConnectionActivity>, doubt: Arc
     }
 }
 
-/// The socket of an HTTP/2 connection. It holds the permit, records activity, and ends the
+/// The socket of an HTTP/2 connection. The socket holds the permit, records activity, and ends the
 /// connection if the server floods it with frames.
 #[derive(Debug)]
 pub(super) struct GuardedSocket {
     socket: Socket,
     activity: Arc<ConnectionActivity>,
-    /// Budget for frames without message content. It has the same size as the budget of each client
-    /// connection.
+    /// Budget for frames without message content. The budget has the same size as the budget of
+    /// each client connection.
     budget: FrameBudget,
     received: Frames,
     sent: Frames,

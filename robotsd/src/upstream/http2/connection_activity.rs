@@ -20,8 +20,8 @@ pub(super) struct ConnectionActivity {
     content: AtomicUsize,
     /// Number of empty DATA frames from the server.
     empty: AtomicUsize,
-    /// Set when the server's SETTINGS have been applied, so that its stream limit is known. Also
-    /// set when the connection ends.
+    /// Set when the server's SETTINGS have been applied, so that the server's stream limit is
+    /// known. Also set when the connection ends, so that nobody waits any longer.
     pub(super) settled: SetOnce<()>,
 }
 

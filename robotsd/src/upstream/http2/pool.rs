@@ -2,7 +2,7 @@
 //!
 //! A request uses the first connection that has a free stream, so connections that are not needed
 //! become idle and expire. If no stream is free, the first request opens a connection, and the
-//! other requests wait. The other requests then use the new connection, or fail with the same
+//! other requests wait. The waiting requests then use the new connection, or fail with the same
 //! error. So a burst of requests opens one connection.
 
 use std::sync::Arc;
@@ -23,11 +23,11 @@ use crate::upstream::failure_kind::{Cause, FailureKind};
 #[derive(Debug)]
 pub(in crate::upstream) struct Http2Pool {
     connections: Mutex<Vec<Arc<Http2ClientConnection>>>,
-    /// Locked by the request that is opening a connection. If the last attempt failed, contains its
-    /// time and its error.
+    /// Locked by the request that is opening a connection. If the last attempt failed, contains the
+    /// time and the error of this attempt.
     pub(in crate::upstream) connecting: tokio::sync::Mutex<Option<(Instant, ConnectFailure)>>,
-    /// Whether the server chose HTTP/1.1 in the last TLS handshake. If so, connections cannot be
-    /// shared, and requests connect without waiting for each other.
+    /// Whether the server chose HTTP/1.1 in the last TLS handshake. If the server chose HTTP/1.1,
+    /// connections cannot be shared, and requests connect without waiting for each other.
     pub(in crate::upstream) has_refused: Flag,
     /// Whether a connection is kept when it has no requests.
     keeps_idle: bool,
@@ -103,7 +103,7 @@ impl Http2Pool {
     }
 
     /// Reports whether a new connection uses HTTP/2. `versions` are the versions that were offered
-    /// in its handshake.
+    /// in the connection's handshake.
     pub(in crate::upstream) fn agrees(&self, socket: &Socket, versions: HttpVersions) -> bool {
         let agrees = versions == HttpVersions::Http2 || socket.protocol() == Some(b"h2");
         self.has_refused.set(!agrees);

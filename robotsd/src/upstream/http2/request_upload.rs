@@ -17,15 +17,15 @@ use tokio_util::task::AbortOnDropHandle;
 use crate::http_common::{Flag, RequestBody, RequestBodyError};
 use crate::upstream::tracked_io::UploadProgress;
 
-/// Maximum number of body bytes that are kept until the response arrives, so that the request can
-/// be sent again if the server reports that it did not process the request.
+/// Maximum number of body bytes that are kept until the response arrives. If the server reports
+/// that it did not process the request, the request can then be sent again.
 const KEPT: usize = 64 * 1024;
 
 /// Maximum number of pieces that are kept. A piece uses more memory than the bytes in it.
 const KEPT_PIECES: usize = 256;
 
-/// Pieces smaller than this, in bytes, are joined with the pieces that follow immediately. Some
-/// servers treat many small frames as a flood, and end the connection and all requests on it.
+/// Pieces with fewer bytes are joined with the pieces that follow immediately. Some servers treat
+/// many small frames as a flood, and end the connection with all its requests.
 const SMALL: usize = 1024;
 
 #[derive(Debug)]
@@ -35,7 +35,7 @@ pub(super) struct RequestUpload {
     /// Bytes that the server has not accepted yet.
     waiting: Bytes,
     /// The trailers, the error or the end that the body returned when it was polled in advance.
-    /// Processed after the bytes in `waiting`.
+    /// Must be processed after the bytes in `waiting`.
     next: Option<Option<Result<Frame<Bytes>, RequestBodyError>>>,
     /// All pieces received from the client so far; `None` if the pieces exceed the limits.
     kept: Option<Vec<Bytes>>,

@@ -32,8 +32,8 @@ pub(in crate::upstream) struct Http2Body {
     timer: Option<Pin<Box<Sleep>>>,
     /// Time when the current wait for data began; `None` after data has arrived.
     moved: Option<Instant>,
-    // The order of these fields is the order of dropping: when both the upload and the stream are
-    // dropped, the stream is reset, and only then may another request use the slot.
+    // These fields are dropped in order: another request may use the slot only after the upload and
+    // the stream have been dropped, which resets the stream.
     upload: Option<UploadTask>,
     stream: Option<RecvStream>,
     slot: Option<Box<Http2Slot>>,
@@ -126,7 +126,7 @@ impl Http2Body {
                 };
             }
             match stream.poll_data(cx) {
-                // Empty frames are skipped. The HTTP library counts and limits them.
+                // Empty frames are skipped. The HTTP library counts and limits empty frames.
                 Poll::Ready(Some(Ok(data))) if data.is_empty() => {}
                 Poll::Ready(Some(Ok(data))) => {
                     // The client reads the data, so the window of the stream is restored. The next
@@ -174,7 +174,7 @@ impl Http2Body {
     }
 
     /// Ends the body with an error, but only at the next poll. So the client first receives
-    /// everything that the server has sent, as on HTTP/1.1.
+    /// everything that the server has sent, as it would on HTTP/1.1.
     fn fail<T>(&mut self, error: ResponseBodyError, cx: &mut Context<'_>) -> Poll<T> {
         self.end();
         self.failed = Some(error);
@@ -199,7 +199,7 @@ impl Drop for Http2Body {
         self.upload = None;
         let mut ending = EndingStream { stream, part: self.part, _slot: self.slot.take() };
         let mut silent = Context::from_waker(Waker::noop());
-        // Usually, the end has already arrived.
+        // Usually, the end of the stream has already arrived.
         if Pin::new(&mut ending).poll(&mut silent).is_pending()
             && let Ok(runtime) = Handle::try_current()
         {

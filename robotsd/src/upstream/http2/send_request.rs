@@ -145,7 +145,8 @@ fn accept(
     let (mut head, stream) = response.into_parts();
     head.extensions.clear();
     unify_framing(&mut head.headers).map_err(|why| ExchangeError::Broken(Cause::Invalid(why)))?;
-    // These responses have no body (RFC 9110, section 6.4.1).
+    // Responses to HEAD, and responses with these two status codes, have no body (RFC 9110, section
+    // 6.4.1).
     let is_bodiless = is_head || matches!(head.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
     let expected = match fields::content_length(&head.headers).filter(|_| !is_bodiless) {
         Some(octets) => ExpectedBody::Length(octets),
@@ -156,9 +157,9 @@ fn accept(
     Ok(Response::from_parts(head, Http2Body::new(stream, expected, upload, limits.body_idle)))
 }
 
-/// Classifies a failure. The returned error contains the request if it may be sent again: if the
-/// server has reported that it did not process the request, or if the connection broke and the
-/// rules of HTTP/1.1 allow another attempt.
+/// Classifies a failure. The returned error contains the request if it may be sent again. This is
+/// the case if the server has reported that it did not process the request, or if the connection
+/// broke and the rules of HTTP/1.1 allow another attempt.
 fn failed(
     mut request: Box<Request<RequestBody>>,
     is_whole: bool,
