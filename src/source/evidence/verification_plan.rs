@@ -72,8 +72,8 @@ impl VerificationPlan {
     }
 }
 
-/// Maximum number of [`ResolverProof`]s that are read from a file. The registry has fewer
-/// operators.
+/// Maximum number of [`ResolverProof`]s that are read from a file. The number of operators in the
+/// registry is smaller.
 const MAX_PROOFS: usize = 1_024;
 
 #[derive(Debug, Default)]
@@ -88,8 +88,8 @@ struct Operators {
     proofs: Vec<ResolverProof>,
 }
 
-/// An address that was verified by its reverse DNS name. It is looked up again to test whether the
-/// resolver answers, before a failed lookup of another address refutes a claim.
+/// An address that was verified by its reverse DNS name. Before a failed lookup of another address
+/// refutes a claim, the verified address is looked up again to test whether the resolver answers.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(super) struct ResolverProof {
     address: IpAddr,
