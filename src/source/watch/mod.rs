@@ -4,10 +4,10 @@
 //! the file's path. A watch on the file itself would end when another file is renamed to the file's
 //! name.
 //!
-//! - A file is complete after it was renamed to the watched name, or closed after writing. It is
-//!   then published at once, unless another modification follows immediately.
+//! - A file is complete after it was renamed to the watched name, or closed after writing. A
+//!   complete file is published at once, unless another modification follows immediately.
 //! - After any other modification, the file is published once it has not been modified for a while.
-//! - Network file systems and some mounts do not report events. Therefore the file's stamp (length,
+//! - Because network file systems and some mounts do not report events, the file's stamp (length,
 //!   times and inode) is also polled every few seconds. If the stamp has changed, the contents are
 //!   read. New contents are published when two successive polls have found the same contents.
 //!
