@@ -136,8 +136,8 @@ impl<S> LiveBuilder<S> {
     ///
     /// Sites that are open at the same time need different names. Two sites with the same name
     /// share the same files. Use the same name only if a new site replaces an old site and must
-    /// keep the old site's state. While both sites are open, both write to the same files, and the
-    /// version that was accepted last is used after a restart. A second call replaces the first.
+    /// keep the old site's state. After a restart, the version that either site accepted last is
+    /// used. A second call replaces the first.
     pub fn state(self, state: &StateDir, site: impl Into<String>) -> Self {
         self.with_settings(|settings| settings.state = Some((state.clone(), site.into())))
     }

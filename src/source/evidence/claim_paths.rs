@@ -206,9 +206,9 @@ impl ClaimPaths {
     }
 
     /// Reports whether a breaker can be added. If there are already [`MAX_PATHS`] breakers, first
-    /// removes a breaker from `paths`: among the breakers whose crawler was not verified within the
-    /// last day, the least recently used one. So clients with invented claims cannot displace the
-    /// breakers of verified crawlers.
+    /// removes from `paths` the least recently used breaker whose crawler was not verified within
+    /// the last day. So clients with invented claims cannot displace the breakers of verified
+    /// crawlers.
     fn has_room(&self, paths: &mut PathTable, now: SystemTime) -> bool {
         if self.known.fetch_add(1, Ordering::Relaxed) < MAX_PATHS {
             return true;
@@ -306,8 +306,8 @@ impl SavedPaths {
     }
 
     /// Returns the saved results, except for times in the future, which were saved with a wrong
-    /// clock. If the file contains times in the future, the file is removed, because these times
-    /// would seem valid after the clock has reached them.
+    /// clock. Removes a file that contains a time in the future, because this time would seem valid
+    /// later.
     fn load(&self, now: SystemTime) -> Result<Learned, String> {
         let mut learned = self.read()?;
         let known = learned.paths.len();

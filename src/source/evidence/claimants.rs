@@ -1,5 +1,5 @@
-//! Stores when each address first claimed to be a crawler. Also contains a map of limited size,
-//! which this module uses for these times, and other modules for the results of checks.
+//! Stores when each address first claimed to be a crawler. Other modules use this module's map of
+//! limited size for the results of checks.
 
 use crate::live::Mutex;
 use std::collections::HashMap;

@@ -25,7 +25,7 @@ pub(super) const IN_FLIGHT: usize = 32;
 /// Time limit for the response of a DNS server.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Minimum time between two queries. It limits the rate to 50 queries per second, even if many
+/// Minimum time between two queries, which limits the rate to 50 queries per second even if many
 /// requests claim to be from crawlers.
 pub(super) const PACE: Duration = Duration::from_millis(20);
 
@@ -123,8 +123,8 @@ fn name_server(address: &SocketAddr) -> NameServerConfig {
 fn restrict(options: &mut ResolverOpts, timeout: Duration) {
     options.ndots = 0;
     options.timeout = timeout;
-    // The library does not repeat queries, because the rate limit must also apply to repeated
-    // queries. `DnsResolver::ask` repeats them.
+    // `DnsResolver::ask`, and not the library, repeats queries, so that the rate limit also applies
+    // to repeated queries.
     options.attempts = 0;
     options.num_concurrent_reqs = 1;
     // Responses are not cached here, because the results of checks are cached.

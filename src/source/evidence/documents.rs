@@ -212,7 +212,7 @@ const BROWSERS: &[&str] = &[
 ];
 
 /// Converts a fetched registry to a string. Rejects a registry that is not UTF-8, or that is an
-/// HTML or XML page. This check is not used for a registry in the operator's own file.
+/// HTML or XML page.
 fn check_text(octets: &[u8]) -> Result<&str, String> {
     let text = std::str::from_utf8(octets).map_err(|error| {
         let before = &octets[..error.valid_up_to()];

@@ -129,8 +129,8 @@ impl Lookups {
         }
         if meant != outcome {
             // No address of this operator was verified within the last hour, so the resolver may no
-            // longer answer queries about the operator's names. An address that was verified
-            // earlier is looked up again to test this.
+            // longer answer queries about the operator's names. To test the resolver, an address
+            // that was verified earlier is looked up again.
             if let Some(proof) = names.proof_due(now) {
                 self.enqueue(proof, names);
             }

@@ -1,5 +1,5 @@
-//! A circuit breaker for identity checks. If very many checks fail, the cause is more probably a
-//! proxy between the crawlers and this process than a number of impostors.
+//! A circuit breaker for identity checks. If very many checks fail, a proxy between the crawlers
+//! and this process is a likelier cause than impostors.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
@@ -28,12 +28,10 @@ const FEW: u32 = 10;
 ///
 /// - The crawler was not verified within 24 hours, so it is unknown whether the crawler's address
 ///   or signature arrives unchanged on this path.
-/// - More clients were refuted than verified in the last hour, while refuted clients were not in
-///   the majority on the day before. The path remains suspect until a client was verified in the
-///   last hour and the refuted clients are no longer in the majority. A path that has been suspect
-///   for a day also stops being suspect if the crawler was verified during this day: the
-///   verification shows that addresses on the path are correct, so the refuted clients are real
-///   impostors.
+/// - In the last hour, but not on the day before, the refuted clients outnumbered the verified
+///   clients. The path remains suspect until a client was verified in the last hour and the refuted
+///   clients are no longer in the majority. After a day, the path also stops being suspect if the
+///   crawler was verified during this day, which shows that the refuted clients are real impostors.
 ///
 /// The breaker counts each client at most once in the last hour and once in the day before,
 /// regardless of the number of its requests. Refuted clients in the same network (`/24`, `/48`) are
@@ -62,9 +60,8 @@ struct MethodBreaker {
 }
 
 impl PathBreaker {
-    /// Creates a breaker without counts. `last_verified` is the time when an earlier process last
-    /// verified the crawler's address on this path, and `last_signed` is the same for the crawler's
-    /// signature.
+    /// Creates a breaker without counts. `last_verified` and `last_signed` are the times when an
+    /// earlier process last verified the crawler on this path, by its address and by a signature.
     pub(super) fn new(last_verified: Option<SystemTime>, last_signed: Option<SystemTime>) -> Self {
         let of_time = |last_verified| MethodBreaker { last_verified, ..MethodBreaker::default() };
         Self { methods: [last_verified, last_signed].map(of_time), current: 0 }
@@ -166,8 +163,8 @@ impl MethodBreaker {
         }
     }
 
-    /// Reports whether more clients were refuted than verified in the last hour, while refuted
-    /// clients were not in the majority on the day before.
+    /// Reports whether the refuted clients outnumbered the verified clients in the last hour, but
+    /// not on the day before.
     fn has_jumped(&self) -> bool {
         let requests = self.refuted_requests.iter().fold(0_u32, |sum, count| sum.saturating_add(*count));
         let was_so = || self.refuted.in_the_day_before() > self.verified.in_the_day_before();

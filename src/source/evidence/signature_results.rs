@@ -26,8 +26,8 @@ const MAX_VALID: usize = 4_096;
 /// signature fields and the target of a request.
 const MAX_FAILED: usize = 1_024;
 
-/// Maximum number of failing signature checks per client and second. After this number, checks for
-/// the client are skipped. Ten checks take half a millisecond of CPU time.
+/// Maximum number of failing signature checks per client and second. When a client has reached this
+/// number, its further checks are skipped. Ten checks take half a millisecond of CPU time.
 const MAX_PER_SECOND: u32 = 10;
 
 /// Maximum number of clients whose failing checks are counted.

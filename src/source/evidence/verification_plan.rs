@@ -72,8 +72,8 @@ impl VerificationPlan {
     }
 }
 
-/// Maximum number of [`ResolverProof`]s that are read from a file. The number of operators in the
-/// registry is smaller.
+/// Maximum number of [`ResolverProof`]s that are read from a file. The registry contains fewer
+/// operators.
 const MAX_PROOFS: usize = 1_024;
 
 #[derive(Debug, Default)]

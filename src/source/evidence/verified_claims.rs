@@ -24,7 +24,7 @@ pub struct EvidenceVersion(Arc<AtomicU64>);
 ///
 /// Address, minute and evidence version are compared in full, so a client is never verified because
 /// of another client's address. For the claim path and the crawler, a 64-bit hash is sufficient,
-/// because clients cannot choose paths and crawlers freely. An entry expires at the end of the
+/// because clients cannot invent sites, listeners or crawlers. An entry expires at the end of the
 /// minute. So the circuit breakers count each client once per minute, and DNS records that have
 /// expired are looked up again. A change of the evidence makes all entries invalid.
 #[derive(Debug)]
@@ -36,8 +36,7 @@ pub(super) struct VerifiedClaims {
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ClaimKey {
-    /// Hash of the claim path (site and listener) and the crawler. Clients cannot invent sites,
-    /// listeners or crawlers, because all of them are configured.
+    /// Hash of the claim path (site and listener) and the crawler.
     path: u64,
     client: u128,
     minute: u64,

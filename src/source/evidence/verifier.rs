@@ -414,8 +414,8 @@ impl VerifierStatus {
     }
 
     /// Returns one problem for each effect and cause. The cause is the beginning of a document's
-    /// error message, up to the first colon. So if the network is down, all lists have the same
-    /// cause, and cause only one problem.
+    /// error message, up to the first colon. So if the network is down, there is one problem for
+    /// all lists together.
     pub(super) fn by_cause(&self) -> BTreeMap<String, String> {
         const NOT_FETCHED: &str = "cannot be fetched, so they cannot be used to recognise impostors";
         const NOT_SAVED: &str = "could not be saved for the next start";

@@ -140,8 +140,8 @@ impl Client {
 
     async fn follow(&self, target: &FetchTarget) -> Result<FetchOutcome, FetchError> {
         let (mut url, mode) = (target.url.clone(), target.mode);
-        // The first URL comes from the operator, not from a redirect, so its host may have any
-        // address, even a private address.
+        // The operator has configured the first URL, so its host may have any address, even a
+        // private address.
         let mut led_from = None;
         for _ in 0..=HOPS {
             let response = self.request_once(target, &url, &mut led_from).await?;

@@ -1,7 +1,6 @@
 //! Determines how long a response may be used without a new fetch (RFC 9111). Also contains the
-//! [`Schedule`] of fetches: intervals, and randomised delays after failures. No crate for RFC 9111
-//! is used, because such crates implement whole HTTP caches, and a robots.txt needs only four
-//! directives.
+//! [`Schedule`] of fetches: intervals, and randomised delays after failures. A robots.txt needs
+//! only four directives, so no crate with a whole HTTP cache is used.
 
 use std::time::{Duration, SystemTime};
 

@@ -74,8 +74,8 @@ impl LiveRobots {
     /// Until the first fetch succeeds, nothing is enforced, and the upstream itself answers
     /// `/robots.txt` (change this with [`WhenMissing`]). Later, the last good version stays live
     /// while fetches fail. The site has no robots.txt if the upstream responds to the first fetch
-    /// with 404 or another 4xx, or if the upstream later responds with 4xx for 24 hours. If the
-    /// site has no robots.txt, nothing is enforced, and the upstream's own response is forwarded.
+    /// with 404 or another 4xx, or if the upstream later responds with 4xx for 24 hours. Without a
+    /// robots.txt, nothing is enforced, and the upstream's own response is forwarded.
     ///
     /// Up to five redirects are followed, if their targets are on the same site.
     ///

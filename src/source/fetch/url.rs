@@ -188,8 +188,8 @@ pub(in crate::source) fn without_secrets(url: &str) -> String {
     let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
     let authority = rest.split(['/', '?', '#', '\\']).next().unwrap_or_default();
     // If a password contains a delimiter such as `/`, the text between `:` and the delimiter looks
-    // like an invalid port. In this case, the `@` follows after the delimiter, so the rest of the
-    // URL is searched for the `@`, too.
+    // like an invalid port. In this case, the `@` is after the delimiter, so the rest of the URL is
+    // searched, too.
     let port = authority.rsplit_once(':').map_or("", |(_, port)| port);
     let is_cut = !port.bytes().all(|octet| octet.is_ascii_digit());
     let shown = match (if is_cut { rest } else { authority }).rfind('@') {

@@ -61,8 +61,8 @@ pub(super) struct Debounce {
     /// The result of a read, and the time when it may be published if no event reports a write
     /// before that time.
     settling: Option<(Instant, ReadResult)>,
-    /// The last event since the read began, if any, until the result of the read is published. A
-    /// removal does not replace another event.
+    /// The last event, if any, that arrived after the read began and before its result was
+    /// published. A removal does not replace another event.
     meanwhile: Option<Urgency>,
     written_meanwhile: bool,
     poll: Duration,

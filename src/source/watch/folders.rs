@@ -150,8 +150,8 @@ impl SystemEvents {
         // after the registration.
         let before = self.routes.lock().watch(folder, path);
         for path in before.as_deref().into_iter().chain([path]) {
-            // An error usually means that the path is not registered, or that its watch ended when
-            // the folder was removed. So errors are ignored.
+            // Errors are ignored, because the path may not be registered, or its watch may have
+            // ended when the folder was removed.
             let _ = source.unwatch(path);
         }
         source.watch(reach_to_register(path), RecursiveMode::NonRecursive).map_err(|error| {

@@ -16,8 +16,7 @@
 //! **Callers that read a status or drop targets never wait for a file system.** The locks that they
 //! need are held only briefly. Slow operations, such as unregistering a folder, run on a worker.
 //! Each file system has its own event source and workers, so a file system that does not respond
-//! does not delay other file systems. Before each file operation, a function of
-//! `source::file_system` is called, so that tests can make the operation hang.
+//! does not delay other file systems.
 
 mod debounce;
 mod folders;

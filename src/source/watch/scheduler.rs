@@ -216,7 +216,7 @@ impl Scheduler {
         }
         let wake = self.tick_after(wake, now);
         // Only an earlier timer replaces the timer of the target. If the target need not be read
-        // yet when its timer ends, a new timer is set at that time.
+        // yet when its timer ends, a new timer is set.
         if watched.debounce.queued.is_none_or(|queued| wake < queued) {
             if let Some(later) = watched.debounce.queued.replace(wake) {
                 queues.timers.remove(&(later, id));
