@@ -9,7 +9,7 @@
 //! requests.
 
 // Items are compiled even if all features that use them are off, as in the module `live`, so that
-// no item needs a `cfg` with a list of features. With all features enabled, no item is unused.
+// no item needs a `cfg` with a list of features.
 #![cfg_attr(
     not(all(feature = "axum08", feature = "fetch", feature = "layer", feature = "verify", feature = "watch")),
     allow(dead_code, unused_imports)

@@ -71,7 +71,7 @@ impl fmt::Display for DirectoryEvent<'_> {
 /// Maximum number of threads that open files at the same time.
 const MAX_THREADS: usize = 8;
 
-/// Number of new files for which a scan starts one thread, up to [`MAX_THREADS`] threads.
+/// Number of new files that make a scan start another thread, up to [`MAX_THREADS`].
 const MIN_SITES_PER_THREAD: usize = 64;
 
 pub(super) const DEFAULT_FALLBACK: &str = "default.txt";

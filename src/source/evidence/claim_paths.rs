@@ -49,8 +49,8 @@ pub(super) struct CrawlerPath<'a> {
     pub(super) key: u64,
 }
 
-/// The methods of identification that have separate counts. `Range` means every check of an
-/// address: by a list, or by reverse DNS names.
+/// The methods of identification that have separate counts. `Range` also includes checks of reverse
+/// DNS names.
 const METHODS: [IdentityMethod; 2] = [IdentityMethod::Range, IdentityMethod::Signature];
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -418,7 +418,7 @@ mod tests {
         assert_eq!(judge("real", VERIFIED, now), VERIFIED);
         flood(2 * MAX_PATHS, 1);
         assert_eq!(judge("real", REFUTED, now), REFUTED);
-        // A path on which all claims are invented is suspect for at most a day.
+        // A path is suspect for at most a day if all of its claims are invented.
         assert_eq!(paths.suspects(now).len(), MAX_PATHS - 1);
         assert_eq!(paths.suspects(now + DAY + DAY), []);
         // If the last verified claim on a path is more than a day old, another path may displace

@@ -1,6 +1,6 @@
 //! The queue of addresses whose reverse DNS names must be looked up. The queue decides which
 //! address is looked up next, and which address is dropped if the queue is full. Each network gets
-//! a fair share of the lookups. This module also contains `RecentMarks`, with which callers skip
+//! a fair share of the lookups. This module also contains `RecentMarks`, which lets callers skip
 //! repeated updates.
 //!
 //! When a lookup arrives, the queue counts the earlier lookups for the same narrow network (/24 for
@@ -166,7 +166,7 @@ impl Default for RecentMarks {
 }
 
 impl RecentMarks {
-    /// Stores the hash of an update, and reports whether it was new.
+    /// Stores the hash of an update, and reports whether the hash was new.
     pub(super) fn is_new(&self, mark: u64) -> bool {
         // The upper bits select the slot. The lowest bit is always set, because 0 means an empty
         // slot.

@@ -16,10 +16,10 @@ use crate::agent::{Network, UndecidedReason};
 use crate::identity::{DnsAnswer, MethodOutcome, NamePattern, PublicAddress, RdnsCheck};
 use crate::live::{Clock, Mutex};
 
-/// Minimum time for which the result for a verified address is stored. The result is stored longer
-/// if its DNS records are valid longer.
+/// How long the result for a verified address is stored at least. The result is stored longer if
+/// its DNS records are valid longer.
 const VERIFIED_LEAST: Duration = Duration::from_secs(60 * 60);
-/// Maximum time for which the result for a verified address is stored.
+/// How long the result for a verified address is stored at most.
 const VERIFIED_MOST: Duration = Duration::from_secs(24 * 60 * 60);
 /// How long the result of a failed check is stored.
 const FAILED: Duration = Duration::from_secs(60 * 60);

@@ -8,8 +8,7 @@ use std::time::{Duration, SystemTime};
 use crate::agent::{Identity, IdentityMethod, Network, UndecidedReason};
 use crate::identity::PublicAddress;
 
-/// Length of a time slot. An hour has 5 slots and a day has 120, so a `u128` has a bit for each
-/// slot of a day.
+/// Length of a time slot. A `u128` is sufficient for one bit per slot of a day (120 slots).
 const SLOT: Duration = Duration::from_secs(12 * 60);
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -90,7 +89,8 @@ impl PathBreaker {
         let counts = &self.methods[place(method)];
         let is_verified = counts.last_verified.is_some_and(|at| match now.duration_since(at) {
             Ok(age) => age < DAY,
-            // A time that is further in the future comes from a wrong clock, so it proves nothing.
+            // A time further in the future than this comes from a wrong clock, so it proves
+            // nothing.
             Err(ahead) => ahead.duration() <= CLOCK_STEP,
         });
         !is_verified || counts.open_since.is_some()
@@ -204,7 +204,7 @@ struct RecentAddresses {
     in_hour: usize,
 }
 
-/// The slots in which an address was seen, one bit per slot. Bit 0 represents the current slot.
+/// The slots when an address was seen, one bit per slot. Bit 0 represents the current slot.
 #[derive(Clone, Copy, Debug, Default)]
 struct SeenSlots(u128);
 

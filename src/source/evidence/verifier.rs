@@ -337,8 +337,8 @@ impl Evidence {
         let outcome = examine(None);
         match outcome {
             MethodOutcome::Verified => outcome,
-            // A list that was fetched recently refutes the claim if it does not contain the
-            // address, even if the address was never seen before.
+            // A list that was fetched recently refutes the claim if the list does not contain the
+            // address, even if no earlier request came from this address.
             MethodOutcome::Failed(_) => {
                 self.first_seen.note(address, now);
                 outcome

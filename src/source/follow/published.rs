@@ -85,14 +85,16 @@ pub(in crate::source) struct Held<D> {
     fresh_until: SystemTime,
 }
 
-/// Possible values of [`DocumentStatus::origin`].
+/// [`DocumentStatus::origin`] of a version that this process has fetched.
 pub(in crate::source) const FETCHED: &str = "fetched";
+/// [`DocumentStatus::origin`] of a version that an earlier process has saved.
 pub(in crate::source) const SAVED: &str = "saved";
+/// [`DocumentStatus::origin`] of the operator's own copy.
 pub(in crate::source) const OWN_FILE: &str = "file";
+/// [`DocumentStatus::origin`] of a copy that is part of this crate.
 pub(in crate::source) const EMBEDDED: &str = "embedded";
 
-/// A change of a document that is fetched regularly. Each change is reported only once, and a fetch
-/// without a change is not reported.
+/// A change of a document that is fetched regularly. Each change is reported only once.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum DocumentEvent<D> {

@@ -265,7 +265,7 @@ impl Scheduler {
             queues.workers += 1;
             if thread::Builder::new().name("robots-reload".into()).spawn(move || scheduler.work()).is_err() {
                 // If the thread cannot be started, a busy worker runs the job later. If there are
-                // no workers at all, the next event or poll tries again to start a worker.
+                // no workers, the next event or poll tries again to start a worker.
                 queues.workers -= 1;
             }
         }

@@ -32,8 +32,7 @@ pub(super) fn fingerprint(read: &ReadResult) -> Fingerprint {
     read.as_ref().map(Version::hash).map_err(|rejection| rejection.kind)
 }
 
-/// The robots.txt of a site as a target. The methods of the target do nothing if the site was
-/// dropped.
+/// A target: the robots.txt of a site. Methods of this target do nothing if the site was dropped.
 pub(super) struct SiteTarget(pub(super) Weak<Site>);
 
 impl Target for SiteTarget {

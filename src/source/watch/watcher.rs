@@ -262,7 +262,7 @@ mod tests {
         let other = open(&path);
 
         hung.hang(Operations::All, 0);
-        // Because the files have just changed, workers look up the folders of these files.
+        // The files have just changed, so workers look up the folders of these files.
         there.iter().for_each(|path| write(path));
         hung.hang(Operations::All, MAX_WORKERS);
 
