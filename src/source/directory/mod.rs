@@ -98,7 +98,7 @@ impl Directory {
         self.shared.open.lock().iter().map(|(host, site)| (host.clone(), site.live.clone())).collect()
     }
 
-    /// Returns a line for each file that an event reported as ignored, in the format of
+    /// Returns a line for each ignored file that an event has reported, in the format of
     /// [`DirectoryEvent::Ignored`]. Does not read the folder.
     pub fn ignored(&self) -> Vec<String> {
         let ignored = self.shared.ignored.lock();
@@ -165,8 +165,8 @@ impl DirectoryBuilder {
     }
 
     /// Adds a callback for the events of the folder. A callback runs during a scan of the folder,
-    /// and [`Directory::rescan`] waits for the end of that scan. So a callback that calls `rescan`
-    /// never returns. A second call adds a callback.
+    /// and [`Directory::rescan`] waits for the end of that scan. So a callback must never call
+    /// `rescan`. A second call adds a callback.
     pub fn on_event(mut self, listener: impl Fn(&DirectoryEvent<'_>) + Send + Sync + 'static) -> Self {
         self.settings.listeners.push(Box::new(listener));
         self

@@ -26,7 +26,7 @@ const FAILED: Duration = Duration::from_secs(60 * 60);
 /// How long an undecided result is stored.
 const UNDECIDED: Duration = Duration::from_secs(60);
 
-/// Maximum duration of a lookup. If the lookup takes longer, the address can be looked up again.
+/// How long a lookup may take before the same address can be looked up again.
 const PENDING_MOST: Duration = Duration::from_secs(60);
 
 /// How long the resolver counts as reachable after its last response, even if later queries fail.
