@@ -1,8 +1,8 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg_attr(not(test), warn(clippy::too_many_lines))]
-// The package registry also displays `CRATE.md`, so its links point to docs.rs. `crate_links.md`
-// redefines these links for rustdoc as links to items of this crate. It is included first, because
-// rustdoc uses the first definition of a link.
+// The package registry also displays `CRATE.md`, so the links in `CRATE.md` point to docs.rs. For
+// rustdoc, `crate_links.md` redefines these links as links to items of this crate. `crate_links.md`
+// is included first, because rustdoc uses the first definition of a link.
 #![cfg_attr(all(feature = "axum08", feature = "watch"), doc = include_str!("docs/crate_links.md"))]
 #![cfg_attr(all(feature = "axum08", feature = "watch"), doc = include_str!("../CRATE.md"))]
 #![cfg_attr(
@@ -68,7 +68,7 @@ pub mod parts {
     pub use crate::layer::verify::VerifyLayer;
 }
 
-/// Items for robotsd. Not stable: any release may change them.
+/// Items for robotsd. Any release may change these items.
 #[doc(hidden)]
 pub mod internals {
     #[cfg(feature = "layer")]

@@ -1,5 +1,5 @@
 //! The builder of a live robots.txt, with the settings that are the same for all kinds of sources.
-//! This module also contains the source for inline text.
+//! This module also contains the source for a robots.txt that the application passes as a string.
 
 use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime};
@@ -59,9 +59,10 @@ impl<S> LiveBuilder<S> {
         self.with_settings(|settings| settings.policy = policy.into())
     }
 
-    /// Sets how the file is parsed. Default: [`Reading::Standard`]. With [`Reading::Reference`], the
-    /// rules are compared only with the path as sent, so a client can bypass a rule with another
-    /// spelling of a path, such as `/x/../private/`. A second call replaces the first.
+    /// Sets how the robots.txt is parsed. Default: [`Reading::Standard`]. With
+    /// [`Reading::Reference`], the rules are compared only with the path as sent, so a client can
+    /// bypass a rule with another spelling of a path, such as `/x/../private/`. A second call
+    /// replaces the first.
     pub fn reading(self, reading: Reading) -> Self {
         self.with_settings(|settings| settings.reading = reading)
     }
@@ -72,7 +73,8 @@ impl<S> LiveBuilder<S> {
         self.with_settings(|settings| settings.check = options)
     }
 
-    /// Sets the known crawlers. Default: [`Registry::builtin`]. A second call replaces the first.
+    /// Sets the registry of crawlers. Default: [`Registry::builtin`]. A second call replaces the
+    /// first.
     pub fn registry(self, registry: Arc<Registry>) -> Self {
         self.with_settings(|settings| settings.registry = registry)
     }
@@ -92,23 +94,23 @@ impl<S> LiveBuilder<S> {
     }
 
     /// Sets the cause that the history records for the site's first reload. Use [`Cause::Config`]
-    /// if the configuration of a running program has changed. Default: [`Cause::Start`]. A second
-    /// call replaces the first.
+    /// if the site is opened because the configuration of a running program has changed. Default:
+    /// [`Cause::Start`]. A second call replaces the first.
     pub fn opened_by(self, cause: Cause) -> Self {
         self.with_settings(|settings| settings.opened_by = cause)
     }
 
-    /// Adds a callback. It is called after the first reload, and after every reload that changed
+    /// Adds a callback that is called after the first reload, and after every reload that changed
     /// something or failed in a new way. Callbacks run one at a time, in the order of the reloads,
-    /// on the thread that reloads. If another thread is already running callbacks, that thread runs
-    /// the new ones, too, so a reload may return before its callbacks have run. No lock is held
-    /// during the call, so a callback may use the site like any other code. If a callback reloads
-    /// the site, the callbacks for that reload run after the callback returns. Panics are caught. A
-    /// second call adds a callback.
+    /// on the thread that reloads. If another thread is already running callbacks of the site, that
+    /// thread also runs the callbacks for this reload, so a reload may return before its callbacks
+    /// have run. No lock is held during the call, so a callback may use the site like any other
+    /// code. If a callback reloads the site, the callbacks for that reload run after the callback
+    /// returns. Panics are caught. A second call adds a callback.
     ///
     /// Sites that share a `Fetcher` run their callbacks on its threads. While 16 callbacks block at
-    /// the same time, the fetches of all these sites wait. A callback also blocks while it waits in
-    /// [`LiveRobots::reload_blocking`].
+    /// the same time, the fetches of all sites with this `Fetcher` wait. A callback that waits in
+    /// [`LiveRobots::reload_blocking`] counts as blocking.
     ///
     /// The site owns the callback. A callback that owns a [`LiveRobots`] of the same site would
     /// therefore keep the site and its threads alive after the application has dropped its own
@@ -118,8 +120,8 @@ impl<S> LiveBuilder<S> {
         self.with_settings(|settings| settings.listeners.push(Box::new(listener)))
     }
 
-    /// Sets the gate, which decides whether a version is published without an operator. Default:
-    /// [`Gate::open`], which allows every version. A second call replaces the first.
+    /// Sets the gate, which decides whether a version is published without an operator's approval.
+    /// Default: [`Gate::open`], which allows every version. A second call replaces the first.
     pub fn gate(self, gate: Gate) -> Self {
         self.with_settings(|settings| settings.gate = gate)
     }
@@ -127,15 +129,15 @@ impl<S> LiveBuilder<S> {
     /// Sets the state directory, and the name of the site in it. The directory contains accepted
     /// versions, the pending version, the history and the kill switch. Default: none.
     ///
-    /// Without a state directory, this state is lost at a restart. After a restart, the gate then
-    /// has no earlier version to compare the first version with, so it refuses the first version
-    /// only if this version blocks all crawlers. There is no version to roll back to, every rule
-    /// counts as new for the grace period, and enforcement is on.
+    /// Without a state directory, a restart loses the versions, the history and the position of the
+    /// kill switch. The gate cannot compare the first version with an earlier one, so it refuses
+    /// the first version only if this version blocks all crawlers. After the restart, an operator
+    /// cannot roll back, every rule counts as new for the grace period, and enforcement is on.
     ///
     /// Sites that are open at the same time need different names. Two sites with the same name
     /// share the same files. Use the same name only if a new site replaces an old site and must
-    /// keep its state. The next process finds the version that was accepted last by either site. A
-    /// second call replaces the first.
+    /// keep the old site's state. After a restart, the version that either site accepted last is
+    /// used. A second call replaces the first.
     pub fn state(self, state: &StateDir, site: impl Into<String>) -> Self {
         self.with_settings(|settings| settings.state = Some((state.clone(), site.into())))
     }
@@ -150,14 +152,14 @@ impl<S> LiveBuilder<S> {
 
     /// Sets a kill switch that this site shares with other sites. A state directory also has a kill
     /// switch, for all of its sites. If this site has a state directory, nothing is enforced while
-    /// either of the two switches is off. A second call replaces the first.
+    /// the shared switch or the directory's switch is off. A second call replaces the first.
     pub fn kill_switch(self, switch: &KillSwitch) -> Self {
         self.with_settings(|settings| settings.switch = Some(switch.clone()))
     }
 
     /// Adds a kill switch that does not belong to a state directory, such as the switch of a fleet.
-    /// If any of the switches is off, nothing is enforced. A second call adds another switch. At
-    /// most four switches can be added; later ones are ignored.
+    /// If any kill switch of the site is off, nothing is enforced. A second call adds another
+    /// switch. At most four switches can be added; further switches are ignored.
     pub fn additional_kill_switch(mut self, switch: &KillSwitch) -> Self {
         if self.settings.additional_kill_switches.len() < 4 {
             self.settings.additional_kill_switches.push(switch.clone());
@@ -165,9 +167,9 @@ impl<S> LiveBuilder<S> {
         self
     }
 
-    /// Sets the grace period. A request that has been disallowed for less than this time is only
-    /// observed. The time begins when the site accepts the oldest saved version that disallows the
-    /// request. Default: zero. A second call replaces the first.
+    /// Sets the grace period. The grace period of a request begins when the site accepts the oldest
+    /// saved version that disallows the request. Until the period ends, the request is only
+    /// observed. Default: zero. A second call replaces the first.
     pub fn grace(self, grace: Duration) -> Self {
         self.with_settings(|settings| settings.grace = grace)
     }
@@ -199,9 +201,9 @@ impl<S> LiveBuilder<S> {
         self.with_settings(|settings| settings.appendix = Some(appendix.clone()))
     }
 
-    /// Marks this site as one of many with the same settings. If its file is unusable, the other
-    /// sites must start nevertheless. An override without effect on its file may be meant for the
-    /// file of another site.
+    /// Marks this site as one of many with the same settings. An unusable file does not prevent
+    /// opening the site. An override that does not affect the site's file is not reported, because
+    /// it may be meant for the file of another site.
     pub(super) fn one_of_many(mut self) -> Self {
         self.settings.is_one_of_many = true;
         if self.settings.when_missing == WhenMissing::Fail {

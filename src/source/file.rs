@@ -11,12 +11,12 @@ use super::file_system::reach;
 use crate::live::state::disk::open;
 use crate::live::{LiveRobots, Loaded, Rejection, RejectionKind, Version};
 
-/// How long a file must stay unmodified until it counts as complete. This time is used only if no
-/// event has reported that the writer closed the file.
+/// How long a file must stay unmodified until it counts as complete, unless an event has reported
+/// that the writer closed the file.
 pub(super) const QUIET: Duration = Duration::from_millis(400);
 
-/// How far the clock of a file server may plausibly be ahead of the local clock. If a modification
-/// time is further in the future, a program has probably set this time.
+/// How far the clock of a file server may be ahead of the local clock. A modification time that is
+/// further in the future was probably set by a program.
 const MAX_CLOCK_LEAD: Duration = Duration::from_secs(2);
 
 /// Reads a whole regular file. Blocks until the file system responds, but does not wait for the
@@ -32,8 +32,8 @@ pub(super) fn load(path: &Path, origin: &Arc<str>) -> Loaded {
         return Err(Rejection::new(RejectionKind::TooLarge, origin));
     }
     let mut bytes = Vec::new();
-    // Reads one byte more than the limit, to find out whether the file has grown beyond the limit
-    // in the meantime.
+    // Reads one byte more than the limit, to find out whether the file has exceeded the limit since
+    // its length was checked.
     Read::by_ref(&mut file).take(LiveRobots::MAX_FILE + 1).read_to_end(&mut bytes).map_err(failed)?;
     let after = file.metadata().map_err(failed)?;
     if bytes.len() as u64 != after.len() || changed(&before, &after) {

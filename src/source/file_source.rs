@@ -47,7 +47,7 @@ impl LiveBuilder<FileSource> {
     /// reported. Default: [`Watcher::DEFAULT_POLL`](super::Watcher::DEFAULT_POLL); minimum:
     /// [`Watcher::MIN_POLL`](super::Watcher::MIN_POLL). A second call replaces the first.
     ///
-    /// Only sites with a file have this setting, so the following does not compile:
+    /// Only sites with a file have this method, so this example does not compile:
     ///
     /// ```compile_fail
     /// # use std::time::Duration;
@@ -91,8 +91,8 @@ impl SiteSource for FileSource {
             opened = Some(file.clone());
             file
         });
-        // An earlier process has served this site, so the file should exist. If it is missing, it
-        // is probably being replaced.
+        // An earlier process has served this site, so the file should exist. A missing file is
+        // probably being replaced.
         if let Some(file) = opened.as_ref().filter(|_| site.has_versions()) {
             await_name(&file.path);
         }
@@ -125,8 +125,8 @@ impl Source for OpenFile {
 }
 
 /// Waits for a missing file to appear, because another program may be replacing the file, as in `mv
-/// robots.txt old; mv new robots.txt`. Waits only if the folder was changed a moment ago, and at
-/// most for `MAX_WAIT`.
+/// robots.txt old; mv new robots.txt`. Waits only if the folder was changed recently, and at most
+/// for `MAX_WAIT`.
 fn await_name(path: &Path) {
     let is_missing = || fs::metadata(reach(path)).is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -139,9 +139,9 @@ fn await_name(path: &Path) {
 }
 
 /// Reloads the file when it is complete. A caller may request a reload while the file is being
-/// written. Therefore a file that was modified a moment ago is read twice, with a pause in between,
-/// and is published only if both reads have the same result. The pause ends early if the watcher
-/// publishes the content that the first read has found.
+/// written. Therefore a file that was modified recently is read twice, with a pause in between, and
+/// is published only if both reads have the same result. The pause ends early if the watcher
+/// publishes the content of the first read.
 fn reload_once_quiet(site: &Site) -> Reload {
     let first = site.load().ok();
     if let Some(first) = &first {
@@ -161,7 +161,7 @@ fn reload_once_quiet(site: &Site) -> Reload {
 }
 
 /// Reports whether a version may be published. Returns `true` if the first read found the same
-/// content, or if the first read failed and the file has not been modified for a while.
+/// content, or if the first read failed and the file now counts as complete.
 fn may_be_taken(first: Option<&Version>, again: &Version, now: SystemTime) -> bool {
     match first {
         Some(first) => first.hash() == again.hash(),

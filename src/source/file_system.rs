@@ -1,9 +1,9 @@
 //! Access to the paths that the module `source` uses.
 //!
-//! An operation on a path blocks while its file system does not respond. During such an operation,
-//! a caller must not hold a lock that is needed to read a status, to drop a handle or to use
-//! another file system. Before each operation, the caller must call a function of this module. This
-//! lets tests make a folder behave like an unresponsive file system.
+//! An operation on a path blocks while the path's file system does not respond. During an
+//! operation, a caller must not hold a lock that is needed to read a status, to drop a handle or to
+//! use another file system. Before each operation, the caller must call a function of this module,
+//! so that tests can make a folder behave like an unresponsive file system.
 
 use std::fs::Metadata;
 use std::path::Path;
@@ -80,7 +80,7 @@ pub(super) mod hanging {
             let folder = tempfile::tempdir().expect("a folder");
             let path = folder.path().canonicalize().expect("a path");
             let mut folders = folders();
-            // No real device has this number.
+            // No real device has such a high number.
             let id = u64::MAX - folders.len() as u64;
             folders.push(Folder { path: path.clone(), id, hangs: None, waiting: 0 });
             Self { _folder: folder, path }
@@ -90,8 +90,8 @@ pub(super) mod hanging {
             &self.path
         }
 
-        /// Makes the folder hang until `self` is dropped. Returns when `number` operations are
-        /// waiting in it.
+        /// Makes operations in the folder hang until `self` is dropped. Returns when `number`
+        /// operations are waiting in the folder.
         pub(in crate::source) fn hang(&self, operations: Operations, number: usize) {
             let mut folders = folders();
             let deadline = Instant::now() + Duration::from_secs(60);
@@ -123,8 +123,8 @@ pub(super) mod hanging {
         std::thread::spawn(move || sender.send(call()));
         let returned = receiver.recv_timeout(Duration::from_secs(60));
         returned.unwrap_or_else(|error| {
-            // The operations in hanging folders must continue before this thread panics.
-            // Destructors that run during the panic may access these folders and would wait
+            // The operations in hanging folders must continue before this thread panics, because
+            // destructors that run during the panic may access these folders and would wait
             // forever.
             folders().iter_mut().for_each(|folder| folder.hangs = None);
             CHANGED.notify_all();

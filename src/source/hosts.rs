@@ -1,8 +1,8 @@
 //! Maps hosts to values by the host patterns of a configuration. Also converts names to their ASCII
 //! form, and finds the origins of URLs.
 //!
-//! **The maps of a [`HostMap`] contain indices into a list of values.** So the ASCII and the
-//! Unicode form of a name are two keys with the same value.
+//! **The maps of a [`HostMap`] contain indices into a list of values.** So two keys, such as the
+//! ASCII and the Unicode form of a name, can have the same value.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -10,19 +10,19 @@ use std::net::Ipv6Addr;
 
 use crate::rules::{Authority, Port, ValueError};
 
-/// Maximum length of a host name, in bytes: twice the limit of 253 (RFC 1035, section 2.3.4),
-/// because the Unicode form of a name may be longer.
+/// Maximum length of a host name, in bytes: twice the limit for ASCII names (253; RFC 1035, section
+/// 2.3.4), because the Unicode form of a name may be longer.
 const MAX_NAME: usize = 253 * 2;
 
 /// A map from host patterns to values. Exact names take precedence over wildcards, longer wildcards
 /// take precedence over shorter ones, and `*` matches every other host.
 ///
-/// Names are compared case-insensitively and without a final dot, and IPv6 addresses by value. A
-/// pattern with a port takes precedence over the same pattern without a port, which applies to all
-/// other ports.
+/// Names are compared case-insensitively and without a final dot. IPv6 addresses are compared by
+/// value. A pattern with a port takes precedence over the same pattern without a port, which
+/// applies to all other ports.
 ///
 /// If a host matches no pattern, a [`RobotsLayer`] does not judge requests for this host. If your
-/// application accepts requests with any host, insert a value for `*`. Otherwise a crawler can
+/// application accepts requests with any host, insert a value for `*`, so that a crawler cannot
 /// bypass the rules by sending an arbitrary `Host`.
 ///
 /// [`RobotsLayer`]: https://docs.rs/tower-robots/latest/tower_robots/layer/struct.RobotsLayer.html
@@ -53,12 +53,12 @@ const MAX_NAME: usize = 253 * 2;
 pub struct HostMap<T> {
     values: Vec<T>,
     exact: Names,
-    /// The key is the part of the pattern after `*.`.
+    /// The values for wildcards. The key is the part of the pattern after `*.`.
     wildcard: Names,
     addresses: HashMap<Ipv6Addr, Ports, foldhash::fast::RandomState>,
     any: Option<usize>,
-    /// Maximum number of dots in the keys of `wildcard`. Longer suffixes of a name need not be
-    /// looked up.
+    /// Maximum number of dots in the keys of `wildcard`. Suffixes of a host name that have more
+    /// dots need not be looked up.
     deepest: usize,
 }
 
@@ -104,7 +104,7 @@ impl<T> HostMap<T> {
         let (pattern, wildcard) = pattern.strip_prefix("*.").map_or((pattern, false), |below| (below, true));
         let authority = Authority::of_host_field(pattern.as_bytes());
         let port = authority.port;
-        // The split is at an ASCII byte, so the host is still valid UTF-8.
+        // The pattern was split at an ASCII byte, so the host is still valid UTF-8.
         let host = std::str::from_utf8(authority.host).unwrap_or_default();
         if host == "*" && port == Port::Absent && !wildcard {
             if self.any.is_some() {
@@ -138,8 +138,8 @@ impl<T> HostMap<T> {
         if wildcard {
             self.deepest = self.deepest.max(survey(name.as_bytes()).0);
         }
-        // The Unicode form is inserted, too, because some clients send it, although the standards
-        // do not allow this.
+        // The Unicode form is inserted, too, because some clients send this form, although the
+        // standards do not allow it.
         #[cfg(feature = "idn")]
         if let Some(name) = unicode(&name) {
             let _ = names.entry(name.as_bytes().into()).or_default().add(port, place);
@@ -150,10 +150,10 @@ impl<T> HostMap<T> {
 
     /// Returns the value for a host. `host` may include a port, as in a `Host` field.
     ///
-    /// If `host` has no port and only patterns with a port match, the value for port 80 or 443 is
-    /// returned. If both ports have a value, the result is `None`. For example,
-    /// `get("example.com")` can return the value of `example.com:443`. If the default port is
-    /// known, use [`HostMap::get_for`].
+    /// If `host` has no port and only patterns with a port match, returns the value for port 80 or
+    /// 443, or `None` if both of these ports have a value. For example, `get("example.com")` can
+    /// return the value of `example.com:443`. If the default port is known, use
+    /// [`HostMap::get_for`].
     pub fn get(&self, host: impl AsRef<[u8]>) -> Option<&T> {
         self.find(host.as_ref(), None)
     }
@@ -194,13 +194,14 @@ impl<T> HostMap<T> {
         let port = match authority.port {
             Port::Absent | Port::Empty => default_port,
             Port::Number(port) => Some(port),
-            // An invalid port is ignored. Otherwise, a client could bypass the rules of a site by
+            // An invalid port is ignored, so that a client cannot bypass the rules of a site by
             // sending an invalid port.
             Port::Malformed => None,
         };
         let name = authority.host;
         if let [b'[', address @ .., b']'] = name {
-            // This is cheap even for a long string, because parsing reads at most 45 bytes.
+            // Parsing is cheap even if the string is long, because the parser reads at most 45
+            // bytes.
             let address = std::str::from_utf8(address).ok()?.parse().ok()?;
             return self.addresses.get(&address)?.at(port);
         }
@@ -230,7 +231,7 @@ impl<T> HostMap<T> {
         // For names, which are short, this loop is cheaper than `memchr`.
         for (at, _) in name.iter().enumerate().filter(|(_, byte)| **byte == b'.') {
             dots -= 1;
-            // The number of lookups is limited by the wildcard with the most dots, even if the name
+            // Only suffixes with at most as many dots as a wildcard are looked up, even if the name
             // has a thousand labels.
             if dots <= self.deepest
                 && let Some(place) = self.wildcard.get(&name[at + 1..]).and_then(|ports| ports.at(port))
@@ -259,7 +260,7 @@ impl Ports {
         let at = |port: u16| self.ports.iter().find(|(other, _)| *other == port).map(|(_, place)| *place);
         match port {
             Some(port) => at(port).or(self.other),
-            // The port is unknown, and may be 80 or 443. If both have a value, the host is
+            // The port is unknown, and may be 80 or 443. If both ports have a value, the host is
             // ambiguous, and the result is `None`.
             None => self.other.or_else(|| match (at(80), at(443)) {
                 (Some(place), None) | (None, Some(place)) => Some(place),
@@ -317,7 +318,7 @@ pub struct Origin {
     pub scheme: &'static str,
     /// The host in lower-case ASCII; an IPv6 address is in brackets.
     pub host: String,
-    /// The port; the scheme's default port if the URL has none.
+    /// The port; the scheme's default port if the URL contains no port.
     pub port: u16,
 }
 

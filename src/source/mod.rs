@@ -1,15 +1,15 @@
-//! Sources of a robots.txt, and sites by host. Use this module if an application has several sites
-//! or many files, or fetches its robots.txt from a server.
+//! Contains the sources that provide a robots.txt, and maps hosts to sites. Use this module if an
+//! application has several sites or many files, or fetches its robots.txt from a server.
 //!
 //! [`LiveRobots::file`](crate::live::LiveRobots::file) and similar constructors return a
 //! [`LiveBuilder`], which opens a live site with its source. [`Sites`] maps hosts to sites, and a
 //! [`Directory`] builds such a map from the files in a folder.
 //!
-//! This module reads files and, with the feature `fetch`, fetches them. It does not serve requests.
+//! This module reads files and, with the feature `fetch`, sends HTTP requests. It does not serve
+//! requests.
 
-// Items that only one feature uses are compiled even if this feature is off, as in the module
-// `live`. Otherwise, each item would need a `cfg` that lists the features which use it. With all
-// features enabled, no item is unused.
+// Items are compiled even if all features that use them are off, as in the module `live`, so that
+// no item needs a `cfg` with a list of features.
 #![cfg_attr(
     not(all(feature = "axum08", feature = "fetch", feature = "layer", feature = "verify", feature = "watch")),
     allow(dead_code, unused_imports)
@@ -39,8 +39,8 @@ pub use self::sites::{IntoSites, SiteMap, Sites};
 #[cfg(feature = "watch")]
 pub use self::watch::Watcher;
 
-/// Replaces the module `watch` if the feature `watch` is off. Files are then not watched, but they
-/// can still be reloaded.
+/// Replaces the module `watch` if the feature `watch` is off. Without this feature, files are not
+/// watched, but can still be reloaded.
 #[cfg(not(feature = "watch"))]
 mod watch {
     use std::path::PathBuf;

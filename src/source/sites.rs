@@ -26,7 +26,7 @@ enum SiteLookup {
 /// A map from hosts to sites that can be replaced while requests are served. Each request uses the
 /// sites that are in the map when the request arrives.
 ///
-/// Cloning is cheap; clones share everything.
+/// Cloning is cheap; clones share the sites, even after a replacement.
 ///
 /// ```
 /// use tower_robots::live::LiveRobots;
@@ -51,8 +51,8 @@ enum SiteLookup {
 #[derive(Clone)]
 pub struct SiteMap {
     hosts: Arc<ArcSwap<HostMap<LiveRobots>>>,
-    /// The value that updates the map, such as a [`Directory`](super::Directory). It is dropped
-    /// together with the last clone of this map.
+    /// The value that updates the map, such as a [`Directory`](super::Directory). The value is
+    /// dropped together with the last clone that owns it.
     _follower: Option<Arc<dyn Any + Send + Sync>>,
 }
 
@@ -96,13 +96,13 @@ impl SitesGuard<'_> {
 }
 
 impl SiteMap {
-    /// Creates a map with these sites. They can be replaced with [`SiteMap::replace`].
+    /// Creates a map with these sites, which [`SiteMap::replace`] can replace.
     pub fn new(hosts: HostMap<LiveRobots>) -> Self {
         Self { hosts: Arc::new(ArcSwap::from_pointee(hosts)), _follower: None }
     }
 
     /// Returns a clone of the map that also owns `follower`, which updates the map. The follower
-    /// owns a clone whose `_follower` is `None`, so there is no reference cycle.
+    /// itself owns a clone without `_follower`, so there is no reference cycle.
     pub(super) fn followed_by(&self, follower: Arc<dyn Any + Send + Sync>) -> Self {
         Self { _follower: Some(follower), ..self.clone() }
     }
@@ -124,8 +124,8 @@ robots_core::debug_as!(|it| SiteMap { sites: it.hosts.load().len() });
 
 /// Types that can be converted into the [`Sites`] of a [`RobotsLayer`](crate::layer::RobotsLayer).
 ///
-/// Only an open site can be converted. A [`LiveBuilder`](crate::source::LiveBuilder) cannot be
-/// converted, so the following does not compile:
+/// Only an open site can be converted. A [`LiveBuilder`](crate::source::LiveBuilder) is not an open
+/// site, so this example does not compile:
 ///
 /// ```compile_fail,E0277
 /// use tower_robots::layer::RobotsLayer;

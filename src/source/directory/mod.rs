@@ -1,7 +1,8 @@
-//! A folder with a robots.txt file for each host. The module `scan` lists the files in the folder.
+//! A folder with a robots.txt file for each host. The submodule `scan` lists the files in the
+//! folder, and opens their sites.
 //!
-//! **In robotsd, a directory is one site with many robots.txt files.** The status, the log and the
-//! state directory call each file `SITE/HOST`.
+//! **In robotsd, a directory is one site that has a robots.txt file for each of its hosts.** The
+//! status, the log and the state directory call each file `SITE/HOST`.
 
 mod scan;
 
@@ -36,18 +37,19 @@ use crate::source::watch::Watcher;
 /// all hosts that have no other file.
 ///
 /// A file is ignored without an event if its name begins with a dot or does not end in `.txt`,
-/// unless it is the [`fallback`](DirectoryBuilder::fallback). A file whose name ends in `.txt` but
-/// contains no valid host is also ignored, and is reported once. If the names of several files
-/// contain the same host, the first name in byte order is used, and the other files are ignored.
+/// unless it is the [`fallback`](DirectoryBuilder::fallback). If the name of a file ends in `.txt`
+/// but contains no valid host, the file is ignored, and an event reports this once. If the names of
+/// several files contain the same host, the first name in byte order is used, and the other files
+/// are ignored.
 ///
-/// If a file becomes unusable, its site keeps the last good version, like any [`LiveRobots`]. If
-/// there never was a good version, the site has no rules. Other sites are not affected. If a file
-/// is removed, its site also keeps the last good version. Otherwise, the accidental removal of a
-/// file would allow everything on the site. The site of a removed file is closed when the folder is
-/// opened again, or immediately if it never had a good version or if another file has the same host.
+/// An unusable file affects only its own site. The site keeps its last good version, like any
+/// [`LiveRobots`]; if it never had a good version, it has no rules. The site of a removed file also
+/// keeps its last good version, because an accidental removal must not allow everything on the
+/// site. Such a site is closed when the folder is opened again. If the site never had a good
+/// version, or if another file has the same host, the site is closed immediately.
 ///
-/// An override of the policy may be meant for some of the files only. With the feature `tracing`,
-/// an override that affects no file is logged as a warning when the folder is opened.
+/// An override of the policy need not affect all files. With the feature `tracing`, an override
+/// that affects none of the files is logged as a warning when the folder is opened.
 ///
 /// ```
 /// use tower_robots::source::Directory;
@@ -63,8 +65,8 @@ use crate::source::watch::Watcher;
 #[derive(Clone)]
 pub struct Directory {
     shared: Arc<DirectoryState>,
-    /// The same map as in `shared`. This clone of the map also owns `shared`, so the folder is
-    /// watched as long as any clone of this map exists.
+    /// A clone of the map in `shared`. Unlike that map, this clone owns `shared`, so the folder is
+    /// watched as long as this clone or a copy of it exists.
     sites: SiteMap,
 }
 
@@ -96,7 +98,7 @@ impl Directory {
         self.shared.open.lock().iter().map(|(host, site)| (host.clone(), site.live.clone())).collect()
     }
 
-    /// Returns a line for each ignored name in the folder, in the format of
+    /// Returns a line for each ignored file that an event has reported, in the format of
     /// [`DirectoryEvent::Ignored`]. Does not read the folder.
     pub fn ignored(&self) -> Vec<String> {
         let ignored = self.shared.ignored.lock();
@@ -105,11 +107,11 @@ impl Directory {
         ignored.iter().map(line).collect()
     }
 
-    /// Lists the files in the folder again, and opens a site for each new file. The files of open
-    /// sites are not read again. Use [`LiveRobots::reload`] to read them.
+    /// Lists the files in the folder again, and opens a site for each new file. To read the file of
+    /// an open site again, use [`LiveRobots::reload`].
     ///
-    /// Waits for the file system, and for a scan in progress. The other methods of this type do not
-    /// wait for the file system or for a scan.
+    /// Waits for the file system, and for the end of a scan that is already running. The other
+    /// methods of this type do not wait for the file system or for a scan.
     ///
     /// # Errors
     ///
@@ -146,11 +148,11 @@ impl DirectoryBuilder {
 
     /// Sets a callback that configures each site by its host (`*` for `default.txt`): policy,
     /// registry, check, gate and so on. The callback is also called when a file is added later. If
-    /// your settings can change at run time, read the current ones in the callback. The compile
-    /// cache, watcher and polling interval of the directory replace the ones that the callback
-    /// sets. [`WhenMissing::Fail`] is treated as [`WhenMissing::Unavailable`], so that all other
-    /// sites open even if one file is unusable. If there are many files, several threads call the
-    /// callback at the same time. Default: no callback. A second call replaces the first.
+    /// your settings can change at run time, read the current settings in the callback. The compile
+    /// cache, watcher and polling interval of the directory replace the values that the callback
+    /// sets. [`WhenMissing::Fail`] is treated as [`WhenMissing::Unavailable`], so that one unusable
+    /// file does not prevent opening the other sites. If there are many files, several threads call
+    /// the callback at the same time. Default: no callback. A second call replaces the first.
     ///
     /// [`WhenMissing::Fail`]: crate::live::WhenMissing::Fail
     /// [`WhenMissing::Unavailable`]: crate::live::WhenMissing::Unavailable
@@ -162,8 +164,9 @@ impl DirectoryBuilder {
         self
     }
 
-    /// Adds a callback for the events of the folder. The callback delays the next scan of the
-    /// folder, so it must not call [`Directory::rescan`]. A second call adds a callback.
+    /// Adds a callback for the events of the folder. A callback runs during a scan of the folder,
+    /// and [`Directory::rescan`] waits for the end of that scan. So a callback must never call
+    /// `rescan`. A second call adds a callback.
     pub fn on_event(mut self, listener: impl Fn(&DirectoryEvent<'_>) + Send + Sync + 'static) -> Self {
         self.settings.listeners.push(Box::new(listener));
         self
@@ -198,8 +201,8 @@ impl DirectoryBuilder {
     ///
     /// # Errors
     ///
-    /// Returns an error if the folder cannot be listed. A problem with a single file is not an
-    /// error: the status of its site contains the problem.
+    /// Returns an error if the folder cannot be listed. A problem with a single file does not cause
+    /// an error; the status of the file's site contains the problem.
     pub fn open(self) -> Result<Directory, Rejection> {
         let shared = Arc::new(DirectoryState::new(self.settings));
         shared.watch();
@@ -229,7 +232,8 @@ mod tests {
         std::fs::write(hung.path().join("a.test.txt"), "User-agent: *\nDisallow: /a\n").expect("written");
         let directory = Directory::new(hung.path()).poll_every(Duration::from_millis(50)).open().expect("a folder");
         hung.hang(Operations::All, 1);
-        // Two scans must wait. The first waits for the folder, and the second for the first scan.
+        // Two scans must wait: one for the hanging folder, and the other for the end of the first
+        // scan.
         for _ in 0..2 {
             let directory = directory.clone();
             std::thread::spawn(move || directory.rescan());

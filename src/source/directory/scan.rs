@@ -1,7 +1,7 @@
 //! Lists a folder of robots.txt files, and opens a site for each file.
 //!
-//! **Removing a file from the folder does not remove its site.** The last good version stays live.
-//! Otherwise, a robots.txt that is removed by accident would suddenly allow everything on the site.
+//! **Removing a file from the folder does not remove its site.** The last good version stays live,
+//! so that the accidental removal of a robots.txt does not allow everything on the site.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -68,10 +68,10 @@ impl fmt::Display for DirectoryEvent<'_> {
     }
 }
 
-/// Maximum number of threads that open files at once.
+/// Maximum number of threads that open files at the same time.
 const MAX_THREADS: usize = 8;
 
-/// Minimum number of new files for each thread that opens them.
+/// Number of new files that make a scan start another thread, up to [`MAX_THREADS`].
 const MIN_SITES_PER_THREAD: usize = 64;
 
 pub(super) const DEFAULT_FALLBACK: &str = "default.txt";
@@ -93,8 +93,8 @@ pub(super) struct DirectoryState {
     pub(super) sites: SiteMap,
     /// The open sites, by host. Only scans change this map. The lock is held only briefly.
     pub(super) open: Mutex<BTreeMap<String, DirectorySite>>,
-    /// The file names that the last listing ignored, with the reasons. The lock is held only
-    /// briefly.
+    /// The names of the files that the last listing of the folder ignored, with the reasons. The
+    /// lock is held only briefly.
     pub(super) ignored: Mutex<BTreeMap<String, String>>,
     /// State of the scans. The lock is held while the folder is listed and sites are opened, so
     /// that only one scan runs at a time.
@@ -105,10 +105,11 @@ pub(super) struct DirectoryState {
 #[derive(Default)]
 struct ScanRecord {
     is_unreadable: bool,
-    /// Whether sites were added or removed since the last update of the map of sites. At the start
-    /// of a scan, this is true only if a listener panicked during the previous scan.
+    /// Whether sites were added or removed since the map `sites` was last replaced. At the start of
+    /// a scan, the value is `true` only if a listener panicked during the previous scan.
     has_unpublished: bool,
-    /// Whether the folder was listed before. If so, every file without a site is a new file.
+    /// Whether the folder was listed before. After the first listing, every file without a site is
+    /// a new file.
     was_listed: bool,
 }
 
@@ -117,7 +118,7 @@ pub(super) struct DirectorySite {
     pub(super) live: LiveRobots,
 }
 
-/// Whether a scan opens files that were modified recently. Such files may be incomplete.
+/// Whether a scan opens files that were modified recently, and that may therefore be incomplete.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Age {
     Any,
@@ -150,19 +151,19 @@ impl DirectoryState {
         }
     }
 
-    /// Starts to watch the folder. Must be called before the folder is listed. Otherwise, a file
-    /// that is created in between could be missed.
+    /// Starts to watch the folder. Must be called before the folder is listed, so that no file that
+    /// is created after the listing is missed.
     pub(super) fn watch(self: &Arc<Self>) {
         let directory = Arc::downgrade(self);
         let look = move || {
-            // The error is ignored here, because `scan` has already reported it to the listeners.
+            // An error is ignored here, because `scan` reports it to the listeners.
             directory.upgrade().and_then(|directory| directory.scan(Age::Settled).ok()).flatten()
         };
         let (path, poll) = (self.settings.path.clone(), self.settings.poll);
         let fallback = self.settings.fallback.clone();
         let is_ours = move |name: &str| is_site_file(name, &fallback);
         let watched = self.settings.watcher.folder(path, poll, is_ours, look);
-        // Setting cannot fail, because `watched` is set only here.
+        // `set` cannot fail, because no other code sets `watched`.
         let _ = self.watched.set(watched);
     }
 
@@ -186,8 +187,8 @@ impl DirectoryState {
         };
         record.is_unreadable = false;
         let appeared = std::mem::replace(&mut record.was_listed, true);
-        // A name is reported only if the previous listing did not ignore it. So if a file is
-        // removed and created again, its name is reported again.
+        // An event reports an ignored name only if the previous listing did not ignore the same
+        // name.
         let before = std::mem::replace(&mut *self.ignored.lock(), listing.ignored.clone());
         for (name, reason) in listing.ignored {
             if !before.contains_key(&name) {
@@ -236,8 +237,8 @@ impl DirectoryState {
                 opened.lock().extend(site.map(|site| (host, site)));
             }
         };
-        // If the callback `each` or a listener panics, the panic is passed on to the caller that
-        // opens the folder.
+        // If the callback `each` or a listener panics, the panic continues in the caller of this
+        // function.
         std::thread::scope(|scope| {
             for _ in 1..threads {
                 // If the system cannot start a thread, the other threads open the files.
@@ -274,7 +275,7 @@ impl DirectoryState {
     /// spelling, closes the site of the removed file.
     fn publish(&self, listed: &BTreeMap<String, String>) {
         let mut hosts = HostMap::new();
-        // These sites are dropped only after the lock is released.
+        // The closed sites are dropped only after the lock is released.
         let mut closed = Vec::new();
         {
             let mut open = self.open.lock();
@@ -290,8 +291,8 @@ impl DirectoryState {
         self.sites.replace(hosts);
     }
 
-    /// Warns about overrides that have no effect on any site. If an override affects only some of
-    /// the sites, it was probably written for those sites.
+    /// Warns about overrides that have no effect on any site. An override that affects only some of
+    /// the sites causes no warning, because it was probably written for those sites.
     #[cfg(feature = "tracing")]
     pub(super) fn trace_idle_overrides(&self) {
         let sites: Vec<_> = self.open.lock().values().map(|site| site.live.clone()).collect();
@@ -352,8 +353,8 @@ pub(super) fn list(path: &Path, fallback: &str) -> io::Result<FolderListing> {
             }
         }
     }
-    // Inserting a name into a `HostMap` fails if its host is invalid, or if another file has the
-    // same host.
+    // A file is ignored if its host cannot be inserted into this map, because the host is invalid
+    // or because another file has the same host.
     let mut hosts = HostMap::new();
     for name in names {
         let host = if name == fallback { "*".to_owned() } else { host_of(&name) };

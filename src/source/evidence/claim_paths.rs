@@ -1,7 +1,8 @@
-//! Requests reach this process on different paths, for example through a CDN or directly. For each
-//! path and each crawler, this module has a circuit breaker. The breaker is open while a proxy on
-//! the path probably makes the checks of addresses or signatures fail. Failed checks then do not
-//! refute claims to be the crawler. A file stores when the crawler was last verified on the path.
+//! Requests reach this process on different paths, for example through a CDN or directly. This
+//! module has a circuit breaker for each path and each crawler. A breaker is open while a proxy on
+//! its path probably makes the checks of addresses or signatures fail. While the breaker is open,
+//! failed checks do not refute claims to be its crawler. A file stores when each crawler was last
+//! verified on each path.
 
 use std::collections::HashMap;
 use std::fs;
@@ -25,14 +26,14 @@ use crate::identity::PublicAddress;
 use crate::live::{Clock, Mutex};
 use crate::source::follow::{read_json, write_json};
 
-/// Maximum number of breakers. If the limit is reached, a breaker without a recently verified
-/// crawler is replaced. If there is no such breaker, a claim that needs a new breaker is not
-/// refuted.
+/// Maximum number of breakers. If this number is reached, a new breaker replaces a breaker whose
+/// crawler was not verified recently. If all crawlers were verified recently, a claim that needs a
+/// new breaker is not refuted.
 const MAX_PATHS: usize = 4_096;
 
 /// The way that a request took to this process (not the path of a URL), identified by site and
-/// listener. On one claim path, the server sees either the crawlers' own addresses, or the same
-/// proxy's address for all requests.
+/// listener. On one claim path, requests arrive either with the clients' own addresses, or all with
+/// the addresses of the same proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ClaimPath<'a> {
     /// The requested site.
@@ -48,8 +49,8 @@ pub(super) struct CrawlerPath<'a> {
     pub(super) key: u64,
 }
 
-/// The methods of identification that are counted separately. `Range` represents all checks of
-/// addresses: by lists, and by reverse DNS names.
+/// The methods of identification that have separate counts. `Range` also includes checks of reverse
+/// DNS names.
 const METHODS: [IdentityMethod; 2] = [IdentityMethod::Range, IdentityMethod::Signature];
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -80,8 +81,8 @@ struct Counted {
     used: SystemTime,
 }
 
-/// A claim path and a crawler. Failed checks on this path do not refute claims to be this crawler,
-/// because a proxy may have caused the failures.
+/// A suspect claim path, and the crawler that fails the checks there. Failed checks on this path do
+/// not refute claims to be this crawler, because a proxy may have caused the failures.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SuspectPath {
@@ -89,15 +90,15 @@ pub struct SuspectPath {
     pub site: String,
     /// The listener that received the requests.
     pub listener: String,
-    /// The claimed crawler. The string is empty for signed requests whose `User-Agent` does not
-    /// name a registered crawler.
+    /// The claimed crawler; an empty string for signed requests whose `User-Agent` does not name a
+    /// registered crawler.
     pub crawler: String,
-    /// The method of identification whose checks fail. [`Range`](IdentityMethod::Range) represents
-    /// all checks of addresses: by lists, and by reverse DNS names. If checks of signatures fail, a
-    /// proxy may change signed fields such as `Host`, or the clock may be wrong.
+    /// The method of identification whose checks fail. [`Range`](IdentityMethod::Range) means every
+    /// check of an address: by a list, or by reverse DNS names. Checks of signatures fail if a
+    /// proxy changes signed fields such as `Host`, or if the clock is wrong.
     pub method: IdentityMethod,
-    /// Networks of the clients whose claims fail, at most three. If checks of addresses fail, one
-    /// of these networks probably belongs to a proxy that is not configured as trusted.
+    /// Up to three networks of clients whose checks failed. If `method` is `Range`, one of these
+    /// networks probably belongs to a proxy that is not configured as trusted.
     pub networks: Vec<Network>,
     /// When the crawler was last verified on this path by this method.
     pub last_verified: Option<SystemTime>,
@@ -108,8 +109,8 @@ impl ClaimPaths {
         CrawlerPath { path, crawler, key: self.hasher.hash_one((path, crawler)) }
     }
 
-    /// Counts the result of checking a claim, and returns the identity to use. If failed checks on
-    /// this path are unreliable ([`SuspectPath`]), a refuted claim becomes undecided.
+    /// Counts the result of checking a claim, and returns the identity to use. If the claim path is
+    /// suspect ([`SuspectPath`]), a refuted claim becomes undecided.
     pub(super) fn judge(
         &self,
         claims: CrawlerPath<'_>,
@@ -196,16 +197,17 @@ impl ClaimPaths {
     }
 
     /// Returns the hash that identifies a verified client in [`RecentMarks`] for one minute, so
-    /// that the client is counted only once in this minute. `path` is a [`CrawlerPath::key`]. Only
-    /// a few integers are hashed, because this function runs for every request of a crawler.
+    /// that the client is counted only once in this minute. `path` is the value of
+    /// [`CrawlerPath::key`]. The hash covers only a few integers, because this function runs for
+    /// every request of a crawler.
     fn mark(&self, path: u64, method: IdentityMethod, address: Option<PublicAddress>, now: SystemTime) -> u64 {
         let client = address.map_or(0, |address| bits(address.get()));
         self.hasher.hash_one((path, client, minute(now) << 2 | method as u64))
     }
 
     /// Reports whether a breaker can be added. If there are already [`MAX_PATHS`] breakers, first
-    /// removes the least recently used breaker in `paths` whose crawler was not verified within the
-    /// last day. Clients with invented claims therefore cannot displace the breakers of verified
+    /// removes from `paths` the least recently used breaker whose crawler was not verified within
+    /// the last day. So clients with invented claims cannot displace the breakers of verified
     /// crawlers.
     fn has_room(&self, paths: &mut PathTable, now: SystemTime) -> bool {
         if self.known.fetch_add(1, Ordering::Relaxed) < MAX_PATHS {
@@ -252,11 +254,11 @@ fn is_of_last_day(at: SystemTime, now: SystemTime) -> bool {
     }
 }
 
-/// Granularity of saved times, in seconds. With exact times, the file would be rewritten after each
-/// verified request.
+/// Resolution of saved times, in seconds. With exact times, each verified request would change the
+/// file.
 const STEP: u64 = 10 * 60;
 
-/// How far the clock may be set back before saved times become invalid.
+/// How far in the future a saved time may be, for example because the clock was set back.
 const CLOCK_STEP: Duration = Duration::from_secs(60);
 
 /// An entry of the file: the times when a crawler was last verified on a claim path, by a signature
@@ -273,11 +275,12 @@ pub(super) struct VerifiedPath {
 /// Maximum time until a change is saved.
 const PAUSE: Duration = if cfg!(test) { Duration::from_millis(10) } else { Duration::from_secs(60) };
 
-/// The file that keeps results for the next start. For each claim path, it contains the time when
-/// the crawler was last verified. For each operator of crawlers, it contains an address that was
-/// verified by its reverse DNS name.
+/// The file that keeps the results of checks for the next start. For each claim path and crawler,
+/// it contains the time of the last verification. For each operator of crawlers, it contains an
+/// address that was verified by its reverse DNS name.
 ///
-/// Without this file, a new process could not refute claims until a genuine crawler is verified.
+/// Without this file, a new process could not refute claims until it has verified a genuine
+/// crawler.
 #[derive(Clone, Debug)]
 pub(super) struct SavedPaths(PathBuf);
 
@@ -303,7 +306,7 @@ impl SavedPaths {
     }
 
     /// Returns the saved results, except for times in the future, which were saved with a wrong
-    /// clock. If the file contains such times, it is removed, because these times would seem valid
+    /// clock. Removes a file that contains a time in the future, because this time would seem valid
     /// later.
     fn load(&self, now: SystemTime) -> Result<Learned, String> {
         let mut learned = self.read()?;
@@ -315,7 +318,7 @@ impl SavedPaths {
         Ok(learned)
     }
 
-    /// Reads the file. The result is empty if the file does not exist.
+    /// Reads the file. Returns no results if the file does not exist.
     fn read(&self) -> Result<Learned, String> {
         let Some(value) = read_json(&self.0)? else { return Ok(Learned::default()) };
         let paths = value.get("paths").and_then(Value::as_array);
@@ -349,8 +352,8 @@ impl SavedPaths {
 }
 
 impl Learned {
-    /// Returns the JSON to write. The string is empty if there are no results. An existing file
-    /// then stays unchanged.
+    /// Returns the JSON to write. If there are no results, the string is empty, and the caller does
+    /// not change the file.
     fn written(&self) -> String {
         let is_empty = self.paths.is_empty() && self.proofs.is_empty();
         if is_empty { String::new() } else { serde_json::to_string(self).unwrap_or_default() }
@@ -415,10 +418,11 @@ mod tests {
         assert_eq!(judge("real", VERIFIED, now), VERIFIED);
         flood(2 * MAX_PATHS, 1);
         assert_eq!(judge("real", REFUTED, now), REFUTED);
-        // A path with only invented claims is suspect for at most a day.
+        // A path is suspect for at most a day if all of its claims are invented.
         assert_eq!(paths.suspects(now).len(), MAX_PATHS - 1);
         assert_eq!(paths.suspects(now + DAY + DAY), []);
-        // If no claim on a path was verified for a day, another path may displace this path.
+        // If the last verified claim on a path is more than a day old, another path may displace
+        // this path.
         flood(4 * MAX_PATHS, DAY.as_secs() + 2);
         assert!(paths.shards.iter().all(|shard| shard.lock().values().all(|counted| &*counted.site != "real")));
     }

@@ -1,5 +1,5 @@
-//! Stores when each address first claimed to be a crawler. Also contains a map of limited size,
-//! which stores these times and other results.
+//! Stores when each address first claimed to be a crawler. Other modules use this module's map of
+//! limited size for the results of checks.
 
 use crate::live::Mutex;
 use std::collections::HashMap;
@@ -49,8 +49,8 @@ impl FirstSeen {
         known
     }
 
-    /// Stores an address, or marks a known address as recently used. This happens only once per
-    /// minute for each address, so most requests need no lock.
+    /// Stores an address, or marks a known address as recently used. For each address, only the
+    /// first call in a minute has an effect, so most requests need no lock.
     pub(super) fn note(&self, address: PublicAddress, now: SystemTime) {
         if self.noted.is_new(self.hasher.hash_one((address, minute(now)))) {
             let _ = self.time(address, now);
@@ -63,7 +63,8 @@ const SHARDS: usize = 16;
 /// A map of limited size with two generations of entries. A new entry is added to the younger
 /// generation. If the younger generation is full, it becomes the older generation, and the entries
 /// of the previous older generation are dropped. An entry that is looked up moves to the younger
-/// generation. So the map never has to search for its least recently used entry.
+/// generation. With two generations, the map need not search for its least recently used entry when
+/// it is full.
 #[derive(Debug)]
 pub(super) struct Generations<K, V> {
     shards: Box<[Mutex<Shard<K, V>>]>,
@@ -73,7 +74,8 @@ pub(super) struct Generations<K, V> {
     place: PlaceOf<K>,
 }
 
-/// Selects the shard of a key. A new key displaces only keys in the same shard.
+/// A function that selects the shard of a key. In a full shard, a new key displaces only keys of
+/// the same shard.
 type PlaceOf<K> = fn(&RandomState, &K) -> u64;
 
 #[derive(Debug)]

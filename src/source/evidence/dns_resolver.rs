@@ -25,7 +25,7 @@ pub(super) const IN_FLIGHT: usize = 32;
 /// Time limit for the response of a DNS server.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Minimum time between two queries. So there are at most 50 queries per second, even if many
+/// Minimum time between two queries, which limits the rate to 50 queries per second even if many
 /// requests claim to be from crawlers.
 pub(super) const PACE: Duration = Duration::from_millis(20);
 
@@ -56,7 +56,7 @@ impl DnsResolver {
     }
 
     /// Sends the queries that a check needs. Returns the result, and how long the DNS records for
-    /// this result are valid. Calls `note` for every response.
+    /// this result are valid. Passes every response to `note`.
     pub(super) async fn check(
         &self,
         mut check: RdnsCheck,
@@ -123,7 +123,8 @@ fn name_server(address: &SocketAddr) -> NameServerConfig {
 fn restrict(options: &mut ResolverOpts, timeout: Duration) {
     options.ndots = 0;
     options.timeout = timeout;
-    // `ask` repeats queries itself, so that the rate limit also applies to repeated queries.
+    // `DnsResolver::ask`, and not the library, repeats queries, so that the rate limit also applies
+    // to repeated queries.
     options.attempts = 0;
     options.num_concurrent_reqs = 1;
     // Responses are not cached here, because the results of checks are cached.
@@ -172,7 +173,7 @@ pub struct NameResolver {
 
 impl NameResolver {
     /// Creates a resolver that queries these servers. If the list is empty, it queries the servers
-    /// of the system. It can be used only on the current Tokio runtime.
+    /// of the system. The new resolver can be used only on the current Tokio runtime.
     ///
     /// # Errors
     ///
@@ -187,7 +188,7 @@ impl NameResolver {
     /// the reverse DNS names of the crawler's addresses.
     ///
     /// A failed check refutes the claim only if the resolver is known to answer queries about names
-    /// of the crawler's operator ([`RdnsCheck::through`]). Calls `note` for every response.
+    /// of the crawler's operator ([`RdnsCheck::through`]). Every response is passed to `note`.
     pub async fn check(
         &self,
         address: PublicAddress,

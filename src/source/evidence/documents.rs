@@ -24,7 +24,7 @@ impl Document for RangeList {
     const GAP: Duration = HOUR;
     type Reading = EvidenceVersion;
 
-    /// Returns a schedule that fetches about once a day, and at most once an hour
+    /// Returns a schedule with about one fetch per day, and at most one fetch per hour
     /// (draft-illyes-webbotauth-jafar).
     fn schedule() -> Schedule {
         let day = 24 * HOUR;
@@ -83,10 +83,11 @@ impl Document for KeySet {
 }
 
 impl FollowedDocument<Registry> {
-    /// Returns a builder for keeping the registry at an `https` URL up to date. `read` must parse
-    /// the registry. The error of `read` should contain the line and column of the problem.
+    /// Returns a builder for keeping the registry at an `https` URL up to date. `read` parses the
+    /// registry. If the registry is invalid, the error that `read` returns should contain the line
+    /// and column of the problem.
     ///
-    /// A fetched registry is untrusted. It is rejected if it is not UTF-8, has more than 10,000
+    /// A fetched registry is untrusted, so it is rejected if it is not UTF-8, has more than 10,000
     /// crawlers, contains control characters or URLs without TLS, or would identify common browsers
     /// as crawlers.
     pub fn builder(
@@ -149,11 +150,11 @@ pub struct ListCopy {
 impl ListCopy {
     /// Returns the copies of the list at a URL in the order of preference: the copy that a
     /// [`Verifier`](super::Verifier) saved in the folder `saved`, the operator's file `own`, and
-    /// the embedded copy. Until a `Verifier` has fetched the list, it uses a copy in the same order
-    /// of preference.
+    /// the embedded copy. A `Verifier` that has not fetched the list yet prefers the copies in the
+    /// same order.
     ///
-    /// If a copy cannot be read, the result contains an error instead of the copy. The next copy
-    /// should then be used.
+    /// If a copy cannot be read, the result contains an error instead of the copy, and the caller
+    /// should use the next copy.
     pub fn all(url: &str, saved: Option<&Path>, own: Option<&Path>) -> Vec<Result<Self, FollowError>> {
         let saved = saved.and_then(|folder| Self::saved(folder, url).transpose());
         [saved, own.map(Self::of_file), Self::embedded(url).map(Ok)].into_iter().flatten().collect()
@@ -193,8 +194,8 @@ const MAX_NAMED: usize = 5;
 /// Maximum number of crawlers in a registry. The built-in registry has about 720.
 const MAX_CRAWLERS: usize = 10_000;
 
-/// Maximum length of a value in the registry, in bytes. The longest values are `User-Agent`
-/// headers.
+/// Maximum length of a value in the registry, in bytes. The longest values in the registry are
+/// `User-Agent` headers.
 const MAX_VALUE_LENGTH: usize = 512;
 
 /// `User-Agent` headers of the most common browsers. A registry that identifies any of them as a
@@ -211,7 +212,7 @@ const BROWSERS: &[&str] = &[
 ];
 
 /// Converts a fetched registry to a string. Rejects a registry that is not UTF-8, or that is an
-/// HTML or XML page. An operator's own file is not checked in this way.
+/// HTML or XML page.
 fn check_text(octets: &[u8]) -> Result<&str, String> {
     let text = std::str::from_utf8(octets).map_err(|error| {
         let before = &octets[..error.valid_up_to()];
@@ -379,7 +380,7 @@ mod tests {
         let why = |error: &str| Err(format!("{}{error}", own.display()));
         assert_eq!(origins(None, Some(&own)), [why(": No such file or directory (os error 2)"), embedded()]);
         std::fs::write(&own, "8.8.8.0/24\n").expect("written");
-        // The saved copy is used at the next start, even if it is old.
+        // The saved copy is preferred to the operator's own file, even if the saved copy is old.
         let confirmed = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
         let documents = SavedDocuments::new(folder.path().to_owned());
         documents

@@ -1,16 +1,18 @@
-//! The queue of addresses to look up. It decides which address is looked up next, and which address
-//! is dropped if the queue is full. Each network gets a fair share of the lookups. Also contains
-//! `RecentMarks`, which lets callers skip an update that they have made recently.
+//! The queue of addresses whose reverse DNS names must be looked up. The queue decides which
+//! address is looked up next, and which address is dropped if the queue is full. Each network gets
+//! a fair share of the lookups. This module also contains `RecentMarks`, which lets callers skip
+//! repeated updates.
 //!
-//! When a lookup arrives, the queue counts the other lookups for the same narrow network (/24 for
+//! When a lookup arrives, the queue counts the earlier lookups for the same narrow network (/24 for
 //! IPv4, /64 for IPv6), and for the same wide network (/48 for IPv6). Both counts include waiting
-//! lookups and lookups in progress. The next lookup is the one with the lowest count for its narrow
-//! network. Among lookups with the same count, the count for the wide network decides, because one
-//! customer may have many /64 networks. If both counts are equal, the lookup that arrived first is
-//! next.
+//! lookups and lookups in progress. The next lookup is the lookup whose count for the narrow
+//! network is lowest. If several lookups have this count, their counts for the wide network decide,
+//! because one customer may have many /64 networks. If both counts are equal, the lookup that
+//! arrived first is next.
 //!
-//! So if many addresses of one network claim to be crawlers, they mainly delay lookups for their
-//! own network. Only their lookups in progress delay lookups for other networks.
+//! So if many addresses of one network claim to be crawlers, their waiting lookups delay only
+//! lookups for the same network. Lookups for other networks only wait for the few lookups in
+//! progress.
 
 use crate::live::Mutex;
 use std::sync::Arc;
@@ -25,9 +27,10 @@ use crate::identity::PublicAddress;
 /// Maximum number of addresses that are waiting for a lookup.
 const QUEUE: usize = 256;
 
-/// Maximum number of concurrent lookups for one /24 or /64, and for one /48. They are limited
-/// because each lookup takes some seconds if the network's DNS server does not respond.
+/// Maximum number of concurrent lookups for one narrow network (/24 or /64), because each lookup
+/// takes some seconds if the network's DNS server does not respond.
 const MAX_NARROW_LOOKUPS: usize = 4;
+/// Maximum number of concurrent lookups for one wide network (/48).
 const MAX_WIDE_LOOKUPS: usize = 8;
 
 #[derive(Debug)]
@@ -46,8 +49,8 @@ struct Places<T> {
 #[derive(Debug)]
 struct Waiting<T> {
     networks: Networks,
-    /// Number of lookups that were waiting or in progress when this lookup arrived: first for the
-    /// same narrow network, then for the same wide network.
+    /// The two counts of earlier lookups when this lookup arrived: for the same narrow network, and
+    /// for the same wide network.
     ahead: [usize; 2],
     lookup: T,
 }
@@ -56,7 +59,7 @@ struct Waiting<T> {
 #[derive(Clone, Copy, Debug)]
 struct Networks([Network; 2]);
 
-/// A guard for a lookup in progress. When it is dropped, the lookup counts as finished.
+/// A guard for a lookup in progress. The lookup counts as finished when the guard is dropped.
 #[derive(Debug)]
 pub(super) struct InFlight<T> {
     queue: Arc<LookupQueue<T>>,
@@ -84,7 +87,7 @@ impl<T> LookupQueue<T> {
     }
 
     /// Adds a lookup to the queue. If the queue is full, removes and returns the lookup with the
-    /// highest counts. This may be the new lookup.
+    /// highest counts, which may be the new lookup.
     pub(super) fn push(&self, address: PublicAddress, lookup: T) -> Option<T> {
         let mut places = self.places.lock();
         let networks = Networks::of(address);
@@ -147,12 +150,12 @@ impl<T> Drop for InFlight<T> {
 /// Number of slots, a power of two. Each slot stores one hash.
 const SLOTS: usize = 8_192;
 
-/// Remembers the hashes of recent updates, so that a caller can skip an update that it has made a
-/// moment ago.
+/// Remembers the hashes of recent updates, so that a caller can skip an update that repeats a
+/// recent one.
 ///
-/// If another hash is stored in the same slot, the earlier hash is forgotten, so its update is
-/// repeated. If two different updates have the same hash, one of them is wrongly skipped. So use
-/// this type only for updates that may be lost.
+/// Use this type only for updates that may be repeated or lost: a hash is forgotten when another
+/// hash is stored in its slot, and an update is skipped by mistake if a different update has the
+/// same hash.
 #[derive(Debug)]
 pub(super) struct RecentMarks(Box<[AtomicU64]>);
 
@@ -163,13 +166,13 @@ impl Default for RecentMarks {
 }
 
 impl RecentMarks {
-    /// Stores the hash of an update, and reports whether it was new.
+    /// Stores the hash of an update, and reports whether the hash was new.
     pub(super) fn is_new(&self, mark: u64) -> bool {
         // The upper bits select the slot. The lowest bit is always set, because 0 means an empty
         // slot.
         let (mark, at) = (mark | 1, (mark >> 51) as usize % SLOTS);
         let Some(slot) = self.0.get(at) else { return true };
-        // The slot is written only if it changes. Otherwise, the write would remove the cache line
+        // The slot is written only if its value changes, because each write removes the cache line
         // from the caches of other cores.
         slot.load(Ordering::Relaxed) != mark && slot.swap(mark, Ordering::Relaxed) != mark
     }
@@ -222,8 +225,8 @@ mod tests {
             assert_eq!((left_out, queue.waiting()), (flood.len() - QUEUE.min(flood.len()), QUEUE.min(flood.len())));
             let (taken, under_way) = all(&queue);
             assert_eq!(taken, flood[..most]);
-            // The next lookup is for an address of another network, although other addresses have
-            // waited longer. This address also displaces one of the waiting addresses.
+            // An address of another network displaces one of the waiting addresses, and is looked
+            // up next, although other addresses have waited longer.
             while queue.waiting() < QUEUE {
                 push(&queue, flood[1]);
             }
@@ -243,7 +246,7 @@ mod tests {
         assert_eq!(taken[..2], [v6(1, 1, 0), v6(1, 2, 1)]);
     }
 
-    /// The number of networks is not limited. Addresses of many networks may use all lookups.
+    /// If the waiting addresses are in many networks, they may use all concurrent lookups.
     #[test]
     fn as_many_networks_as_there_are_places_take_all() {
         let queue = LookupQueue::new();

@@ -1,4 +1,5 @@
-//! Checks addresses by their reverse DNS names. Stores the results and the lookups in progress.
+//! Checks addresses by their reverse DNS names. Stores the results, and which lookups are in
+//! progress.
 
 use std::hash::BuildHasher;
 use std::sync::Arc;
@@ -15,25 +16,28 @@ use crate::agent::{Network, UndecidedReason};
 use crate::identity::{DnsAnswer, MethodOutcome, NamePattern, PublicAddress, RdnsCheck};
 use crate::live::{Clock, Mutex};
 
-/// How long results are stored. The result for a verified address is stored as long as its DNS
-/// records are valid, within the limits [`VERIFIED_LEAST`] and [`VERIFIED_MOST`].
+/// How long the result for a verified address is stored at least. The result is stored longer if
+/// its DNS records are valid longer.
 const VERIFIED_LEAST: Duration = Duration::from_secs(60 * 60);
+/// How long the result for a verified address is stored at most.
 const VERIFIED_MOST: Duration = Duration::from_secs(24 * 60 * 60);
+/// How long the result of a failed check is stored.
 const FAILED: Duration = Duration::from_secs(60 * 60);
+/// How long an undecided result is stored.
 const UNDECIDED: Duration = Duration::from_secs(60);
 
-/// Maximum duration of a lookup. After this time, the address can be looked up again.
+/// How long a lookup may take before the same address can be looked up again.
 const PENDING_MOST: Duration = Duration::from_secs(60);
 
 /// How long the resolver counts as reachable after its last response, even if later queries fail.
 const ANSWERS: Duration = Duration::from_secs(60 * 60);
 
-/// Minimum time, in seconds, between two lookups of the same verified address. Such a lookup is
-/// repeated only to test whether the resolver answers.
+/// Minimum time, in seconds, between two lookups of the same verified address. Such a lookup only
+/// tests whether the resolver answers.
 const PROOF_PAUSE: u64 = 60;
 
-/// Patterns for the reverse DNS names of one operator's addresses. Also records whether the
-/// resolver answers queries about these names.
+/// Patterns for the reverse DNS names of one operator's addresses, and whether the resolver answers
+/// queries about these names.
 #[derive(Debug, Default)]
 pub(super) struct OperatorNames {
     /// Number that represents the operator in cache keys.
@@ -106,8 +110,8 @@ impl Lookups {
         Arc::new(Self { known, queue, ended, answered, failed, clock, version })
     }
 
-    /// Returns whether the reverse DNS names of an address belong to this operator. If this is not
-    /// known yet, adds the address to the lookup queue.
+    /// Returns whether the reverse DNS names of an address belong to this operator. If no result is
+    /// stored, adds the address to the lookup queue.
     pub(super) fn outcome(&self, address: PublicAddress, names: &Arc<OperatorNames>, now: SystemTime) -> MethodOutcome {
         let key = (address, names.number);
         let known = self.known.get(&key).filter(|known| holds(known.until, now));
@@ -118,14 +122,15 @@ impl Lookups {
         };
         let meant = RdnsCheck::through(outcome, names.last_verified(), now);
         if meant == outcome && !was_proven {
-            // The resolver works now, but it may have been broken when it gave this answer. During
-            // an outage, it may answer every query with NXDOMAIN.
+            // The lookup is repeated, because the resolver works now, but may have been broken
+            // during the failed lookup. During an outage, a resolver may answer every query with
+            // NXDOMAIN.
             return self.look_up(address, names, now);
         }
         if meant != outcome {
-            // No address of this operator was verified within the last hour. So the resolver may no
-            // longer answer queries about the operator's names. To find out, an address that was
-            // verified earlier is looked up again.
+            // No address of this operator was verified within the last hour, so the resolver may no
+            // longer answer queries about the operator's names. To test the resolver, an address
+            // that was verified earlier is looked up again.
             if let Some(proof) = names.proof_due(now) {
                 self.enqueue(proof, names);
             }
@@ -143,14 +148,14 @@ impl Lookups {
         MethodOutcome::Undecided(if has_room { UndecidedReason::Pending } else { UndecidedReason::Busy })
     }
 
-    /// Adds an address to the queue. If the queue is full, this address or another one is dropped.
+    /// Adds an address to the queue. If the queue is full, drops this address or another address.
     /// Reports whether this address is in the queue.
     fn enqueue(&self, address: PublicAddress, names: &Arc<OperatorNames>) -> bool {
         let Some(left_out) = self.queue.push(address, Lookup { address, names: names.clone() }) else { return true };
         let key = (left_out.address, left_out.names.number);
         match self.known.get(&key) {
-            // The dropped address is not looked up now. Its entry stays, because `was_verified` is
-            // needed when the address is looked up later.
+            // The entry of the dropped address stays, because `was_verified` is needed when the
+            // address is looked up later.
             Some(Known { outcome: None, was_verified: true, .. }) => {
                 self.known.insert(key, Known::pending(SystemTime::UNIX_EPOCH, true));
             }
@@ -213,24 +218,26 @@ impl Lookups {
     }
 }
 
-/// Reports whether a result is still valid. It is not valid any more if the clock was set back.
+/// Reports whether a result that expires at `until` is still valid. Returns `false` if `until` is
+/// too far in the future, because the clock was set back.
 fn holds(until: SystemTime, now: SystemTime) -> bool {
     until.duration_since(now).is_ok_and(|rest| rest <= VERIFIED_MOST)
 }
 
-/// Maximum number of stored results: for verified addresses, and for other addresses.
+/// Maximum number of stored results for verified addresses.
 const MAX_VERIFIED: usize = 32_768;
+/// Maximum number of stored results for all other addresses.
 const MAX_UNVERIFIED: usize = 32_768;
 
 const PARTS: usize = 256;
 
 type NameKey = (PublicAddress, u32);
 
-/// The results of checks by reverse DNS names. Verified addresses are stored separately. Only
-/// operators can assign the reverse DNS names that verify an address, so other clients cannot
-/// displace verified addresses. All other addresses are divided into 256 shards by their network
-/// (/24 or /48). The addresses of one network can therefore displace only addresses in the same
-/// shard, even if there are many of them.
+/// The results of checks by reverse DNS names. The results for verified addresses are stored
+/// separately. Only operators can assign the reverse DNS names that verify an address, so other
+/// clients cannot displace verified addresses. The results for all other addresses are divided into
+/// 256 shards by network (/24 or /48), so even very many addresses of one network displace only
+/// addresses in one shard.
 #[derive(Debug)]
 pub(super) struct KnownNames {
     verified: Generations<NameKey, Known>,
@@ -309,8 +316,8 @@ mod tests {
         assert_eq!([failed, failed].map(conclude), [1; 2]);
     }
 
-    /// After an outcome has expired, the address is looked up again: immediately, or later if the
-    /// queue is full.
+    /// When the result for an address has expired, the address is looked up again: immediately, or
+    /// later if the queue is full.
     #[test]
     fn a_name_that_is_looked_up_again_and_verifies_no_more_is_other_evidence() {
         let version = EvidenceVersion::default();
@@ -338,8 +345,8 @@ mod tests {
         assert_eq!(version.current(), 1);
     }
 
-    /// During an outage, a resolver may answer every query with NXDOMAIN. Its answers from that
-    /// time must not refute claims after the resolver works again.
+    /// During an outage, a resolver may answer every query with NXDOMAIN. An NXDOMAIN answer from
+    /// the outage must not refute claims after the resolver works again.
     #[test]
     fn a_failed_lookup_from_an_outage_is_repeated_when_the_resolver_works_again() {
         let clock = Clock::default();
@@ -364,8 +371,8 @@ mod tests {
         assert!(next(&lookups).is_none());
     }
 
-    /// Returns the next waiting lookup if it may start immediately. Also ends this lookup
-    /// immediately.
+    /// Returns the next waiting lookup if it may start immediately. The returned lookup already
+    /// counts as finished.
     fn next(lookups: &Lookups) -> Option<Lookup> {
         let mut next = std::pin::pin!(lookups.queue.next());
         match next.as_mut().poll(&mut Context::from_waker(Waker::noop())) {

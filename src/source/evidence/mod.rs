@@ -6,14 +6,14 @@
 //! evidence. No request waits for evidence. If evidence is missing, the claim stays undecided, and
 //! the evidence is fetched for later requests.
 //!
-//! 1. Lists and key directories are kept up to date as a [`FollowedDocument`] (module `documents`).
-//!    They are fetched with conditional requests, and their format is checked. If a fetch fails,
-//!    the last copy is kept.
+//! 1. Lists and key directories are fetched with conditional requests, and their format is checked.
+//!    If a fetch fails, the last copy is kept. Each list and each directory is a
+//!    [`FollowedDocument`] (module `documents`).
 //! 2. Reverse DNS names are looked up when a request needs them (modules `lookups` and
 //!    `lookup_queue`). The number of lookups is limited, and each network gets a fair share of the
 //!    lookups.
-//! 3. The result of checking a signature is stored until it expires. The rate of failing checks is
-//!    limited for each client (module `signature_results`).
+//! 3. The result of checking a signature is stored until it expires. Each client can cause only a
+//!    limited number of failing checks per second (module `signature_results`).
 //! 4. An address that was verified for a crawler is not checked again within the same minute,
 //!    unless the evidence has changed (module `verified_claims`).
 //! 5. Requests reach this process on different paths, for example through a CDN or directly. The

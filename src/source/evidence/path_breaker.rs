@@ -1,5 +1,5 @@
-//! A circuit breaker for identity checks. If very many checks fail, the cause is probably a proxy
-//! between the crawlers and this process, and not impostors.
+//! A circuit breaker for identity checks. If very many checks fail, a proxy between the crawlers
+//! and this process is a likelier cause than impostors.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
@@ -8,8 +8,7 @@ use std::time::{Duration, SystemTime};
 use crate::agent::{Identity, IdentityMethod, Network, UndecidedReason};
 use crate::identity::PublicAddress;
 
-/// Length of a time slot. An hour has 5 slots. A day has 120 slots, so the slots of a day fit into
-/// the bits of a `u128`.
+/// Length of a time slot. A `u128` is sufficient for one bit per slot of a day (120 slots).
 const SLOT: Duration = Duration::from_secs(12 * 60);
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -26,19 +25,18 @@ const FEW: u32 = 10;
 /// address of the CDN, so all checks of addresses fail. Behind a proxy that changes `Host`, or with
 /// a wrong clock, all checks of signatures fail. The path is suspect in two cases:
 ///
-/// - No claim was verified within 24 hours. So nothing shows that the crawler's address or
-///   signature arrives unchanged on this path.
-/// - In the last hour, but not in the day before, more clients were refuted than verified. The path
-///   remains suspect until a client was verified in the last hour and the refuted clients are no
-///   longer in the majority. The path also stops being suspect a day after it became suspect, if
-///   the crawler was verified in the meantime. The verification shows that addresses on the path
-///   are correct, so the refuted clients are real impostors.
+/// - The crawler was not verified within 24 hours, so it is unknown whether the crawler's address
+///   or signature arrives unchanged on this path.
+/// - In the last hour, but not on the day before, the refuted clients outnumbered the verified
+///   clients. The path remains suspect until a client was verified in the last hour and the refuted
+///   clients are no longer in the majority. After a day, the path also stops being suspect if the
+///   crawler was verified during this day, which shows that the refuted clients are real impostors.
 ///
 /// The breaker counts each client at most once in the last hour and once in the day before,
 /// regardless of the number of its requests. Refuted clients in the same network (`/24`, `/48`) are
-/// counted as one client. So as long as the genuine crawler visits the site, one impostor cannot
-/// make the path suspect, even if it sends a thousand requests or uses all addresses of its
-/// network.
+/// counted as one client. So one impostor cannot make the path suspect as long as the genuine
+/// crawler visits the site, even if the impostor sends a thousand requests or uses all addresses of
+/// its network.
 ///
 /// Checks of addresses and checks of signatures are counted separately, because a valid signature
 /// proves nothing about the address, and vice versa.
@@ -62,7 +60,7 @@ struct MethodBreaker {
 
 impl PathBreaker {
     /// Creates a breaker without counts. `last_verified` and `last_signed` are the times when an
-    /// earlier process last verified the crawler on this path by its address and by a signature.
+    /// earlier process last verified the crawler on this path, by its address and by a signature.
     pub(super) fn new(last_verified: Option<SystemTime>, last_signed: Option<SystemTime>) -> Self {
         let of_time = |last_verified| MethodBreaker { last_verified, ..MethodBreaker::default() };
         Self { methods: [last_verified, last_signed].map(of_time), current: 0 }
@@ -91,13 +89,15 @@ impl PathBreaker {
         let counts = &self.methods[place(method)];
         let is_verified = counts.last_verified.is_some_and(|at| match now.duration_since(at) {
             Ok(age) => age < DAY,
-            // A time that is further in the future comes from a wrong clock, so it proves nothing.
+            // A time further in the future than this comes from a wrong clock, so it proves
+            // nothing.
             Err(ahead) => ahead.duration() <= CLOCK_STEP,
         });
         !is_verified || counts.open_since.is_some()
     }
 
-    /// Returns the identity to use. A refuted identity becomes undecided while the path is suspect.
+    /// Returns the identity to use: while the path is suspect, a refuted identity becomes
+    /// undecided.
     pub(super) fn applied_to(&self, identity: Identity, now: SystemTime) -> Identity {
         match identity {
             Identity::Refuted(refutation) if self.is_suspect(refutation.method(), now) => {
@@ -123,12 +123,13 @@ impl PathBreaker {
 
     fn turn_to(&mut self, now: SystemTime) {
         let slot = now.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs() / SLOT.as_secs());
-        // If the clock is set back a little, the current slot does not change.
+        // If the clock was set back by one slot or less, the current slot does not change.
         if slot == self.current || slot + 1 == self.current {
             return;
         }
         if slot < self.current {
-            // The clock was wrong before or is wrong now, so the counts are not reliable.
+            // The clock was set back by more than one slot. It was wrong before or is wrong now, so
+            // the counts are not reliable.
             *self = Self::default();
         }
         let steps = u32::try_from(slot - self.current).unwrap_or(u32::MAX);
@@ -162,8 +163,8 @@ impl MethodBreaker {
         }
     }
 
-    /// Reports whether more clients were refuted than verified in the last hour, but not in the day
-    /// before.
+    /// Reports whether the refuted clients outnumbered the verified clients in the last hour, but
+    /// not on the day before.
     fn has_jumped(&self) -> bool {
         let requests = self.refuted_requests.iter().fold(0_u32, |sum, count| sum.saturating_add(*count));
         let was_so = || self.refuted.in_the_day_before() > self.verified.in_the_day_before();
@@ -203,7 +204,7 @@ struct RecentAddresses {
     in_hour: usize,
 }
 
-/// The slots when an address was seen, one bit per slot. Bit 0 is the current slot.
+/// The slots when an address was seen, one bit per slot. Bit 0 represents the current slot.
 #[derive(Clone, Copy, Debug, Default)]
 struct SeenSlots(u128);
 
@@ -329,12 +330,12 @@ mod tests {
     fn a_share_that_jumps_above_one_half_opens_it() {
         let mut path = Path::new();
         path.requests(VERIFIED, 20, 0);
-        // First, half of the 40 addresses are refuted. A further refuted address then opens the
-        // breaker.
+        // With 20 refuted addresses among 40, the breaker is closed. The next refuted address opens
+        // it.
         assert_eq!(path.requests(REFUTED, 20, 1), REFUTED);
         assert_eq!(path.requests(REFUTED, 21, 1), SUSPECT);
-        // The breaker stays open while more than half of the addresses are refuted. It closes when
-        // the fifth address is verified.
+        // With five refuted addresses in the last hour, the breaker closes when the fifth address
+        // is verified.
         assert_eq!(path.requests(REFUTED, 5, 90), SUSPECT);
         assert_eq!(path.requests(VERIFIED, 4, 91), VERIFIED);
         assert_eq!(path.0.applied_to(REFUTED, at(91)), SUSPECT);
@@ -348,7 +349,7 @@ mod tests {
         for hour in 0..24 {
             path.requests(VERIFIED, 30, hour * 60);
         }
-        // From now on, all requests come from two addresses of a proxy.
+        // After the first day, all requests come from two addresses of a proxy.
         for minute in (24 * 60..25 * 60).step_by(2) {
             path.requests(REFUTED, 2, minute);
         }
@@ -369,7 +370,7 @@ mod tests {
             }
             path.requests(VERIFIED, 1, minute);
         }
-        // An impostor with all addresses of a network cannot open the breaker, either.
+        // An impostor that uses all addresses of one network cannot open the breaker.
         for (first, step) in [(0x2001_4860_u128 << 96, 1_u128 << 64), (0xFFFF_0808_0800_u128, 1)] {
             let mut path = Path::new();
             path.requests(VERIFIED, 1, 0);
@@ -422,8 +423,8 @@ mod tests {
             path.requests(VERIFIED, 2, minute);
         }
         assert_eq!(path.0.methods[0].verified.in_the_day_before(), 2);
-        // Impostors were already in the majority before. If they are still in the majority later,
-        // this is not a change, so the breaker does not open.
+        // Impostors were already in the majority on the day before. So their majority in the last
+        // hour is not a change, and the breaker does not open.
         for _ in 0..10 {
             assert_eq!(path.requests(REFUTED, 5, 23 * 60), REFUTED);
         }
@@ -452,7 +453,7 @@ mod tests {
         assert_eq!(refuted(24 * 60, 0), SUSPECT);
     }
 
-    /// The clock may be ahead or behind. The wrong time may be noticed immediately or later.
+    /// The clock jumps forward by a day in one case, and back by a day in the other.
     #[test]
     fn a_clock_that_is_off_by_a_day_refutes_nothing_until_the_crawler_verifies() {
         for (before, after) in [(48 * 60, 72 * 60), (48 * 60, 24 * 60)] {

@@ -17,16 +17,17 @@ use crate::identity::{
     DirectoryUrl, KeySet, MessageHead, MethodOutcome, PublicAddress, RequiredComponent, SignatureCheck,
 };
 
-/// Maximum number of stored results for valid signatures. Such a result is looked up by the
-/// signature fields of a request. A stored result usually takes about 1 KiB, and at most about 10 KiB.
+/// Maximum number of stored results for valid signatures. The results are looked up by the
+/// signature fields of a request. A stored result usually takes about 1 KiB, and at most about 10
+/// KiB.
 const MAX_VALID: usize = 4_096;
 
-/// Maximum number of stored results for failed signatures. Such a result is looked up by the
+/// Maximum number of stored results for failed signatures. The results are looked up by the
 /// signature fields and the target of a request.
 const MAX_FAILED: usize = 1_024;
 
-/// Maximum number of failing signature checks per client and second. Ten checks take half a
-/// millisecond of CPU time. Further checks are skipped.
+/// Maximum number of failing signature checks per client and second. When a client has reached this
+/// number, its further checks are skipped.
 const MAX_PER_SECOND: u32 = 10;
 
 /// Maximum number of clients whose failing checks are counted.
@@ -35,10 +36,10 @@ const MAX_ADDRESSES: usize = 16_384;
 /// The results of checking signatures. One check takes about 50 µs.
 ///
 /// A stored result is used for a request with the same lines of `Signature`, `Signature-Input` and
-/// `Signature-Agent`, and with the same values for all covered components. It is used as long as
-/// the signature is valid and the keys in the signer's directory do not change. If a signature is
-/// replayed for another site or path, the values of covered components differ, so the stored result
-/// is not used.
+/// `Signature-Agent`, and with the same values for all covered components. The result is used as
+/// long as the signature is valid and the keys in the signer's directory do not change. If a
+/// signature is replayed for a request with another value of a covered component, such as another
+/// site, the stored result is not used.
 #[derive(Debug)]
 pub(super) struct SignatureResults {
     /// The components that a signature must cover in order to verify who sent the request.
@@ -78,8 +79,8 @@ impl SignatureResults {
             return Some(checks);
         }
         // If a client sends a valid signature again for another target, the check fails. The key of
-        // the failed result contains the target, so the failed result does not replace the valid
-        // one.
+        // the failed result contains the target, so the failed result does not replace the result
+        // of the valid signature.
         let key_for_target = KeptChecks::key_for_target(&lines, message, &self.hasher);
         if let Some(checks) = find(&self.failed, key_for_target) {
             return Some(checks);

@@ -72,7 +72,7 @@ impl VerificationPlan {
     }
 }
 
-/// Maximum number of [`ResolverProof`]s that are read from a file. The registry has fewer
+/// Maximum number of [`ResolverProof`]s that are read from a file. The registry contains fewer
 /// operators.
 const MAX_PROOFS: usize = 1_024;
 
@@ -88,8 +88,8 @@ struct Operators {
     proofs: Vec<ResolverProof>,
 }
 
-/// An address that was verified by its reverse DNS name. It is looked up again to test whether the
-/// resolver answers, before a failed lookup of another address refutes a claim.
+/// An address that was verified by its reverse DNS name. Before a failed lookup of another address
+/// refutes a claim, the verified address is looked up again to test whether the resolver answers.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(super) struct ResolverProof {
     address: IpAddr,

@@ -15,7 +15,7 @@ use crate::agent::IdentityMethod;
 const SLOTS: usize = 2_048;
 
 /// Version number of the current evidence. It changes when new evidence could make a verified claim
-/// invalid. Clones share the number.
+/// invalid. Clones share the version number.
 #[derive(Clone, Debug, Default)]
 pub struct EvidenceVersion(Arc<AtomicU64>);
 
@@ -23,11 +23,10 @@ pub struct EvidenceVersion(Arc<AtomicU64>);
 /// again.
 ///
 /// Address, minute and evidence version are compared in full, so a client is never verified because
-/// of another client's address. The claim path and the crawler are compared only by a 64-bit hash.
-/// This is sufficient, because clients cannot choose these values freely. An entry expires at the
-/// end of the minute, so that the circuit breakers count each client in each minute, and DNS
-/// records that have expired are looked up again. A change of the evidence makes all entries
-/// invalid.
+/// of another client's address. For the claim path and the crawler, a 64-bit hash is sufficient,
+/// because clients cannot invent sites, listeners or crawlers. An entry expires at the end of the
+/// minute. So the circuit breakers count each client once per minute, and DNS records that have
+/// expired are looked up again. A change of the evidence makes all entries invalid.
 #[derive(Debug)]
 pub(super) struct VerifiedClaims {
     slots: Box<[Slot]>,
@@ -37,8 +36,7 @@ pub(super) struct VerifiedClaims {
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ClaimKey {
-    /// Hash of the claim path (site and listener) and the crawler. Sites, listeners and crawlers
-    /// are configured, so clients cannot choose these values freely.
+    /// Hash of the claim path (site and listener) and the crawler.
     path: u64,
     client: u128,
     minute: u64,
@@ -46,8 +44,8 @@ pub(super) struct ClaimKey {
 }
 
 /// A verified claim, stored as several words that cannot be written atomically. The sequence number
-/// is odd during a write, and has a new value after the write. So a reader can detect whether all
-/// words belong to the same claim.
+/// is odd during a write, and has a new value after the write. A reader compares the sequence
+/// numbers before and after reading, to detect words of different claims.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 struct Slot {
@@ -105,17 +103,17 @@ impl VerifiedClaims {
 }
 
 impl Slot {
-    /// Returns the words; `None` if another thread is writing them.
+    /// Returns the words of the claim; `None` if another thread is writing the words.
     fn read(&self) -> Option<[u64; 5]> {
         let before = self.sequence.load(Ordering::Acquire);
         let words = self.words.each_ref().map(|word| word.load(Ordering::Relaxed));
-        // If this thread has read a word from a concurrent write, it also reads the sequence number
-        // that was stored before that word.
+        // After this fence, a thread that has read a word of a concurrent write also reads the
+        // sequence number of that write.
         fence(Ordering::Acquire);
         (before.is_multiple_of(2) && self.sequence.load(Ordering::Relaxed) == before).then_some(words)
     }
 
-    /// Writes the words, unless another thread is writing. If the words are not written, the claim
+    /// Writes the words, unless another thread is writing to this slot. A claim that is not written
     /// is checked again at the next request.
     fn write(&self, words: [u64; 5]) {
         let before = self.sequence.load(Ordering::Relaxed);

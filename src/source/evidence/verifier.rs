@@ -29,8 +29,8 @@ use crate::source::follow::{DocumentStatus, FollowBuilder, FollowError, Followed
 /// claims of requests.
 ///
 /// Lists are fetched regularly. Key directories are fetched, and reverse DNS names are looked up,
-/// when a request needs them. Fetches and lookups run on separate threads. Requests never wait for
-/// them: a request is checked with the evidence that is available.
+/// when a request needs them. Fetches and lookups run on separate threads. No request waits for a
+/// fetch or lookup: a request is checked with the evidence that is available.
 ///
 /// Cloning is cheap; clones share the evidence. When the last clone is dropped, the threads stop.
 #[derive(Clone)]
@@ -42,12 +42,12 @@ pub struct Verifier {
 /// fetches have not finished.
 pub(super) const FIRST_FETCHES: Duration = Duration::from_secs(60);
 
-/// Key in [`VerifierStatus::by_cause`] for the problem that neither lists nor host names can refute
-/// claims.
+/// Key in [`VerifierStatus::by_cause`] for the problem that claims cannot be refuted, neither by
+/// lists nor by host names.
 pub(super) const NOTHING: &str = "nothing";
 
-/// Key in [`VerifierStatus::by_cause`] for the problem that lists cannot refute claims, but host
-/// names may.
+/// Key in [`VerifierStatus::by_cause`] for the problem that claims may be refuted by host names,
+/// but not by lists.
 pub(super) const NO_LIST: &str = "no list";
 
 pub(super) struct Evidence {
@@ -55,9 +55,9 @@ pub(super) struct Evidence {
     pub(super) following: Following,
     pub(super) configured: Configured,
     pub(super) trusted_proxies: ArcSwap<RangeSet>,
-    /// The lists that are fetched. The key is the URL with its query. If the registry is replaced,
-    /// lists that the new registry also contains are kept. The lock is held while the registry is
-    /// replaced.
+    /// The lists that are fetched. The key is the URL with its query. When the registry is
+    /// replaced, lists that are also in the new registry are kept. The lock is held during this
+    /// replacement.
     pub(super) lists: Mutex<BTreeMap<String, FollowedDocument<RangeList>>>,
     pub(super) methods: ArcSwap<MethodTable>,
     pub(super) directories: ArcSwap<DirectoryTable>,
@@ -115,8 +115,8 @@ impl Verifier {
     ///
     /// # Errors
     ///
-    /// Returns an error if a row contains an invalid URL of a list or directory, or an invalid host
-    /// pattern. In this case, the registry and the evidence do not change.
+    /// Returns an error if the registry contains an invalid URL of a list or directory, or an
+    /// invalid host pattern. In case of an error, the previous registry and evidence stay in use.
     pub fn follow(&self, registry: &Registry) -> Result<(), FollowError> {
         let evidence = &*self.inner;
         let mut known = evidence.lists.lock();
@@ -168,9 +168,8 @@ impl Verifier {
     /// [`SuspectPath`]), failed checks do not refute a claim.
     pub fn identify<'a>(&self, request: &IdentityRequest<'a>, path: ClaimPath<'_>, now: SystemTime) -> Identified<'a> {
         let mut identified = request.identify(self, now);
-        // Signed requests that do not name a registered crawler are counted together, under an
-        // empty name. Otherwise, clients could create any number of circuit breakers by inventing
-        // names.
+        // All signed requests that do not name a registered crawler share one circuit breaker with
+        // an empty name, so that clients cannot create breakers by inventing names.
         let crawler = identified.registered.unwrap_or_default();
         let paths = &self.inner.paths;
         let claims = paths.of_crawler(path, crawler);
@@ -189,8 +188,8 @@ impl Verifier {
     ) -> Identity {
         let evidence = &*self.inner;
         let ([agent], Some(client)) = (agents, address) else {
-            // The shortcut below is only for a request with an address and a single agent. If there
-            // are several agents, all of them must be checked, because the strictest result counts.
+            // Stored claims are used only for a request with an address and a single agent. Several
+            // agents must all be checked, because the strictest result counts.
             return self.identify(&IdentityRequest::new(agents, self.public_address(address)), path, now).identity;
         };
         let paths = &evidence.paths;
@@ -214,7 +213,7 @@ impl Verifier {
     }
 
     /// Reports whether a lookup of the sender's address is still pending and may change the result.
-    /// Does not count the claim.
+    /// Does not count the result in a circuit breaker.
     pub(crate) fn is_awaited(&self, request: &IdentityRequest<'_>, now: SystemTime) -> bool {
         request.identify(self, now).is_rdns_pending
     }
@@ -318,8 +317,8 @@ impl ClaimEvidence for Verifier {
 impl Evidence {
     fn follow_list(&self, url: FetchUrl) -> FollowedDocument<RangeList> {
         let text = url.unredacted();
-        // `FollowedDocument::start` prefers a saved copy to `copy`. `ListCopy::all` must return the
-        // copies in the same order of preference.
+        // `FollowedDocument::start` prefers a saved copy to `copy`. `ListCopy::all` must use the
+        // same order of preference: saved, configured, embedded.
         let copy = self.configured.copies.get(&text).cloned().or_else(|| ListCopy::embedded(&text));
         let copy = copy.map(|copy| Held::new(copy.list, copy.origin, copy.confirmed));
         FollowedDocument::start(FollowBuilder::of(url, self.version.clone()).followed, copy, &self.following).0
@@ -338,8 +337,8 @@ impl Evidence {
         let outcome = examine(None);
         match outcome {
             MethodOutcome::Verified => outcome,
-            // A list that was fetched recently refutes the claim if it does not contain the
-            // address, even if the address was never seen before.
+            // A list that was fetched recently refutes the claim if the list does not contain the
+            // address, even if no earlier request came from this address.
             MethodOutcome::Failed(_) => {
                 self.first_seen.note(address, now);
                 outcome
@@ -368,16 +367,16 @@ pub struct VerifierStatus {
     pub lists: Vec<DocumentStatus>,
     /// Key directories, sorted by URL. A directory is fetched when a request needs it.
     pub directories: Vec<DocumentStatus>,
-    /// Messages about configured copies of lists that the registry does not contain. Such copies
-    /// have no effect. Each message suggests the URL that was probably meant.
+    /// Messages about configured list copies without effect, because the registry does not contain
+    /// their URLs. Each message suggests the URL that was probably meant.
     pub unnamed_lists: Vec<String>,
     /// Whether claims can be refuted. Refuting a claim requires a list that its server has
-    /// confirmed within a day, or a DNS resolver that answers. In the first minute after the start,
-    /// this is `None` instead of `false` if a list has not been requested yet.
+    /// confirmed within a day, or a DNS resolver that answers. `None` instead of `false` in the
+    /// first minute after the start, while at least one list has not been requested yet.
     pub can_refute: Option<bool>,
     /// Whether at least one list was confirmed by its server within a day. `None` if there are no
-    /// lists. In the first minute after the start, this is also `None` instead of `false` if a list
-    /// has not been requested yet.
+    /// lists. `None` instead of `false` in the first minute after the start, while at least one
+    /// list has not been requested yet.
     pub is_list_fresh: Option<bool>,
     /// Whether the DNS resolver answers. The value becomes `true` when the resolver answers a
     /// query, and `false` when a query fails more than an hour after the last response. `None` if
@@ -389,8 +388,8 @@ pub struct VerifierStatus {
     pub waiting_names: usize,
     /// Number of stored results of checking signatures, at most 5,120.
     pub known_signatures: usize,
-    /// Claim paths where a proxy may change addresses or signatures. Failed checks on these paths
-    /// do not refute claims.
+    /// The suspect claim paths. Proxies on these paths may change addresses or signatures, so
+    /// failed checks there do not refute claims.
     pub suspects: Vec<SuspectPath>,
     /// Why the times when each crawler was last verified on each claim path cannot be saved, or
     /// could not be loaded. Without these times, a new process refutes claims on a path only after
@@ -400,22 +399,23 @@ pub struct VerifierStatus {
 
 impl VerifierStatus {
     /// Returns the problems with the evidence, one line per cause. A line contains the number of
-    /// affected lists and directories, and the URL of one of them as an example. If no claim can be
-    /// refuted, one line reports that.
+    /// affected lists and directories, and the URL of one of these documents as an example. If no
+    /// claim can be refuted, one line reports this problem.
     pub fn problems(&self) -> Vec<String> {
         self.by_cause().into_values().collect()
     }
 
     /// Returns the reason why impostors pass, regardless of the policy: either no evidence can
-    /// refute claims, or only reverse DNS names can, and most crawlers have no such names. `None`
-    /// if claims can be refuted, or if this is not known yet.
+    /// refute claims, or only reverse DNS names can refute claims, and most crawlers have no such
+    /// names. `None` if neither reason is known to apply.
     pub fn ineffective_reason(&self) -> Option<String> {
         let mut problems = self.by_cause();
         problems.remove(NOTHING).or_else(|| problems.remove(NO_LIST))
     }
 
-    /// Returns the problems by effect and cause. The cause is the beginning of a message, up to the
-    /// first colon. So if the network is down, there is only one problem for all lists.
+    /// Returns one problem for each effect and cause. The cause is the beginning of a document's
+    /// error message, up to the first colon. So if the network is down, there is one problem for
+    /// all lists together.
     pub(super) fn by_cause(&self) -> BTreeMap<String, String> {
         const NOT_FETCHED: &str = "cannot be fetched, so they cannot be used to recognise impostors";
         const NOT_SAVED: &str = "could not be saved for the next start";

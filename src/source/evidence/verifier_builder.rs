@@ -58,7 +58,8 @@ impl Verifier {
 
 impl FollowBuilder<VerifierSettings> {
     /// Adds a file with a copy of the list at a URL, for use without network access. The copy can
-    /// verify claims, but only a fetched list can refute them. A second call adds another file.
+    /// verify claims, but claims are refuted only by a list that was fetched. A second call adds
+    /// another file.
     ///
     /// # Errors
     ///
@@ -83,10 +84,10 @@ impl FollowBuilder<VerifierSettings> {
     }
 
     /// Sets the components that a signature must cover in addition to the authority. A signature
-    /// that lacks one of these components neither verifies nor refutes a claim. By default, only
-    /// the authority is required. A signature that covers only the authority is valid for every
-    /// path of the site, so anyone who intercepts such a signature can use it until it expires. A
-    /// second call adds components.
+    /// that does not cover a required component neither verifies nor refutes a claim. By default,
+    /// only the authority is required. A signature that covers only the authority is valid for
+    /// every path of the site, so anyone who intercepts such a signature can use it until it
+    /// expires. A second call adds components.
     pub fn require_components(mut self, components: impl IntoIterator<Item = RequiredComponent>) -> Self {
         self.followed.required.extend(components);
         self
@@ -111,20 +112,20 @@ impl FollowBuilder<VerifierSettings> {
         self
     }
 
-    /// Sets the networks of the proxies that are trusted to forward the client's address. If the
-    /// client's address seems to be in one of these networks, a proxy did not forward the real
-    /// address, so the claim is not checked by address
+    /// Sets the networks of the proxies that are trusted to forward the client's address. If a
+    /// request arrives with an address in one of these networks as the client's address, a proxy
+    /// did not forward the real address. The claim is then not checked by address
     /// ([`public_address`](Verifier::public_address)). Default: none. A second call adds networks.
     pub fn trusted_proxies(mut self, networks: impl IntoIterator<Item = Network>) -> Self {
         self.followed.trusted_proxies.extend(networks);
         self
     }
 
-    /// Adds a callback for missing evidence. The callback is called once for each new line of
-    /// [`problems`](super::VerifierStatus::problems), and once when no problem is left. The
-    /// callback runs on the fetcher's thread and must not block. With the feature `tracing`, these
-    /// events are also logged with the target `tower_robots::evidence`. Panics are caught. A second
-    /// call adds a callback.
+    /// Adds a callback for missing evidence. The callback is called when a new cause of
+    /// [`problems`](super::VerifierStatus::problems) appears, when claims can be refuted again, and
+    /// when no problem is left. The callback runs on the fetcher's thread and must not block. With
+    /// the feature `tracing`, these events are also logged with the target
+    /// `tower_robots::evidence`. Panics are caught. A second call adds a callback.
     pub fn on_event(mut self, listener: impl Fn(&ProblemEvent<'_>) + Send + Sync + 'static) -> Self {
         self.followed.listeners.push(Box::new(listener));
         self
@@ -191,12 +192,13 @@ impl FollowBuilder<VerifierSettings> {
     }
 }
 
-/// Intervals between checks for missing evidence: during the first fetches, and afterwards.
+/// Interval between checks for missing evidence, until [`FIRST_FETCHES`] ends.
 const SOON: Duration = Duration::from_millis(if cfg!(test) { 10 } else { 500 });
+/// Interval between checks for missing evidence, after [`FIRST_FETCHES`].
 const LATER: Duration = Duration::from_secs(if cfg!(test) { 1 } else { 60 });
 
-/// Notifies the listeners when a new cause of problems appears, and when no problem is left.
-/// Returns when the evidence is dropped.
+/// Notifies the listeners when a new cause of problems appears, when claims can be refuted again,
+/// and when no problem is left. Ends when the evidence is dropped.
 async fn report(evidence: Weak<Evidence>, listeners: Vec<ProblemListener>) {
     let began = Instant::now();
     let mut said: BTreeMap<String, String> = BTreeMap::new();

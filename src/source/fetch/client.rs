@@ -39,10 +39,10 @@ pub(in crate::source) struct Client {
 #[derive(Clone, Debug)]
 pub(in crate::source) struct FetchTarget {
     pub(super) url: FetchUrl,
-    /// Upstreams of the site. If there are any, the client connects to one of them instead of the
-    /// URL's host.
+    /// Upstreams of the site. If the list is not empty, the client connects to one of these
+    /// upstreams instead of the URL's host.
     pub(super) via: Arc<[Peer]>,
-    /// The name that an upstream's certificate must contain. By default, this is the host in the
+    /// The name that an upstream's certificate must contain. `None` means the host in the
     /// upstream's URL.
     pub(super) server_name: Option<Arc<str>>,
     pub(super) mode: FetchMode,
@@ -61,7 +61,7 @@ impl FetchTarget {
     }
 }
 
-/// The kind of client that fetches a document. It determines which redirects are followed.
+/// The kind of client that fetches a document. The kind determines which redirects are followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FetchMode {
     /// A crawler. Redirects may lead to any host.
@@ -98,7 +98,7 @@ impl Client {
         let answering = async {
             let stream = self.connect_to(&request.url, None, request.led_from, &mut address).await?;
             let head = request.head(&self.user_agent)?;
-            // Reads one byte more than the limit, to find out whether the body is longer.
+            // Reads one byte more than the limit, to find out whether the body exceeds the limit.
             let response = wire::exchange(stream, head, Excess::Drop, request.most.saturating_add(1)).await?;
             Ok::<_, FetchError>(FetchAnswer::new(response, request.most, address))
         };
@@ -141,7 +141,7 @@ impl Client {
     async fn follow(&self, target: &FetchTarget) -> Result<FetchOutcome, FetchError> {
         let (mut url, mode) = (target.url.clone(), target.mode);
         // The operator has configured the first URL, so its host may have any address, even a
-        // private one.
+        // private address.
         let mut led_from = None;
         for _ in 0..=HOPS {
             let response = self.request_once(target, &url, &mut led_from).await?;
@@ -161,8 +161,8 @@ impl Client {
         Ok(FetchOutcome::Redirected)
     }
 
-    /// Sends one request, and stores the address of the server in `led_from`. If that address is
-    /// public, a redirect must not lead to a private address. For an upstream, `led_from` stays
+    /// Sends one request, and stores the server's address in `led_from`. If the server's address is
+    /// public, its redirects must not lead to private addresses. For an upstream, `led_from` stays
     /// `None`, because the operator has configured the upstream, and the targets of redirects are
     /// requested from the same upstream.
     async fn request_once(
@@ -185,8 +185,8 @@ impl Client {
     fn request(&self, url: &FetchUrl, known: &Validators) -> Result<Request<Empty<Bytes>>, FetchError> {
         let mut request = FetchRequest::new(url.clone());
         request.headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
-        // Validators are sent only to the URL that they come from. Another URL may use the same
-        // entity tag for other content.
+        // Validators are sent only to the URL whose response contained them, because another URL
+        // may use the same entity tag for other content.
         if known.of.as_ref().is_none_or(|of| of == url) {
             for (name, value) in [(IF_NONE_MATCH, &known.etag), (IF_MODIFIED_SINCE, &known.last_modified)] {
                 if let Some(value) = value {
@@ -197,7 +197,8 @@ impl Client {
         request.head(&self.user_agent)
     }
 
-    /// Connects to the first reachable upstream. First tries the upstream that `turn` selects.
+    /// Connects to the first reachable upstream. The first attempt uses the upstream with the
+    /// number `turn`.
     async fn connect_upstream(&self, target: &FetchTarget) -> Result<Box<dyn Stream>, FetchError> {
         let FetchTarget { via, server_name, turn, .. } = target;
         let mut last = FetchError::new(FetchErrorKind::Connect);
@@ -264,8 +265,8 @@ fn read(response: Response<Vec<u8>>, url: FetchUrl) -> Result<FetchOutcome, Fetc
 
 /// A GET request for one URL, for [`Fetcher::exchange`](super::Fetcher::exchange).
 ///
-/// The response may use content codings only if `headers` contains `Accept-Encoding`. The body is
-/// never decoded.
+/// The server may compress the body only if `headers` contains `Accept-Encoding`. A compressed body
+/// is never decoded.
 #[derive(Clone, Debug)]
 pub struct FetchRequest {
     /// The URL to request.
@@ -275,8 +276,9 @@ pub struct FetchRequest {
     pub headers: HeaderMap,
     /// Maximum size of the body, in bytes. Default: [`LiveRobots::MAX_FILE`].
     pub most: u64,
-    /// Address of the server whose response contained this URL, if any. If this address is public,
-    /// the URL's host must not have a loopback or private address. Default: none.
+    /// If the URL was found in a response, the address of the server that sent the response. If
+    /// that address is public, the URL's host must not have a loopback or private address. Default:
+    /// none.
     pub led_from: Option<IpAddr>,
 }
 
@@ -319,8 +321,8 @@ impl FetchRequest {
 }
 
 impl FetchAnswer {
-    /// Creates the answer. The body of `response` may contain one byte more than the limit `most`,
-    /// which shows that the body is too long. The body is then truncated.
+    /// Creates the answer. If the body of `response` is longer than the limit `most`, truncates the
+    /// body.
     fn new(response: Response<Vec<u8>>, most: u64, address: Option<SocketAddr>) -> Self {
         let (head, mut body) = response.into_parts();
         let most = usize::try_from(most).unwrap_or(usize::MAX);

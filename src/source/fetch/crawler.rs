@@ -16,15 +16,16 @@ const DAY: Duration = Duration::from_secs(24 * 3600);
 /// How long a response without `Cache-Control` may be used (RFC 9309, section 2.4).
 const LIFETIME: Duration = DAY;
 
-/// How long a stale response may be used if the crawler does not fetch the file again. After this
-/// time, everything is disallowed.
+/// How long a stale response may be used if the crawler does not fetch the file again. When this
+/// period ends, everything is disallowed.
 const MAX_STALE: Duration = Duration::from_secs(3600);
 
 /// How long everything is disallowed if all fetches fail (section 2.3.1.4).
 const GIVE_UP: Duration = DAY.saturating_mul(30);
 
-/// The first and the longest pause before a failed fetch is retried.
+/// Pause before the first retry of a failed fetch.
 const RETRY_FIRST: Duration = Duration::from_secs(60);
+/// Maximum pause before a retry.
 const RETRY_MOST: Duration = Duration::from_secs(3600);
 
 /// The cached robots.txt of one site, and what it allows a crawler to do. A site is a scheme, a
@@ -76,8 +77,8 @@ pub struct CrawlerCache {
     /// The rules of the copy, compiled for the first agent that was passed to `allows`.
     rules: OnceLock<Arc<(Box<[u8]>, AgentRules)>>,
     /// Whether the rules of the last copy apply while fetches fail, which RFC 9309 permits (section
-    /// 2.4). If this is `false`, which is the default, everything is disallowed during the first 30
-    /// days of failures (section 2.3.1.4).
+    /// 2.4). By default, the value is `false`: everything is disallowed during the first 30 days of
+    /// failures (section 2.3.1.4).
     pub goes_by_last_copy: bool,
 }
 
@@ -104,7 +105,7 @@ struct Failing {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CrawlerReading<'a> {
-    /// Robots.txt was not fetched yet, so its rules are unknown. The crawler must fetch it first.
+    /// The crawler must first fetch robots.txt, because its rules are still unknown.
     Unknown,
     /// The crawler may fetch the paths that the rules in robots.txt allow. Contains the bytes of
     /// robots.txt.
@@ -153,7 +154,7 @@ impl CrawlerCache {
                 self.learn(CachedAnswer::Nowhere, freshness, now);
             }
             FetchOutcome::Status { retry_after, .. } => self.fail(retry_after, now),
-            // Without a copy, the request had no validators, so a 304 is an error.
+            // If there is no copy, the request had no validators, so a 304 response is an error.
             FetchOutcome::NotModified(_) | FetchOutcome::Failed(_) => self.fail(None, now),
         }
     }
@@ -183,12 +184,12 @@ impl CrawlerCache {
     /// not apply to it.
     ///
     /// `agent` has the same meaning as in [`RobotsTxt::for_agent`], and `url` as in
-    /// [`AgentRules::allows`]. If [`is_due`](Self::is_due) has been true for more than an hour and
-    /// nothing was recorded since, only `/robots.txt` may be fetched, because the copy is older
+    /// [`AgentRules::allows`]. If [`is_due`](Self::is_due) has returned `true` for more than an
+    /// hour without a new outcome, only `/robots.txt` may be fetched, because the copy is older
     /// than RFC 9309 permits (section 2.4).
     ///
-    /// The rules for the first agent are compiled only once. For any other agent, they are compiled
-    /// at each call.
+    /// The rules for the agent of the first call are compiled only once. For any other agent, the
+    /// rules are compiled at each call.
     pub fn allows(&self, agent: impl AsRef<[u8]>, url: impl AsRef<[u8]>, now: SystemTime) -> bool {
         let (agent, url) = (agent.as_ref(), url.as_ref());
         let is_path = url.starts_with(b"/") || Authority::of_url(url).is_none();

@@ -1,5 +1,5 @@
-//! The fetcher. It fetches files for many sites on one thread, which is separate from the threads
-//! that serve requests.
+//! The [`Fetcher`], which fetches files for many sites on one thread. This thread is separate from
+//! the threads that serve requests.
 
 use std::future::Future;
 use std::io;
@@ -29,14 +29,14 @@ const HELPERS: usize = 16;
 /// Cloning is cheap; clones share the thread and its limits. The thread ends when all clones, and
 /// all [`LiveRobots`] that use the fetcher, are dropped.
 ///
-/// A fetcher reads at most [`LiveRobots::MAX_FILE`] bytes of a body and 64 KiB of a head. It
+/// A fetcher reads at most [`LiveRobots::MAX_FILE`] bytes of a body and 64 KiB of a head, and
 /// follows up to five redirects. The protocol is HTTP/1.1, and every fetch opens its own
 /// connection.
 #[derive(Clone, Debug)]
 pub struct Fetcher {
     pub(in crate::source) handle: Handle,
     pub(in crate::source) client: Arc<Client>,
-    /// Keeps the thread running. The thread ends when the last clone of the fetcher is dropped.
+    /// The thread ends when this sender is dropped together with the last clone of the fetcher.
     _stop: Arc<oneshot::Sender<()>>,
 }
 
@@ -47,8 +47,8 @@ pub struct FetcherBuilder {
     pub(super) client: Client,
 }
 
-/// The body of a response, in parts as they arrive. If this value is dropped, the connection closes
-/// when the next part arrives.
+/// The body of a response, in parts as they arrive. If this value is dropped, the connection stays
+/// open until the next part arrives.
 #[derive(Debug)]
 #[must_use = "dropping it ends the request"]
 pub struct FetchBody(mpsc::Receiver<Result<Bytes, FetchError>>);
@@ -107,9 +107,9 @@ impl Fetcher {
 
     /// Sends one request like [`Fetcher::exchange`], but for a body that may be large. The future
     /// returns the response without its body. The [`FetchBody`] returns the body in parts of a few
-    /// KiB. It reads a part from the server only when [`FetchBody::part`] is called, and at most
-    /// [`FetchRequest::most`] bytes in total. The request counts as one of the fetcher's concurrent
-    /// fetches until its body is read completely or dropped.
+    /// KiB. The fetcher reads at most two parts before [`FetchBody::part`] is called for them, and
+    /// at most [`FetchRequest::most`] bytes in total. The request counts as one of the fetcher's
+    /// concurrent fetches until its body is read completely or dropped.
     ///
     /// ```no_run
     /// use tower_robots::source::fetch::FetchRequest;
@@ -137,8 +137,8 @@ impl Fetcher {
         (exchanged(answer), FetchBody(body))
     }
 
-    /// Runs a task with the client on the fetcher's thread. The task starts as soon as fewer than
-    /// the maximum number of fetches are running, and continues even if its result is not awaited.
+    /// Runs a task with the client on the fetcher's thread. The task waits until the number of
+    /// running fetches is below the maximum. The task continues even if its result is not awaited.
     fn spawn<T, W>(&self, work: impl FnOnce(Arc<Client>) -> W + Send + 'static) -> oneshot::Receiver<T>
     where
         T: Send + 'static,
@@ -196,10 +196,11 @@ impl FetcherBuilder {
         self
     }
 
-    /// Connects to another host and port if `place` returns them for the host and port of a URL.
-    /// Use this to test a server before the DNS name points to it. The server's certificate must
-    /// still be valid for the URL's host. If `place` returns another host for the target of a
-    /// redirect, the redirect may also lead to a private address. A second call replaces the first.
+    /// Sets a function that can replace the host and port of a URL when the fetcher connects. Use
+    /// the function to test a server before the DNS name points to this server. The server's
+    /// certificate must still be valid for the URL's host. If `place` returns another host for the
+    /// target of a redirect, the redirect may also lead to a private address. A second call
+    /// replaces the first.
     pub fn connect_to(mut self, place: impl Fn(&str, u16) -> Option<(String, u16)> + Send + Sync + 'static) -> Self {
         self.client.network.connect_to(place);
         self
@@ -252,9 +253,9 @@ impl FetcherBuilder {
         let handle = runtime.handle().clone();
         let (stop, stopped) = oneshot::channel::<()>();
         std::thread::Builder::new().name("robots-fetch".into()).spawn(move || {
-            // No message is ever sent, so this line waits until the channel is closed.
+            // Waits until `_stop` is dropped, because no message is ever sent.
             let _ = runtime.block_on(stopped);
-            // This shutdown does not wait for host names that are still being resolved.
+            // Shuts down without waiting for host names that are still being resolved.
             runtime.shutdown_background();
         })?;
         Ok(Fetcher { handle, client: Arc::new(self.client), _stop: Arc::new(stop) })
@@ -263,7 +264,7 @@ impl FetcherBuilder {
 
 impl FetchBody {
     /// Returns the next part; `None` at the end of the body. Any executor can poll the future. If
-    /// the future is dropped, no part is lost: the next call returns it.
+    /// the future is dropped before it is ready, the next call returns the same part.
     ///
     /// # Errors
     ///

@@ -1,22 +1,22 @@
 //! Determines how long a response may be used without a new fetch (RFC 9111). Also contains the
-//! [`Schedule`] of fetches: intervals, and randomised delays after failures. Existing crates for
-//! RFC 9111 implement whole HTTP caches, but a robots.txt needs only four directives.
+//! [`Schedule`] of fetches: intervals, and randomised delays after failures. A robots.txt needs
+//! only four directives, so no crate with a whole HTTP cache is used.
 
 use std::time::{Duration, SystemTime};
 
 use http::HeaderMap;
 use http::header::{AGE, CACHE_CONTROL};
 
-/// Maximum value of a time in seconds. Larger values are replaced by this one (RFC 9111, section
+/// Maximum value of a time in seconds. Larger values are reduced to this maximum (RFC 9111, section
 /// 1.2.2).
 const MAX_SECONDS: u64 = 1 << 31;
 
 /// How long a response may be used, according to `Cache-Control` and `Age`.
 ///
 /// With `no-cache` or `no-store`, the file must be fetched again before every use. If a directive
-/// is repeated, the first one applies. An invalid number counts as 0, so the response is stale (RFC
-/// 9111, section 4.2.1). `Expires` is ignored, because RFC 9309 mentions only `Cache-Control`, and
-/// applications often send an `Expires` date in the past.
+/// is repeated, its first value applies. An invalid number counts as 0, so the response is stale
+/// (RFC 9111, section 4.2.1). `Expires` is ignored, because RFC 9309 mentions only `Cache-Control`,
+/// and applications often send an `Expires` date in the past.
 ///
 /// ```
 /// use std::time::Duration;
@@ -93,8 +93,8 @@ impl Freshness {
         } else if name.eq_ignore_ascii_case(b"no-store") {
             self.is_unstorable = true;
         } else if name.eq_ignore_ascii_case(b"no-cache") && value.is_none() {
-            // If `no-cache` lists field names, it applies only to these fields (section 5.2.2.4),
-            // so it is ignored here.
+            // A `no-cache` with field names is ignored, because it applies only to these fields
+            // (section 5.2.2.4).
             self.is_unusable = true;
         }
     }
@@ -124,8 +124,8 @@ fn directives(list: &[u8]) -> impl Iterator<Item = &[u8]> {
     list.split(parts).map(<[u8]>::trim_ascii)
 }
 
-/// Returns the pause after this number of consecutive failures. It is `first` after one failure,
-/// doubles with each further failure, and is at most `most`.
+/// Returns the pause after a number of consecutive failures: `first` after one failure, doubled for
+/// each further failure, but at most `most`.
 pub(super) fn after(failures: u32, first: Duration, most: Duration) -> Duration {
     first.saturating_mul(2u32.saturating_pow(failures.saturating_sub(1))).min(most)
 }
@@ -158,18 +158,18 @@ pub(in crate::source) fn later(now: SystemTime, pause: Duration) -> SystemTime {
 pub struct Schedule {
     /// Fetch interval if the response has no `Cache-Control`. Default: one hour.
     pub every: Duration,
-    /// Minimum fetch interval. It is used if `Cache-Control` requests a shorter interval, and for
-    /// `no-cache` and `no-store`. The interval in `Cache-Control` is `s-maxage`, or else `max-age`,
-    /// minus `Age`. Default: one minute.
+    /// Minimum fetch interval, also used for `no-cache` and `no-store`. The interval that
+    /// `Cache-Control` requests is `s-maxage` (or `max-age` if there is no `s-maxage`), minus
+    /// `Age`. Default: one minute.
     pub least: Duration,
-    /// Maximum fetch interval. It is used if `Cache-Control` requests a longer interval. Default:
-    /// 24 hours.
+    /// Maximum fetch interval, even if `Cache-Control` requests a longer interval. Default: 24
+    /// hours.
     pub most: Duration,
     /// Pause after the first failure. The pause doubles with each further failure. Each pause is
     /// reduced by a random amount of up to half of the pause. Default: five seconds.
     pub retry_first: Duration,
-    /// Maximum pause after failures. With `Retry-After`, the pause may be up to four times as long.
-    /// Default: 15 minutes.
+    /// Maximum pause after failures. If the server sends `Retry-After`, the pause may be up to four
+    /// times this maximum. Default: 15 minutes.
     pub retry_most: Duration,
     /// How long a robots.txt is still enforced after the server begins to respond with 404 or
     /// another 4xx. Default: 24 hours.

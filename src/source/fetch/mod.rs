@@ -4,12 +4,12 @@
 //! Crawlers and sites need different information from a response.
 //!
 //! - A *crawler* needs to know whether it may fetch pages. If the server fails, the crawler must
-//!   not fetch them. If the file is missing, the crawler may fetch them. [`CrawlerCache`]
-//!   implements this for authors of crawlers.
+//!   not fetch any page. If the file is missing, the crawler may fetch all pages. [`CrawlerCache`]
+//!   implements these rules for authors of crawlers.
 //! - A *site* needs to know its own rules, but the response of a failing server does not contain
 //!   them. So [`LiveRobots::upstream`](crate::live::LiveRobots::upstream) and
 //!   [`LiveRobots::url`](crate::live::LiveRobots::url) keep the last good version while fetches
-//!   fail, and never disallow everything because of a failure. If the file is missing, they stop
+//!   fail, and never disallow everything because of a failure. If the file is missing, a site stops
 //!   enforcing the last version only after a day.
 //!
 //! A [`Fetcher`] fetches the files. Each fetcher has a single thread for all sites that share the

@@ -25,7 +25,7 @@ pub enum FetchOutcome {
         bytes: Arc<[u8]>,
         /// The status of the response: 200 or another 2xx.
         status: StatusCode,
-        /// How long the response may be used.
+        /// How long the body may be used.
         freshness: Freshness,
         /// The validators for the next request.
         validators: Validators,
@@ -45,7 +45,7 @@ pub enum FetchOutcome {
         /// The pause that the server requests (`Retry-After`).
         retry_after: Option<Duration>,
     },
-    /// There was no response, or it could not be read.
+    /// There was no response, or the response could not be read.
     Failed(FetchError),
 }
 
@@ -58,7 +58,7 @@ pub struct Validators {
     /// The `Last-Modified` of the response, for `If-Modified-Since`.
     pub last_modified: Option<HeaderValue>,
     /// The URL of the response, if known. The validators must not be sent to other URLs, because
-    /// these may use the same values for other content.
+    /// another URL may use the same values for other content.
     pub(in crate::source) of: Option<FetchUrl>,
 }
 
@@ -146,15 +146,15 @@ keyword_enum! {
         Timeout = "timeout",
         /// The connection ended before the response was complete.
         Broken = "broken",
-        /// The response is not valid HTTP, or does not fit the request.
+        /// The response is not valid HTTP, or cannot be a response to this request.
         BadResponse = "bad-response",
         /// The server sent too many interim responses (1xx) before the final response.
         InterimAnswers = "interim-answers",
         /// A redirect was not followed, because its target is not permitted, or because this fetch
         /// does not follow redirects.
         Redirect = "redirect",
-        /// The host in a redirect has an address that the redirecting server must not lead to, for
-        /// example a loopback address if the redirecting server has a public address.
+        /// The target of a redirect has a forbidden address, for example a loopback address
+        /// although the redirecting server has a public address.
         RedirectAddress = "redirect-address",
         /// The body exceeds [`LiveRobots::MAX_FILE`](crate::live::LiveRobots::MAX_FILE).
         TooLarge = "too-large",

@@ -74,8 +74,8 @@ impl SitePoller {
     }
 
     pub(super) fn reload(&self, completion: Arc<Completion>) {
-        // Sending fails if the task has ended. The completion is then dropped, so the caller gets a
-        // rejection of the kind `Interrupted`.
+        // `send` fails if the task has ended. The failed `send` drops the completion, so the caller
+        // gets a rejection of the kind `Interrupted`.
         let _ = self.requests.send(completion);
     }
 
@@ -89,8 +89,8 @@ impl PollTask {
         let mut waiting = vec![first];
         let mut cause = self.opened_by;
         loop {
-            // The task sleeps for a limited duration, and not until a date. Otherwise, setting the
-            // clock back could delay the fetch for years.
+            // The task sleeps for a limited duration, because setting the clock back could delay a
+            // fetch at a fixed date for years.
             let pause = self.state.status().next_fetch.duration_since(self.clock.now()).unwrap_or_default();
             if waiting.is_empty() && !pause.is_zero() {
                 match timeout(pause.min(MAX_SLEEP), inbox.recv()).await {
@@ -135,8 +135,8 @@ impl PollTask {
                 let version = Version::new(bytes, &self.origin, modified);
                 (Candidate::Version(version.clone()), Some((version, *validators, interval)))
             }
-            // The confirmed version may not be live, because it was rolled back or the gate has
-            // refused it. So the version is passed to the site, which decides whether it goes live.
+            // The confirmed version may not be live, because an operator has rolled it back or the
+            // gate has refused it. So the site decides whether this version goes live.
             Step::Confirm => match &self.last {
                 Some(last) => (Candidate::Version(last.clone()), None),
                 None => (Candidate::Rejected(Rejection::new(RejectionKind::NotFetched, &self.origin)), None),
@@ -168,9 +168,9 @@ impl PollTask {
         Some(offered.unwrap_or_else(|_| Reload::interrupted(cause, &self.origin, None)))
     }
 
-    /// Notifies the listeners on another thread, and waits until they return. If a request for a
-    /// reload arrives in the meantime, returns this request, because a listener may be waiting for
-    /// its outcome.
+    /// Notifies the listeners on another thread, and waits until they return. If a reload is
+    /// requested before all listeners have returned, returns the request at once, because a
+    /// listener may be waiting for the outcome of this reload.
     async fn notify(&self, inbox: &mut UnboundedReceiver<Arc<Completion>>) -> Option<Arc<Completion>> {
         let site = self.site.upgrade()?;
         let mut notified = tokio::task::spawn_blocking(move || site.notify());

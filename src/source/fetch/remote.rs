@@ -67,15 +67,15 @@ impl LiveRobots {
     /// the rules and serves the file.
     ///
     /// An upstream is written as `127.0.0.1:3000`, `http://127.0.0.1:3000`, `https://app.internal`
-    /// or `unix:/run/app.sock`. If there are several upstreams, the next one is used after a
+    /// or `unix:/run/app.sock`. If there are several upstreams, the next upstream is used after a
     /// failure. `host` is the value of the `Host` field: the host of the site, with the port unless
     /// it is the default port.
     ///
     /// Until the first fetch succeeds, nothing is enforced, and the upstream itself answers
     /// `/robots.txt` (change this with [`WhenMissing`]). Later, the last good version stays live
     /// while fetches fail. The site has no robots.txt if the upstream responds to the first fetch
-    /// with 404 or another 4xx, or if it later responds with 4xx for 24 hours. In this case,
-    /// nothing is enforced, and the upstream's own response is forwarded.
+    /// with 404 or another 4xx, or if the upstream later responds with 4xx for 24 hours. Without a
+    /// robots.txt, nothing is enforced, and the upstream's own response is forwarded.
     ///
     /// Up to five redirects are followed, if their targets are on the same site.
     ///
@@ -103,7 +103,7 @@ impl LiveBuilder<RemoteSource> {
     /// Sets the fetcher. If you have many sites, use the same fetcher for all of them. By default,
     /// a site creates a [`Fetcher`] with its own thread. A second call replaces the first.
     ///
-    /// Only sites that fetch their robots.txt have this setting, so the following does not compile:
+    /// Only sites that fetch their robots.txt have this method, so this example does not compile:
     ///
     /// ```compile_fail
     /// # use tower_robots::live::LiveRobots;

@@ -27,7 +27,8 @@ pub(super) struct Resolver {
     pub(super) played: Option<Arc<super::tests::PlayedNetwork>>,
 }
 
-/// A function that can replace the host and port to connect to.
+/// A function that returns another host and port to connect to; `None` to use the host and port of
+/// the URL.
 type PlaceOf = dyn Fn(&str, u16) -> Option<(String, u16)> + Send + Sync;
 
 impl Resolver {
@@ -60,13 +61,14 @@ robots_core::debug_as!(|_it| Resolver {});
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Peer {
-    /// A server. The path of its URL is `/`.
+    /// A server with the given URL. The path of the URL is `/`.
     Server(FetchUrl),
     #[cfg(unix)]
     Unix(PathBuf),
 }
 
-// Problems with an upstream. An error message consists of the upstream and one of these strings.
+// Problems with an upstream. An error message consists of the upstream and one of the following
+// strings.
 const SOCKET: &str = "is not a valid socket on this system: write it as \"unix:/run/app.sock\"";
 const PATH: &str = "has a path: write the upstream without it, because the file is always at /robots.txt";
 
@@ -129,8 +131,8 @@ pub(super) fn of_site(url: &FetchUrl, via: &[Peer], from: &FetchUrl, to: FetchUr
             "{to} is another site; if the file is kept there, configure its URL instead of the upstream"
         ));
     }
-    // The URLs differ only in scheme, host or port. The request to the upstream would be the same
-    // as before, so the upstream would send the same redirect again.
+    // The URLs `from` and `to` differ only in scheme, host or port. So the next request to the
+    // upstream would be identical, and the upstream would send the same redirect again.
     if to.target() == from.target() {
         return refused(format!("{to} differs only in scheme or port, so the upstream would redirect again"));
     }
@@ -141,8 +143,8 @@ pub(super) fn leads_nowhere() -> FetchError {
     FetchError::with_cause(FetchErrorKind::Redirect, "it has no target, or there are too many redirects")
 }
 
-/// Returns the error for a redirect to `url` whose host has an `address` of the forbidden class
-/// `class`. `from` is the class of the redirecting server's address.
+/// Returns the error for a forbidden redirect to `url`. The host of `url` has the address `address`
+/// of the class `class`. `from` is the class of the redirecting server's address.
 pub(super) fn wrong_class(url: &FetchUrl, from: AddressClass, address: IpAddr, class: AddressClass) -> FetchError {
     let cause = format!(
         "{url} has the {class} address {address}, but the redirecting server has a {from} address; if the file is kept \

@@ -1,6 +1,6 @@
 //! Decides how a site whose robots.txt is fetched handles each response. A failed fetch never
 //! changes the live version, and a missing file ends the enforcement of the live version only after
-//! a while.
+//! the time [`Schedule::hold`].
 //!
 //! This module contains a state machine without a clock. For each response, it returns what to do
 //! next, and when to fetch the file again.
@@ -22,8 +22,8 @@ pub(super) struct SiteFreshness {
     /// missing, or if the site never had a robots.txt.
     missed_since: Option<SystemTime>,
     pub(super) validators: Validators,
-    /// Status of the fetches. `failures` counts consecutive failures of any kind, including fetched
-    /// versions that the site did not publish.
+    /// Status of the fetches. The field `failures` counts consecutive failures, and a fetched
+    /// version that the site did not publish counts as a failure.
     status: FetchStatus,
 }
 
@@ -43,12 +43,12 @@ pub(super) enum Step {
     Offer { bytes: Arc<[u8]>, validators: Box<Validators>, interval: Duration },
     /// The live version was confirmed.
     Confirm,
-    /// The server has no robots.txt, so nothing is enforced.
+    /// End the enforcement, because the server has no robots.txt.
     Open(StatusCode),
-    /// Keep the live version until this time. The server responded with this status, which means
-    /// that there is no robots.txt.
+    /// Keep the live version until the given time, although the server responded with a status
+    /// which means that there is no robots.txt.
     Hold(StatusCode, SystemTime),
-    /// Keep the live version, because the fetch failed for this reason.
+    /// Keep the live version, because the fetch failed for the given reason.
     Keep(RejectionKind, String),
 }
 
@@ -81,8 +81,8 @@ impl SiteFreshness {
         };
     }
 
-    /// Returns what to do after a response. `roll` is a random number that varies the times of
-    /// retries.
+    /// Returns what to do after a response. `roll` is a random number, which determines how much
+    /// the next retry is delayed.
     pub(super) fn take(&mut self, answer: FetchOutcome, now: SystemTime, roll: u32) -> Step {
         match answer {
             FetchOutcome::Found { status: StatusCode::PARTIAL_CONTENT, .. } => self.fail(
@@ -121,8 +121,8 @@ impl SiteFreshness {
         self.succeed(interval, now);
     }
 
-    /// Records that the fetched version is not live. Removes the validators, so the next response
-    /// contains the whole file. Otherwise, a 304 would confirm the wrong version.
+    /// Records that the fetched version is not live. Removes the validators, because a 304 response
+    /// would confirm this version instead of the live version.
     pub(super) fn refused(&mut self) {
         self.validators = Validators::default();
     }
@@ -151,8 +151,8 @@ impl SiteFreshness {
         match self.held_until() {
             Some(until) if now < until => {
                 self.wait(None, now, roll);
-                // Enforcement may end at `until`. The file must be fetched again by then, to find
-                // out whether it is still missing.
+                // At `until`, the enforcement ends if the file is still missing. So the next fetch
+                // must not be later than `until`.
                 self.status.next_fetch = self.status.next_fetch.min(until);
                 Step::Hold(status, until)
             }

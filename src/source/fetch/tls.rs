@@ -76,8 +76,8 @@ impl Tls {
     }
 }
 
-/// Parses a PEM file with certificates of trusted authorities. The error is a clause without a
-/// subject, because the caller puts the name of the file before it.
+/// Parses a PEM file with certificates of trusted authorities. The caller puts the name of the file
+/// before the error.
 pub fn roots_of(pem: &[u8]) -> Result<RootCertStore, String> {
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(pem) {
@@ -95,7 +95,7 @@ pub fn roots_of(pem: &[u8]) -> Result<RootCertStore, String> {
 pub fn system_roots() -> Result<RootCertStore, String> {
     let found = rustls_native_certs::load_native_certs();
     let mut roots = RootCertStore::empty();
-    // Invalid certificates are skipped, because a system may contain outdated ones.
+    // Invalid certificates are skipped, because a system may also contain outdated certificates.
     roots.add_parsable_certificates(found.certs);
     if !roots.is_empty() {
         return Ok(roots);
@@ -107,7 +107,7 @@ pub fn system_roots() -> Result<RootCertStore, String> {
 /// Returns the TLS settings of an HTTP/1.1 client that trusts these authorities. The error is a
 /// message for operators.
 pub fn client_config(roots: Arc<RootCertStore>) -> Result<Arc<ClientConfig>, String> {
-    // The provider is passed explicitly, because installing a default provider would affect the
+    // The cryptography provider is passed explicitly, because a default provider would affect the
     // whole process.
     let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
@@ -162,8 +162,8 @@ pub fn certificate_fault(fault: &CertificateError) -> String {
                 .to_owned()
         }
         fault => {
-            // The words of the variant's name are used as the message. Variants have English names
-            // in camel case.
+            // The message consists of the words in the variant's name, which is English in camel
+            // case.
             let text = match fault {
                 CertificateError::Other(error) => error.to_string(),
                 fault => format!("{fault:?}"),

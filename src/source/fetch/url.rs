@@ -167,7 +167,7 @@ impl fmt::Debug for FetchUrl {
     }
 }
 
-// Problems with a URL. An error message consists of the URL and one of these strings.
+// Problems with a URL. An error message consists of the URL and one of the following strings.
 const NO_SCHEME: &str = "has no scheme: write it as \"https://example.com/robots.txt\"";
 const FTP: &str = "cannot be fetched: ftp is not supported; use http or https";
 const OTHER_SCHEME: &str = "cannot be fetched: use http or https";
@@ -188,7 +188,7 @@ pub(in crate::source) fn without_secrets(url: &str) -> String {
     let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
     let authority = rest.split(['/', '?', '#', '\\']).next().unwrap_or_default();
     // If a password contains a delimiter such as `/`, the text between `:` and the delimiter looks
-    // like an invalid port. The `@` then follows after the delimiter, so the rest of the URL is
+    // like an invalid port. In this case, the `@` is after the delimiter, so the rest of the URL is
     // searched, too.
     let port = authority.rsplit_once(':').map_or("", |(_, port)| port);
     let is_cut = !port.bytes().all(|octet| octet.is_ascii_digit());
@@ -224,7 +224,8 @@ fn is_host(host: &str) -> bool {
     (1..=255).contains(&host.len()) && host.bytes().all(is_fine) && !host.starts_with('.')
 }
 
-/// Percent-encodes bytes that are not allowed in a URL. Some servers send such bytes in `Location`.
+/// Percent-encodes bytes that are not allowed in a URL, because some servers send such bytes in
+/// `Location`.
 fn escaped(octets: &[u8]) -> String {
     let mut text = String::with_capacity(octets.len());
     for octet in octets {

@@ -1,9 +1,9 @@
 //! Opens a connection and sends one request on it, with a limit for interim responses (1xx). The
-//! commands and webhooks of robotsd also use these functions.
+//! commands and webhooks of robotsd also use the functions of this module.
 //!
-//! This module uses hyper's low-level connections. A client with a connection pool resolves names,
-//! retries requests and reuses connections by itself. A fetch, however, must limit the time of
-//! every step and select addresses by their class.
+//! This module uses hyper's low-level connections. A client with a connection pool would resolve
+//! names, retry requests and reuse connections by itself, but a fetch must limit the time of every
+//! step and select addresses by their class.
 
 use std::convert::Infallible;
 use std::future::{Future, poll_fn};
@@ -67,9 +67,9 @@ pub(super) async fn dial_unix(path: &Path, within: Duration) -> Result<Box<dyn S
 }
 
 /// Connects to one of the addresses of a URL's host. `led_from` is the address of the server whose
-/// response contained the URL, if any. Addresses that this server must not redirect to are skipped.
-/// If there are several addresses, each gets an equal share of the time `within`. The caller must
-/// limit the total time.
+/// response contained the URL, if any. If `led_from` is set, addresses that this server must not
+/// redirect to are skipped. If the host has several addresses, each address gets an equal share of
+/// the time `within`. The caller must limit the total time.
 pub(super) async fn dial(
     url: &FetchUrl,
     network: &Resolver,
@@ -78,7 +78,8 @@ pub(super) async fn dial(
 ) -> Result<(TcpStream, SocketAddr), FetchError> {
     let unknown = |error| FetchError::with_cause(FetchErrorKind::Name, error);
     let (resolved, led_from) = match network.place_of(url.host(), url.port()) {
-        // The caller has configured this host, so it may have any address, even a private one.
+        // A function of the caller selected this host (`FetcherBuilder::connect_to`), so the host
+        // may have any address, even a private address.
         Some((host, port)) => (network.resolve(&host, port).await, None),
         None => (network.resolve(url.host(), url.port()).await, led_from),
     };
@@ -120,9 +121,9 @@ pub async fn exchange(
     send(stream, request, read).await
 }
 
-/// Sends a request. Passes the head of the response to `hand_over`, and then sends the parts of the
-/// body to `parts` as they arrive. Waits while the channel is full, and stops if its receiver was
-/// dropped.
+/// Sends a request. Calls `hand_over` with the head of the response, and then sends the parts of
+/// the body to `parts` as they arrive. Waits while the channel `parts` is full, and stops if the
+/// receiver of the channel was dropped.
 pub(super) async fn stream(
     stream: Box<dyn Stream>,
     request: Request<Empty<Bytes>>,
@@ -154,7 +155,7 @@ pub(super) async fn stream(
 /// (Continue) and 103 (Early Hints).
 const MAX_INTERIM: usize = 16;
 
-/// Sends a request, and processes the response and the connection in the same task. So the
+/// Sends a request, and processes the response and the connection in the same task, so that the
 /// connection is closed immediately if the future is dropped.
 ///
 /// Any number of interim responses (1xx) may precede the final response (RFC 9110, section 15.2),
@@ -185,7 +186,8 @@ where
     let mut is_open = true;
     poll_fn(|context| {
         // `connection` and `work` are polled twice, because `work` may have passed data to the
-        // connection. If the connection has ended, the second poll of `work` returns the reason.
+        // connection during the first poll. If the connection has ended, `work` learns the reason
+        // at the second poll.
         for _ in 0..2 {
             is_open = is_open && connection.as_mut().poll(context).is_pending();
             if interim.load(Ordering::Relaxed) > MAX_INTERIM {

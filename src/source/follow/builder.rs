@@ -72,8 +72,8 @@ impl<D: Document> FollowBuilder<DocumentSettings<D>> {
         self
     }
 
-    /// Sets a callback for changes of the document and for failures. It runs on a thread of the
-    /// fetcher and may block. A second call replaces the first.
+    /// Sets a callback for changes of the document and for failed fetches. The callback runs on a
+    /// thread of the fetcher and may block. A second call replaces the first.
     pub fn on_event(mut self, listener: impl Fn(&DocumentEvent<D>) + Send + Sync + 'static) -> Self {
         self.followed.on_event = Box::new(listener);
         self

@@ -27,12 +27,12 @@ pub trait Document: Sized + Send + Sync + 'static {
     type Reading: Send + Sync + 'static;
 
     /// Returns the schedule of fetches: the intervals after a success, and the pauses after
-    /// failures. The default is the same schedule as for a robots.txt.
+    /// failures. By default, the schedule is the same as for a robots.txt.
     fn schedule() -> Schedule {
         Schedule::default()
     }
 
-    /// Parses the document. The bytes may be untrusted.
+    /// Parses the document from bytes that may be untrusted.
     fn read(reading: &Self::Reading, octets: &[u8]) -> Result<Self, String>;
 
     /// Checks whether a response with this media type may contain the document.
@@ -50,7 +50,7 @@ pub trait Document: Sized + Send + Sync + 'static {
     }
 
     /// Returns the reason why somebody must accept the document before it replaces the previous
-    /// version. Returns `None` if the document can be used immediately.
+    /// version; `None` if the document can be used immediately.
     fn objection(&self, _before: Option<&Self>) -> Option<String> {
         None
     }
@@ -70,9 +70,9 @@ pub trait Document: Sized + Send + Sync + 'static {
 /// When a document is fetched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Demand {
-    /// At the start, and then according to the schedule.
+    /// The document is fetched at the start, and then according to the schedule.
     Always,
-    /// Only if a request needs the document.
+    /// The document is fetched only if a request needs it.
     OnRequest,
 }
 

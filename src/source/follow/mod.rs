@@ -4,11 +4,11 @@
 //!
 //! 1. The trait `Document` defines a kind of document: how it is parsed, how often it is fetched,
 //!    and which versions must be accepted before they are used.
-//! 2. [`FollowedDocument`] is a document that is fetched regularly. Its task waits until it is time
-//!    for a fetch, fetches the document with a conditional request, and applies the outcome. If a
+//! 2. [`FollowedDocument`] is a document that is fetched regularly. A task waits until the next
+//!    fetch is due, fetches the document with a conditional request, and applies the outcome. If a
 //!    fetch fails, the last version stays in use.
-//! 3. The last good version is saved in a folder (module `saved`). This copy is used if the network
-//!    is not available at the next start.
+//! 3. The last good version is saved in a folder (module `saved`). The saved version is used if the
+//!    network is not available at the next start.
 //!
 //! The documents that verify crawlers are defined in the module `evidence`. Nothing is sent over
 //! the network unless a [`FollowedDocument`] or a `Verifier` is started.

@@ -81,18 +81,20 @@ pub(in crate::source) struct Held<D> {
     /// Hash of the document's bytes. `None` if neither this nor an earlier process has fetched the
     /// document.
     hash: Option<VersionHash>,
-    /// Until this time, `Cache-Control` allows the document to be used without another request.
+    /// The time until which `Cache-Control` allows the document to be used without another request.
     fresh_until: SystemTime,
 }
 
-/// The names of a document's possible origins, as its status shows them.
+/// [`DocumentStatus::origin`] of a version that this process has fetched.
 pub(in crate::source) const FETCHED: &str = "fetched";
+/// [`DocumentStatus::origin`] of a version that an earlier process has saved.
 pub(in crate::source) const SAVED: &str = "saved";
+/// [`DocumentStatus::origin`] of the operator's own copy.
 pub(in crate::source) const OWN_FILE: &str = "file";
+/// [`DocumentStatus::origin`] of a copy that is part of this crate.
 pub(in crate::source) const EMBEDDED: &str = "embedded";
 
-/// A change of a document that is fetched regularly. A change is reported only once, not after
-/// every fetch.
+/// A change of a document that is fetched regularly. Each change is reported only once.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum DocumentEvent<D> {
@@ -129,7 +131,7 @@ pub struct DocumentStatus {
     /// Hash of the current version.
     pub hash: Option<VersionHash>,
     /// When the server last sent the document, or confirmed that it has not changed. `None` if this
-    /// time is unknown. A list without this time can verify claims, but not refute them.
+    /// time is unknown. A list whose time is unknown can verify claims, but cannot refute claims.
     pub confirmed: Option<SystemTime>,
     /// Hash of the pending version, and its drastic changes.
     pub waiting: Option<(VersionHash, String)>,
@@ -150,7 +152,7 @@ struct Progress {
     save_problem: Option<Arc<str>>,
     accepted: Vec<VersionHashPrefix>,
     waiting: Option<(VersionHash, String)>,
-    /// What was last reported: the hash of the version in use, and the problem, if any.
+    /// The contents of the last report: the hash of the version in use, and the problem, if any.
     said: (Option<VersionHash>, Option<Arc<str>>),
 }
 
@@ -164,15 +166,15 @@ enum Taken {
 
 impl<D> Held<D> {
     pub(in crate::source) fn new(document: D, origin: &'static str, confirmed: Option<SystemTime>) -> Self {
-        // `fresh_until` is in the past, so a document that was never fetched is requested
+        // With `fresh_until` in the past, a document that was never fetched is requested
         // immediately.
         Self { document: Arc::new(document), origin, confirmed, hash: None, fresh_until: SystemTime::UNIX_EPOCH }
     }
 }
 
 impl<D: Document> FollowedDocument<D> {
-    /// Starts a task that keeps a document up to date. Until the first fetch, the saved copy is
-    /// used. If there is no saved copy, `copy` is used.
+    /// Starts a task that keeps a document up to date. Until the first fetch, uses the saved copy,
+    /// or `copy` if there is no saved copy.
     ///
     /// If the saved copy cannot be used, also returns the reason.
     pub(in crate::source) fn start(
@@ -242,8 +244,8 @@ impl<D: Document> FollowedDocument<D> {
     /// Waits no longer than the time limit of a fetch.
     pub async fn fetch_again(&self) {
         let (asked, mut concluded) = (Instant::now(), self.followed.concluded.subscribe());
-        // A fetch that began before this call may return an older version, so another fetch is
-        // needed.
+        // A fetch that began before this call may return an older version, so the loop waits for a
+        // fetch that began later.
         while *concluded.borrow_and_update() < asked {
             self.fetch_now();
             let _ = concluded.changed().await;
@@ -288,8 +290,8 @@ impl<D: Document> FollowedDocument<D> {
         self.followed.progress.lock().asked.is_some()
     }
 
-    /// Records that a request needs the document, but the current copy is missing or insufficient.
-    /// The document is fetched as soon as [`Document::GAP`] allows it.
+    /// Records that a request needs a new copy of the document, because the current copy is missing
+    /// or insufficient. The document is fetched as soon as [`Document::GAP`] allows it.
     pub(in crate::source) fn want(&self) {
         let Followed { is_wanted, wanted, .. } = &*self.followed;
         if !is_wanted.load(Ordering::Relaxed) && !is_wanted.swap(true, Ordering::AcqRel) {
@@ -329,10 +331,10 @@ impl<D: Document> Followed<D> {
             drop(permit);
             let (followed, now) = (self.clone(), self.clock.now());
             let roll = dice.hash_one(now) as u32;
-            // The outcome is applied on another thread, because this thread must not block: up to 1
-            // MiB is parsed, and the disk is written.
+            // The outcome is applied on another thread, because parsing up to 1 MiB and writing to
+            // the disk would block this thread.
             let concluded = tokio::task::spawn_blocking(move || followed.conclude(outcome, now, roll));
-            // If that thread panics, the task continues.
+            // If the other thread panics, this task continues.
             let _ = concluded.await;
             self.concluded.send_replace(begun);
         }
@@ -366,8 +368,8 @@ impl<D: Document> Followed<D> {
         }
     }
 
-    /// Returns the validators for the next request. If the current copy was not fetched, returns no
-    /// validators, because a 304 response could not confirm this copy.
+    /// Returns the validators for the next request. Returns no validators if the current copy was
+    /// not fetched, because a 304 response cannot confirm such a copy.
     fn validators(&self) -> Validators {
         let held = self.held.load();
         let is_fetched = |held: &Held<D>| matches!(held.origin, FETCHED | SAVED);
@@ -383,8 +385,8 @@ impl<D: Document> Followed<D> {
         if let Some(saved) = &self.saved {
             let octets = match taken {
                 Taken::New(octets) => Some(octets),
-                // If the current version could not be saved, the folder still contains an older
-                // version, which this response does not confirm.
+                // If the current version could not be saved earlier, the folder contains an older
+                // version, which the 304 response does not confirm.
                 Taken::Confirmed => {
                     let hash = self.held.load().as_ref().and_then(|held| held.hash);
                     let saved = saved.read(&self.url).ok().flatten();
@@ -403,7 +405,7 @@ impl<D: Document> Followed<D> {
     }
 
     fn take(&self, outcome: FetchOutcome, now: SystemTime, roll: u32) -> Taken {
-        // From now on, requests may ask for another fetch.
+        // A request that arrives after this line may cause another fetch.
         self.is_wanted.store(false, Ordering::Release);
         let retry_after = match &outcome {
             FetchOutcome::Status { retry_after, .. } => *retry_after,
@@ -453,7 +455,7 @@ impl<D: Document> Followed<D> {
         }
     }
 
-    /// Parses a document. It becomes the current version, or the pending version if it must be
+    /// Parses a document, which becomes the current version, or the pending version if it must be
     /// accepted first.
     fn read(&self, octets: &[u8], now: SystemTime, interval: Duration) -> Result<(), String> {
         let document = D::read(&self.reading, octets)?;

@@ -28,8 +28,8 @@ pub(in crate::source) struct SavedDocument {
     last_modified: Option<String>,
 }
 
-/// Maximum size of a file that is read, in bytes. Both the largest document as a JSON string and
-/// the largest file of the module `claim_paths` are smaller.
+/// Maximum size of a file that is read, in bytes. The largest saved document and the largest file
+/// of the module `claim_paths` are smaller.
 const MAX_BYTES: u64 = 8 << 20;
 
 impl SavedDocuments {

@@ -10,8 +10,8 @@ use crate::source::file::QUIET;
 /// the system reports the event.
 pub(super) const SETTLE: Duration = Duration::from_millis(20);
 
-/// How long to wait before a folder is listed, after names were added to it or removed from it. One
-/// listing then finds many changes.
+/// How long to wait before a folder is listed after names were added or removed, so that one
+/// listing finds many changes.
 const GATHER: Duration = Duration::from_millis(100);
 
 /// How soon a file or folder must be read after an event.
@@ -21,12 +21,13 @@ pub(super) enum Urgency {
     WhenQuiet,
     /// The writer has closed the file. Read the file now.
     Closed,
-    /// A complete file was renamed to this name. Read it now.
+    /// A complete file was renamed to the watched name. Read the file now.
     Renamed,
     /// The file was removed or renamed to another name. If a time for the next read is already set,
-    /// it does not change, because a removal modifies no content. Otherwise, the read is delayed,
-    /// because another file may soon be renamed to this name. (For example, when a ConfigMap is
-    /// updated, the old folder is removed right after the new folder has replaced it.)
+    /// this time does not change, because a removal modifies no content. If no time is set, the
+    /// read is delayed, because another file may soon be renamed to the watched name. (For example,
+    /// when a ConfigMap is updated, the old folder is removed right after the new folder has
+    /// replaced it.)
     Gone,
     /// Names were added to or removed from the folder. List the folder soon, even if changes
     /// continue.
@@ -36,7 +37,8 @@ pub(super) enum Urgency {
 #[derive(Debug)]
 pub(super) enum DueWork {
     Look,
-    /// Publish the result of the earlier read, because no write has been reported since then.
+    /// Publish the result of the earlier read, because no write has been reported since the read
+    /// began.
     Take(ReadResult),
     /// Look for changes that no event has reported: compare the length, times and inode, and read
     /// the contents if necessary.
@@ -59,8 +61,8 @@ pub(super) struct Debounce {
     /// The result of a read, and the time when it may be published if no event reports a write
     /// before that time.
     settling: Option<(Instant, ReadResult)>,
-    /// The last event that arrived while the file was being read, or before the result of the read
-    /// was published, if any.
+    /// The last event, if any, that arrived after the read began and before its result was
+    /// published. A removal does not replace another event.
     meanwhile: Option<Urgency>,
     written_meanwhile: bool,
     poll: Duration,
@@ -68,7 +70,7 @@ pub(super) struct Debounce {
 }
 
 impl Debounce {
-    /// Creates the state of a new target. The target counts as running at first, so no worker reads
+    /// Creates the state of a new target. The new target counts as being read, so no worker reads
     /// it before [`Debounce::finish`] is called.
     pub(super) fn new(poll: Duration, now: Instant) -> Self {
         Self {
@@ -96,8 +98,8 @@ impl Debounce {
         })
     }
 
-    /// Records an event. The last event counts: if the file is modified again after it was closed,
-    /// it is not complete.
+    /// Records an event, which usually replaces an earlier event: a file that is modified again
+    /// after it was closed is not complete.
     pub(super) fn notify(&mut self, urgency: Urgency, now: Instant) {
         if self.work == Activity::Running || self.settling.is_some() {
             if urgency == Urgency::Gone {
@@ -133,8 +135,8 @@ impl Debounce {
                 return None;
             }
             if std::mem::take(&mut self.written_meanwhile) {
-                // The file was written after it was read, so the result may be incomplete. The
-                // event of that write determines when the file is read again.
+                // The file was written after the read began, so the result may be incomplete. The
+                // event that reported this write determines when the file is read again.
                 self.catch_up(now);
                 return None;
             }
@@ -164,8 +166,8 @@ impl Debounce {
         self.meanwhile.get_or_insert(Urgency::WhenQuiet);
     }
 
-    /// Records that the target must be read again at the time `then`, because not everything could
-    /// be processed.
+    /// Records that the target must be read again at the time `then`, because a part of the result
+    /// could not be processed yet.
     pub(super) fn look_again(&mut self, then: Instant) {
         self.due = Some(then);
     }
@@ -215,7 +217,8 @@ mod tests {
         debounce.finish(start);
         assert_eq!(debounce.wake(), Some(start + SETTLE));
         assert!(debounce.begin(start).is_none(), "too early");
-        // Renaming another file to this name does not modify the content that was read.
+        // Renaming another file to the watched name does not modify the content that was read, so
+        // the result is published.
         debounce.notify(Urgency::Renamed, start);
         assert!(matches!(debounce.begin(start + SETTLE), Some(DueWork::Take(_))));
         debounce.finish(start + SETTLE);
@@ -238,12 +241,12 @@ mod tests {
         assert!(matches!(debounce.begin(start + SETTLE), Some(DueWork::Take(_))));
         debounce.finish(start + SETTLE);
         assert_eq!(debounce.wake(), Some(start + SETTLE + QUIET), "whether it is there is seen later");
-        // A removal alone delays the read like a modification: a program that replaces the file may
-        // remove it first.
+        // A removal delays the read as long as a modification does, because a program that replaces
+        // the file may remove the old file first.
         let mut debounce = self::debounce(start);
         debounce.notify(Urgency::Gone, start);
         assert_eq!(debounce.wake(), Some(start + QUIET));
-        // A file that is being written is not complete after a removal, either.
+        // A removal does not complete a file that is being written.
         debounce.notify(Urgency::WhenQuiet, start + SETTLE);
         debounce.notify(Urgency::Gone, start + SETTLE);
         assert_eq!(debounce.wake(), Some(start + SETTLE + QUIET));
@@ -261,7 +264,7 @@ mod tests {
         let later = start + SETTLE;
         assert!(debounce.begin(later).is_none());
         assert_eq!(debounce.wake(), Some(later + QUIET));
-        // Each new write postpones the read. The last event determines the time of the read.
+        // The last event determines the time of the read, so each new write postpones the read.
         debounce.notify(Urgency::Closed, later);
         debounce.notify(Urgency::WhenQuiet, later + QUIET / 2);
         assert_eq!(debounce.wake(), Some(later + QUIET / 2 + QUIET));

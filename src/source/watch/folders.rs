@@ -1,8 +1,10 @@
-//! Registers folders with the operating system, so that it reports events for the files in them.
+//! Registers folders with the operating system, which then reports events for the files in these
+//! folders.
 //!
 //! When a folder is registered, the system resolves its path, which blocks if the file system does
-//! not respond. Therefore each file system has its own event source, with its own lock and thread.
-//! A caller that drops a target does not wait, because a worker unregisters the folders.
+//! not respond. Therefore there is a separate event source for each file system, with a separate
+//! lock and thread. A caller that drops a target does not wait, because a worker unregisters the
+//! target's folders.
 
 use crate::live::Mutex;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -20,7 +22,7 @@ use crate::source::file_system::{FileSystemId, reach, reach_to_register};
 
 pub(super) type EventSource = Box<dyn notify::Watcher + Send>;
 
-/// Receives the events of a source, on the thread of that source.
+/// A callback that receives the events of a source, on the thread of that source.
 pub(super) type EventHandler = Box<dyn Fn(notify::Result<Event>) + Send>;
 
 pub(super) type OpenEvents = fn(EventHandler) -> notify::Result<EventSource>;
@@ -33,19 +35,19 @@ const MAX_SOURCES: usize = 8;
 pub(super) struct Folders {
     open: OpenEvents,
     handler: Arc<ConcernedHandler>,
-    /// The event source of each file system; `None` after the watcher was stopped. The source with
-    /// the key `None` is shared by several file systems. The lock is held only briefly.
+    /// The event source of each file system; `None` after the watcher was stopped. Several file
+    /// systems share the source with the key `None`. The lock is held only briefly.
     sources: Mutex<Option<HashMap<Option<FileSystemId>, Arc<SystemEvents>>>>,
 }
 
-/// A callback that receives the targets that an event affects. It is called on the thread of the
-/// event source.
+/// A callback that receives the targets that an event affects. The callback runs on the thread of
+/// the event source.
 type ConcernedHandler = dyn Fn(Vec<(WatchId, Urgency)>) + Send + Sync;
 
 struct SystemEvents {
     /// The event source, or the reason why it could not be opened. The lock is held while a folder
     /// is registered or unregistered, which blocks if the file system does not respond. The thread
-    /// that delivers events never locks it.
+    /// that delivers events never needs this lock.
     source: Mutex<Result<EventSource, String>>,
     /// The watched folders and their targets. The lock is held only briefly, also by the thread
     /// that delivers events.
@@ -97,8 +99,9 @@ impl Folders {
     fn watch(&self, id: WatchId, name: &WatchedName, folder: &FolderId) -> Result<(), String> {
         let events = self.events_of(name.system)?;
         let mut source = events.source.lock();
-        // The source must be locked for this check. Otherwise, the check could count a folder as
-        // watched while another thread is still registering it, and that registration could fail.
+        // The source must be locked before `add` checks whether the folder is watched. Without the
+        // lock, a folder could count as watched while another thread is still registering it, and
+        // this registration could fail.
         let is_watched = events.routes.lock().add(id, name, folder);
         if is_watched { Ok(()) } else { events.register_folder(folder, &name.folder, &mut source) }
     }
@@ -143,11 +146,12 @@ impl SystemEvents {
         source: &mut Result<EventSource, String>,
     ) -> Result<(), String> {
         let source = source.as_mut().map_err(|problem| problem.clone())?;
-        // The route is added before the system call, because events may arrive immediately.
+        // The route is added before the folder is registered, because events may arrive immediately
+        // after the registration.
         let before = self.routes.lock().watch(folder, path);
         for path in before.as_deref().into_iter().chain([path]) {
-            // Errors are ignored. Usually the path is not registered, or its watch ended when the
-            // folder was removed.
+            // Errors are ignored, because the path may not be registered, or its watch may have
+            // ended when the folder was removed.
             let _ = source.unwatch(path);
         }
         source.watch(reach_to_register(path), RecursiveMode::NonRecursive).map_err(|error| {
@@ -163,8 +167,8 @@ pub(super) fn recommended(handler: EventHandler) -> notify::Result<EventSource> 
 }
 
 /// Returns the names to watch: the name of the path itself, and the names of the symbolic links on
-/// it. If any of these entries changes, the path may lead to another file. Also returns an error if
-/// one of the folders does not exist.
+/// the path. If any of these names changes, the path may lead to another file. The second value is
+/// an error if the folder of a name does not exist.
 fn names_on_the_way(path: &Path, listing: Listing) -> (BTreeMap<WatchedName, FolderId>, Result<(), String>) {
     let mut result = Ok(());
     let mut names = BTreeMap::new();
@@ -243,7 +247,7 @@ mod tests {
         {
             std::os::unix::fs::symlink(&inner, root.join("link")).expect("a link");
             let mut other = registered(&folders, 200, &root.join("link/7.txt"));
-            // The folder of the link is also watched, because the link itself may change.
+            // Two folders are watched, because the link in the outer folder may also change.
             assert_eq!(watched(&folders), 2);
             let rename = EventKind::Modify(ModifyKind::Name(RenameMode::To));
             let want = [(7, Urgency::Renamed), (200, Urgency::Renamed)];
@@ -288,14 +292,14 @@ mod tests {
         let (mut one, path) = (registered(&folders, 1, &inner.join("a.txt")), inner.join("a.txt"));
         let other = inner.join("b.txt");
         let _names = registered(&folders, 2, &other);
-        // The new folder may have the same inode as the old one. In this case, only the event shows
-        // that the old folder was removed.
+        // If the new folder has the same inode as the old folder, only the event shows that the old
+        // folder was removed.
         let mut all = concerned(&folders, EventKind::Remove(RemoveKind::Other), inner);
         all.sort_by_key(|(id, _)| *id);
         assert_eq!(all, [(1, Urgency::Gone), (2, Urgency::Gone)]);
         assert_eq!(folders.register(1, &path, Listing::Contents, &mut one), Ok(()));
         assert_eq!(watched(&folders), 1);
-        // The other targets in the folder are registered again, too.
+        // The new registration is also valid for the other target in the folder.
         let created = EventKind::Create(CreateKind::File);
         assert_eq!(concerned(&folders, created, other), [(2, Urgency::WhenQuiet)]);
     }

@@ -3,8 +3,8 @@
 //! another file.
 //!
 //! **Most polls read only the stamp**: length, times and inode. A poll also reads the contents if
-//! the stamp has changed, or if the file was modified within the last few seconds. In addition,
-//! every thirtieth poll reads the contents.
+//! the stamp has changed, or if the file was modified within the last few seconds. Every thirtieth
+//! poll reads the contents in any case.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -24,8 +24,8 @@ pub(super) struct PolledChanges {
     stamp: Option<FileStamp>,
     /// The result of the last poll, if it differed from the published version.
     seen: Option<Fingerprint>,
-    /// A result that was not published, for example an invalid file. If several polls find the same
-    /// result, it is passed to the site only once.
+    /// A result that the site did not publish, for example an invalid file. Until the next poll
+    /// that reads the contents in any case, this result is not passed to the site again.
     refused: Option<Fingerprint>,
 }
 
@@ -59,8 +59,8 @@ impl PolledChanges {
     }
 
     /// Records that a result was passed to the site. `known` is the result that is live afterwards.
-    /// If the two results differ, the site has refused the new one, so later polls do not pass it
-    /// to the site again.
+    /// If `known` differs from the passed result, the site has refused the passed result, which is
+    /// stored in `refused`.
     pub(super) fn took(&mut self, fingerprint: Fingerprint, known: Option<Fingerprint>) {
         self.seen = None;
         self.refused = (known != Some(fingerprint)).then_some(fingerprint);
@@ -94,7 +94,8 @@ impl FileStamp {
     }
 
     /// Reports whether any later change of the file is certain to change the stamp. Returns `false`
-    /// for a file that was modified a moment ago, because file systems may round times.
+    /// for a file that was modified within [`COARSEST_CLOCK`], because file systems may round
+    /// times.
     pub(super) fn is_telling(&self) -> bool {
         let modified = self.facts.as_ref().and_then(|facts| facts.modified);
         modified.is_none_or(|modified| modified.elapsed().is_ok_and(|age| age > COARSEST_CLOCK))
@@ -123,7 +124,7 @@ impl FileFacts {
 const MAX_LINKS: usize = 40;
 
 /// Returns the path itself, the symbolic links on it, and the path of the file that the links lead
-/// to. In all other returned paths, no folder is a symbolic link.
+/// to. Except in the path itself, no folder in the returned paths is a symbolic link.
 pub(super) fn links_to(path: &Path) -> BTreeSet<PathBuf> {
     let mut files = BTreeSet::new();
     let mut pending = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());

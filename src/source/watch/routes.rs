@@ -18,12 +18,13 @@ use crate::source::file_system::{self, FileSystemId, reach};
 /// Number of a target, unique within one watcher.
 pub(super) type WatchId = u64;
 
-/// A name in a folder. `None` means all names in the folder.
+/// A watched name in a folder.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct WatchedName {
     pub(super) system: FileSystemId,
     /// Path of the folder, without symbolic links.
     pub(super) folder: PathBuf,
+    /// The name; `None` for all names in the folder.
     pub(super) name: Option<OsString>,
 }
 
@@ -51,8 +52,8 @@ pub(super) struct Routes {
 pub(super) struct FolderListeners {
     /// The identity of the watched folder, if the folder is watched.
     folder: Option<FolderId>,
-    /// Whether the folder was moved or removed. In this case, the system has removed the watch, or
-    /// still reports events of the moved folder under the old path.
+    /// Whether the folder was moved or removed. The system ends the watch of a removed folder, and
+    /// reports events of a moved folder under the old path.
     is_gone: bool,
     /// The targets in the folder, by the name that they watch. The targets with the key `None`
     /// watch all names.
@@ -112,7 +113,8 @@ impl Routes {
         before
     }
 
-    /// Records that this path is not watched any more. Keeps the targets in the folder.
+    /// Records that the folder at this path is not watched any more. Keeps the targets in the
+    /// folder.
     pub(super) fn forget(&mut self, path: &Path) {
         if let Some(folder) = self.folders.get_mut(path).and_then(|listeners| listeners.folder.take()) {
             self.paths.remove(&folder);
@@ -128,12 +130,11 @@ impl Routes {
         };
         let urgency_of = |path: usize| match event.kind {
             EventKind::Access(AccessKind::Close(AccessMode::Write)) => Some(Urgency::Closed),
-            // Reads also cause events, which are ignored. Otherwise, each read by a worker would
-            // cause another read. Also, a web server may read the files in the same folder
-            // constantly.
+            // Events about reads are ignored, because each read by a worker would cause another
+            // read, and because a web server may constantly read files in the same folder.
             EventKind::Access(_) => None,
             EventKind::Remove(_) | EventKind::Modify(ModifyKind::Name(RenameMode::From)) => Some(Urgency::Gone),
-            // The first path of this event is the old name.
+            // An event of this kind has two paths, and the first path is the old name.
             EventKind::Modify(ModifyKind::Name(RenameMode::Both)) if path == 0 => Some(Urgency::Gone),
             EventKind::Modify(ModifyKind::Name(_)) => Some(Urgency::Renamed),
             _ => Some(Urgency::WhenQuiet),

@@ -7,8 +7,8 @@
 //!
 //! The result of a read is published 20 ms later, unless an event reports a write in the meantime.
 //! No worker sleeps for these 20 ms: the [`Debounce`] of the file stores the time of publication.
-//! Events are not queued: each event only changes the `Debounce` of its file, so many events need
-//! no more memory than one.
+//! Events are not queued: each event only changes the `Debounce` of a file, so many events need no
+//! more memory than a single event.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -26,8 +26,8 @@ use super::target::{ReadResult, Target, fingerprint};
 use crate::live::{Cause, Mutex, RejectionKind};
 use crate::source::file_system::FileSystemId;
 
-/// How long an idle worker waits for work before it ends. If no timer is set, the clock thread
-/// sleeps for the same time.
+/// How long an idle worker waits for work before it ends, and how long the clock thread sleeps if
+/// no timer is set.
 const IDLE: Duration = Duration::from_secs(10);
 
 /// Timers end at multiples of this interval, so that the clock thread handles many targets each
@@ -41,7 +41,8 @@ pub(super) struct Scheduler {
     earlier: Condvar,
     ready: Condvar,
     folders: Folders,
-    /// The result of starting the clock thread, which is started when the first target is added.
+    /// The result of starting the clock thread. The thread is started when the first target is
+    /// added.
     clock: OnceLock<Result<(), String>>,
     start: Instant,
 }
@@ -69,15 +70,15 @@ enum Job {
     Leave(WatchId, Arc<WatchedTarget>),
 }
 
-/// A target and its registrations. The times when the target is read are in [`Scheduled`].
+/// A target and its registered names. [`Scheduled`] contains the times when the target is read.
 struct WatchedTarget {
     path: PathBuf,
     listing: Listing,
     target: Box<dyn Target>,
     /// File system of the target. Jobs are queued separately for each file system.
     system: AtomicU64,
-    /// The registered path and symbolic links of the target. Only workers use this lock. They hold
-    /// it while they look up folders, which blocks if the file system does not respond.
+    /// The registered path and symbolic links of the target. Only workers use this lock. A worker
+    /// holds the lock while it looks up folders, which blocks if the file system does not respond.
     registered: Mutex<BTreeSet<WatchedName>>,
     /// The reason why the file system does not report events for the target; `None` if it reports
     /// events. The lock is held only briefly.
@@ -214,8 +215,8 @@ impl Scheduler {
             return self.hand_out(queues, system, Job::Run(id));
         }
         let wake = self.tick_after(wake, now);
-        // A timer is only replaced by an earlier timer. If the target need not be read when the
-        // timer ends, a new timer is set then.
+        // Only an earlier timer replaces the timer of the target. If the target need not be read
+        // yet when its timer ends, a new timer is set.
         if watched.debounce.queued.is_none_or(|queued| wake < queued) {
             if let Some(later) = watched.debounce.queued.replace(wake) {
                 queues.timers.remove(&(later, id));
@@ -264,7 +265,7 @@ impl Scheduler {
             queues.workers += 1;
             if thread::Builder::new().name("robots-reload".into()).spawn(move || scheduler.work()).is_err() {
                 // If the thread cannot be started, a busy worker runs the job later. If there are
-                // no workers, the next event or poll tries to start one.
+                // no workers, the next event or poll tries again to start a worker.
                 queues.workers -= 1;
             }
         }
@@ -316,8 +317,8 @@ impl Scheduler {
                 self.schedule(&mut queues, id, now);
             }
             None => {
-                // The target was removed in the meantime. Its folders may have been registered
-                // after the removal, so they are unregistered here.
+                // The target was removed during its job. The job may have registered the target's
+                // folders after the removal, so the folders are unregistered here.
                 drop(queues);
                 target.leave(id, &self.folders);
             }
@@ -327,8 +328,8 @@ impl Scheduler {
     fn carry_out(self: &Arc<Self>, id: WatchId, target: &WatchedTarget, work: DueWork) {
         match work {
             DueWork::Take(settled) => {
-                // The target is read again. Another reload may have published a later version,
-                // which the result of the earlier read must not replace.
+                // The target is read again, because another reload may have published a later
+                // version, which the result of the earlier read must not replace.
                 let again = target.target.read();
                 if fingerprint(&again) == fingerprint(&settled) {
                     self.take(id, target, Cause::Event, again);
@@ -337,8 +338,9 @@ impl Scheduler {
                 }
             }
             DueWork::Look => {
-                // Folders are registered before the file is read, so that no change after the read
-                // is missed. A symbolic link on the path may have changed.
+                // A symbolic link on the path may have changed, so the folders are registered
+                // again. The read follows the registration, so that no change after the read is
+                // missed.
                 target.register_again(id, &self.folders);
                 let read = target.target.read();
                 let now = fingerprint(&read);
@@ -406,7 +408,7 @@ impl ReadyJobs {
         self.systems.entry(system).or_default().due.push_back(job);
     }
 
-    /// Returns the next job that may run. After running it, the caller must call
+    /// Returns the next job that may run. After running the job, the caller must call
     /// [`ReadyJobs::finish`].
     fn pop(&mut self) -> Option<(FileSystemId, Job)> {
         let mut free = self.systems.iter_mut().filter(|(_, ready)| ready.running < MAX_WORKERS);

@@ -32,7 +32,7 @@ pub(super) fn fingerprint(read: &ReadResult) -> Fingerprint {
     read.as_ref().map(Version::hash).map_err(|rejection| rejection.kind)
 }
 
-/// The robots.txt of a site. Its methods do nothing if the site was dropped.
+/// A target: the robots.txt of a site. Methods of this target do nothing if the site was dropped.
 pub(super) struct SiteTarget(pub(super) Weak<Site>);
 
 impl Target for SiteTarget {
@@ -57,7 +57,7 @@ pub(super) struct CallbackTarget {
 }
 
 impl CallbackTarget {
-    /// Creates a target. The current content is not reported as a change.
+    /// Creates a target. The content at the time of this call is not reported as a change.
     pub(super) fn new(
         read: impl Fn() -> ReadResult + Send + Sync + 'static,
         changed: impl Fn() -> Option<Duration> + Send + Sync + 'static,
@@ -92,8 +92,8 @@ pub(super) fn contents(path: PathBuf) -> impl Fn() -> ReadResult + Send + Sync {
     move || file::load(&path, &origin)
 }
 
-/// Returns a function that lists the names in a folder. The names are joined as if they were the
-/// contents of a file. Names that `counts` rejects are omitted.
+/// Returns a function that lists the names in a folder. The function returns the joined names
+/// instead of the contents of a file. Names that `counts` rejects are omitted.
 pub(super) fn names(
     path: PathBuf,
     counts: impl Fn(&str) -> bool + Send + Sync,

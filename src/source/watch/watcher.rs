@@ -14,8 +14,8 @@ use crate::live::Site;
 ///
 /// Cloning is cheap; clones share everything. The threads end when all clones and all [`Watched`]
 /// values are dropped. Use the same watcher for all [`LiveBuilder`](crate::source::LiveBuilder)s of
-/// a process, and for the other files that the process reloads. A builder without a watcher creates
-/// its own.
+/// a process, and for the other files that the process reloads. By default, each builder creates a
+/// separate watcher.
 ///
 /// A file system that does not respond does not delay other file systems, because each file system
 /// has its own workers and events. Code that reads a status or drops a handle never waits for a
@@ -49,8 +49,8 @@ pub struct Watched {
     id: WatchId,
 }
 
-/// Stops the threads when the last handle is dropped. Otherwise, the scheduler would never be
-/// dropped, because its threads own it.
+/// Stops the threads when the last handle is dropped. The scheduler would never be dropped while
+/// its threads run, because they own the scheduler.
 #[derive(Debug)]
 struct Handle(Arc<Scheduler>);
 
@@ -182,7 +182,7 @@ mod tests {
     use crate::source::watch::folders::{EventHandler, EventSource};
     use crate::source::watch::scheduler::MAX_WORKERS;
 
-    /// An event source that cannot watch anything, because the system has no free inotify watches.
+    /// An event source of a system that has no free inotify watches, so it cannot watch anything.
     struct Exhausted;
 
     impl notify::Watcher for Exhausted {
@@ -226,7 +226,8 @@ mod tests {
             assert!(problem.contains(reason), "{problem}");
             std::fs::write(&path, "User-agent: *\nDisallow: /b\n").expect("written");
             let deadline = Instant::now() + Duration::from_secs(60);
-            // The file is empty for a moment while it is written, and a poll may read it then.
+            // The file is empty for a moment while it is being written, and a poll may find the
+            // empty file.
             let is_polled = || live.history().last().is_some_and(|entry| entry.cause == Cause::Poll);
             while !(is_polled() && has_body(&live, "User-agent: *\nDisallow: /b\n")) {
                 assert!(Instant::now() < deadline, "{reason}: it was not found");
@@ -261,7 +262,7 @@ mod tests {
         let other = open(&path);
 
         hung.hang(Operations::All, 0);
-        // The file has just changed, so a worker looks up its folders.
+        // The files have just changed, so workers look up the folders of these files.
         there.iter().for_each(|path| write(path));
         hung.hang(Operations::All, MAX_WORKERS);
 
