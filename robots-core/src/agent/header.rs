@@ -35,7 +35,7 @@ pub(super) struct Word {
     pub(super) role: WordRole,
 }
 
-/// The role of a word in the header. Only candidates may name the agent.
+/// The role of a word in the header. Only a `Candidate` may name the agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WordRole {
     Candidate,

@@ -45,7 +45,7 @@
 //!    usually the leading product of its header, not the words next to the contact address.
 //! 7. In a comment with `MSIE` or `Konqueror`, a product is declared only if it calls itself a
 //!    crawler.
-//! 8. The agent's [`Class`] tells how the agent was recognised. The policy and this class decide
+//! 8. The agent's [`Class`] tells how the agent was recognised. The class and the policy decide
 //!    whether `*` applies to the agent.
 //!
 //! A header may contain a false name. This module treats every name as true. The module `identity`

@@ -235,8 +235,8 @@ impl Kinds {
     pub(super) const ENGINE: Self = Self(1 << 1);
     /// A system, device or machine; never a crawler's name.
     pub(super) const PLATFORM: Self = Self(1 << 2);
-    /// An everyday word that occurs in many headers. It can be a crawler's name only if it is the
-    /// leading word.
+    /// An everyday word that occurs in many headers. An everyday word can be a crawler's name only
+    /// if it is the leading word of a header.
     pub(super) const GENERIC: Self = Self(1 << 3);
     pub(super) const LIBRARY: Self = Self(1 << 4);
     pub(super) const HEADLESS: Self = Self(1 << 5);

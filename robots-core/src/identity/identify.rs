@@ -104,7 +104,7 @@ impl<'a> IdentityRequest<'a> {
         now: SystemTime,
     ) -> Identified<'a> {
         let registered = agent.and_then(Agent::registered);
-        // An unregistered agent is treated as a crawler only if its header declares a crawler.
+        // An unregistered agent claims to be a crawler only if its header declares a crawler.
         let declared = agent.filter(|agent| registered.is_none() && agent.class() == Class::Declared);
         let kind = match registered {
             Some(crawler) if crawler.category == Category::UserFetch => ClaimKind::UserTriggered,

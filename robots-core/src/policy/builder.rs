@@ -126,8 +126,8 @@ impl PolicyBuilder {
     }
 
     /// Sets the forms of a path that are compared with the rules in addition to the path as sent.
-    /// Default: [`PathForm::OPTIONAL`]. Leave out [`PathForm::Parameters`] if paths of the
-    /// application contain path parameters (`;v=1`). A second call replaces the first.
+    /// Default: [`PathForm::OPTIONAL`]. If the application's paths contain path parameters
+    /// (`;v=1`), leave out [`PathForm::Parameters`]. A second call replaces the first.
     pub fn forms(self, forms: impl IntoIterator<Item = PathForm>) -> Self {
         self.with(|policy| policy.forms = forms.into_iter().collect())
     }
