@@ -33,7 +33,7 @@ macro_rules! debug_as_displayed {
     };
 }
 
-// Without the features in the attribute, some items of the module are unused.
+// If a feature that this attribute names is off, some items of the module are unused.
 #[cfg_attr(not(feature = "check"), allow(dead_code, unused_imports))]
 pub mod rules;
 

@@ -1,4 +1,4 @@
-//! The rules of a robots.txt for the crawlers in a `User-Agent` header.
+//! The rules of a robots.txt for the crawlers that a `User-Agent` header names.
 
 use std::sync::Arc;
 
@@ -9,9 +9,10 @@ use crate::rules::{AgentRules, Fallback, RobotsTxt, product_tokens};
 impl RobotsTxt {
     /// Returns the rules of this file that a crawler should obey.
     ///
-    /// `agent` is a product token (see [`RobotsTxt::for_token`]) or a whole `User-Agent` header. In
-    /// a header, a [`Recognizer`] with the built-in [`Registry`] finds the crawler's name. If a
-    /// header names several crawlers, a path is allowed only if it is allowed for all of them.
+    /// `agent` is a product token (see [`RobotsTxt::for_token`]) or a whole `User-Agent` header. If
+    /// `agent` is a header, a [`Recognizer`] with the built-in [`Registry`] finds the crawler's
+    /// name. If a header names several crawlers, a path is allowed only if it is allowed for all of
+    /// them.
     ///
     /// ```
     /// use robots_core::RobotsTxt;
@@ -55,7 +56,8 @@ mod tests {
             ("OurBot 2.0 (+https://example.com/bot)", "/ours"),
             ("Mozilla/5.0 (compatible; OurBot/2.0; +https://example.com/bot)", "/ours"),
             ("Mozilla/5.0 (compatible; Googlebot-Image/1.0; +http://www.google.com/bot.html)", "/google"),
-            // A token selects only its own group, not the groups for the crawler's other tokens.
+            // A token selects only the group that names this token, not the groups for the
+            // crawler's other tokens.
             ("Googlebot-Image", "/star"),
         ] {
             let rules = robots.for_agent(agent);

@@ -108,8 +108,7 @@ impl Agent {
 
     /// Returns whether the groups for `*` apply to the agent if no group names it. These groups do
     /// not apply to clients other than crawlers, or to a crawler that ignores `*` according to its
-    /// operator's documentation. A [`Policy`](crate::policy::Policy) may apply `*` to fewer or to
-    /// more agents.
+    /// operator's documentation. A [`Policy`](crate::policy::Policy) may apply `*` to other agents.
     pub fn fallback(&self) -> Fallback {
         if self.class.is_crawler() { self.obeys_star().fallback() } else { Fallback::Nothing }
     }

@@ -1,12 +1,12 @@
 //! The built-in crawlers: the rows of the embedded data file.
 //!
 //! The file is in TOML, but this module parses only the five kinds of lines that the file contains.
-//! The library therefore needs no TOML crate. A test checks that every line of the file can be
-//! parsed. `robotsd` uses a TOML crate for operators' files.
+//! So the library needs no TOML crate. A test checks that this module can parse every line of the
+//! file. `robotsd` parses registry files of its users with a TOML crate.
 //!
 //! **Embedded data is parsed on first use.** The built-in registry, the word lists for `User-Agent`
-//! headers and the embedded address lists are `LazyLock`s that never change. The crate has no other
-//! statics.
+//! headers and the embedded address lists are `LazyLock`s that never change. These are the only
+//! statics in the crate.
 
 use super::crawler::Crawler;
 use crate::rules::ProductToken;
@@ -57,7 +57,8 @@ fn strings(mut text: &str) -> Option<Vec<String>> {
                 other => string.push(other),
             }
         }
-        // `push` reserves spare capacity, which would stay allocated until the process ends.
+        // `String::push` reserves spare capacity. The registry keeps the string until the process
+        // ends.
         string.shrink_to_fit();
         strings.push(string);
         text = chars.as_str().trim_start_matches([',', ' ']);

@@ -17,8 +17,9 @@ use super::purpose::{Purpose, crawls, goes_on_as_other, is_address_of_service, i
 pub(super) struct ClaimReader<'a, 'h> {
     header: &'a Header<'h>,
     /// The purposes that words of the header suggest, in the order of the parts. Each purpose is
-    /// stored with the index of the part that contains the word. A part's purpose is stored only
-    /// once, because a part of a crafted header may contain thousands of such words.
+    /// stored with the index of the part that suggests it. Each purpose is stored only once per
+    /// part, because a part of a crafted header may contain thousands of words that suggest the
+    /// same purpose.
     purposes: Vec<(usize, Purpose)>,
     is_in_view: OnceCell<bool>,
     is_on_desk: OnceCell<bool>,
@@ -79,15 +80,15 @@ impl<'a, 'h> ClaimReader<'a, 'h> {
         own.any(|(_, purpose)| is_sought(*purpose))
     }
 
-    /// Returns the parts that may name the agent. In a browser's header, these are the parts before
-    /// the browser, and the parts that declare a product.
+    /// Returns the parts that may contain the agent's name. In a browser's header, only parts
+    /// before the browser and parts that declare a product may contain this name.
     pub(super) fn declared_parts(&self) -> impl Iterator<Item = &'a Part> {
         let header = self.header;
         header.parts.iter().enumerate().filter(|(at, _)| self.speaks(*at)).map(|(_, part)| part)
     }
 
-    /// Returns the first word that may name the agent. Everyday words are accepted as names only in
-    /// this position.
+    /// Returns the first word that may be the agent's name. An everyday word is accepted as a name
+    /// only if it is this first word.
     pub(super) fn leading_word(&self) -> Option<&'a Word> {
         let header = self.header;
         let names = |word: &Word| word.may_name_a_crawler() || word.role == WordRole::Registered;
@@ -115,7 +116,7 @@ impl<'a, 'h> ClaimReader<'a, 'h> {
         evidence.claim(header).unwrap_or_else(|| nothing(silent_class(header)))
     }
 
-    /// Reports whether the part at this index may name the agent.
+    /// Reports whether the part at this index may contain the agent's name.
     fn speaks(&self, at: usize) -> bool {
         self.header.browser.is_none_or(|browser| at < browser) || self.declares(at)
     }
@@ -147,8 +148,8 @@ impl<'a, 'h> ClaimReader<'a, 'h> {
                     evidence.is_crawler |= *purpose == Purpose::Crawls;
                 }
                 Purpose::Presents => evidence.presents = true,
-                // `Archive Viewer/2.0 (Mac OS X)` is a program on a person's computer. So `Archive`
-                // only suggests a category, and does not declare a crawler.
+                // `Archive Viewer/2.0 (Mac OS X)` is a program on a person's computer. So the word
+                // `Archive` suggests the program's category, but does not declare a crawler.
                 Purpose::Collects(category) if self.is_on_desk() && !has_contact(part) => {
                     evidence.category = evidence.category.or(*category);
                 }
@@ -189,8 +190,8 @@ impl<'a, 'h> ClaimReader<'a, 'h> {
     }
 
     /// Returns the first part with a product and a contact. If there is no such part, returns the
-    /// first part with a contact. Ignores the addresses of toolbars and of other programs that are
-    /// not crawlers.
+    /// first part with a contact. Ignores the addresses of programs that are not crawlers, such as
+    /// toolbars.
     fn addressed_part(&self) -> Option<&'a Part> {
         let header = self.header;
         let of_program = has_address_of_source(header) || has_home_page_of_product(header);
@@ -213,8 +214,8 @@ impl<'a, 'h> ClaimReader<'a, 'h> {
 struct DeclaredEvidence<'a> {
     serves: Option<&'a Part>,
     crawls: Option<&'a Part>,
-    /// Whether a word contains `crawl`, `spider` or a similar string; `bot` is not enough. If it
-    /// does, the client is a crawler even if other words suggest another purpose.
+    /// Whether a word contains `crawl`, `spider` or a similar string; `bot` alone does not count. A
+    /// client with such a word is a crawler even if other words suggest another purpose.
     is_crawler: bool,
     collects: Option<&'a Part>,
     addressed: Option<&'a Part>,
@@ -269,18 +270,18 @@ impl<'a> DeclaredEvidence<'a> {
     }
 }
 
-/// Reports whether a part names a client that fetches feeds or streams. This is the case if the
-/// addresses in the header, or the name in the part, belong to an audio service.
+/// Reports whether the addresses in the header, or the name in the part, belong to an audio
+/// service. The client of an audio service fetches feeds or streams.
 fn is_for_media(header: &Header<'_>, part: &Part) -> bool {
     let named = header.product(part);
     has_host_of_media(header) || is_host(named.as_bytes()) && is_host_of_media(named.as_bytes())
 }
 
 impl DeclaredEvidence<'_> {
-    /// Returns the part that contains the name of the crawler that `part` declares. If `part` calls
-    /// itself a crawler outside comments, this is `part` itself. Otherwise, it is usually the part
-    /// with the leading product. Parts that begin with a library's name or an everyday word are
-    /// skipped.
+    /// Returns the part that contains the name of the crawler that `part` declares. Returns `part`
+    /// itself if it calls itself a crawler outside comments. If it does not, usually returns the
+    /// part with the leading product. Skips parts that begin with a library's name or an everyday
+    /// word.
     fn name<'a>(&self, header: &'a Header<'_>, part: &'a Part) -> &'a Part {
         let everyday = Kinds::LIBRARY.with(Kinds::GENERIC);
         let lead = |part: &Part| header.product_lead(part).filter(|word| !word.kinds.has(everyday));
@@ -303,8 +304,8 @@ impl DeclaredEvidence<'_> {
     }
 }
 
-/// Finds a product that is named after a host, such as `example.com/1.0`. Such a product is treated
-/// like a contact.
+/// Finds a product that is named after a host, such as `example.com/1.0`. Such a product counts as
+/// a contact.
 fn named_after_host<'a>(header: &'a Header<'_>) -> Option<&'a Part> {
     let free = header.browser.unwrap_or(header.parts.len());
     header.parts[..free].iter().find(|part| {
@@ -355,11 +356,11 @@ fn silent_class(header: &Header<'_>) -> Class {
 // names. Without these functions, such a crawler could hide behind a registered name. But words
 // outside registered names may also describe a registered crawler:
 // `serpstatbot/1.0 (advanced backlink tracking bot; …)`, `PingdomPageSpeed/1.0 (pingbot/2.0; …)`,
-// `Dazzle BlueSky Bot/1.1`. So in these headers, an unregistered crawler must be declared more
-// clearly than in headers without registered names.
+// `Dazzle BlueSky Bot/1.1`. So in a header with a registered name, an unregistered crawler must be
+// declared more clearly than in other headers.
 impl Header<'_> {
-    /// Reports whether a word outside the ranges in `places` may belong to the name of a product.
-    /// The ranges must be in the order of the header.
+    /// Reports whether the header contains a word that may belong to a product's name and is not in
+    /// the ranges `places`. The ranges must be in the order of the header.
     pub(super) fn has_own_word_outside(&self, places: &[Range<usize>]) -> bool {
         let mut places = places.iter().peekable();
         self.words().filter(|word| word.may_name_a_crawler() && !word.kinds.is_costume()).any(|word| {
@@ -369,9 +370,9 @@ impl Header<'_> {
         })
     }
 
-    /// Marks the words in the ranges of `places` as registered names. Removes [`Marks::ADDRESSED`]
-    /// and [`Marks::COMPATIBLE`] from the parts that contain these words: in such a part, the marks
-    /// describe the registered crawler, and do not show that the header names another crawler.
+    /// Marks the words in the ranges `places` as registered names. Removes [`Marks::ADDRESSED`] and
+    /// [`Marks::COMPATIBLE`] from the parts with registered names, because these marks then belong
+    /// to the registered crawler and do not declare another crawler.
     pub(super) fn without(mut self, places: &[Range<usize>]) -> Self {
         let mut places = places.iter().peekable();
         for part in &mut self.parts {
@@ -388,12 +389,12 @@ impl Header<'_> {
     }
 
     /// Sets the role [`WordRole::Ignored`] for words that may describe a registered crawler.
-    /// Expects a header from [`Header::without`]. These words keep their role:
+    /// Expects a header from [`Header::without`]. The following words keep their role:
     ///
     /// - outside comments: products with a version (`MyBot/1.0`), and words that contain `bot`,
     ///   `crawl` or similar;
-    /// - in comments: versioned products that call themselves a crawler, unless the comment belongs
-    ///   to a registered product.
+    /// - in comments: versioned products that call themselves a crawler, unless the comment follows
+    ///   a registered product.
     pub(super) fn ignore_descriptions(&mut self) {
         let bytes = self.bytes;
         let is_crawler = |word: &Word| word.may_name_a_crawler() && crawls(word.text(bytes));
@@ -499,7 +500,7 @@ mod tests {
     #[test]
     fn an_agent_is_called_by_the_product_that_leads() {
         for (header, product) in [
-            // The words next to the contact describe the crawler, and are not its name.
+            // The words next to the contact describe the crawler, but are not its name.
             ("Example Client/18.3.0 (kit-18.1.3; linux; +https://example.test)", "Example Client"),
             ("Searchie/1.0 (a Storm-based crawler; https://searchie.test; admin@searchie.test)", "Searchie"),
             ("Example (bot; +https://example.test/synapse)", "Example"),
@@ -509,7 +510,7 @@ mod tests {
             ("Mozilla/5.0 (compatible; Foo/2.2; Website Thumbnail Generator; +http://foo.test)", "Foo"),
             ("Metacast/1.0 Crawler +https://metacast.test", "Metacast"),
             ("Pageling http://pageling.test curl www", "Pageling"),
-            // The agent is not the leading product: it is a product that calls itself a bot,
+            // The agent is not the leading product. The agent is a product that calls itself a bot,
             // follows a library or a device, or is inside the header of a browser.
             ("Example/5.0 (linux) Example_Bot/2.3.1", "Example_Bot"),
             ("curl/8.0 (Example; +https://example.test/)", "Example"),
@@ -525,7 +526,7 @@ mod tests {
     #[test]
     fn what_people_and_owners_of_machines_run_declares_nothing() {
         for header in [
-            // Headers that name the runtime or the machine.
+            // These headers name the runtime or the machine of the program.
             "Example/1.3 (+https://example.test/; go1.12; linux/amd64)",
             "Example/2.4 (+https://example.test; ruby3.1.4)",
             "Example Collector/0.1 (linux/amd64)",
@@ -566,7 +567,7 @@ mod tests {
 
     #[test]
     fn a_contact_counts_for_what_leads_or_stands_in_a_comment() {
-        // In the third header, the product is a library, so the contact does not declare a crawler.
+        // The only product of the third header is a library, so the contact declares no crawler.
         assert_eq!(claim("curl/8.0 (Example; +https://example.test/)").0, Class::Declared);
         assert_eq!(claim("Example/8.0 +https://example.test/").0, Class::Declared);
         assert_eq!(claim("curl/8.0 +https://example.test/").0, Class::Library);

@@ -10,7 +10,7 @@ use crate::rules::{Fallback, ProductToken};
 /// A row of a [`Registry`](super::Registry): a crawler and the known facts about it.
 ///
 /// To add a crawler, start with [`Crawler::new`] and set the fields that differ from the defaults.
-/// [`Registry::extended_with`](super::Registry::extended_with) checks the values.
+/// [`Registry::extended_with`](super::Registry::extended_with) checks the values of the fields.
 ///
 /// ```
 /// use robots_core::agent::{Category, Crawler, Obeys, Registry};
@@ -29,15 +29,15 @@ pub struct Crawler {
     /// (`ExampleBot2`).
     pub header_names: Vec<String>,
     /// Product tokens whose groups the crawler obeys. If a file has groups for several of these
-    /// tokens, only the group for the token that comes first in this list is used. Never empty in a
-    /// registry.
+    /// tokens, the crawler obeys only the group for the token that comes first in this list. In a
+    /// registry, this list is never empty.
     pub tokens: Vec<ProductToken>,
     /// Name of the company or organisation that operates the crawler.
     pub operator: String,
     /// Purpose of the crawler's requests.
     pub category: Category,
-    /// Purposes, other than `category`, that other organisations have for the data that the
-    /// operator publishes.
+    /// Purposes of other organisations that use the data that the operator publishes. Does not
+    /// contain `category`.
     pub supplies: Vec<Category>,
     /// Whether the crawler obeys groups that name it.
     pub obeys_robots: Obeys,
@@ -46,39 +46,41 @@ pub struct Crawler {
     pub obeys_star: Obeys,
     /// Whether the crawler obeys a `Crawl-delay`. Never [`Obeys::Partial`].
     pub obeys_crawl_delay: Obeys,
-    /// Whether this is a control token. A control token appears only in robots.txt, never in a
+    /// Whether the row is a control token. A control token appears only in robots.txt, never in a
     /// request, so its rules cannot be enforced.
     pub is_control: bool,
     /// Whether the crawler feeds the index of a search engine that people use, or tests pages for
-    /// such a search engine (`index` in the data file). If its requests for a page are refused, the
-    /// page is removed from the index. So a [`Policy`](crate::policy::Policy) refuses these
-    /// requests only if an override refuses them.
+    /// such a search engine (`index` in the data file). If a site refuses the crawler's requests
+    /// for a page, the search engine removes the page from the index. So a
+    /// [`Policy`](crate::policy::Policy) refuses requests of this crawler only if an override
+    /// refuses them.
     pub is_index_engine: bool,
     /// Additional strings for a crawler whose name is also an ordinary word: a header must contain
     /// the name and at least one of these strings. If the list is empty, the name is enough.
     pub requires: Vec<String>,
     /// URLs of the address lists that the operator publishes for the crawler.
     pub ranges: Vec<String>,
-    /// Suffixes of the reverse DNS names of the crawler's addresses. A string with a `*` is a
-    /// pattern.
+    /// Suffixes of the reverse DNS names of the crawler's addresses. An element with a `*` is a
+    /// pattern for whole names.
     pub reverse_dns: Vec<String>,
-    /// Whether reverse DNS names of the crawler's addresses are often missing or wrong. If so, a
-    /// confirmed name still verifies a claim, but a failed check does not refute the claim.
+    /// Whether reverse DNS names of the crawler's addresses are often missing or wrong. Weak names
+    /// can verify a claim, but a failed check of a weak name does not refute the claim.
     pub is_reverse_dns_weak: bool,
-    /// Whether this is a framework for building crawlers. If a product comes before the framework's
-    /// name in a header, that product is the crawler.
+    /// Whether the row is a framework for building crawlers. If a product comes before the
+    /// framework's name in a header, that product is the crawler.
     pub is_framework: bool,
     /// Hosts in the `Referer` of visitors who come from the operator's services. Examples are
     /// `chatgpt.com`, `.bing.com` for the host and its subdomains, and `google.*` for `google`
-    /// under every country's domain. Only one row per operator has hosts.
+    /// under every country's domain. If an operator has several rows, only one row contains the
+    /// hosts.
     pub referers: Vec<String>,
     /// URL of the directory with the keys for the crawler's signatures.
     pub signature: Option<String>,
     /// URL of the operator's documentation.
     pub source: Option<String>,
     /// Day when the facts were taken from the operator's documentation, such as `2026-11-22`.
-    /// `None` if the facts are general knowledge. In this case, every field that could lead to
-    /// refusals of legitimate requests is [`Obeys::Unknown`].
+    /// `None` if the facts are general knowledge. If the day is missing, every field that could
+    /// lead to refusals of legitimate requests is [`Obeys::Unknown`].
     pub checked_on: Option<String>,
     /// Examples of the crawler's `User-Agent` headers.
     pub examples: Vec<String>,
@@ -86,7 +88,7 @@ pub struct Crawler {
 
 impl Crawler {
     /// Creates a crawler whose header name and product token are `name`. The `obeys_…` fields are
-    /// [`Obeys::Unknown`], and all other fields are empty.
+    /// [`Obeys::Unknown`], and the remaining fields are empty.
     pub fn new(name: impl Into<String>, category: Category) -> Self {
         let name = name.into();
         Self {
@@ -104,8 +106,8 @@ impl Crawler {
         Self { header_names: Vec::new(), is_control: true, ..Self::new(name, category) }
     }
 
-    /// Checks the fields of the crawler. If the crawler has no tokens, adds its name as a token. An
-    /// error contains the key of the invalid field and a message.
+    /// Checks the fields of the crawler. If the crawler has no tokens, adds its name as a token. If
+    /// a field is invalid, returns the field's key and a message.
     pub(super) fn checked(mut self) -> Result<Self, (&'static str, String)> {
         let wrong = |field, message: &str| Err((field, message.to_owned()));
         if self.name.trim().is_empty() {
@@ -286,7 +288,7 @@ pub struct RegistryError {
     pub row: usize,
     /// Key of the invalid field in a registry file, such as `name`, `header` or `tokens`.
     pub field: &'static str,
-    /// The problem and how to correct it, without the row and the field.
+    /// The problem and how to correct it. The message does not contain the row and the field.
     pub message: String,
 }
 

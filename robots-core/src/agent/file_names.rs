@@ -15,9 +15,9 @@ pub(super) struct FileNames {
 impl FileNames {
     pub(super) fn new(registry: &Registry, file: &RobotsTxt) -> Self {
         let mut tokens = Vec::new();
-        // This index does not need the names of registered crawlers, because the registry finds
-        // these names, even if a version follows. Crawlers that require another string in the
-        // header are the exception.
+        // The registry finds the names of registered crawlers, even if a version follows a name. So
+        // this index leaves out registered names, except names that the registry finds only
+        // together with another string.
         let is_found = |token: &ProductToken| {
             registry.with_header_name(token.as_bytes()).is_some_and(|crawler| crawler.requires.is_empty())
         };
@@ -31,8 +31,8 @@ impl FileNames {
         Self { tokens: tokens.into(), index }
     }
 
-    /// Returns the longest name that equals a product in the header. If there is no such name,
-    /// returns the longest name that is followed by a version.
+    /// Returns the longest name that consists of whole words of the header. If no name consists of
+    /// whole words, returns the longest name that a version follows in the same word (`FooBot2`).
     pub(super) fn find(&self, header: &Header<'_>, reader: &ClaimReader<'_, '_>) -> Option<&ProductToken> {
         if self.index.is_empty() {
             return None;
@@ -58,8 +58,8 @@ impl FileNames {
         best.map(|(_, name)| &self.tokens[name as usize])
     }
 
-    /// Calls `report` for every name whose first word equals the header word at `start..end`. A
-    /// version at the end of the header word is not compared.
+    /// Calls `report` for every name whose first word is the header word at `start..end`. Ignores a
+    /// version at the end of the header word.
     fn starting_at(&self, bytes: &[u8], start: usize, end: usize, mut report: impl FnMut(u32, End, usize)) {
         let limit = end.min(start.saturating_add(self.index.longest_word));
         for at in start..limit {
@@ -77,20 +77,20 @@ impl FileNames {
     }
 }
 
-/// Reports whether unregistered agents obey groups with this name. Such agents do not obey groups
-/// for ordinary words or for words that all browsers send.
+/// Reports whether unregistered agents obey groups with this name. Unregistered agents do not obey
+/// groups whose name is an ordinary word or a word that all browsers send.
 pub(super) fn may_claim(token: &ProductToken) -> bool {
     !is_costume(token) && !is_general(token)
 }
 
-/// Reports whether the product's name ends at `end`, which means that no other word follows.
+/// Reports whether no other word follows `end`, so that the product's name ends at `end`.
 fn is_whole_product(bytes: &[u8], end: usize) -> bool {
     let blanks = bytes[end..].iter().take_while(|byte| is_blank(**byte)).count();
     blanks == 0 || !bytes.get(end + blanks).is_some_and(|next| next.is_ascii_alphabetic())
 }
 
-/// Reports whether a name consists only of words that all browsers send. A version may follow the
-/// words, as in `MSIE 6.0`.
+/// Reports whether a name consists only of words that all browsers send, with or without a version,
+/// as in `MSIE 6.0`.
 fn is_costume(token: &ProductToken) -> bool {
     token.as_bytes().split(|byte| *byte == b' ').all(|word| {
         let kinds = kinds(word, WordHash::of(word));
@@ -98,22 +98,22 @@ fn is_costume(token: &ProductToken) -> bool {
     }) && !token.as_bytes().first().is_some_and(u8::is_ascii_digit)
 }
 
-/// Reports whether a name is an everyday word, or has at most three bytes. In a header, such a
-/// short string may have another meaning, such as a language code.
+/// Reports whether a name is an everyday word, or has at most three bytes. In a header, a string of
+/// three bytes may have another meaning, such as a language code.
 fn is_general(token: &ProductToken) -> bool {
     let bytes = token.as_bytes();
     bytes.len() <= 3 || !bytes.contains(&b' ') && kinds(bytes, WordHash::of(bytes)).has(Kinds::GENERIC)
 }
 
 impl Registry {
-    /// Returns further product tokens that the group with this name applies to. The token from
-    /// [`ProductToken::from_name`] is not included. Use this with
+    /// Returns the product tokens that a group with this name applies to, without the token from
+    /// [`ProductToken::from_name`]. Pass this function to
     /// [`RobotsTxt::compile_with`](crate::rules::RobotsTxt::compile_with).
     ///
     /// Many crawlers read a name only up to the first byte that is not in `[A-Za-z_-]`. So if a
-    /// name is not registered, but its part before this byte is a registered token, this token is
-    /// returned. If the name is a whole `User-Agent` header, the tokens of the products in the
-    /// header are returned.
+    /// name is not registered, but the part before this byte is a registered token, returns this
+    /// token. If the name is a whole `User-Agent` header, returns the tokens of the header's
+    /// products.
     ///
     /// ```
     /// use robots_core::agent::Registry;

@@ -13,12 +13,13 @@ pub(super) struct Header<'h> {
     pub(super) bytes: &'h [u8],
     pub(super) words: Vec<Word>,
     pub(super) parts: Vec<Part>,
-    /// Index of the part where the header begins to look like the header of a browser. If the
-    /// header names an engine, this is the first part with `Mozilla/` or `Opera/`. If the first
-    /// word is a browser that does not call itself Mozilla or Opera, the index is 0. `None` for
-    /// other headers.
+    /// Index of the part where the header begins to look like the header of a browser. In a header
+    /// with a browser engine, this part is the first part with `Mozilla/` or `Opera/`. If the
+    /// header begins with a browser that does not call itself Mozilla or Opera, the index is 0.
+    /// `None` if the header does not look like the header of a browser.
     pub(super) browser: Option<usize>,
-    /// The kinds of all words that may name the agent, and the device kinds of versions.
+    /// The kinds of all words that may name the agent. For words in the place of a version, only
+    /// the kinds of devices.
     pub(super) kinds: Kinds,
     /// Whether a version begins with a letter and may therefore contain a name
     /// (`FooBot/Nutch-1.10`). Versions of browsers begin with a digit.
@@ -34,7 +35,7 @@ pub(super) struct Word {
     pub(super) role: WordRole,
 }
 
-/// The role of a word in the header. Only candidates may name the agent.
+/// The role of a word in the header. Only a `Candidate` may name the agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WordRole {
     Candidate,
@@ -63,7 +64,7 @@ pub(super) struct Marks(u16);
 impl Marks {
     /// The part contains a URL or an e-mail address.
     pub(super) const CONTACT: Self = Self(1);
-    /// The contact for this part is in the next part or the next comment.
+    /// The contact that belongs to this part is in the next part or the next comment.
     pub(super) const ADDRESSED: Self = Self(1 << 1);
     /// The part is the word `compatible`, or follows it in the same comment.
     pub(super) const COMPATIBLE: Self = Self(1 << 2);
@@ -101,10 +102,10 @@ impl Word {
         &bytes[self.start..self.end]
     }
 
-    /// Returns the possible names in this word if it contains a version. The first name is the word
-    /// without the version at its end, as in `ExampleBot2` and `Pingdom.com_bot_version_1.4`. The
-    /// second name is everything before the first `-`, `_` or `.` that is followed by a version, as
-    /// in `Experibot-v3` and `Nutch-1.0-dev`.
+    /// Returns the names that this word may contain in front of a version. The first name is the
+    /// word without the version at its end, as in `ExampleBot2` and `Pingdom.com_bot_version_1.4`.
+    /// The second name is everything before the first `-`, `_` or `.` that is followed by a
+    /// version, as in `Experibot-v3` and `Nutch-1.0-dev`.
     pub(super) fn stems<'h>(&self, bytes: &'h [u8]) -> impl Iterator<Item = &'h [u8]> {
         let text = if self.kinds.is_costume() { &b""[..] } else { self.text(bytes) };
         let end_of = |text: &[u8], ends: fn(&u8) -> bool| text.iter().rposition(ends).map_or(0, |at| at + 1);

@@ -21,12 +21,11 @@ struct HeaderReader<'h> {
     marks: Marks,
     address: Range<usize>,
     first_word: usize,
-    /// Initial marks of the following parts. Marks that are set within a comment apply only up to
-    /// the end of this comment. `inherited_outside` stores the initial marks for the parts after
-    /// the comment.
+    /// The marks that each new part begins with. Within a comment, `inherited` changes.
+    /// `inherited_outside` keeps the value for the parts after the comment.
     inherited: Marks,
     inherited_outside: Marks,
-    /// Which of the following words are ignored because of an earlier word such as "like".
+    /// The words that the reader ignores next, because they follow a word such as "like".
     mute: Mute,
     brackets_close: bool,
 }
@@ -36,14 +35,14 @@ enum Mute {
     #[default]
     Nothing,
     Word,
-    /// The words up to the end of the part, or up to the next version, are ignored.
+    /// Ignores words up to the end of the part, or up to the next version.
     Product,
 }
 
 impl<'h> HeaderReader<'h> {
     fn new(bytes: &'h [u8]) -> Self {
-        // A header has about one word per five bytes. The capacity is limited because a long header
-        // may have far fewer words.
+        // A header usually has one word per five bytes. The capacity has an upper limit because a
+        // long header may contain few words.
         let words = Vec::with_capacity((bytes.len() / 4).clamp(4, 64));
         let parts = Vec::with_capacity((bytes.len() / 8).clamp(4, 32));
         Self { header: Header { bytes, words, parts, ..Header::default() }, brackets_close: true, ..Self::default() }
@@ -128,7 +127,7 @@ impl<'h> HeaderReader<'h> {
         let hash = WordHash::of(text);
         if is_version && text[0].is_ascii_alphabetic() {
             // Headers such as `Spice_M-5/MAUI/11A` and `Podbean/Android App` contain the platform
-            // instead of a version.
+            // in the place of a version.
             self.header.kinds = self.header.kinds.with(kinds(text, hash).of_device());
             self.header.has_named_version = true;
         }
@@ -161,7 +160,7 @@ impl<'h> HeaderReader<'h> {
         } else if text.eq_ignore_ascii_case(b"compatible") && self.first_word == self.header.words.len() {
             self.marks.add(Marks::COMPATIBLE);
             self.inherited.add(Marks::COMPATIBLE);
-            // In an Android comment, `compatible` ends the description of the device.
+            // In an Android comment, the model of the device ends at `compatible`.
             self.inherited.remove(Marks::MODEL);
             self.marks.remove(Marks::MODEL);
         } else if text.eq_ignore_ascii_case(b"build") {
@@ -344,7 +343,7 @@ mod tests {
             ("ExampleBot--v2.0_beta", "ExampleBot"),
             ("MJ12bot-1.4.8-SNAPSHOT", "MJ12bot"),
             ("Foo-2-Bar-1.0", "Foo-2-Bar Foo"),
-            // A `v` belongs to the version only after `-`, `_` or `.`.
+            // A `v` begins a version only after `-`, `_` or `.`.
             ("Experibotv3", "Experibotv"),
             ("Experibot-vision", ""),
             ("ExampleBot", ""),

@@ -29,8 +29,8 @@ pub enum Identity {
     /// The sender is an impostor. The operator publishes a method that verifies all genuine
     /// requests, the data for the check is up to date, and this request failed the check.
     Refuted(Refutation),
-    /// The data for the check is missing, too old or unreliable. This is never a reason to refuse a
-    /// request.
+    /// The data for the check is missing, too old or unreliable. An undecided claim is never a
+    /// reason to refuse a request.
     Undecided(UndecidedReason),
     /// The request claims to be from a crawler whose operator publishes no method that could refute
     /// the claim.

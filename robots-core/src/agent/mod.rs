@@ -4,8 +4,8 @@
 //! In RFC 9309, the *crawler* chooses its group by its own product token. A server sees only a
 //! header. The header contains this token among names of platforms, addresses, and the *costume* of
 //! browsers: the words that most headers share, such as `Mozilla/5.0` and `like Gecko`. A
-//! [`Recognizer`] finds the token. It first looks for crawlers of the [`Registry`], then for other
-//! names in the robots.txt file, and then for words that declare a crawler.
+//! [`Recognizer`] finds the token. The recognizer looks first for crawlers of the [`Registry`],
+//! then for other names in the robots.txt file, and then for words that declare a crawler.
 //!
 //! 1. Words that do not name the agent itself are ignored: versions, the model of an Android
 //!    device, words after "like" and "compatible with", and words in URLs, e-mail addresses and
@@ -16,17 +16,19 @@
 //!    header names several crawlers, its [`Agents`] contain all of them, and logs and reports show
 //!    the first name.
 //! 3. The [`Agent::tokens`] of a registered crawler are the tokens that its operator documents, in
-//!    order (`Googlebot-Image`, then `Googlebot`). If the rest of the header contains a name from
-//!    the file or declares a crawler, the header has one more agent. A framework (`Nutch`,
-//!    `Heritrix`, `Scrapy`) is the agent only if no product comes before its name and the header
-//!    names no other registered crawler. For example, `FooBot/Nutch-1.10` obeys the group for
-//!    `FooBot` or, if the file has no such group, the group for `Nutch`.
+//!    order (`Googlebot-Image`, then `Googlebot`). If words outside the registered names contain a
+//!    name from the robots.txt file or declare a crawler, the header has one unregistered agent in
+//!    addition. A framework (`Nutch`, `Heritrix`, `Scrapy`) is the agent only if no product comes
+//!    before its name and the header names no other registered crawler. For example,
+//!    `FooBot/Nutch-1.10` obeys the group for `FooBot` or, if the file has no such group, the group
+//!    for `Nutch`.
 //! 4. If the header names no registered crawler, the agent is the longest name in the file that
-//!    equals a product in the header. If no name equals a product, the agent is the longest name
-//!    that is followed by a version, as in `FooBot2` and `FooBot-1.0`. `FooBot-Image` does not
-//!    match `FooBot`, because it is the name of another crawler. A name in the file that is an
-//!    everyday word or very short is found only if it is the whole leading product of the header.
-//!    Words of the browsers' costume are never treated as names.
+//!    consists of whole words of the header. If no name consists of whole words, the agent is the
+//!    longest name that a version follows in the same word, as in `FooBot2` and `FooBot-1.0`. The
+//!    word `FooBot-Image` does not match the name `FooBot`, because `FooBot-Image` is another
+//!    crawler. A name in the file that is an everyday word or has at most three bytes is found only
+//!    if it is the whole leading product of the header. Words of the browsers' costume are never
+//!    treated as names.
 //! 5. In a header that looks like the header of a browser, only declared parts are searched:
 //!    segments after `compatible;`, segments that contain or precede a contact address, and
 //!    products that call themselves a crawler.
@@ -43,7 +45,7 @@
 //!    usually the leading product of its header, not the words next to the contact address.
 //! 7. In a comment with `MSIE` or `Konqueror`, a product is declared only if it calls itself a
 //!    crawler.
-//! 8. The agent's [`Class`] tells how the agent was recognised. The policy and this class decide
+//! 8. The agent's [`Class`] tells how the agent was recognised. The class and the policy decide
 //!    whether `*` applies to the agent.
 //!
 //! A header may contain a false name. This module treats every name as true. The module `identity`

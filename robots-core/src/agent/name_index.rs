@@ -1,5 +1,5 @@
-//! An index of names by their first word. One lookup per word of a header finds every name that may
-//! begin at this word. This module also contains [`Kinds`], which determine the
+//! An index of names by their first word. For each word of a header, one lookup finds every name
+//! that may begin at this word. This module also contains [`Kinds`], which determine the
 //! [`Class`](super::Class) of an agent.
 //!
 //! An automaton over all names would step through every byte of the header, and would also report
@@ -13,8 +13,8 @@ pub(super) const fn is_word_byte(byte: u8) -> bool {
     WORD_BYTES[byte as usize]
 }
 
-/// The results of [`is_word_byte`] for all bytes. A table is used because the function is called
-/// for every byte of every header.
+/// The results of [`is_word_byte`] for all bytes. A table is fast: [`is_word_byte`] is called for
+/// every byte of every header.
 const WORD_BYTES: [bool; 256] = {
     let mut table = [false; 256];
     let mut byte = 0;
@@ -26,7 +26,7 @@ const WORD_BYTES: [bool; 256] = {
 };
 
 /// Reports whether a byte is a hyphen, an underscore or a dot. These bytes may occur inside a word,
-/// as in `Googlebot-Image` and `archive.org_bot`, but are stripped from its ends.
+/// as in `Googlebot-Image` and `archive.org_bot`, but are stripped from both ends of a word.
 pub(super) const fn is_joint(byte: u8) -> bool {
     matches!(byte, b'-' | b'_' | b'.')
 }
@@ -50,8 +50,8 @@ impl WordHash {
     #[inline]
     pub(super) fn of(word: &[u8]) -> Self {
         const SPREAD: u64 = 0x9E37_79B9_7F4A_7C15;
-        /// Bit 5 of each byte. Setting this bit makes upper-case and lower-case letters equal. All
-        /// other bytes of words stay distinct.
+        /// Bit 5 of each byte. Setting this bit makes upper-case and lower-case letters equal. The
+        /// bytes of words that are not letters stay distinct.
         const FOLD: u64 = 0x2020_2020_2020_2020;
         let (head, tail) = match (word.first_chunk(), word.last_chunk()) {
             (Some(head), Some(tail)) => (u64::from_le_bytes(*head), u64::from_le_bytes(*tail)),
@@ -98,7 +98,7 @@ pub(super) enum End {
     /// A version follows the name in the same word: `FooBot2`, `FooBot-1.0`, `FooBot_v2`. If other
     /// letters follow, as in `FooBot-Image`, the word is another name.
     Versioned,
-    /// The name ends at the end of a word. This is preferred to `Versioned`.
+    /// The name ends at the end of a word. `Whole` is preferred to `Versioned`.
     Whole,
 }
 
@@ -191,8 +191,8 @@ impl Named {
         &word[..end]
     }
 
-    /// Returns how the name ends, and the position of its end. `None` if the name does not occur in
-    /// `bytes` with its first word at `at`.
+    /// Returns the kind of the name's end, and the position of this end. `None` if the name does
+    /// not occur in `bytes` with its first word at `at`.
     pub(super) fn end(&self, bytes: &[u8], at: usize) -> Option<(End, usize)> {
         let mut at = at.checked_sub(self.lead)?;
         for byte in &self.text {
@@ -222,21 +222,21 @@ impl Named {
 }
 
 /// The kinds of a word, as a set of bits. The kinds of all words of a header determine the class of
-/// the agent. The word lists must not contain names of crawlers, because these belong in the
-/// registry.
+/// the agent. The word lists must not contain names of crawlers: the names of crawlers belong in
+/// the registry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Kinds(u32);
 
 impl Kinds {
     /// A word that all browsers send; never a crawler's name.
     pub(super) const BROWSER: Self = Self(1);
-    /// A browser engine. A header with an engine and `Mozilla/` or `Opera/` looks like the header
-    /// of a browser.
+    /// A browser engine. A header that contains an engine and `Mozilla/` or `Opera/` looks like the
+    /// header of a browser.
     pub(super) const ENGINE: Self = Self(1 << 1);
     /// A system, device or machine; never a crawler's name.
     pub(super) const PLATFORM: Self = Self(1 << 2);
-    /// An everyday word that occurs in many headers. It can be a crawler's name only if it is the
-    /// leading word.
+    /// An everyday word that occurs in many headers. An everyday word can be a crawler's name only
+    /// if it is the leading word of a header.
     pub(super) const GENERIC: Self = Self(1 << 3);
     pub(super) const LIBRARY: Self = Self(1 << 4);
     pub(super) const HEADLESS: Self = Self(1 << 5);
@@ -272,8 +272,8 @@ impl Kinds {
         Self(self.0 & (Self::APP.0 | Self::APPLIANCE.0))
     }
 
-    /// Reports whether all browsers send words of these kinds. Such a word is never accepted as a
-    /// name from the file.
+    /// Reports whether all browsers send words of these kinds. A group of the robots.txt with such
+    /// a word as its name applies to no unregistered agent.
     pub(super) const fn is_costume(self) -> bool {
         self.has(Self::BROWSER.with(Self::PLATFORM))
     }

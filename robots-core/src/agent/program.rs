@@ -36,8 +36,8 @@ pub(super) fn is_on_device(header: &Header<'_>) -> bool {
         || is_plain(header) && (kinds.has(Kinds::APP) || leads_there())
 }
 
-/// Reports whether the header is from the web view of an application on an iPhone, iPad or iPod.
-/// Browsers on these devices also send `Safari`.
+/// Reports whether the header is from the web view of an application on an iPhone, iPad or iPod. A
+/// web view does not send the word `Safari`, which browsers on these devices send.
 pub(super) fn is_in_view(header: &Header<'_>) -> bool {
     header.browser.is_some()
         && [&b"(iphone"[..], b"(ipad", b"(ipod"].iter().any(|device| header.contains(device))
@@ -50,22 +50,22 @@ pub(super) fn is_on_desk(header: &Header<'_>) -> bool {
 }
 
 /// Reports whether a part of a device's header declares a crawler. The part must have a contact.
-/// Because headers of applications also contain the address of the maker, the part must also follow
+/// Headers of applications may contain the address of the maker. So the part must also follow
 /// `compatible;`, or the header must have a contact in a form that crawlers use. The parameter
-/// `has_crawlers_contact` stands for the function with this name.
+/// `has_crawlers_contact` returns whether the header has such a contact.
 pub(super) fn declares_on_device(part: &Part, has_crawlers_contact: impl FnOnce() -> bool) -> bool {
     has_contact(part) && (part.marks.has(Marks::COMPATIBLE) || has_crawlers_contact())
 }
 
-/// Reports whether the address in a part belongs to the maker of a program. This is assumed if the
+/// Reports whether the address in a part belongs to the maker of a program. Returns `true` if the
 /// header is from a device, an application, a player or a reader.
 pub(super) fn is_of_maker(header: &Header<'_>, part: &Part, presents: bool) -> bool {
     let programs = Kinds::PROGRAM.with(Kinds::PLAIN_BROWSER);
     if !is_plain(header) {
         return header.words_of(part).iter().any(|word| word.kinds.has(programs));
     }
-    // Desktop programs name their platform. Some crawlers also name a platform, but the contacts of
-    // crawlers have a form that programs do not use.
+    // Desktop programs name their platform. Some crawlers also name a platform, but only crawlers
+    // have a contact in the form that `has_crawlers_contact` accepts.
     let leads = header.words().next().is_some_and(|first| first.kinds.has(programs)) || is_program(header);
     let on_desk = presents || header.kinds.has(Kinds::PLATFORM);
     leads || is_on_device(header) || is_called_program(header) || on_desk && !has_crawlers_contact(header)
@@ -95,7 +95,7 @@ fn states_build(header: &Header<'_>, part: &Part) -> bool {
 }
 
 /// Reports whether every address in the header is the location of the program's source code. The
-/// headers of crawlers usually contain the address of an ordinary web page.
+/// address in a crawler's header is usually an ordinary web page.
 pub(super) fn has_address_of_source(header: &Header<'_>) -> bool {
     let mut contacts = header.parts.iter().filter(|part| part.marks.has(Marks::CONTACT)).peekable();
     contacts.peek().is_some() && contacts.all(|part| is_of_source(header.address(part)))
@@ -110,8 +110,9 @@ fn is_of_source(address: &[u8]) -> bool {
 
 /// Reports whether every address in the header is the home page of a versioned product, as in
 /// `HashiCorp Terraform/1.9.0 (+https://www.terraform.io)`. Headers of crawlers contain the address
-/// of a page about the crawler, or of a site whose name is not the crawler's name. Search engines
-/// are excluded, because the crawler of a search engine may have the same name as the home page.
+/// of a page about the crawler, or of a site whose name is not the crawler's name. Returns `false`
+/// for search engines, because a search engine's crawler may have the same name as the search
+/// engine's home page.
 pub(super) fn has_home_page_of_product(header: &Header<'_>) -> bool {
     let contacts = || header.parts.iter().filter(|part| part.marks.has(Marks::CONTACT));
     (1..=MAX_HOME_PAGES).contains(&contacts().take(MAX_HOME_PAGES + 1).count())
@@ -126,7 +127,7 @@ pub(super) fn has_home_page_of_product(header: &Header<'_>) -> bool {
 const MAX_HOME_PAGES: usize = 8;
 
 /// Reports whether a part is a comment that contains only `+` and a host that is named like a
-/// product in the header. Hosts of audio services are excluded, because the clients of these
+/// product in the header. Returns `false` for hosts of audio services, because the clients of these
 /// services are treated as feed fetchers.
 fn is_home_page(header: &Header<'_>, part: &Part) -> bool {
     let address = header.address(part);
@@ -231,7 +232,7 @@ mod tests {
         for crawler in crawlers.split(" | ") {
             assert!(!of_maker(crawler), "{crawler}");
         }
-        // A word such as `bot` must be in the path of the URL. In the host name, it does not count.
+        // A word such as `bot` counts in the path of the URL, but not in the host name.
         assert!(of_maker("Foo/1.0 (Linux; http://bot.example)"));
     }
 
@@ -257,8 +258,9 @@ mod tests {
             "Foo/1.0 (+http://foo.fm)",
             "Foo/1.0 +http://foo.example",
             "Foo/1.0; +http://foo.example",
-            // The next two products are search engines. In the other headers, the host is not named
-            // after a product, the comment contains other words, or the header is from a browser.
+            // The products of the next two headers are search engines. In the headers after them,
+            // the host is not named after a product, the comment contains other words, or the
+            // header is from a browser.
             "Foo-Search/0.86 (+http://www.foo-search.example)",
             "Foo/1.0 (image search) (+http://foo.example)",
             "Foo/1.0 (+http://help.foo.example)",

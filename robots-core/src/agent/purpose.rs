@@ -13,16 +13,16 @@ pub(super) enum Purpose {
     /// The product crawls. Words such as `crawl` declare a crawler even in a browser's header,
     /// because only crawlers use such words.
     Crawls,
-    /// The product is a bot. It is treated like [`Crawls`](Self::Crawls) unless other words suggest
-    /// another purpose. For example, some bots monitor a site for its owner.
+    /// The product is a bot. A bot is treated like [`Crawls`](Self::Crawls) unless other words
+    /// suggest another purpose: for example, some bots monitor a site for the site's owner.
     IsBot,
     /// The product fetches, checks or collects. Words such as `fetch` declare a crawler, except in
     /// a browser's header.
     Collects(Option<Category>),
     /// The product probes the health of a server, validates domains or delivers webhooks.
     Serves,
-    /// The product plays, reads or browses for a person. An address after the product's name is the
-    /// address of its maker.
+    /// The product plays, reads or browses for a person. An address after the product's name
+    /// belongs to the product's maker.
     Presents,
     /// The word contains a listed piece, but suggests no purpose as a whole.
     Unrelated,
@@ -72,7 +72,7 @@ static STEMS: LazyLock<(AhoCorasick, Vec<(&str, Purpose)>)> = LazyLock::new(|| {
 });
 
 pub(super) fn is_address_of_service(address: &[u8]) -> bool {
-    // All three strings end with `k`, which is rare in addresses.
+    // The three strings below end with `k`, a rare letter in addresses.
     memchr::memchr2_iter(b'k', b'K', address)
         .map(|at| &address[..=at])
         .any(|text| [&b"webhook"[..], b"healthcheck", b"health-check"].iter().any(|stem| ends_with(text, stem)))
@@ -88,8 +88,8 @@ pub(super) fn crawls(text: &[u8]) -> bool {
     purposes(text).any(|(_, purpose)| matches!(purpose, Purpose::Crawls | Purpose::IsBot))
 }
 
-/// Finds the pieces of [`PURPOSES`] in `text`. Skips a piece that suggests no purpose at its
-/// position in the word.
+/// Finds the pieces of [`PURPOSES`] in `text`. Skips pieces at positions where they suggest no
+/// purpose, such as `scan` in `Toscana`.
 fn counted(text: &[u8]) -> impl Iterator<Item = (Match, &'static str, Purpose)> {
     let (automaton, stems) = &*STEMS;
     automaton.find_iter(text).filter_map(move |hit| {
@@ -112,7 +112,8 @@ fn counted(text: &[u8]) -> impl Iterator<Item = (Match, &'static str, Purpose)> 
             "bot" | "robot" => ends || plural,
             "cron" | "dcv" | "ipn" | "ocsp" => begins && ends,
             "rss" | "probe" | "index" | "seo" | "pod" | "audit" => begins || ends,
-            // `scanner` counts in any position, but `scan` in `Toscana` does not.
+            // `scanner` counts anywhere in a word, but `scan` does not count in the middle
+            // (`Toscana`).
             "scan" => begins || ends || next.is_some_and(|next| next.eq_ignore_ascii_case(&b'n')),
             "url" => begins && !text[..hit.start()].last().is_some_and(u8::is_ascii_lowercase),
             "cast" => ends,
@@ -133,7 +134,7 @@ fn is_border(text: &[u8], start: usize) -> bool {
 }
 
 /// Reports whether the end of a word suggests a player or a similar program, as in `MediaPlayer`.
-/// The ending `reader` does not count, because the names of some crawlers end with it.
+/// The ending `reader` does not count, because the names of some crawlers end with `reader`.
 pub(super) fn ends_as_program(word: &[u8]) -> bool {
     counted(word)
         .any(|(hit, stem, purpose)| purpose == Purpose::Presents && stem != "reader" && hit.end() == word.len())

@@ -1,10 +1,10 @@
 //! Recognises the agents in a header, and resolves names that people type.
 //!
 //! A typed string is first looked up in the registry. A string that the registry does not contain
-//! is treated as a header. Names differ from headers in two ways. In a header, some registered
-//! names count only together with other strings (`Stripe` is also an ordinary word), but a person
-//! may write the name alone. Also, a person may mean a control token, which never occurs in a
-//! header.
+//! is treated as a header. The names that people type differ from headers in two ways. First, in a
+//! header, some registered names count only together with other strings (`Stripe` is also an
+//! ordinary word), but a person may type the name alone. Second, a person may type a control token,
+//! which never occurs in a header.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -74,7 +74,7 @@ impl Recognizer {
 
     /// Returns the first of the agents that [`Recognizer::agents`] returns for one `User-Agent`
     /// line. Logs and reports show the name of this agent as the sender. A decision on a request
-    /// must consider all of its agents.
+    /// must consider all agents of the request.
     ///
     /// The line may contain any bytes. All bytes are examined, even in a long line.
     pub fn identify(&self, field: &[u8]) -> Agent {
@@ -82,11 +82,11 @@ impl Recognizer {
     }
 
     /// Returns all agents in one `User-Agent` line, so that no crawler can hide behind another
-    /// name. All registered crawlers come first, each once. If the rest of the line contains a name
-    /// from the file or declares a crawler, one more agent follows. If the line names several link
-    /// previewers, only the first of them is returned: messengers also send the names of other
-    /// previewers, to show that they understand the metadata for these previewers. If the line
-    /// names no registered crawler, there is exactly one agent.
+    /// name. All registered crawlers come first, each once. If words outside the registered names
+    /// contain a name from the robots.txt or declare a crawler, an unregistered agent follows. If
+    /// the line names several link previewers, only the first previewer is returned: messengers
+    /// also send the names of other previewers, to show that the messenger understands the metadata
+    /// for these previewers. If the line names no registered crawler, there is exactly one agent.
     ///
     /// ```
     /// use robots_core::agent::{Recognizer, Registry};
@@ -146,7 +146,8 @@ impl Recognizer {
     }
 
     /// Returns the unregistered agent in a header that also contains the registered names in
-    /// `places`. `None` if the other words declare no crawler and contain no name from the file.
+    /// `places`. `None` if the words outside `places` declare no crawler and contain no name from
+    /// the robots.txt.
     fn beside(&self, header: Header<'_>, places: &[Range<usize>]) -> Option<Agent> {
         if !header.has_own_word_outside(places) {
             return None;
@@ -192,7 +193,8 @@ impl Recognizer {
 }
 
 /// Creates the agent that a header claims. `name` is a name from the file that occurs in the
-/// header. The group for this name takes precedence over the group for the agent's own product.
+/// header. The group for this name takes precedence over the group for the product that the header
+/// declares.
 fn claimed(claim: Claim, name: Option<&ProductToken>) -> Agent {
     let own = claim.product.as_deref().and_then(|product| ProductToken::from_name(product.as_bytes()));
     let own = own.filter(|own| Some(own) != name && may_claim(own));
@@ -244,9 +246,9 @@ impl<'r> NamedCrawlers<'r> {
 }
 
 impl Registry {
-    /// Returns the first framework in a header, and its position. Versions (`Nutch-1.10`) are
-    /// always searched. Other words are searched only if `speaks` is true, which means that
-    /// [`NamedCrawlers::of`] found the name of a framework in these words.
+    /// Returns the first framework in a header, and its position. Always searches the versions of
+    /// products (`Nutch-1.10` in `FooBot/Nutch-1.10`). Searches other words only if `speaks` is
+    /// true, which means that [`NamedCrawlers::of`] found the name of a framework in these words.
     ///
     /// In `FooBot/Nutch-1.10` and `FooBot/1.0 (Scrapy 2.11; …)`, the crawler is the product before
     /// the framework's name, not the framework.

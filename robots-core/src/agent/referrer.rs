@@ -2,8 +2,8 @@
 //! `chatgpt.com` belongs to OpenAI.
 //!
 //! A host is looked up among the `referers` of all registry rows in three ways: as a whole, as a
-//! subdomain of a listed host, and as a name under a country's domain. This takes a few hash
-//! lookups and no allocation, because all keys are slices of the host.
+//! subdomain of a listed host, and as a name under a country's domain. The lookup of a host takes a
+//! few hash lookups. It needs no allocation, because all keys are slices of the host.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -30,8 +30,8 @@ pub struct Referrer {
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct ReferrerIndex {
-    /// The services by key. A key is `chatgpt.com` for a single host, `.bing.com` for a host and
-    /// its subdomains, and `google.` for a name under all country domains.
+    /// The services by key. Examples of keys are `chatgpt.com` for a single host, `.bing.com` for a
+    /// host and its subdomains, and `google.` for a name under all country domains.
     services: HashMap<Box<[u8]>, Arc<Referrer>>,
 }
 

@@ -60,7 +60,7 @@ impl Registry {
         &self,
         rows: impl IntoIterator<Item = R>,
     ) -> Result<Self, RegistryError> {
-        // A removed crawler becomes `None`, so the other crawlers keep their positions.
+        // A removed crawler becomes `None`, so that the positions in `places` stay valid.
         let mut crawlers: Vec<Option<Arc<Crawler>>> = self.crawlers.iter().cloned().map(Some).collect();
         let places: HashMap<String, usize> =
             self.crawlers.iter().enumerate().map(|(at, crawler)| (crawler.name.to_ascii_lowercase(), at)).collect();
@@ -106,7 +106,7 @@ impl Registry {
         Self { index, tokens, referrers, crawlers }
     }
 
-    /// Iterates over all crawlers, in the order of the rows.
+    /// Iterates over all crawlers, in the order of the registry's rows.
     pub fn crawlers(&self) -> impl ExactSizeIterator<Item = &Crawler> {
         self.crawlers.iter().map(AsRef::as_ref)
     }
@@ -147,7 +147,7 @@ impl Registry {
     }
 
     /// Finds the crawlers in a header, in the order of the header, each with the range of its name.
-    /// Names do not overlap: no name can begin at a word inside another name.
+    /// The names do not overlap: words inside a name are not searched for further names.
     pub(super) fn find<'r>(&'r self, header: &Header<'_>) -> impl Iterator<Item = (&'r Arc<Crawler>, Range<usize>)> {
         let mut searched = Vec::new();
         let mut end_of_name = 0;
@@ -165,8 +165,8 @@ impl Registry {
     /// begin at the word, the longest name counts.
     ///
     /// `searched` contains the results of earlier calls for the same header: for each crawler that
-    /// requires other strings, whether the header contains one of these strings. So the header is
-    /// searched only once for each crawler.
+    /// requires other strings, whether the header contains one of these strings. So the strings of
+    /// each crawler are searched only once in the header.
     pub(super) fn named_at(
         &self,
         word: &Word,
@@ -205,8 +205,9 @@ impl Registry {
     }
 
     /// Returns the changes from this registry to `next` that are probably mistakes: many crawlers
-    /// are missing, or a search engine has changed. Each change is a clause for a message. If the
-    /// result is empty, `next` can replace this registry without confirmation.
+    /// are missing, or a search engine has changed. Each change is a clause that the caller puts
+    /// into a message. If the result is empty, `next` can replace this registry without
+    /// confirmation.
     ///
     /// ```
     /// use robots_core::agent::{Registry, RegistryRow};

@@ -1,12 +1,12 @@
-//! Classes of IP addresses, by the kind of network. The class decides whether an address can
-//! identify a client, and whether a server may redirect a fetch to the address.
+//! Classes of IP addresses, by the kind of network. The class of an address decides whether the
+//! address can identify a client, and whether an HTTP redirect to the address is followed.
 //!
-//! Files such as address lists are fetched from inside a site's own network. A server that
-//! redirects such a fetch chooses the next address. The redirect must not lead to an address that
-//! only the fetching machine or its network can reach, such as an admin interface on the loopback,
-//! or the metadata service of a cloud on a link-local address. A name may resolve to a different
-//! address each time (DNS rebinding). So the class is checked after name resolution, for the
-//! address of the connection.
+//! Files such as address lists are fetched from inside a site's own network. If a server responds
+//! with a redirect, the server chooses the address that is requested next. A redirect must not lead
+//! to an address that only the fetching machine or its network can reach, such as an admin
+//! interface on the loopback, or the metadata service of a cloud on a link-local address. A name
+//! may resolve to a different address each time (DNS rebinding). So the class is checked after name
+//! resolution, for the address that the fetch connects to.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -21,8 +21,8 @@ pub enum AddressClass {
     /// Reachable only within an organisation's network: private (RFC 1918), shared (RFC 6598),
     /// unique local (RFC 4193) and the older site-local addresses.
     Private,
-    /// This machine. This class includes the unspecified address, because connections to it reach
-    /// this machine.
+    /// This machine. The class includes the unspecified address, because connections to the
+    /// unspecified address reach this machine.
     Loopback,
     /// Reachable only from the same network link (RFC 3927, RFC 4291).
     LinkLocal,
@@ -228,7 +228,7 @@ mod tests {
         ] {
             assert_eq!(allowed(from).collect::<Vec<_>>(), to, "from {from}");
         }
-        // A chain of redirects must not reach an address that a single redirect may not reach.
+        // Two redirects must not lead to an address that a single redirect may not lead to.
         for from in classes {
             for (by, to) in allowed(from).flat_map(|by| allowed(by).map(move |to| (by, to))) {
                 assert!(from.may_redirect_to(to), "{from} to {to} by {by}");

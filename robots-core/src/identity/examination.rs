@@ -42,8 +42,8 @@ pub(super) struct Examination {
     /// Whether the operator's reverse DNS names are unreliable. Unreliable names can verify a
     /// claim, but not refute it.
     pub(super) is_rdns_weak: bool,
-    /// Whether the claimed crawler's operator publishes keys. If so, a claim that no method could
-    /// check is undecided, not unverifiable.
+    /// Whether the claimed crawler's operator publishes keys. If the operator publishes keys, a
+    /// claim that no method could check is undecided, not unverifiable.
     pub(super) is_signing: bool,
 }
 
@@ -52,10 +52,11 @@ impl Examination {
         Self { claim, signature: None, range: None, rdns: None, is_rdns_weak: false, is_signing: false }
     }
 
-    /// Adds the best outcome of the request's signatures for this claim.
+    /// Adds the best outcome that a signature of the request has for this claim.
     ///
-    /// `directories` contains the key directories of the claimed crawler's operator. If it is
-    /// `None`, the operator is unknown, and the keys of any configured directory are accepted.
+    /// `directories` contains the key directories of the claimed crawler's operator. If
+    /// `directories` is `None`, the operator is unknown, and the keys of any configured directory
+    /// are accepted.
     #[cfg(feature = "signatures")]
     pub(super) fn signatures(self, checks: &[SignatureCheck], directories: Option<&[DirectoryUrl]>) -> Self {
         let outcomes = checks.iter().filter_map(|check| check.outcome_for(directories));
@@ -74,23 +75,23 @@ impl Examination {
     }
 
     /// Returns the identity. The best outcome of all methods decides: verified is better than
-    /// undecided, and undecided is better than failed. If several methods have this outcome, the
-    /// first of these methods is reported.
+    /// undecided, and undecided is better than failed. If several methods have the best outcome,
+    /// the identity is the result of the method that was tried first.
     ///
-    /// If the check of the address failed, undecided outcomes that the sender can cause are
-    /// ignored. Otherwise, an impostor could avoid the refutation, because anybody can send a
-    /// signature with an unknown key, and the owner of an address controls its reverse DNS zone.
-    /// Outcomes with the reason [`UndecidedReason::UnprovenResolver`] are also ignored: if the
+    /// If the check of the address failed, an undecided outcome does not count if the sender can
+    /// cause it. An impostor could otherwise avoid the refutation: anybody can send a signature
+    /// with an unknown key, and the owner of an address controls the reverse DNS zone of the
+    /// address. The reason [`UndecidedReason::UnprovenResolver`] does not count either: if the
     /// operator's lists are complete and do not contain the address, the lists refute the claim
     /// without DNS.
     ///
     /// A user-triggered fetcher may run on a person's device, so its claim is unverifiable if the
     /// check of its address failed. An invalid signature still refutes the claim, because the check
-    /// of a signature does not depend on the address. Without a claim, the result is never
-    /// [`Identity::Refuted`].
+    /// of a signature does not depend on the address. If the request makes no claim, the result is
+    /// never [`Identity::Refuted`].
     pub(super) fn conclude(&self) -> Identity {
-        // The outcomes of address checks count only if the `User-Agent` names a crawler. Otherwise,
-        // only the signature counts.
+        // The outcomes of address checks count only if the `User-Agent` names a crawler. If it
+        // names no crawler, only the signature counts.
         let of_address = |outcome: Option<MethodOutcome>| outcome.filter(|_| self.is_of_crawler());
         let tried = [
             (IdentityMethod::Signature, self.signature),
@@ -130,7 +131,7 @@ impl Examination {
         matches!(self.claim, ClaimKind::Crawler | ClaimKind::UserTriggered)
     }
 
-    /// Reports whether a failed check by this method refutes the claim.
+    /// Reports whether the claim is refuted if the check by `method` failed.
     fn counts(&self, method: IdentityMethod) -> bool {
         match method {
             IdentityMethod::Signature => true,
@@ -148,22 +149,22 @@ const fn is_of_sender(method: IdentityMethod, reason: UndecidedReason) -> bool {
         Timeout, Truncated, UnprovenResolver,
     };
     match method {
-        // `Busy` is included, because it affects only senders with many failed signatures.
+        // The sender can cause `Busy`, because signatures have this reason only after many
+        // signatures of the sender failed.
         IdentityMethod::Signature => {
             matches!(
                 reason,
                 AgentAbsent | ComponentNotCovered | DirectoryNotConfigured | KeyUnknownThere | TestKey | Busy
             )
         }
-        // `Busy` and `Pending` are not included, because they only mean that the DNS lookup has not
-        // been made yet.
+        // `Busy` and `Pending` only mean that the DNS lookup has not been made yet.
         IdentityMethod::Rdns => matches!(reason, Timeout | ResolverFailure | Truncated | UnprovenResolver),
         IdentityMethod::Range => false,
     }
 }
 
-/// Provides the data for checking claims: address lists, DNS results and keys. The methods must not
-/// block. If data is missing, they return an undecided outcome.
+/// Provides the data for checking claims: address lists, DNS results and keys. The trait's methods
+/// must not block. If data is missing, a method returns an undecided outcome.
 pub trait ClaimEvidence {
     /// Returns whether the operator's address lists confirm an address; `None` if the operator
     /// publishes no lists.
@@ -190,8 +191,8 @@ pub trait ClaimEvidence {
     }
 
     /// Checks the signatures of a request from `address`. Returns `None` if the request is not
-    /// signed. The default implementation uses the keys that [`keys`](Self::keys) returns. Other
-    /// implementations may cache results, and may limit the checks for senders whose signatures
+    /// signed. The default implementation uses the keys that [`keys`](Self::keys) returns. An
+    /// implementation may also cache results, or limit the checks for senders whose signatures
     /// fail.
     #[cfg(feature = "signatures")]
     fn signatures(
@@ -205,22 +206,23 @@ pub trait ClaimEvidence {
     }
 }
 
-/// Maximum age of a list that can refute any claim, no matter when the client's address was first
-/// seen.
+/// Maximum age of a list that can refute the claims of all addresses. A list that is older can
+/// refute a claim only if the address made the claim before the list was confirmed
+/// ([`CLOCK_ERROR`]).
 const FRESH: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Margin for a clock that was wrong by up to a day. A list that is older than [`FRESH`] can refute
-/// a claim only if the list was confirmed more than this time after the first request with the
-/// claim.
+/// Minimum time from the first request with a claim to the confirmation of a list that is older
+/// than [`FRESH`] but refutes the claim. The time is a day, because the clock may have been wrong
+/// by a day.
 const CLOCK_ERROR: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Maximum time from now to a confirmation in the future. If a confirmation is later than that, the
-/// clock was wrong at the confirmation or is wrong now.
+/// Maximum time from now to a confirmation in the future. If a confirmation is further in the
+/// future, the clock was wrong at the confirmation or is wrong now.
 const CLOCK_STEP: Duration = Duration::from_secs(60);
 
 /// An address list of an operator, with the time of its last confirmation.
 ///
-/// A list of any age can verify claims, but it can refute a claim only if it is recent enough
+/// A list of any age can verify claims, but an old list cannot refute new claims
 /// ([`ListEvidence::examine`]). Within four months, one published list lost 119 of its 240 prefixes
 /// and gained 83. So an address may belong to the crawler even if an old copy of the list does not
 /// contain the address.
@@ -391,7 +393,7 @@ mod tests {
             assert_eq!(signed.weak_rdns(NO_NAME).conclude(), Identity::Undecided(reason));
             assert_eq!(signed.range(UNLISTED).conclude(), Identity::Refuted(Refutation::NotListed));
             assert_eq!(signed.rdns(NO_NAME).conclude(), Identity::Refuted(Refutation::NoName));
-            // The sender cannot make a list stale, so this reason is not ignored.
+            // The sender cannot make a list stale, so an outcome with the reason `Stale` counts.
             assert_eq!(signed.range(STALE).rdns(NO_NAME).conclude(), Identity::Undecided(UndecidedReason::Stale));
         }
         for reason in [
@@ -488,7 +490,8 @@ mod tests {
             (Some(35), Some(10), 400, FAILED),
             (Some(34), Some(10), 400, STALE),
             (Some(20), Some(20), 400, STALE),
-            // The address was first seen after the confirmation, while the clock was a day behind.
+            // The clock was a day behind when the address was first seen, so the recorded time is
+            // before the confirmation.
             (Some(30), Some(31 - 24), 400, STALE),
             // The clock was set back, so the time of the confirmation proves nothing.
             (Some(30), None, 6, STALE),

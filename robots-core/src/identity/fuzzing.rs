@@ -1,5 +1,5 @@
-//! Entry points for the fuzz targets. They call parsers of untrusted bytes and check properties of
-//! the results.
+//! Entry points for the fuzz targets. The functions call parsers of untrusted bytes and check
+//! properties of the results.
 
 use super::published_list::RangeList;
 

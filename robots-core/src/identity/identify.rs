@@ -31,10 +31,11 @@ pub struct Identified<'a> {
     /// Result of verifying the claim of the request.
     pub identity: Identity,
     /// Name of the crawler: the [`signer`](Self::signer) or, if there is no signer, the crawler
-    /// that the request claims to be from. `None` if there is no such claim either.
+    /// that the request claims to be from. `None` if the request has no signer and does not claim
+    /// to be from a crawler.
     pub crawler: Option<&'a str>,
     /// The crawler whose operator made a valid signature, if the `User-Agent` names no registered
-    /// crawler. The request is then handled and logged as if it came from this crawler.
+    /// crawler. A request with a signer is handled and logged as a request of this crawler.
     pub signer: Option<&'a Agent>,
     /// Name of the registered crawler in the `User-Agent`.
     #[doc(hidden)]
@@ -72,10 +73,11 @@ impl<'a> IdentityRequest<'a> {
     /// 2. If the `User-Agent` names no crawler but the request has a `Signature-Agent`, this field
     ///    is the claim. A valid signature identifies the crawler, and an invalid signature refutes
     ///    the claim.
-    /// 3. If the request names several agents, only the worst of their identities is returned. From
-    ///    worst to best: refuted, undecided, unverifiable, verified. But if one claim is verified,
-    ///    claims to be other crawlers of the same operator are ignored. For example, AdsBot's
-    ///    header may also name Googlebot, whose list does not contain AdsBot's addresses.
+    /// 3. If the request names several agents, only the worst of their identities is returned. The
+    ///    order from the worst to the best identity is: refuted, undecided, unverifiable, verified.
+    ///    But if one claim is verified, claims to be other crawlers of the same operator are
+    ///    ignored. For example, AdsBot's header may also name Googlebot, whose list does not
+    ///    contain AdsBot's addresses.
     pub fn identify(&self, evidence: &impl ClaimEvidence, now: SystemTime) -> Identified<'a> {
         #[cfg(feature = "signatures")]
         let checks = self.signed.and_then(|(message, _)| evidence.signatures(message, self.address, now));
@@ -102,14 +104,14 @@ impl<'a> IdentityRequest<'a> {
         now: SystemTime,
     ) -> Identified<'a> {
         let registered = agent.and_then(Agent::registered);
-        // An unregistered agent is treated as a crawler only if its header declares a crawler.
+        // An unregistered agent claims to be a crawler only if its header declares a crawler.
         let declared = agent.filter(|agent| registered.is_none() && agent.class() == Class::Declared);
         let kind = match registered {
             Some(crawler) if crawler.category == Category::UserFetch => ClaimKind::UserTriggered,
             Some(_) => ClaimKind::Crawler,
             None if declared.is_some() => ClaimKind::Crawler,
             #[cfg(feature = "signatures")]
-            // Without a signature, the `Signature-Agent` alone is not a claim.
+            // A `Signature-Agent` is not a claim if the request has no signature.
             None if !checks.is_empty() && self.signed.is_some_and(|(message, _)| message.names_signer()) => {
                 ClaimKind::Signer
             }
@@ -204,8 +206,8 @@ mod tests {
     use crate::rules::RobotsTxt;
 
     /// Evidence for these tests. All lists contain 8.8.8.1, and AdsBot's list also contains
-    /// 8.8.8.4. A reverse DNS name verifies 8.8.8.2. For 8.8.8.3, both checks fail. For 8.8.8.5,
-    /// the lists are stale, and the reverse DNS lookup is pending.
+    /// 8.8.8.4. A reverse DNS name verifies 8.8.8.2. For 8.8.8.3, the checks by list and by reverse
+    /// DNS fail. For 8.8.8.5, the lists are stale, and the reverse DNS lookup is pending.
     struct Played;
 
     impl ClaimEvidence for Played {
@@ -235,7 +237,7 @@ mod tests {
         (identity, crawler)
     }
 
-    /// Returns the identity, the crawler, and whether a lookup is pending.
+    /// Returns the identity, the crawler, and whether a reverse DNS lookup is pending.
     fn identify_now(headers: &[&str], last: Option<u8>) -> (Identity, Option<String>, bool) {
         let recognizer = Recognizer::new(Registry::builtin().clone(), &RobotsTxt::parse(&b""[..]));
         let agents: Vec<Agent> = headers.iter().map(|header| recognizer.identify(header.as_bytes())).collect();

@@ -12,7 +12,7 @@
 //! 2. The methods are tried in this order: signature, range, reverse DNS. The first method that
 //!    confirms the claim decides.
 //! 3. A method is complete if it verifies all genuine requests of the crawler. A claim is refuted
-//!    only if all complete methods that could be tried have failed. If the data for a check is
+//!    only if all complete methods with available data have failed. If the data for a check is
 //!    missing, old or unreliable, the claim is undecided.
 //! 4. A list of any age can verify a claim. A list can refute a claim only if the operator's server
 //!    confirmed the list within the last day, or more than a day after the first request from the
@@ -26,11 +26,11 @@
 //! To detect this situation, the `Verifier` counts the claims that fail.
 //!
 //! Some items need cargo features: `RangeList` and `DocumentError` need `identity`, and items for
-//! signatures and keys need `signatures`. The feature `verify` of `tower-robots` enables both.
-//! [`RangeSet`], for a list of your own prefixes, needs no feature.
+//! signatures and keys need `signatures`. The feature `verify` of `tower-robots` enables `identity`
+//! and `signatures`. [`RangeSet`], for a list of your own prefixes, needs no feature.
 //!
-//! [`IdentityRequest::identify`] combines claim, registry and evidence. The layer of `tower-robots`
-//! and the commands `robotsd explain` and `robotsd replay` use this function.
+//! [`IdentityRequest::identify`] combines the claim, the registry and the evidence. The layer of
+//! `tower-robots` and the commands `robotsd explain` and `robotsd replay` call `identify`.
 
 pub(crate) mod address_class;
 mod examination;
@@ -61,8 +61,8 @@ pub use self::range_set::RangeSet;
 #[cfg(feature = "signatures")]
 pub use self::signature::RequiredComponent;
 
-// The `Verifier` of `tower-robots` uses these items. They have no stability guarantee: any release
-// may change them.
+// The `Verifier` of `tower-robots` uses these items. The items have no stability guarantee: any
+// release may change them.
 #[doc(hidden)]
 pub use self::name_pattern::NamePattern;
 #[cfg(feature = "identity")]

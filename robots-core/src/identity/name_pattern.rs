@@ -59,8 +59,8 @@ impl FromStr for NamePattern {
 
     /// # Errors
     ///
-    /// Returns an error if the pattern cannot match any name. Also returns an error if one of its
-    /// last two labels contains `*`, because the pattern could then match names of other operators.
+    /// Returns an error if the pattern cannot match any name. Also returns an error if one of the
+    /// last two labels contains `*`, because such a pattern could match names of other operators.
     fn from_str(text: &str) -> Result<Self, ValueError> {
         let error = |fault: &str| ValueError::of_any(text, format_args!("is not a pattern of host names: {fault}"));
         if !text.is_ascii() {
@@ -89,7 +89,7 @@ impl FromStr for NamePattern {
     }
 }
 
-/// Reports whether a label may contain a byte. Hyphens and underscores are allowed anywhere in a
+/// Reports whether a byte may occur in a label. Hyphens and underscores are allowed anywhere in a
 /// label, as in the DNS.
 pub(super) const fn is_label_octet(octet: u8) -> bool {
     octet.is_ascii_alphanumeric() || matches!(octet, b'-' | b'_')

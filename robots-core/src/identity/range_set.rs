@@ -24,14 +24,14 @@ pub struct RangeSet {
     v4: Ranges<u32>,
     v4_index: SearchIndex,
     v6: Ranges<u128>,
-    /// The upper 64 bits of the starts in `v6`. A search begins with these halves, because they
-    /// need less memory than complete starts and are faster to compare.
+    /// The upper 64 bits of the first address of each range in `v6`. A search first compares only
+    /// these bits, because they need less memory than whole addresses and are faster to compare.
     v6_upper: Box<[u64]>,
     v6_index: SearchIndex,
 }
 
-/// Ranges of addresses. Starts and ends are in separate slices, so that a search reads only the
-/// starts.
+/// Ranges of addresses. The starts and the ends of ranges are in separate slices, so that a search
+/// reads only starts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Ranges<T> {
     starts: Box<[T]>,
@@ -56,8 +56,8 @@ impl RangeSet {
     fn contains_v6(&self, address: u128) -> bool {
         let upper = (address >> 64) as u64;
         let mut after = self.v6_index.not_above(&self.v6_upper, upper);
-        // Several ranges within one /64 have the same upper 64 bits. Complete starts are compared
-        // only in this case.
+        // Ranges within the same /64 begin with the same upper 64 bits. Only such ranges need a
+        // comparison of whole addresses.
         if after.checked_sub(1).and_then(|at| self.v6_upper.get(at)) == Some(&upper)
             && self.v6.starts[after - 1] > address
         {
@@ -78,7 +78,7 @@ impl RangeSet {
     }
 
     /// Reports whether more than half of the IPv4 addresses in this set, or more than half of its
-    /// IPv6 addresses, are missing in `other`. The two kinds are counted separately, because a set
+    /// IPv6 addresses, are missing in `other`. IPv4 and IPv6 are counted separately, because a set
     /// has so many IPv6 addresses that its IPv4 addresses would not matter in the total.
     #[doc(hidden)]
     pub fn lost_most_in(&self, other: &Self) -> bool {
@@ -108,9 +108,9 @@ impl<T: Copy + Ord + Into<u128>> Ranges<T> {
         let (mut starts, mut ends): (Vec<T>, Vec<T>) = (Vec::new(), Vec::new());
         for (start, end) in ranges {
             match ends.last_mut() {
-                // The addition cannot overflow for IPv4, because it uses 128 bits. For IPv6, the
-                // sum may saturate. The comparison is then still right, because no range begins
-                // after the last address.
+                // For IPv4, the addition in 128 bits cannot overflow. For IPv6, the sum saturates
+                // only if a range ends with the last address. Every further range then begins
+                // within this range, so the comparison is still right.
                 Some(last) if start.into() <= (*last).into().saturating_add(1) => *last = (*last).max(end),
                 _ => {
                     starts.push(start);
@@ -121,8 +121,8 @@ impl<T: Copy + Ord + Into<u128>> Ranges<T> {
         Self { starts: starts.into(), ends: ends.into() }
     }
 
-    /// Reports whether the range at position `place - 1` contains an address. The range must begin
-    /// at or before the address.
+    /// Reports whether the range at position `place - 1` contains an address. The caller must make
+    /// sure that this range begins at or before the address.
     #[inline]
     fn ends_after(&self, place: usize, address: T) -> bool {
         place.checked_sub(1).and_then(|at| self.ends.get(at)).is_some_and(|end| address <= *end)
@@ -155,12 +155,12 @@ impl<T: Copy + Ord + Into<u128>> Ranges<T> {
 }
 
 /// A search table for sorted numbers. The table divides the span from the first to the last number
-/// into equal parts, about as many as there are numbers. For each part, it stores the position of
-/// the first number in the part.
+/// into equal parts, about as many as there are numbers. For each part, the table stores the
+/// position of the first number in the part.
 ///
 /// If the numbers are evenly spread, a lookup takes one step. If the numbers form a few clusters, a
-/// lookup is a binary search within one cluster. The search has no branches that depend on the
-/// numbers, because for random addresses, half of the branch predictions would be wrong.
+/// lookup is a binary search within one cluster. The search does not branch on the numbers, because
+/// for random addresses, the processor would predict half of the branches wrongly.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct SearchIndex {
     first: u64,
@@ -257,7 +257,7 @@ mod tests {
             (&["10.0.0.0/25", "10.0.1.0/25", "2001:db8::/64"], false),
             (&["10.0.0.0/25", "2001:db8::/48", "2001:db8:1::/64"], true),
             (&["10.0.0.0/23", "2001:db8::/65"], true),
-            // The new list has as many addresses as the previous list, but they are different.
+            // The new list has as many addresses as the previous list, but different addresses.
             (&["10.9.0.0/23", "2001:db8::/63", "2001:db8:1::/64"], true),
             (&["10.0.0.0/23"], true),
             (&["2001:db8::/32"], true),
@@ -312,7 +312,8 @@ mod tests {
             others in prop::collection::vec(any::<IpAddr>(), 0..8),
         ) {
             let list: RangeSet = prefixes.iter().copied().collect();
-            // Addresses at the edges of every range and just outside them.
+            // The first and the last address of every range, and the addresses directly outside the
+            // range.
             let edges = prefixes.iter().flat_map(|prefix| {
                 let v4 = prefix.v4().into_iter().flat_map(|(first, last)| {
                     [first, last, first.wrapping_sub(1), last.wrapping_add(1)].map(|bits| IpAddr::from(bits.to_be_bytes()))

@@ -51,12 +51,12 @@ pub struct RdnsCheck {
 #[derive(Clone, Debug)]
 enum RdnsState {
     Reverse,
-    /// The names in the operator's domain whose addresses have not been queried yet. The current
-    /// query is for the last name.
+    /// The names in the operator's domain whose addresses have not been queried yet. The check
+    /// queries the last name of the vector first.
     Forward {
         names: Vec<String>,
         /// The reason why the claim is undecided if no name resolves back to the address; `None` if
-        /// the claim is then refuted.
+        /// the claim is refuted in this case.
         doubt: Option<UndecidedReason>,
     },
     Done(MethodOutcome),
@@ -67,9 +67,10 @@ enum RdnsState {
 pub enum RdnsQuestion<'a> {
     /// Queries the reverse DNS names of an address.
     Ptr(IpAddr),
-    /// Queries the IPv4 addresses of a name. The name is absolute: search domains must not be used.
+    /// Queries the IPv4 addresses of a name. The name is absolute: the resolver must not append
+    /// search domains.
     A(&'a str),
-    /// Queries the IPv6 addresses of a name. The name is absolute, as for [`A`](Self::A).
+    /// Queries the IPv6 addresses of a name. The name is absolute, like the name in [`A`](Self::A).
     Aaaa(&'a str),
 }
 
@@ -111,8 +112,8 @@ impl RdnsCheck {
         }
     }
 
-    /// Processes the response to the query from [`step`](Self::step). A response to another query
-    /// is treated as a failure of the resolver.
+    /// Processes the response to the query from [`step`](Self::step). A response that does not
+    /// belong to this query is treated as an error of the resolver.
     pub fn answer(&mut self, answer: DnsAnswer) {
         let state = std::mem::replace(&mut self.state, RdnsState::Reverse);
         self.state = match state {
@@ -141,8 +142,8 @@ impl RdnsCheck {
         // Names outside the operator's domain are not queried, because they prove nothing: the
         // owner of an address can give the address any name.
         let is_operators = |name: &String| self.patterns.iter().any(|pattern| pattern.matches(name));
-        // Names beyond the limit might be in the operator's domain, so a failed check of the first
-        // names proves nothing.
+        // Names after the first `MAX_NAMES` might be in the operator's domain. So a failed check of
+        // the first names proves nothing.
         let doubt = (names.len() > MAX_NAMES).then_some(UndecidedReason::Truncated);
         let mut names: Vec<String> = names.into_iter().take(MAX_NAMES).filter(is_operators).collect();
         if names.is_empty() {
@@ -185,8 +186,8 @@ impl RdnsCheck {
     }
 }
 
-/// Returns the outcome if no name in the operator's domain resolves back to the address. `doubt` is
-/// the reason why the outcome is undecided, if any.
+/// Returns the outcome if no name in the operator's domain resolves back to the address: undecided
+/// if `doubt` contains a reason.
 fn not_confirmed(doubt: Option<UndecidedReason>) -> MethodOutcome {
     doubt.map_or(MethodOutcome::Failed(Refutation::NotConfirmed), MethodOutcome::Undecided)
 }

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use super::signature::DirectoryUrl;
 use crate::agent::{Agent, Crawler, Registry};
 
-/// The key directories in a registry. Maps each directory to the crawler that signs with its keys,
-/// and each operator to its directories.
+/// The key directories in a registry. Maps each directory to the crawler that signs with the
+/// directory's keys, and each operator to the operator's directories.
 ///
 /// A directory belongs to an operator, so its keys verify claims for all crawlers of this operator.
 /// If the `User-Agent` names no crawler, a signature is attributed to the first crawler that has
@@ -40,7 +40,7 @@ impl Signers {
         self.crawlers.get(directory)
     }
 
-    /// Returns the directories whose keys verify claims to be `crawler`.
+    /// Returns the directories whose keys verify the claim that a request is from `crawler`.
     pub(super) fn of_claim(&self, crawler: &Crawler) -> &[DirectoryUrl] {
         self.directories.get(operator(crawler)).map_or(&[], Vec::as_slice)
     }

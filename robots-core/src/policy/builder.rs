@@ -67,8 +67,9 @@ impl PolicyBuilder {
     }
 
     /// Sets how disallowed requests are handled. The mode also limits [`rate`](Self::rate) and
-    /// [`impostors`](Self::impostors): these settings refuse requests only under [`Mode::Refuse`],
-    /// unless an override applies. Default: [`Mode::Observe`]. A second call replaces the first.
+    /// [`impostors`](Self::impostors): these settings refuse requests only under [`Mode::Refuse`].
+    /// For a crawler with an override, the override's mode takes the place of this mode. Default:
+    /// [`Mode::Observe`]. A second call replaces the first.
     ///
     /// Under [`Mode::Refuse`], the crawlers of search engines that people use
     /// ([`Agent::is_index_engine`](crate::agent::Agent::is_index_engine)) are only tagged, unless
@@ -85,7 +86,7 @@ impl PolicyBuilder {
 
     /// Sets the methods that the groups for `*` apply to, ignoring case. Default: `GET` and `HEAD`.
     /// Groups for `*` also apply to all methods that are not in IANA's registry, because most
-    /// servers answer these methods like `GET`. A group that names an agent applies to every
+    /// servers treat an unknown method like `GET`. A group that names an agent applies to every
     /// method. A second call replaces the first.
     ///
     /// # Errors
@@ -125,8 +126,8 @@ impl PolicyBuilder {
     }
 
     /// Sets the forms of a path that are compared with the rules in addition to the path as sent.
-    /// Default: [`PathForm::OPTIONAL`]. Leave out [`PathForm::Parameters`] if paths of the
-    /// application contain path parameters (`;v=1`). A second call replaces the first.
+    /// Default: [`PathForm::OPTIONAL`]. If the application's paths contain path parameters
+    /// (`;v=1`), leave out [`PathForm::Parameters`]. A second call replaces the first.
     pub fn forms(self, forms: impl IntoIterator<Item = PathForm>) -> Self {
         self.with(|policy| policy.forms = forms.into_iter().collect())
     }
@@ -163,8 +164,8 @@ impl PolicyBuilder {
     /// # Ok::<(), robots_core::rules::ValueError>(())
     /// ```
     ///
-    /// The method takes a slice, not an iterator, because a `Result` is also an iterator. If a
-    /// caller passed an `Err`, the iterator would be empty, and no network would be exempt.
+    /// The method takes a slice, not an iterator. A `Result` is also an iterator, so an `Err` would
+    /// exempt no network instead of reporting the error.
     ///
     /// ```compile_fail,E0277
     /// # use robots_core::policy::{Network, Policy};
@@ -228,8 +229,8 @@ impl PolicyBuilder {
     /// [`Impostors::Observe`]. A second call replaces the first.
     ///
     /// The site's own tools are treated as impostors if they send the name of a crawler. To let
-    /// them pass, exempt their networks ([`exempt_networks`](Self::exempt_networks)) or their
-    /// cookies ([`exempt_cookies`](Self::exempt_cookies)).
+    /// these tools pass, exempt their networks ([`exempt_networks`](Self::exempt_networks)) or
+    /// their cookies ([`exempt_cookies`](Self::exempt_cookies)).
     pub fn impostors(self, impostors: Impostors) -> Self {
         self.with(|policy| policy.identity.impostors = impostors)
     }
@@ -244,8 +245,8 @@ impl PolicyBuilder {
     /// Adds an override, which sets another mode for some disallowed requests. If several overrides
     /// apply, the last one added decides. Default: none. A second call adds to the first.
     ///
-    /// For the crawlers that an override applies to, the override's mode also limits
-    /// [`rate`](Self::rate) and [`impostors`](Self::impostors), instead of [`mode`](Self::mode).
+    /// For crawlers with an override, the mode of the override limits [`rate`](Self::rate) and
+    /// [`impostors`](Self::impostors), and [`mode`](Self::mode) does not.
     pub fn with_override(self, over: Override) -> Self {
         self.with(|policy| policy.overrides.push(over))
     }
@@ -257,12 +258,12 @@ impl PolicyBuilder {
     /// the first.
     ///
     /// The requests of search engines that people use are only observed, unless a rate override
-    /// names the crawler ([`with_rate_override`](Self::with_rate_override)). Even such an override
-    /// does not enforce the delay of a group for `*`. Exempt requests, disallowed requests and
-    /// requests for parts of pages ([`RateLimit::is_for_asset`](super::RateLimit::is_for_asset))
-    /// are not counted. If the delay is longer than
-    /// [`CrawlDelay::MAX_ENFORCED`](crate::rules::CrawlDelay::MAX_ENFORCED), this maximum is
-    /// enforced instead.
+    /// names the crawler ([`with_rate_override`](Self::with_rate_override)). A rate override that
+    /// names a search engine's crawler does not enforce the delay of a group for `*`. Exempt
+    /// requests, disallowed requests and requests for parts of pages
+    /// ([`RateLimit::is_for_asset`](super::RateLimit::is_for_asset)) are not counted. If the delay
+    /// is longer than [`CrawlDelay::MAX_ENFORCED`](crate::rules::CrawlDelay::MAX_ENFORCED), this
+    /// maximum is enforced instead.
     pub fn rate(self, mode: RateMode) -> Self {
         self.with(|policy| policy.rate.mode = mode)
     }

@@ -1,5 +1,5 @@
-//! The policy and its decision on a request. The decision depends on groups, exemptions, the
-//! verdict and the mode.
+//! The policy and its decision on a request. The decision depends on the groups for the agent, the
+//! exemptions, the verdict of the rules and the mode.
 
 use std::borrow::Cow;
 use std::num::NonZeroU32;
@@ -63,7 +63,7 @@ impl Policy {
     ///    handled.
     /// 4. If no override applies, [`Mode::Refuse`] only tags the crawlers of search engines that
     ///    people use ([`Agent::is_index_engine`]), with [`Reason::SearchEngine`]. Search engines
-    ///    remove pages with status 403 from their index.
+    ///    would remove a page with status 403 from their index.
     /// 5. An impostor does not get the privileges of a crawler's name ([`IdentityNeeded`]):
     ///    exemptions for agents, overrides that are milder than the mode, and, for search engines,
     ///    a tag instead of a refusal. Within the limits of the mode, the policy may tag or refuse
@@ -110,8 +110,8 @@ impl Policy {
         if !self.depends_on_mode(&decision, request.identity) {
             return decision;
         }
-        // The second decision uses only the remaining work budget, so it cannot affect the first
-        // decision.
+        // The decision under `Mode::Refuse` uses only the rest of the work budget, so it cannot
+        // affect the decision under the policy's mode.
         decision.with_refusing(&decide(Mode::Refuse, work))
     }
 
@@ -121,9 +121,10 @@ impl Policy {
     }
 
     /// Adjusts the decision if there is evidence that a person made the request. A request with an
-    /// exempt cookie passes. Otherwise, signs of a human sender are recorded. If there are such
-    /// signs and the policy exempts people, the request passes. Changes the decision only if the
-    /// request is disallowed, arrived too soon for its crawl delay, or is from an impostor.
+    /// exempt cookie passes. For a request without an exempt cookie, signs of a human sender are
+    /// recorded. A request with signs of a human sender passes if the policy exempts people.
+    /// Changes the decision only if the request is disallowed, arrived too soon for its crawl
+    /// delay, or is from an impostor.
     #[doc(hidden)]
     pub fn weigh<'r>(&self, decision: Decision<'r>, evidence: &HumanEvidence<'_>) -> Decision<'r> {
         let is_disallowed = decision.verdict.is_some_and(|verdict| verdict.access() == Access::Disallow);
@@ -191,8 +192,8 @@ impl Policy {
     }
 
     /// Returns the path of a request in the forms that this policy compares with the rules. If the
-    /// target contains a `#`, these are the forms of the part before the `#` and of the whole
-    /// target, because some servers treat a `#` as an ordinary byte.
+    /// target contains a `#`, returns the forms of the part before the `#` and the forms of the
+    /// whole target, because some servers treat a `#` as an ordinary byte.
     pub fn path<'t>(&self, target: &'t [u8]) -> RequestPath<'t> {
         RequestPath::of_request(target, self.forms)
     }
@@ -243,9 +244,9 @@ impl Policy {
         self.rate.burst
     }
 
-    /// Reports whether the identity of one of these agents can change the decision. This is the
-    /// case if the policy tags or refuses impostors, or if it requires evidence for the privileges
-    /// of a crawler's name.
+    /// Reports whether the identity of one of these agents can change the decision, because the
+    /// policy tags or refuses impostors, or requires evidence for the privileges of a crawler's
+    /// name.
     #[doc(hidden)]
     pub fn heeds_claims(&self, agents: &[Agent]) -> bool {
         (self.identity.impostors != Impostors::Observe || self.grants_by_evidence())
@@ -298,9 +299,9 @@ impl Policy {
         rules.select(self.tokens_of(agent), fallback)
     }
 
-    /// Returns the agent that a decision is about. If no rule was applied and observers are not
-    /// notified of the reason, returns the first agent that is a crawler. If the request is exempt
-    /// and no agent is a crawler, returns the first agent that has a group.
+    /// Returns the agent that a decision is about. For a decision that is neither based on a rule
+    /// nor reported to observers, returns the first agent that is a crawler. If the request is
+    /// exempt and no agent is a crawler, returns the first agent that has a group.
     #[doc(hidden)]
     pub fn subject<'a>(&self, rules: &RuleSet, agents: &'a [Agent], decision: &Decision<'_>) -> Option<&'a Agent> {
         if decision.verdict.is_some() || decision.reason.is_reported() {
@@ -411,9 +412,9 @@ impl Policy {
     }
 
     /// Returns the strictest handling of a disallowed request among all disallowed forms of its
-    /// path, and the verdict on that form. The forms may match different rules, and an override may
-    /// apply to only one of these rules. For example, some servers interpret `/old/../private/` as
-    /// a path below `/old/`, and others as `/private/`.
+    /// path, and the verdict on the form with this handling. Different forms may match different
+    /// rules, and an override may apply to only one of the rules. For example, some servers
+    /// interpret `/old/../private/` as a path below `/old/`, and others as `/private/`.
     fn strictest<'r>(
         &self,
         mode: Mode,
@@ -453,8 +454,8 @@ impl Policy {
     ) -> Handling<'_> {
         let is_believed = self.identity.believe(identity);
         // If the policy does not accept the claim, an override for crawlers counts only if it is
-        // stricter than the mode and all other overrides. Otherwise, an impostor could choose the
-        // name with the mildest override.
+        // stricter than the mode and all other overrides. So an impostor has no advantage from a
+        // name with a mild override.
         let mut claimed: Option<Handling<'_>> = None;
         for over in self.overrides.iter().rev().filter(|over| over.fits(agent, rule) && holds(over)) {
             let handling = Handling { over: Some(over), ..Handling::of(over.mode) };

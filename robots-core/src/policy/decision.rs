@@ -197,9 +197,9 @@ impl<'r> Decision<'r> {
     }
 
     /// Changes the action to the action of the mode `handling`, and the reason to
-    /// [`Reason::Impostor`]. A disallowed request keeps its decision if the decision is already at
-    /// least as strict as `handling`. `handling` is `None` if the request is not from an impostor,
-    /// or if impostors are only observed.
+    /// [`Reason::Impostor`]. The decision on a disallowed request stays unchanged if it is already
+    /// at least as strict as `handling`. `handling` is `None` if the request is not from an
+    /// impostor, or if impostors are only observed.
     pub(super) fn of_impostor(self, handling: Option<Mode>) -> Self {
         let Some(mode) = handling.filter(|mode| *mode > Mode::Off) else { return self };
         let is_allowed = matches!(self.reason, Reason::Allowed | Reason::NoGroup);
@@ -241,13 +241,13 @@ impl<'r> Decision<'r> {
             (one, other) => one.or(other),
         };
         let rank = |of: &Self| (of.action, of.reason);
-        // After the grace period, the stricter of the two actions applies, even if only one of the
-        // agents has a grace period.
+        // After the grace period, the stricter action of `self` and `other` applies, even if only
+        // one of the two agents has a grace period.
         let would = self.grace_end.or(other.grace_end).map(|_| self.would().max(other.would()));
         let strictest = if rank(&other) > rank(&self) { other } else { self };
         let grace_end = self.grace_end.or(other.grace_end);
-        // The strictest rate limit is kept. Otherwise, a client could avoid the limit of one agent
-        // by also naming another agent.
+        // The result has the strictest rate limit, so that a client cannot avoid the limit of one
+        // agent by also naming another agent.
         Self { would: would.or(strictest.would), grace_end, ..strictest }.with_rate_limit(rate_limit)
     }
 }

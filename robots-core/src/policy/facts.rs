@@ -12,9 +12,9 @@ use crate::rules::{PathForms, Reading, RequestPath};
 
 /// The facts about a request other than its agents: method, path, address, clock and identity.
 ///
-/// The policy reads the path and the address only if a group applies to the agent or the sender is
-/// an impostor that may be tagged or refused. It reads the clock only if the decision depends on
-/// the time.
+/// The policy reads the path and the address only if a group applies to the agent, or if the sender
+/// is an impostor and the policy tags or refuses impostors. The policy reads the clock only if the
+/// decision depends on the time.
 #[must_use]
 pub struct RequestFacts<'a> {
     pub(super) method: &'a str,

@@ -42,8 +42,8 @@ impl Grace {
     }
 
     /// Counts the `Disallow` rules of the present version that are in a grace period for at least
-    /// one crawler in the rule's group. Tests each rule with one path that its pattern matches. The
-    /// work is limited to the budget of one request (`MatchBudget`).
+    /// one crawler in the rule's group. Tests each rule with one path that its pattern matches. All
+    /// tests together use at most the work budget of one request (`MatchBudget`).
     pub fn count_rules(&self, now: SystemTime, rules: &RuleSet) -> usize {
         let mut work = MatchBudget::new();
         let disallowing = rules.document().groups().flat_map(Group::rules);
@@ -83,9 +83,9 @@ impl Grace {
     /// Returns the crawl delay that may be enforced at `now`; at most `interval`, the delay in the
     /// present version of the rules.
     ///
-    /// Until the present version's grace period ends, the result is the longest delay in the
-    /// earlier versions whose grace period has ended. `None` if these earlier versions have no
-    /// delay for the agent. `select` is the same as in [`covers`](Self::covers).
+    /// Until the present version's grace period ends, returns the longest delay in the earlier
+    /// versions whose grace period has ended. `None` if these earlier versions have no delay for
+    /// the agent. `select` is the same function as in [`covers`](Self::covers).
     pub(super) fn due_interval<'g>(
         &'g self,
         now: SystemTime,

@@ -2,8 +2,8 @@
 //!
 //! A `User-Agent` can be misleading: a person may use a tool that sends a crawler's name. This
 //! module uses other evidence: a session cookie, or fetch metadata as browsers send it. By default,
-//! the evidence is only recorded. The operator can then see how many people a `Disallow` rule would
-//! affect.
+//! the evidence is only recorded. The records show the operator how many people a `Disallow` rule
+//! would affect.
 
 use crate::keyword_enum;
 use crate::rules::{Authority, ValueError};

@@ -1,11 +1,10 @@
 //! Decides on requests according to the operator's settings. Every application builds a [`Policy`].
-//! The Tower layer calls [`Policy::decide`]. An application without Tower calls this method
-//! directly.
+//! The Tower layer calls [`Policy::decide`]. An application without Tower calls `decide` directly.
 //!
 //! [`Policy::decide`] combines the agents of a request, the rules of the robots.txt and the
-//! operator's settings. It uses no HTTP types and no I/O, and does not read the system clock. A
-//! request with several `User-Agent` lines may have several agents. The result is then the
-//! strictest of the decisions for these agents.
+//! operator's settings. The method uses no HTTP types and no I/O, and does not read the system
+//! clock. A request with several `User-Agent` lines may have several agents. If a request has
+//! several agents, the result is the strictest of the decisions for these agents.
 
 mod builder;
 mod decide;

@@ -1,7 +1,7 @@
 //! Overrides: exceptions to a policy's mode.
 //!
-//! **The last override that applies decides**, as in `.gitignore`. So an exception to an override
-//! must come after that override.
+//! **The last override that applies decides**, as in `.gitignore`. So if one override is an
+//! exception to another override, add the exception last.
 //!
 //! An override for a crawler applies only to that crawler, not to other crawlers that obey the
 //! crawler's group. For example, an override for Googlebot does not apply to Applebot, although
@@ -38,7 +38,7 @@ enum OverrideFor {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Crawlers {
-    /// One crawler. [`Crawlers::agent`] creates this value.
+    /// One crawler. To create this variant, call [`Crawlers::agent`].
     Agent(ProductToken),
     /// The registered crawlers of a category. Unregistered agents do not count, even if their
     /// headers suggest this category ([`Agent::category`]).
@@ -201,8 +201,8 @@ impl<M> fmt::Display for Override<M> {
     }
 }
 
-/// Returns the product token of a configured name. Ignores a version, as in robots.txt:
-/// `GPTBot/1.2` is the same as `GPTBot`.
+/// Returns the product token of a configured name. Ignores a version in the name: `GPTBot/1.2` is
+/// the same as `GPTBot`.
 ///
 /// Accepts names that are not in the built-in registry, because the application may use its own
 /// registry.

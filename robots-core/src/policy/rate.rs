@@ -56,12 +56,12 @@ pub struct RateLimit<'r> {
     /// Interval that is enforced: usually the delay's
     /// [`enforced_interval`](CrawlDelay::enforced_interval). If a new version of the file has
     /// increased the delay, the shorter interval of an earlier version is enforced until the grace
-    /// period ends.
+    /// period of the new version ends.
     pub interval: Duration,
     /// Action for a request that comes before the delay has passed, as limited by the site's mode.
     /// Never [`RateMode::Off`].
     pub mode: RateMode,
-    /// The value that `mode` would have under [`Mode::Refuse`] and after the grace period.
+    /// The value that the field `mode` would have under [`Mode::Refuse`] after the grace period.
     pub(super) refusing: RateMode,
     /// Verdict on the request, for the agent that has this delay.
     pub verdict: Verdict<'r>,
@@ -75,9 +75,9 @@ pub struct RateLimit<'r> {
 
 impl RateRules {
     /// Returns the rate limit of an allowed request; `None` if the groups have no delay or the
-    /// policy does not limit the agent's rate. `bound` returns the mode that limits the policy's
-    /// rate mode for this agent. `is_believed` tells whether the policy accepts the client's claim
-    /// to be this agent.
+    /// policy does not limit the agent's rate. The policy's rate mode applies only within the
+    /// [`Mode`] that `bound` returns for this agent. `is_believed` tells whether the policy accepts
+    /// the client's claim to be this agent.
     pub(super) fn rate_limit<'r>(
         &self,
         bound: impl FnOnce() -> Mode,
@@ -90,8 +90,8 @@ impl RateRules {
         if self.mode == RateMode::Off && self.overrides.is_empty() {
             return None;
         }
-        // Requests are counted by the agent's name. Requests of an agent without a name are counted
-        // by the client's network, but only if the agent is automated.
+        // Requests are counted by the agent's name. An agent without a name is counted by the
+        // client's network, but only if its class shows that it is not a person.
         let is_counted = !agent.tokens().is_empty() || is_automation(agent);
         let delay = selection.crawl_delay().filter(|_| is_counted)?;
         // A search engine removes pages from its index if requests for them are refused too often.
@@ -100,8 +100,7 @@ impl RateRules {
         let is_spared = agent.is_index_engine() && !matches!(request.identity, Identity::Refuted(_));
         let spared = |mode: RateMode| if is_spared { mode.min(RateMode::Observe) } else { mode };
         // If the policy does not accept the client's claim, the strictest rate override for the
-        // claimed agent decides. Otherwise, an impostor could send the name with the least strict
-        // override.
+        // claimed agent decides. So an impostor has no advantage from a name with a mild override.
         let mut claimed = RateMode::Off;
         let mut fitting = self.overrides.iter().rev().filter(|over| over.fits(agent, None) && over.holds(request));
         let granted = fitting.find_map(|over| {
@@ -129,8 +128,9 @@ impl RateLimit<'_> {
     /// requests are not limited, because crawlers that render a page fetch all of its parts at
     /// once.
     ///
-    /// The file extension of the path decides, and the query is ignored. Paths with `%`, `;`, `\` or
-    /// `#` are not treated as assets, because servers interpret them differently.
+    /// The file extension of the path decides, and the query is ignored. Paths with `%`, `;`, `\`
+    /// or `#` are not treated as assets, because different servers interpret these bytes in
+    /// different ways.
     pub fn is_for_asset(target: &[u8]) -> bool {
         if memchr::memchr(b'.', target).is_none() {
             return false;
@@ -142,9 +142,9 @@ impl RateLimit<'_> {
         !name.ends_with(b"/") && ASSETS.iter().copied().flatten().any(is_called) && is_plain(path)
     }
 
-    /// If this limit does not refuse requests, replaces all values except the mode with the values
-    /// of `refusing`, the rate limit under [`Mode::Refuse`]. Requests are then counted as under
-    /// [`Mode::Refuse`]. The two limits may be for different agents of the request.
+    /// If this limit does not refuse requests, takes all fields except `mode` from `refusing`, the
+    /// rate limit of the same request under [`Mode::Refuse`]. So the counts of requests are the
+    /// same as under [`Mode::Refuse`]. `self` and `refusing` may be limits of different agents.
     pub(super) fn with_refusing(self, refusing: Self) -> Self {
         if self.mode == RateMode::Refuse { self } else { Self { mode: self.mode, ..refusing } }
     }

@@ -3,9 +3,9 @@
 //!
 //! **Requests for some documents never get a special response**: robots.txt, `security.txt`, and
 //! the sitemaps and licences that the robots.txt names. These documents contain the terms of a
-//! site, and a crawler could not read these terms if it got a price or a tarpit instead. The
-//! documents are not exempt from the rules, because an operator may have good reasons to disallow a
-//! sitemap. If a rule disallows a document, the crawler gets the plain refusal.
+//! site. A crawler that gets a demand for payment or a tarpit instead cannot read the terms. But
+//! these documents are not exempt from the rules, because an operator may have good reasons to
+//! disallow a sitemap. If a rule disallows such a document, the crawler gets the plain refusal.
 //!
 //! **Browsers, apps and fetchers that act for a person never get a special response**, unless a
 //! [`RefusalCase`] names them.
@@ -14,9 +14,9 @@ use super::overrides::Crawlers;
 use crate::agent::{Agent, Category, Class, Identity};
 use crate::rules::{PathPattern, RequestPath, RobotsTxt};
 
-/// Conditions that select some of the refused requests. An empty list is not a condition. If
-/// `crawlers` is empty, the case covers all agents except browsers, apps and fetchers that act for
-/// a person.
+/// Conditions that select some of the refused requests. A field with an empty list sets no
+/// condition. If `crawlers` is empty, the case covers all agents except browsers, apps and fetchers
+/// that act for a person.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RefusalCase {
     /// The crawlers that the case covers.

@@ -37,8 +37,8 @@ impl WildcardScope {
             Class::Declared => Self::Declared,
             Class::Headless | Class::Library => Self::Automation,
             Class::Browser => Self::Everyone,
-            // Infrastructure, apps, and empty and unrecognised headers. New variants of [`Class`]
-            // are not treated as crawlers.
+            // The remaining classes are infrastructure, apps, and empty and unrecognised headers.
+            // Future variants of `Class` are not treated as crawlers.
             _ => Self::NonBrowser,
         }
     }

@@ -14,7 +14,7 @@ use crate::rules::ProductToken;
 pub struct Quota {
     /// Minimum average time between two requests, in nanoseconds; at least 1.
     interval: u64,
-    /// Maximum time that a bucket may be ahead of the clock, in nanoseconds: interval × burst.
+    /// Maximum time from now to the time in a bucket, in nanoseconds: interval × burst.
     depth: u64,
 }
 
@@ -45,8 +45,8 @@ impl Quota {
     /// Decides on a request at the time `now`. `paid` is the value that the [`Bucket`] contains.
     /// Returns the bucket's next value and, if the request does not pass, the time to wait.
     pub(super) fn take(self, paid: u64, now: u64) -> (u64, Result<(), Duration>) {
-        // The bucket is ahead of the clock by more than a full burst only if the interval was
-        // shortened or the clock was set back. This lead is then limited to a full burst.
+        // The time in the bucket is after `full` only if the interval or the burst was reduced, or
+        // the clock was set back. `full` then takes the place of this time.
         let full = now.saturating_add(self.depth);
         let paid = paid.clamp(now, full);
         let next = paid.saturating_add(self.interval);
@@ -64,15 +64,15 @@ impl Bucket {
     ///
     /// # Errors
     ///
-    /// Returns the time to wait, above zero, if the request exceeds the quota. The bucket then
-    /// stays unchanged.
+    /// Returns the time to wait, above zero, if the request exceeds the quota. The bucket does not
+    /// count refused requests.
     pub(super) fn take(&self, quota: Quota, now: Duration) -> Result<(), Duration> {
         let now = nanoseconds(now);
         let mut paid = self.0.load(Ordering::Relaxed);
         loop {
             let (next, taken) = quota.take(paid, now);
-            // A refused request changes the bucket only if the clock was set back or the interval
-            // was shortened.
+            // A refused request changes the bucket only if `Quota::take` limits the time in the
+            // bucket.
             if next == paid {
                 return taken;
             }
@@ -101,7 +101,7 @@ pub(super) fn nanoseconds(time: Duration) -> u64 {
 /// The properties of a request that select its bucket: the crawler's token and the sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RateKey<'a> {
-    /// Product token of the crawler; `None` for names that the client may have made up. All made-up
+    /// Product token of the crawler; `None` if the client may have made up the name. All made-up
     /// names share one key, so that a client cannot get more requests by sending more names.
     pub token: Option<&'a ProductToken>,
     /// What is known about the sender of the request.
@@ -144,9 +144,9 @@ impl<'a> RateKey<'a> {
         let token = match agent.tokens() {
             [] if !matches!(sender, RateSender::Claimed(Some(_))) => return None,
             [first, ..] if agent.is_registered() => Some(first),
-            // An unregistered name may be made up unless the claim is verified. So the key uses the
-            // first token that a group names. If there is no such token but the claim is verified,
-            // the key uses the agent's first token.
+            // A client may have made up an unregistered name. So the key uses the first token that
+            // a group names. If no group names a token but the claim is verified, the name is not
+            // made up, and the key uses the agent's first token.
             tokens => {
                 let verified = tokens.first().filter(|_| sender == RateSender::Verified);
                 tokens.iter().find(|token| is_named(token)).or(verified)

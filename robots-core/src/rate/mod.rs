@@ -4,14 +4,14 @@
 //!
 //! A [`Quota`] is an interval and a burst. A bucket enforces the quota with the generic cell rate
 //! algorithm (GCRA). The bucket stores the time when it will be full again. Each request that
-//! passes adds one interval to this time. Refused requests add nothing, so a sender that repeats a
-//! request too early does not have to wait longer.
+//! passes adds one interval to the stored time. Refused requests add nothing, so a sender that
+//! repeats a request too early does not have to wait longer.
 //!
 //! The choice of the bucket is important for security:
 //!
 //! - All requests of a verified crawler share one bucket, which no other sender uses.
-//! - A client that only claims to be a crawler shares a bucket with the other clients in its
-//!   network. Otherwise, anybody could use up the real crawler's requests by sending its name.
+//! - A client with an unverified claim to be a crawler shares a bucket with the other clients in
+//!   its network, so that it cannot use up the requests of the real crawler.
 //! - All impostors of one crawler share a bucket.
 //!
 //! [`SiteBuckets`] finds the bucket of a [`RateKey`]. The buckets of a crawler's name are allocated

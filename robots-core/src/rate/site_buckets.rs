@@ -1,14 +1,14 @@
 //! The buckets of a site: a few buckets for each crawler name. Clients with unverified claims are
-//! instead counted by network, in buckets that all sites share.
+//! counted by network, in buckets that all sites share.
 //!
 //! **Buckets outlive snapshots and sites.** All snapshots of a site share its buckets. If a site is
 //! opened again under the same name (`LiveBuilder::counted_as`), the new site uses the same
 //! buckets. So a reload does not give any sender a new burst.
 //!
-//! Only crawler names that are in the registry or the robots.txt, or that are verified, have
-//! buckets. So there are few buckets, and [`SiteBuckets::MAX_NAMES`] limits the number of names.
-//! Times are measured on a monotonic clock from the creation of the `CompileCache`, which all sites
-//! of a process share.
+//! A crawler name has buckets only if it is in the registry or in the robots.txt, or if the claim
+//! to be this crawler is verified. So there are few buckets, and [`SiteBuckets::MAX_NAMES`] limits
+//! the number of names. A monotonic clock measures all times from the creation of the
+//! `CompileCache`, which all sites of a process share.
 
 use std::hash::BuildHasher;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
@@ -52,7 +52,8 @@ impl SiteBuckets {
     ///
     /// # Errors
     ///
-    /// Returns the time to wait if the request exceeds the quota. The bucket then stays unchanged.
+    /// Returns the time to wait if the request exceeds the quota. The bucket does not count refused
+    /// requests.
     pub fn take(&self, key: &RateKey<'_>, quota: Quota, now: Duration) -> Result<(), Duration> {
         match self.bucket(key) {
             Ok(bucket) => bucket.take(quota, now),
@@ -72,8 +73,8 @@ impl SiteBuckets {
         }
     }
 
-    /// Returns the bucket for a key. If the bucket is in `networks` instead, returns `Err` with the
-    /// hash that selects the bucket in `networks`.
+    /// Returns the bucket for a key. If the key's bucket is one of `networks`, returns `Err` with
+    /// the hash that selects this bucket.
     fn bucket(&self, key: &RateKey<'_>) -> Result<&Bucket, u64> {
         let (site, hasher) = (self.shared.site, &self.networks.hasher);
         // IPv6 clients are counted by /64, because a client can choose the last 64 bits of its
@@ -144,8 +145,8 @@ impl NameBuckets {
             let entry = match link.get() {
                 Some(entry) => entry,
                 None if self.len() >= Self::CAPACITY => return None,
-                // Another thread may add a name here at the same time, so the token is compared
-                // below.
+                // Another thread may add a different name here at the same time, so the code below
+                // compares the token of the entry.
                 None => link.get_or_init(|| {
                     self.len.fetch_add(1, Ordering::Relaxed);
                     let (token, buckets, next) = (token.clone(), TokenBuckets::default(), EntryLink::new());
@@ -181,12 +182,12 @@ const SHARDS: usize = 64;
 /// Number of entries per set. A set takes two cache lines.
 const WAYS: usize = 8;
 
-/// Buckets for networks. Their number is bounded, and many sites share them.
+/// A bounded number of buckets for networks. Many sites share the buckets.
 ///
-/// The number is bounded because a client can choose its name and, within limits, its address. The
-/// hash of a sender selects a small set of entries. If all entries of the set are in use, a new
-/// sender replaces the entry whose bucket will be full first. A sender whose entry was replaced
-/// starts again with a full burst.
+/// The number of buckets is bounded because a client can choose its name and, within limits, its
+/// address. The hash of a sender selects a small set of entries. If all entries of the set are in
+/// use, a new sender replaces the entry whose bucket will be full first. A sender whose entry was
+/// replaced starts again with a full burst.
 pub struct NetworkBuckets {
     /// Shards, each with its own lock. A shard is allocated with its first entry; most processes
     /// need no shard.
@@ -197,8 +198,8 @@ pub struct NetworkBuckets {
 #[derive(Clone, Copy, Default)]
 pub(super) struct NetworkEntry {
     /// Hash of the site, the crawler's token and the sender, keyed with random secrets of this
-    /// process. Senders with equal hashes share a bucket. A collision is likely only among about
-    /// 2^32 senders.
+    /// process. Senders with equal hashes share a bucket. Two senders are likely to have equal
+    /// hashes only if there are about 2^32 senders.
     key: u64,
     /// The value that a [`Bucket`] would contain; 0 if the entry is free.
     pub(super) paid: u64,

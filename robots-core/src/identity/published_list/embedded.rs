@@ -1,7 +1,7 @@
 //! Embedded copies of published lists, 59 KB in total, for a first start without a network.
 //!
 //! The copies are already old when this crate is compiled, so they can verify claims but never
-//! refute them. Their licences are in `ranges_notice.txt`.
+//! refute them. The licences of the copies are in `ranges_notice.txt`.
 
 use std::sync::LazyLock;
 
@@ -24,7 +24,7 @@ pub struct EmbeddedList {
     pub via: &'static str,
     /// Licence of the collection.
     pub licence: &'static str,
-    /// The list. Its creation time is set to the date of the copy.
+    /// The list. The creation time of the list is the date of the copy.
     pub list: RangeList,
 }
 
@@ -125,7 +125,7 @@ mod tests {
         let all: Vec<Network> = EmbeddedList::all().iter().flat_map(|list| list_prefixes(list.url)).collect();
         assert_eq!(all.len(), 3088);
         let set: RangeSet = all.iter().copied().collect();
-        // The scan compares numbers instead of networks, because this is faster.
+        // The test compares numbers instead of networks, because numbers are faster to compare.
         let v4: Vec<(u32, u32)> = all.iter().filter_map(Network::v4).collect();
         let v6: Vec<(u128, u128)> = all.iter().filter_map(Network::v6).collect();
         let mut state = 0x9E37_79B9_7F4A_7C15_u64;

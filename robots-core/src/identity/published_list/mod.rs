@@ -23,7 +23,7 @@ pub struct DocumentError {
     pub kind: DocumentErrorKind,
     /// Line and column of the error, from 1; `None` if the error does not belong to one position.
     pub position: Option<(usize, usize)>,
-    /// The problem and how to correct it, without the position.
+    /// The problem and how to correct it. The message does not contain the position.
     pub message: String,
 }
 
@@ -43,7 +43,7 @@ pub enum DocumentErrorKind {
     NoKeySet,
     /// The list has a newer, unsupported version of the format.
     NewerFormat,
-    /// A line is not a valid prefix.
+    /// A line of the list is not a valid prefix.
     InvalidLine,
     /// The list has no valid prefix.
     Empty,

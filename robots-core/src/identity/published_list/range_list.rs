@@ -19,9 +19,9 @@ const MIN_PREFIX_V6: u32 = 19;
 ///
 /// Three formats are supported. The first is the JSON object that search engines and AI crawlers
 /// publish, including the version in the JAFAR draft (draft-illyes-webbotauth-jafar). The second is
-/// text with one prefix per line. The third is the CSV of a geofeed (RFC 8805). Any other content
-/// is an error. Such content must not be parsed as an empty list, because genuine crawlers would
-/// then be treated as impostors.
+/// text with one prefix per line. The third is the CSV of a geofeed (RFC 8805). Content in any
+/// other format is an error. If it were parsed as an empty list, genuine crawlers would be treated
+/// as impostors.
 ///
 /// ```
 /// use robots_core::identity::{RangeList, DocumentErrorKind};
@@ -50,7 +50,7 @@ pub struct RangeList {
 
 impl RangeList {
     /// Checks the `Content-Type` of a list. Rejects only JAFAR types with a newer version, such as
-    /// `application/jafar+json; version=2.0`. Other types are accepted, because operators send
+    /// `application/jafar+json; version=2.0`. All other types are accepted, because operators send
     /// lists with many different types.
     ///
     /// # Errors
@@ -103,8 +103,8 @@ impl RangeList {
 
     /// Checks whether this list may replace a list that was fetched before.
     ///
-    /// Do not pass an embedded list or the user's own list as `before`. Such a list may be old, and
-    /// the operator may have removed most of its addresses in the meantime.
+    /// Do not pass an embedded list or the user's own list as `before`. These lists may be old, and
+    /// the operator may have removed most of their addresses since then.
     ///
     /// # Errors
     ///
@@ -192,8 +192,8 @@ fn without_place(error: &serde_json::Error) -> String {
 /// Maximum supported major version of the list format.
 const MAJOR: u64 = 1;
 
-/// Checks that a version of the form `major.minor` is supported. JAFAR lists have the version in
-/// their media type, and older formats have it in the document.
+/// Checks that a version of the form `major.minor` is supported. In JAFAR lists, the media type
+/// contains the version. In older formats, the document contains the version.
 fn check_version(version: &str) -> Result<(), DocumentError> {
     let major = version.split('.').next().unwrap_or_default();
     if major.parse::<u64>().is_ok_and(|major| major <= MAJOR) {

@@ -23,8 +23,8 @@ pub(super) fn read(octets: &[u8]) -> Result<Vec<Network>, DocumentError> {
         let column = line.find(field).map_or(1, |at| line[..at].chars().count() + 1);
         let prefix: Network = field.parse().map_err(|error| {
             if read.is_empty() {
-                // The document does not begin with a prefix, so it is probably not a list. The
-                // error is therefore about the whole document instead of this line.
+                // A document that does not begin with a prefix is probably not a list. So the error
+                // is about the whole document, not about this line.
                 return unknown(&format!("{error}"), number + 1, column);
             }
             DocumentError::new(DocumentErrorKind::InvalidLine, format!("{error}")).at(number + 1, column)

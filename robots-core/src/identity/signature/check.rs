@@ -14,17 +14,16 @@ use super::structured_field::{as_received, read, text};
 use crate::agent::{Refutation, UndecidedReason};
 use crate::identity::MethodOutcome;
 
-/// Maximum number of signatures that are checked per request. There is a limit because a check can
-/// take 60 µs.
+/// Maximum number of signatures that are checked per request. Checking a signature can take 60 µs.
 const MAX_SIGNATURES: usize = 2;
 
 pub(super) type FoundKeys = Result<Arc<KeySet>, UndecidedReason>;
 
-/// A Web Bot Auth signature that passed all checks that need no key. Its key has not been looked up
-/// yet.
+/// A Web Bot Auth signature that passed all checks that need no key. The key of the signature has
+/// not been looked up yet.
 ///
-/// Equal candidates have equal results. So a candidate can be the key of a cached result, until the
-/// time that [`until`](Self::until) returns.
+/// Checks of equal candidates with the same keys have equal results. So a cache can use a candidate
+/// as the key of a result, until the time that [`until`](Self::until) returns.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct SignatureCandidate {
@@ -38,7 +37,7 @@ pub struct SignatureCandidate {
     pub keyid: String,
     pub(super) window: ValidityWindow,
     /// The covered values of the request, for comparison with the values of other requests. `None`
-    /// if some values cannot be compared.
+    /// if at least one of the values cannot be compared.
     pub(super) covered: Option<CoveredValues>,
 }
 
@@ -69,10 +68,10 @@ fn own_signatures(input: &Dictionary) -> Vec<(&str, &ListEntry)> {
 
 impl SignatureCandidate {
     /// Returns the Web Bot Auth signatures of a request, at most two. If the outcome of a signature
-    /// is already known before its key is looked up, the element is `Err` with this outcome.
+    /// is already known before its key is looked up, the vector contains `Err` with this outcome.
     ///
-    /// The result is empty if the request is not signed. This is the case if the request has no
-    /// `Signature-Input`, or only signatures with another `tag`.
+    /// The vector is empty if the request is not signed. A request without a `Signature-Input`, or
+    /// with signatures that all have another `tag`, is not signed.
     pub fn all(message: &MessageHead<'_>, now: SystemTime) -> Vec<Result<Self, MethodOutcome>> {
         const UNPARSABLE: MethodOutcome = MethodOutcome::Failed(Refutation::Unparsable);
         let Some(input) = message.field("signature-input") else { return Vec::new() };
@@ -136,7 +135,7 @@ impl SignatureCandidate {
     }
 
     /// Reports whether the signature covers a component. A signature that covers only `@authority`
-    /// is valid for any method, path and query.
+    /// is valid with any method, path and query.
     pub fn covers(&self, component: &RequiredComponent) -> bool {
         component.is_covered_by(&self.base)
     }
@@ -162,8 +161,8 @@ impl SignatureCandidate {
 
 impl SignatureCheck {
     /// Checks the signatures of a request, at most two. Returns `None` if the request is not
-    /// signed. `keys` returns the keys of a directory or the reason why they are not available. Its
-    /// arguments are the directory and the `keyid` of a signature.
+    /// signed. `keys` is called with the directory and the `keyid` of a signature, and returns the
+    /// directory's keys or the reason why they are not available.
     pub fn all(
         message: &MessageHead<'_>,
         now: SystemTime,

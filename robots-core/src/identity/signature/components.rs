@@ -10,12 +10,12 @@ use super::structured_field::{read, text};
 use crate::agent::Refutation;
 use crate::rules::ValueError;
 
-/// Maximum number of components per signature. Real signers use fewer. Each component needs a scan
-/// of all fields of the request, so the limit bounds the cost.
+/// Maximum number of components per signature. Real signers sign fewer components. The limit bounds
+/// the cost of a check, because all fields of the request are scanned for each component.
 const MAX_COMPONENTS: usize = 32;
 
-/// Maximum number of field bytes that are processed for one signature base. For each covered member
-/// of a dictionary field, the whole field is parsed, so the limit bounds the cost.
+/// Maximum number of field bytes that are processed for one signature base. The limit bounds the
+/// cost of a check, because a dictionary field is parsed again for each of its covered members.
 const MAX_BYTES: usize = 64 * 1024;
 
 /// The components that a signature covers, without duplicates.
@@ -96,8 +96,8 @@ impl RequiredComponent {
             (component, required) => component == required,
         };
         let component = |line| Some(str::split_once(str::strip_prefix(line, '"')?, "\": ")?.0);
-        // Signatures that do not cover their member of `Signature-Agent` were rejected before, so
-        // this field is always covered.
+        // `SignatureCandidate::all` rejects signatures that do not cover their member of
+        // `Signature-Agent`, so every signature here covers this field.
         &*self.0 == "signature-agent" || base.lines().filter_map(component).any(includes)
     }
 }
@@ -135,7 +135,8 @@ fn value(item: &Item, message: &MessageHead<'_>, budget: &mut usize) -> Result<S
     } else {
         field(name, item, message, budget)?
     };
-    // The caller may pass any string as the target, so the value may contain line breaks.
+    // A derived value may contain line breaks, because the caller may pass any string as the
+    // request target.
     let is_line = value.bytes().all(|octet| matches!(octet, b'\t' | b' '..=b'~'));
     if is_line { Ok(value) } else { Err(Refutation::ComponentUnsupported) }
 }
@@ -176,8 +177,8 @@ fn field(name: &str, item: &Item, message: &MessageHead<'_>, budget: &mut usize)
     Ok(member.finish().unwrap_or_default())
 }
 
-/// The fields that contain signatures. [`CoveredValues`] does not contain them, because the cache
-/// of signature checks compares the lines of these fields separately.
+/// The fields that contain signatures. [`CoveredValues`] does not contain these fields, because the
+/// cache of signature checks compares their lines itself.
 pub(super) const SIGNATURE_FIELDS: [&str; 3] = ["signature-input", "signature", "signature-agent"];
 
 /// The values that a signature covers in a request, as received. Requests with equal values have
@@ -198,7 +199,7 @@ enum CoveredValue {
 
 impl CoveredValues {
     /// Returns the values of the components in a request. `None` if a value cannot be compared with
-    /// the values of other requests.
+    /// the values of another request.
     pub(super) fn of<'a>(components: impl Iterator<Item = &'a str>, message: &MessageHead<'_>) -> Option<Self> {
         let method = || CoveredValue::Method(message.method.into());
         let scheme = || CoveredValue::Scheme(message.scheme.into());

@@ -46,8 +46,8 @@ impl KeptChecks {
         let mut octets = Vec::new();
         for name in SIGNATURE_FIELDS {
             message.for_each_line(name, &mut |line| {
-                // If the fields are longer than the limit, the results are not cached. So the part
-                // of a line beyond the limit need not be copied.
+                // If a line is longer than `MAX_BYTES`, the results are not cached, so the rest of
+                // the line need not be copied.
                 let line = &line[..line.len().min(MAX_BYTES)];
                 if octets.len() <= MAX_BYTES {
                     if octets.is_empty() {
@@ -73,9 +73,10 @@ impl KeptChecks {
     }
 
     /// Checks the signatures of a request. A signature that does not cover all `required`
-    /// components is undecided. Returns the results, and an entry for the cache. Both are `None` if
-    /// the request is not signed. The entry is also `None` if the signature fields are too long, or
-    /// if the results depend on more than the request and the loaded keys.
+    /// components is left undecided. Returns the results, and an entry for the cache. The results
+    /// and the entry are `None` if the request is not signed. The entry is also `None` if the
+    /// signature fields are too long, or if the results depend on more than the request and the
+    /// loaded keys.
     pub fn check(
         lines: Vec<u8>,
         message: &MessageHead<'_>,
@@ -112,8 +113,8 @@ impl KeptChecks {
     }
 
     /// Returns the cached results if they apply to `message` at the time `now`. The results apply
-    /// if the request has the same signatures and covered values, the signatures are still valid,
-    /// and the same keys are still loaded.
+    /// if `message` has the cached signatures and covered values, the signatures are still valid,
+    /// and the keys that were used are still loaded.
     pub fn of_request(
         &self,
         lines: &[u8],

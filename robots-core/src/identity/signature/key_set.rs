@@ -41,8 +41,8 @@ impl KeySet {
     /// Parses a JWK Set or a single JWK.
     ///
     /// The parser accepts what real directories contain: `kid` may be missing or have any value;
-    /// `alg` may be missing, `EdDSA` or `Ed25519`; and the set may be empty. It skips keys of other
-    /// kinds, and Ed25519 keys whose signatures can be forged.
+    /// `alg` may be missing, `EdDSA` or `Ed25519`; and the set may be empty. The parser skips keys
+    /// of other algorithms, and Ed25519 keys whose signatures can be forged.
     ///
     /// # Errors
     ///
@@ -148,7 +148,7 @@ fn is_usable(key: &[u8; 32]) -> bool {
         ],
         MINUS_ONE,
     ];
-    /// The largest possible coordinate: the prime of the field minus one.
+    /// The largest possible coordinate: the prime of the curve's field minus one.
     const MINUS_ONE: [u8; 32] = [
         0xEC, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF,
         0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x7F,
@@ -207,8 +207,8 @@ mod tests {
             jwk("").replace(X, ""),
             jwk("").replace(X, &format!("{X}AAAA")),
             jwk("").replace(X, &X.replace('_', "/")),
-            // In this string, only the unused bits of the last character differ. The decoder
-            // rejects such a string, although it would give the same key.
+            // This string differs from `X` only in the unused bits of the last character. The
+            // decoder rejects the string, although it stands for the same key.
             jwk("").replace(X, &format!("{}t", &X[..42])),
             r#"{"kty":"OKP","crv":"Ed25519"}"#.to_owned(),
             r#"{"kty":"RSA","n":"x","e":"AQAB"}"#.to_owned(),

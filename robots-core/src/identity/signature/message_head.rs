@@ -19,7 +19,7 @@ impl<N: AsRef<str>, V: AsRef<[u8]>> FieldLines for &[(N, V)] {
     }
 }
 
-/// The head of a request as the client sent it. A signature can cover any part of it.
+/// The head of a request as the client sent it. A signature can cover any part of the head.
 ///
 /// `target` is the target in the request line, or the `:path` of HTTP/2. `authority` is from
 /// `:authority`, an absolute target, or `Host`. `scheme` is the scheme that the client used. If a
@@ -145,8 +145,8 @@ impl<'a> MessageHead<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum FieldValue {
     Text(String),
-    /// The value has bytes that a signature base cannot contain. A base is ASCII, and a line feed
-    /// ends a component (RFC 9421, section 2.5).
+    /// The field value has bytes that a signature base cannot contain. A signature base is ASCII,
+    /// and a line feed ends a component (RFC 9421, section 2.5).
     OtherOctets,
 }
 

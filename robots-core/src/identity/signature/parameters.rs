@@ -52,7 +52,8 @@ impl ValidityWindow {
     /// minute.
     pub(super) fn check(self, now: SystemTime) -> Result<(), Refutation> {
         let Self { created, expires } = self;
-        // The numbers have at most 15 digits, so the calculations do not overflow.
+        // Integers in structured fields have at most 15 digits, so the calculations do not
+        // overflow.
         let now = now.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
         let now = i64::try_from(now).unwrap_or(i64::MAX / 2).min(i64::MAX / 2);
         if expires < created {
@@ -78,11 +79,12 @@ impl ValidityWindow {
 const FIELD: &str = "signature-agent";
 
 /// Returns the key directory for the signature with this label. `Signature-Agent` may contain one
-/// directory per signature, each in its own member. The signature must cover the member that it
-/// uses.
+/// directory per signature, each in its own member. The signature must cover the member with the
+/// signature's directory.
 ///
 /// If the signature covers several members, the member whose key is the signature's label is used.
-/// If the signature covers a single member, this member is used, even if its key is not the label.
+/// If the signature covers a single member, this member is used, even if the member's key is not
+/// the label.
 pub(super) fn directory(
     message: &MessageHead<'_>,
     label: &str,
@@ -97,7 +99,7 @@ pub(super) fn directory(
 }
 
 fn named(value: &str, label: &str, covered: &[Option<&str>]) -> Result<DirectoryUrl, Refutation> {
-    // In the oldest form, the field is one String for all signatures.
+    // In the oldest form of `Signature-Agent`, the field is one String for all signatures.
     if value.starts_with('"') {
         let item: Item = read(value).ok_or(Refutation::Unparsable)?;
         return match covered {

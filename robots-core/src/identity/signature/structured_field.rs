@@ -11,7 +11,7 @@ use sfv::{BareItem, FieldType, Parser, StringRef};
 const MAX_MEMBERS: usize = 256;
 
 pub(crate) fn read<T: FieldType>(field: &str) -> Option<T> {
-    // Separators within strings are counted as well.
+    // The count includes separators within strings.
     let is_few = |separator| memchr::memchr_iter(separator, field.as_bytes()).count() <= MAX_MEMBERS;
     let is_short = [b',', b';', b' '].into_iter().all(is_few);
     is_short.then(|| Parser::new(field).parse().ok()).flatten()
