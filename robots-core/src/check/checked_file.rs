@@ -16,9 +16,9 @@ use crate::rules::{
 pub(super) struct CheckedFile<'a> {
     pub(super) robots: &'a RobotsTxt,
     pub(super) site: &'a SiteContext,
-    /// Codes of all lints, which comments in the file can turn off.
+    /// Codes of all lints. Comments in the file can turn these lints off.
     pub(super) codes: &'a [&'static str],
-    /// The value of the first `User-agent` line. Rules before this line do not belong to any group.
+    /// The name in the first `User-agent` line. Rules above this line do not belong to any group.
     pub(super) first_name: Option<Name<'a>>,
     pub(super) crawlers: CrawlersByToken<'a>,
     // The following fields are computed on first use, because only some lints need them.
@@ -35,7 +35,8 @@ pub(super) struct AlikeGroups<'a> {
     pub(super) groups: Vec<Group<'a>>,
     /// For each group, the index of the first group with the same names.
     pub(super) first_alike: Vec<usize>,
-    /// For each set of groups with the same names, their indexes, by the index of the first group.
+    /// Maps the index of the first group with certain names to the indexes of all groups with these
+    /// names.
     pub(super) alike: HashMap<usize, Vec<usize>>,
     /// Numbers of the user-agent lines that repeat an earlier name of their group.
     pub(super) repeated: HashSet<usize>,

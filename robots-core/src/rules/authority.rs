@@ -1,8 +1,8 @@
 //! The parts of an authority: user information, host and port (RFC 3986, section 3.2).
 //!
 //! All code that splits authorities uses this module; callers check host names and IP addresses
-//! themselves. A URL crate would be another dependency, allocate for each authority, and reject
-//! some values that clients send and operators write.
+//! themselves. A URL crate would be another dependency, and would allocate memory for each
+//! authority. It would also reject some values that clients send or operators write.
 
 /// A split authority: `[ userinfo "@" ] host [ ":" port ]` (RFC 3986, section 3.2).
 ///

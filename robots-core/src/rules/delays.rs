@@ -124,9 +124,8 @@ impl<'r> CrawlDelay<'r> {
 #[derive(Clone, Copy)]
 pub(super) struct SetDelay {
     pub(super) record: DelayRecord,
-    /// Index of the delay's group within the set. [`RuleSet`](super::RuleSet) stores the names that
-    /// match an agent in the order of the set's groups, so this is also the index of the name in
-    /// this group.
+    /// Index of the delay's group within the set. [`RuleSet`](super::RuleSet) stores one matching
+    /// name for each group in the same order, so this index also finds the name.
     pub(super) place: usize,
 }
 

@@ -162,8 +162,8 @@ impl RobotsTxt {
         Lines::new(&self.0.bytes)
     }
 
-    /// Returns every line that is a field, with the number of groups that have begun up to and
-    /// including this line.
+    /// Returns every line that is a field, with the number of groups that begin at or before this
+    /// line.
     pub(crate) fn fields(&self) -> impl Iterator<Item = (Line<'_>, Field<'_>, usize)> {
         let mut begins = self.groups().map(Group::line).peekable();
         let mut begun = 0;
@@ -200,8 +200,8 @@ impl RobotsTxt {
     }
 
     /// Returns notes on the parts of the file that crawlers ignore in every [`Reading`], in the
-    /// order of the file. [`RuleSet::notes`](super::RuleSet::notes) reports the lines past the size
-    /// limit of one reading.
+    /// order of the file. [`RuleSet::notes`](super::RuleSet::notes) reports the lines that one
+    /// reading ignores, because they are past its size limit.
     pub fn notes(&self) -> &[Note] {
         &self.0.notes
     }

@@ -1,5 +1,5 @@
 //! Changes of usage preferences: `Content-Usage` and `Content-Signal` lines. Verdicts do not depend
-//! on preferences, so a diff is treated as empty if only preferences change.
+//! on preferences. So a diff counts as empty if it contains only changes of preferences.
 
 use std::collections::{BTreeMap, HashMap};
 

@@ -40,8 +40,8 @@ impl Candidate {
         if FileKind::of(robots) == FileKind::OtherText && !robots.lines().any(is_exported) {
             return candidates;
         }
-        // Both maps contain indexes of candidates. The key in `shared` is the common key of
-        // findings with the same edits (`LintFix::shared`), and the key in `known` is the edits.
+        // Both maps contain indexes of candidates. `shared` finds a candidate by the common key of
+        // findings with the same edits (`LintFix::shared`), and `known` finds it by its edits.
         let mut shared: HashMap<(&'static str, usize), Option<usize>> = HashMap::new();
         let mut known: HashMap<(&'static str, Vec<Edit>), usize> = HashMap::new();
         for (place, finding) in findings.iter().enumerate() {

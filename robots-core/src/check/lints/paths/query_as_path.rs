@@ -33,7 +33,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
         if matches!(pattern, b"/*?" | b"/*?*" | b"*?" | b"*?*") {
             return;
         }
-        // A `*` at the end has no effect.
+        // A `*` at the end of the pattern has no effect, so it is ignored.
         let pattern = pattern.strip_suffix(b"*").unwrap_or(pattern);
         if memchr::memchr(b'*', pattern).is_some() {
             covered.extend(pattern.split(|octet| matches!(octet, b'*' | b'?' | b'&')).filter_map(parameter_name));
