@@ -4,9 +4,9 @@
 //! 1. The edited crawlers are the crawlers that the caller blocks or allows. A blocked crawler may
 //!    not fetch any path. For an allowed crawler, no rule disallows the whole site, but rules for
 //!    parts of the site still apply.
-//! 2. If a group names only edited crawlers, its rules are changed. If a group also names other
-//!    crawlers, its rules stay unchanged, and the names of the edited crawlers are removed from the
-//!    group.
+//! 2. If a group names only edited crawlers, the rules of the group are changed. If a group also
+//!    names other crawlers, its rules stay unchanged, and the names of the edited crawlers are
+//!    removed from the group.
 //! 3. An allowed crawler keeps the rules of its group, except rules that disallow the whole site.
 //!    If the group has no rules for parts of the site, the crawler gets the rules that it would
 //!    obey without a group. The crawler always keeps the delays and usage preferences of the group.
@@ -156,14 +156,14 @@ fn has_narrower(groups: &[Group<'_>]) -> bool {
 }
 
 /// Returns the name to write in robots.txt for the crawler with the token `own`: the crawler's
-/// usual name if it has the same token, otherwise the token itself. A name with another token would
-/// not reach the crawler.
+/// usual name if this name has the token, and the token itself if not. A name with another token
+/// would not reach the crawler.
 fn spelled(name: &str, own: &ProductToken) -> String {
     let is_own = ProductToken::from_name(name.as_bytes()).as_ref() == Some(own);
     if is_own { name.to_owned() } else { own.to_string() }
 }
 
-/// The edits of one file. They either block or allow all crawlers in `own`.
+/// The edits of one file, which either block or allow all crawlers in `own`.
 struct Draft<'f, 'a> {
     file: &'f CheckedFile<'a>,
     access: Access,
@@ -172,8 +172,8 @@ struct Draft<'f, 'a> {
     /// The first token of each edited crawler, except crawlers that already have the requested
     /// access.
     own: HashSet<ProductToken>,
-    /// Maps the index of an edited crawler's group to the names of the crawlers that obey this
-    /// group without being named in any group.
+    /// Maps the index of an edited crawler's group to the names of crawlers that obey the group
+    /// although no group names them.
     stay: BTreeMap<usize, BTreeSet<String>>,
     /// Maps the index of each changed group to whether the group still exists after the edit. All
     /// names in such a group are names of edited crawlers.
@@ -246,8 +246,7 @@ impl<'f, 'a> Draft<'f, 'a> {
 
     /// Gives a crawler the requested access. If a group that names the crawler is only for edited
     /// crawlers, changes the rules of the group. Removes the crawler's name from all other groups.
-    /// Then adds a new group, unless a changed group names the crawler or the crawler needs no
-    /// group.
+    /// Then adds a new group, unless a changed group names the crawler or it needs no group.
     fn place(&mut self, agent: &Agent) {
         let Some((own, family)) = agent.tokens().split_first() else { return };
         let (mut is_placed, mut shared) = (false, Vec::new());
@@ -332,9 +331,9 @@ impl<'f, 'a> Draft<'f, 'a> {
     }
 
     /// Removes the rules that disallow the whole site. If the group has no rules for parts of the
-    /// site, it gets the rules of `otherwise`, which its crawlers would obey without the group. If
-    /// it has only rules for the whole site and no other lines, the whole group is removed. Returns
-    /// whether the group still exists.
+    /// site, it gets the rules of `otherwise`, which the group's crawlers would obey without the
+    /// group. If it has only rules for the whole site and no other lines, the whole group is
+    /// removed. Returns whether the group still exists.
     fn open(&mut self, at: usize, group: Group<'_>, otherwise: Selection<'_>) -> bool {
         if group.rules().any(|rule| closes_part(&rule)) {
             self.removed.extend(group.rules().filter(closes_site).map(|rule| rule.line() - 1));
@@ -354,7 +353,7 @@ impl<'f, 'a> Draft<'f, 'a> {
     }
 
     /// Returns the lines of a new group for an allowed crawler whose current groups are `own`. If
-    /// these groups have no rules for parts of the site, the new group gets the rules of
+    /// the current groups have no rules for parts of the site, the new group gets the rules of
     /// `otherwise`.
     fn opened(&self, own: &[Group<'_>], otherwise: Selection<'_>) -> Vec<Vec<u8>> {
         let has_own = has_narrower(own);

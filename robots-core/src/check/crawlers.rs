@@ -67,7 +67,7 @@ impl<'r> CrawlersByToken<'r> {
         names: impl Iterator<Item = Name<'a>>,
     ) -> impl Iterator<Item = (Name<'a>, Vec<&'r str>)> {
         let mut seen = HashSet::new();
-        // Values with several names are left out, because they must be split first.
+        // Values with several names are left out, because the author must first split them.
         let is_list = |name: &Name<'_>| name.value().iter().any(|octet| matches!(octet, b',' | b';'));
         names
             .filter(move |name| !name.is_star() && !is_list(name))
@@ -156,8 +156,8 @@ impl Registry {
         self.crawlers().any(|crawler| crawler.operator.eq_ignore_ascii_case(operator))
     }
 
-    /// Returns the known operator whose name is most similar to `operator`; `None` if none is
-    /// similar.
+    /// Returns the known operator whose name is most similar to `operator`; `None` if no known name
+    /// is similar.
     #[doc(hidden)]
     pub fn similar_operator(&self, operator: &str) -> Option<&str> {
         let operator = operator.to_lowercase();

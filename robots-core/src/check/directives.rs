@@ -17,7 +17,7 @@ pub(super) fn is_known(field: &Field<'_>) -> bool {
 }
 
 pub(super) fn is_spelled(name: &[u8]) -> bool {
-    // The Automated Content Access Protocol defines many fields with this prefix.
+    // The Automated Content Access Protocol defines many fields with the prefix `ACAP-`.
     starts_with(name, b"acap-")
         || Directive::SPELLINGS.iter().any(|(known, _)| name.eq_ignore_ascii_case(known.as_bytes()))
 }
@@ -65,8 +65,8 @@ fn second_directive(line: &Line<'_>, read: Range<usize>) -> Option<Range<usize>>
 }
 
 /// Returns the range of a directive's name that ends right before a colon. A name that is also an
-/// ordinary word, such as `host`, counts only as a whole word. Inside a path, white space must also
-/// follow the colon. So `ghost:`, `/wiki/Host:Setup` and `/*host:` contain no directive.
+/// ordinary word, such as `host`, must be a whole word. Inside a path, white space must also follow
+/// the colon. So `ghost:`, `/wiki/Host:Setup` and `/*host:` contain no directive.
 fn name_before(text: &[u8], colon: usize) -> Option<Range<usize>> {
     let head = text[..colon].trim_ascii_end();
     let is_last = |name: &str| {
@@ -137,7 +137,7 @@ pub(super) fn nearest(name: &[u8]) -> Option<&'static str> {
 
 /// Reports whether a file is a robots.txt: it has a field that crawlers know, or contains only
 /// comments and blank lines. A line with a colon is not enough, because error messages, JSON, YAML
-/// and Git LFS pointers contain such lines. If an error message is served as a robots.txt, it
+/// and Git LFS pointers contain such lines. A site that serves an error message as its robots.txt
 /// allows everything.
 pub(super) fn is_robots_txt(robots: &RobotsTxt) -> bool {
     let mut is_text = false;

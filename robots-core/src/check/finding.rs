@@ -38,8 +38,8 @@ pub struct Finding {
     /// the file.
     pub span: Range<usize>,
     /// Name of the crawler that the finding is about, as in the file or the registry, without
-    /// control characters. If the finding is about several crawlers, the name of the first one.
-    /// `None` if it is not about particular crawlers.
+    /// control characters. If the finding is about several crawlers, this is the name of the first
+    /// one. `None` if the finding is not about particular crawlers.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub agent: Option<Box<str>>,
     /// The problem, in one line without control characters.
@@ -142,7 +142,7 @@ impl Sink {
     }
 
     fn is_allowed(&self, at: usize) -> bool {
-        // The ranges are in the order of the file and do not overlap.
+        // In both lists, the ranges are in the order of the file and do not overlap.
         let is_in = |ranges: &[Range<usize>]| {
             let next = ranges.partition_point(|range| range.end < at);
             ranges.get(next).is_some_and(|range| range.start <= at)

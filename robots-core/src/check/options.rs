@@ -55,8 +55,8 @@ impl Options {
     /// # Errors
     ///
     /// Returns an error if a pattern begins with neither `/` nor `*`, because such a pattern
-    /// matches no path. Also returns an error if a pattern contains braces, because it was probably
-    /// meant for a router (`/api/{*rest}`).
+    /// matches no path. Also returns an error if a pattern contains braces, because such a pattern
+    /// was probably meant for a router (`/api/{*rest}`).
     pub fn exempt_paths<P: AsRef<[u8]>>(mut self, patterns: impl IntoIterator<Item = P>) -> Result<Self, ValueError> {
         self.site.exempt.extend(PathPattern::parse_exempt(patterns)?);
         Ok(self)

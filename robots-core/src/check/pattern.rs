@@ -94,7 +94,7 @@ pub(super) fn covered<'p>(written: &[u8], by: impl IntoIterator<Item = &'p PathP
     Canonical::of(written).is_some_and(|pattern| by.into_iter().any(|other| pattern.is_within(other)))
 }
 
-/// Reports whether a pattern is meant for `/robots.txt` alone. A rule with such a pattern has no
+/// Reports whether a pattern is meant only for `/robots.txt`. A rule with such a pattern has no
 /// effect, because crawlers may always fetch `/robots.txt`.
 pub(super) fn is_of_robots_txt(pattern: &[u8]) -> bool {
     let alone = || PathPattern::new(b"/robots.txt$", Reading::Standard);
@@ -123,8 +123,8 @@ fn is_sign(before: &[u8], rest: &[u8]) -> bool {
         // In a regular expression, `/?$` is an optional slash at the end. But if the whole pattern
         // is `/?$`, it is meant for the home page with an empty query.
         [b'/', b'?', b'$'] => before.last().is_some_and(|octet| *octet != b'*'),
-        // In a class such as `[0-9]`, the end of the class, another range or punctuation must come
-        // after the range. `[e-mail]` is not a class, because letters come after `e-m`.
+        // The end of the class, another range or punctuation must come after a range such as `0-9`.
+        // So `[e-mail]` is not a class, because letters come after `e-m`.
         [b'[', from, b'-', to, next, rest @ ..] if from.is_ascii_alphanumeric() => {
             from < to && (matches!(next, b']' | b'_' | b'.') || rest.starts_with(b"-"))
         }

@@ -30,7 +30,7 @@ pub(super) struct Reach<'r> {
     closes: Option<(usize, Rule<'r>)>,
     /// Highest priority of an allow rule that matches more than the home page and `/robots.txt`.
     opens: usize,
-    /// Highest priority of an allow rule for the home page alone.
+    /// Highest priority of an allow rule that is only for the home page.
     opens_home: usize,
 }
 

@@ -134,7 +134,7 @@ fn locate(robots: &RobotsTxt, findings: &mut [Finding]) {
     let mut findings = findings.iter_mut().peekable();
     let mut lines = robots.lines().peekable();
     while let Some(line) = lines.next() {
-        // A finding within a line end belongs to the line before it.
+        // A finding within a line end belongs to the line before the line end.
         let next = lines.peek().map_or(usize::MAX, |next| next.range.start);
         while let Some(finding) = findings.next_if(|finding| finding.span.start < next) {
             finding.line = line.number;

@@ -155,8 +155,7 @@ pub(crate) fn product_tokens(agent: &[u8]) -> Option<Vec<ProductToken>> {
 }
 
 /// Returns the product name without its version, such as `OurBot` for `OurBot 2.0`; `None` if the
-/// name has no version. The name without the version is used only if no group matches the name with
-/// the version.
+/// name has no version. The result is used only if no group matches the whole name.
 fn without_version(product: &[u8]) -> Option<&[u8]> {
     let blank = memchr::memrchr(b' ', product)?;
     let is_version = matches!(&product[blank + 1..], [b'v' | b'V', digit, ..] | [digit, ..] if digit.is_ascii_digit());

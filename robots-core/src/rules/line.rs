@@ -85,7 +85,7 @@ pub enum Directive {
     VisitTime,
     /// Pages that search engines should not index; read by Google until 2019.
     Noindex,
-    /// Any other name. Verdicts ignore these lines, but tools can list them.
+    /// Any other name. Verdicts ignore lines with other names, but tools can list them.
     Other,
 }
 
@@ -272,7 +272,8 @@ pub(super) fn bom_length(file: &[u8]) -> usize {
 }
 
 /// Finds the separator in a trimmed line: the first colon or, without a colon, the white space
-/// between exactly two words. Returns its offset, and whether it is a colon.
+/// between exactly two words. Returns the offset of the separator, and whether the separator is a
+/// colon.
 fn split(text: &[u8]) -> Option<(usize, bool)> {
     if let Some(at) = memchr::memchr(b':', text) {
         return Some((at, true));

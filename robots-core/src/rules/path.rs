@@ -143,7 +143,7 @@ impl<'t> RequestPath<'t> {
     /// fragment is ignored, because crawlers do not send it.
     #[doc(hidden)]
     pub fn is_robots_txt_url(target: &[u8]) -> bool {
-        // Almost every client uses exactly this spelling of the target.
+        // Almost every client uses this spelling of the target.
         if target == b"/robots.txt" {
             return true;
         }

@@ -1,4 +1,4 @@
-//! The forms of a path: the paths that the server behind a proxy may derive from it.
+//! The forms of a path: the paths that the server behind a proxy may derive from the path.
 //!
 //! A server may transform a path by some of these steps, and each server has its own order:
 //! decoding `%uXXXX`, cutting path parameters, decoding `%2F` and `%5C`, treating the segment after
@@ -15,8 +15,8 @@ use memchr::{memchr, memchr_iter, memchr2, memchr3_iter, memrchr};
 use super::spelling::{TargetPart, escaped, push_escape, split_query, standard};
 use crate::keyword_enum;
 
-/// Maximum number of forms of a path, including the standard form. The factors are the numbers of
-/// alternatives for each step:
+/// Maximum number of forms of a path, including the standard form. The number is the product of the
+/// numbers of alternatives for each step:
 ///
 /// - two for `%u` (kept or decoded),
 /// - three for parameters (kept, or cut before or after separators are decoded),
@@ -95,8 +95,8 @@ fn are_equal(one: &[u8], other: &[u8]) -> bool {
     one.len() == other.len() && one.last_chunk::<16>() == other.last_chunk() && one == other
 }
 
-/// Reports whether a path contains these two bytes one after the other. The scan has no early exit,
-/// so that the compiler can vectorise it.
+/// Reports whether a path contains these two bytes in sequence. The scan has no early exit, so that
+/// the compiler can vectorise it.
 fn holds_pair(path: &[u8], [one, other]: [u8; 2]) -> bool {
     let pairs = path.iter().zip(path.get(1..).unwrap_or_default());
     pairs.fold(false, |any, (octet, next)| any | (*octet == one) & (*next == other))
@@ -126,7 +126,8 @@ fn bases(path: &[u8], forms: PathForms) -> Vec<(PathForm, Cow<'_, [u8]>)> {
         }
     };
     grow(PathForm::Unicode, &decode_unicode);
-    // Some servers cut parameters before they decode separators; others do so afterwards.
+    // Some servers cut parameters before they decode separators; other servers cut parameters
+    // afterwards.
     grow(PathForm::Parameters, &cut_parameters);
     // A proxy, or `new URL` in JavaScript, may resolve dot segments first. The server behind the
     // proxy may then apply the other steps and resolve dot segments again.

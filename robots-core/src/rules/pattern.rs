@@ -37,7 +37,7 @@ impl PathPattern {
     }
 
     /// Parses the patterns of exempt paths, each with [`PathPattern::parse`]. Rejects route
-    /// patterns with braces (`/api/{*rest}`), because they would exempt nothing.
+    /// patterns with braces (`/api/{*rest}`), because such patterns would exempt nothing.
     pub(crate) fn parse_exempt<P: AsRef<[u8]>>(patterns: impl IntoIterator<Item = P>) -> Result<Vec<Self>, ValueError> {
         let parse = |written: P| {
             let written = written.as_ref();
@@ -57,8 +57,8 @@ impl PathPattern {
     ///
     /// # Errors
     ///
-    /// Returns an error if the pattern begins with neither `/` nor `*`, because it would not match
-    /// any path.
+    /// Returns an error if the pattern begins with neither `/` nor `*`, because such a pattern
+    /// matches no path.
     pub fn parse(written: impl AsRef<[u8]>) -> Result<Self, ValueError> {
         match written.as_ref() {
             written @ [b'/' | b'*', ..] => Ok(Self::new(written, Reading::Standard)),

@@ -37,7 +37,7 @@ const STAR: u8 = 0x80;
 const NEAR: usize = 16;
 
 /// Maximum number of occurrences of the rare byte that are tried. If the literal matches at none of
-/// them, an algorithm with guaranteed linear cost continues the search.
+/// these occurrences, an algorithm with guaranteed linear cost continues the search.
 const FALSE_STARTS: usize = 8;
 
 /// The most common bytes in paths, most common first.
@@ -45,8 +45,8 @@ const USUAL: &[u8] = b"/eaitonsrlcdpmu-ghb1f2y0.v3k5498w67x_jzqESATCMP";
 
 /// Maximum number of encoded forms of a pattern. The standard form of a literal may depend on
 /// whether it matches in the path or in the query. Only the first two such literals are encoded
-/// both as part of the path and as part of the query. Each later literal is encoded as part of the
-/// same component as the second one.
+/// both as part of the path and as part of the query. Each later literal is encoded in the same way
+/// as the second one.
 pub(super) const MAX_TEXTS: usize = 3;
 
 /// The position where the query begins in an encoded pattern.
@@ -144,7 +144,7 @@ pub(super) fn is_anchored(text: &[u8]) -> bool {
 }
 
 /// A literal that does not occur in the last `end` bytes of the path. If another pattern contains
-/// the same literal, these bytes need not be searched for the literal again.
+/// the same literal, these bytes need not be searched for it again.
 #[derive(Default)]
 pub(super) struct Missing<'t> {
     literal: &'t [u8],

@@ -74,7 +74,7 @@ impl<'r> Trace<'r> {
 }
 
 impl<'r> FormTrace<'r> {
-    /// Returns whether the rules allow this form. Ignores the other forms of the path.
+    /// Returns whether the rules allow this form. Ignores all other forms of the path.
     pub fn access(&self) -> Access {
         self.rules.first().map_or(Access::Allow, |rule| rule.access())
     }

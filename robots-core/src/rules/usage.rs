@@ -92,7 +92,7 @@ impl UsagePreferences {
         &self.0
     }
 
-    /// Combines preferences that apply together. If they differ in the value of a label, `n` wins
+    /// Combines preferences for the same content. If the two values of a label differ, `n` wins
     /// over `y`.
     fn and(&self, other: &Self) -> Self {
         let mut all = BTreeMap::new();

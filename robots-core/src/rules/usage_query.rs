@@ -48,7 +48,7 @@ impl RuleSet {
     }
 
     /// Returns the usage preferences for a path if they are the same for all crawlers that may
-    /// fetch the path; otherwise, `None`. Also returns `None` if the file has no group for `*`,
+    /// fetch the path; `None` if they differ. Also returns `None` if the file has no group for `*`,
     /// because such a file states no preferences for crawlers that are not named in any group.
     pub fn unanimous_usage(&self, path: &RequestPath<'_>) -> Option<UsagePreferences> {
         let usage = self.usage.as_ref().filter(|_| self.has_star())?;

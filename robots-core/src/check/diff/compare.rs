@@ -22,8 +22,8 @@ pub struct DiffOptions {
     guards: Vec<Guard>,
 }
 
-/// A guard for a crawler: its verdicts on all paths that match a pattern must stay the same.
-/// Written as `Googlebot:/products/`.
+/// A guard for a crawler: its verdicts on all paths that match a pattern must stay the same. A
+/// guard is written as `Googlebot:/products/`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
@@ -64,8 +64,8 @@ pub struct Diff {
     /// not affect, because they obey other groups. Otherwise, empty.
     ///
     /// Each inner list contains the crawlers that obey the same groups, search engines first. At
-    /// least one of them is named in a file. The others may have no group of their own, and obey
-    /// the group of a related crawler.
+    /// least one of these crawlers is named in a file. Crawlers without a group of their own may
+    /// obey the group of a related crawler.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Vec::is_empty"))]
     pub spared: Vec<Vec<Subject>>,
     /// URLs of `Sitemap` lines that only the new file has.

@@ -26,7 +26,7 @@ const FEW_RULES: usize = 10;
 /// Minimum number of newly allowed crawlers for [`DrasticChange::CrawlersLetIn`].
 const FEW_CRAWLERS: usize = 5;
 
-/// An effect of the new version of a file that is so large that it is rarely intended.
+/// A change of a file that is so large that it is rarely intended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "kebab-case"))]
 #[non_exhaustive]
@@ -40,7 +40,7 @@ pub enum DrasticChange {
     /// Some search engines can now fetch nothing, or only parts of the site instead of most of it.
     #[non_exhaustive]
     SearchEnginesShutOut {
-        /// The search engines that can fetch less.
+        /// The search engines that can fetch less than before.
         engines: Vec<Subject>,
     },
     /// Crawlers that the file does not name can now fetch most of the site. Before, they could
@@ -93,8 +93,8 @@ pub enum DrasticChange {
 }
 
 fn is_everyone_shut(pair: &Pair, registry: &Registry) -> bool {
-    // A search engine that ignores `*` and is not named in any group need not be blocked, because
-    // the rules for `*` cannot block it.
+    // A search engine that ignores `*` and is not named in any group is not examined, because the
+    // rules for `*` cannot block it.
     let is_shut = |subject: &Subject| {
         let [_, after] = pair.select(subject);
         !after.applies() || SiteExtent::of(after) == SiteExtent::Shut
@@ -249,7 +249,7 @@ impl DrasticChange {
         found
     }
 
-    /// Returns only the drastic changes that suggest a damaged file: it has lost its groups, its
+    /// Returns only the drastic changes that suggest a damaged file, which has lost its groups, its
     /// rules or its end.
     #[doc(hidden)]
     pub fn losses(old: &RobotsTxt, new: &RobotsTxt) -> Vec<Self> {
@@ -272,7 +272,7 @@ impl DrasticChange {
     }
 }
 
-/// Writes the effect as one clause.
+/// Writes the effect as one clause of a sentence.
 impl fmt::Display for DrasticChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

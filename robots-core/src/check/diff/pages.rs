@@ -23,9 +23,9 @@ pub struct PageLoss {
     /// Search engines that lose the pages; at least one. The engines that send the most visitors
     /// come first.
     pub crawlers: Vec<Subject>,
-    /// Lost pages, in the order of the given list.
+    /// Lost pages, in the order of the examined pages.
     pub lost: Vec<LostPage>,
-    /// Pages in the given list that the old file allowed, including the lost pages.
+    /// Examined pages that the old file allowed, including the lost pages.
     pub allowed: Vec<Page>,
 }
 
@@ -117,8 +117,8 @@ impl PageLoss {
         losses
     }
 
-    /// Returns at most `most` of the lost pages. Takes one page of each rule in turn, so that the
-    /// result also contains pages of rules with few lost pages.
+    /// Returns at most `most` of the lost pages. Takes one page of each rule in turn, so that rules
+    /// with few lost pages also have examples.
     pub fn examples(&self, most: usize) -> impl Iterator<Item = &LostPage> {
         let mut by_rule: BTreeMap<Option<usize>, Vec<&LostPage>> = BTreeMap::new();
         for lost in &self.lost {

@@ -1,14 +1,13 @@
 //! Witnesses: paths that may have different verdicts under two sets of rules.
 //!
 //! The verdict on a path can change only if the path matches a rule that only one of the files has.
-//! So paths are generated from the patterns of these rules. In one path for a pattern, each `*` is
-//! left out. In another path for the pattern, each `*` is replaced with a filler.
+//! So paths are generated from the patterns of these rules: one path without each `*`, and another
+//! path with a filler instead of each `*`.
 //!
-//! Two rules affect each other only on paths that both match. So the pattern of each rule that only
-//! one file has is combined with the patterns of all other rules: for each pair of patterns, the
-//! shortest path that both match is generated. Two plain patterns (without `*` and `%`) need not be
-//! combined: if both match a path, one pattern begins with the other, and both match the longer
-//! pattern itself.
+//! Two rules affect each other only on paths that both match. So the patterns of these rules are
+//! also combined with the patterns of all other rules: for each pair, the shortest path that both
+//! patterns match is generated. Two plain patterns (without `*` and `%`) need not be combined: if
+//! both match a path, one pattern begins with the other, and both match the longer pattern itself.
 
 use std::collections::{HashSet, VecDeque};
 
@@ -71,7 +70,7 @@ pub(super) fn paths(
         }
     }
     // A pattern with a leading `*` can match the end of a path whose beginning matches another
-    // pattern. So paths are generated that begin with one pattern and end with the other.
+    // pattern. So paths are generated that begin with one pattern and end with another pattern.
     let loose: Vec<&[u8]> = every.iter().copied().filter(|pattern| is_loose(pattern)).collect();
     for pattern in &changed {
         let others = loose.iter().map(|other| (*pattern, *other));
@@ -194,8 +193,8 @@ impl Paths {
         self.add(path);
     }
 
-    /// Adds two paths that begin with the text of `start` and end with the text of `loose`, with
-    /// and without other text between the two.
+    /// Adds two paths that begin with the text of `start` and end with the text of `loose`. In one
+    /// path, these parts are adjacent; in the other path, a filler is between these parts.
     fn join(&mut self, start: &[u8], loose: &[u8]) {
         let (start, anchored) = body(start);
         if anchored {
@@ -272,7 +271,7 @@ fn whole(pattern: &[u8]) -> Vec<u8> {
     }
 }
 
-/// Returns a pattern without the `$` at its end, and whether there was a `$`.
+/// Returns a pattern without the `$` at its end, and whether the pattern had such a `$`.
 fn body(pattern: &[u8]) -> (&[u8], bool) {
     match pattern {
         [body @ .., b'$'] => (body, true),

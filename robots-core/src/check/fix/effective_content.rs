@@ -6,8 +6,8 @@
 //! for each name, in the same order of precedence. Rules are converted to a normal form that does
 //! not change any verdict in any reading:
 //!
-//! - Bytes ≥ 0x80 are escaped, and the digits of escapes are in upper case. This changes neither
-//!   the meaning nor the priority of a pattern.
+//! - Bytes ≥ 0x80 are escaped, and the digits of escapes are in upper case. These changes affect
+//!   neither the meaning nor the priority of a pattern.
 //! - Consecutive `*` become one `*`, and a `*` at the end is dropped, because it has no effect.
 //! - If several rules match the same paths, only the rule with the highest priority is kept.
 //! - Rules are sorted by priority. If consecutive rules all allow or all disallow, their order is
@@ -21,7 +21,7 @@ use crate::check::pattern::{spelled, without_runs};
 use crate::rules::{Access, Directive, Group, Host, Name, ProductToken, Reading, RobotsTxt, Rule, crawl_delay};
 
 /// Maximum number of lines that are converted, to bound the cost. If crawlers combine a group with
-/// different other groups, the lines of the group are counted once for each combination.
+/// several other groups, its lines are counted once for each combination.
 const MAX_LINES: usize = 2_000_000;
 
 #[derive(Debug, PartialEq, Eq)]

@@ -244,8 +244,7 @@ impl Prover {
 
     /// Marks safe candidates as unsafe if they are no longer safe once the unsafe candidates are
     /// applied. Repeats this step until no candidate is marked; after `MAX_ROUNDS` steps, marks all
-    /// candidates. Never applies a candidate that is one of two possible corrections, because a
-    /// person must choose.
+    /// candidates. Never applies one of two possible corrections, because a person must choose.
     fn confirm(&self, candidates: &mut [Candidate]) {
         for _ in 0..MAX_ROUNDS {
             let rejected = self.rejected(candidates);

@@ -3,9 +3,10 @@
 //! Most patterns are excluded without a comparison, because they contain a byte that does not occur
 //! in the path.
 //!
-//! **The work of a verdict is bounded** ([`MatchBudget`]). A request has one budget. It covers all
-//! `User-Agent` lines of the request, and all versions of the file that are compared during a grace
-//! period. The unit of work is one compared byte, so the bound is the same on every machine.
+//! **The work of a verdict is bounded** ([`MatchBudget`]). A request has one budget. The budget
+//! covers all `User-Agent` lines of the request, and all versions of the file that are compared
+//! during a grace period. The unit of work is one compared byte, so the bound is the same on every
+//! machine.
 
 use std::collections::HashMap;
 use std::ops::Range;

@@ -1,4 +1,4 @@
-//! A radix trie. It contains the patterns without wildcards, and the literal prefixes of all other
+//! A radix trie of the patterns without wildcards, and of the literal prefixes of all other
 //! patterns. A verdict needs one walk along the path, regardless of the number of patterns.
 //!
 //! Each node stores the best rank of its own patterns and of the patterns at all nodes above, so a
@@ -157,8 +157,8 @@ impl Tries {
         Trie { root: root as u32, jumps }
     }
 
-    /// Returns the index of a [`NodeEnd`]. Stores the [`NodeEnd`] only if it is not empty and
-    /// differs from the [`NodeEnd`] of the parent, which has the index `above`.
+    /// Returns the index of a [`NodeEnd`]. Stores it only if it is not empty and differs from the
+    /// parent's [`NodeEnd`], which has the index `above`.
     fn end(&mut self, end: NodeEnd, above: u32) -> u32 {
         let known = [above, 0].into_iter().find(|known| self.ends[*known as usize] == end);
         known.unwrap_or_else(|| {
@@ -312,8 +312,8 @@ struct Jump {
 /// The jumps of a trie: a hash table from the first eight bytes of a path to a node. A jump skips
 /// the upper part of a large trie in one step.
 ///
-/// If two jumps need the same slot, only one of them is stored. Without a jump, a walk begins at
-/// the root.
+/// If two jumps need the same slot, only one jump is stored. Without a jump, a walk begins at the
+/// root.
 #[derive(Debug, Default)]
 struct Jumps {
     slots: Box<[Jump]>,

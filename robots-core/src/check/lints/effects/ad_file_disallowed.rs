@@ -38,7 +38,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
             let verdict = selection.verdict(&RequestPath::new(path.as_bytes()));
             let Some(rule) = verdict.rule().filter(|_| verdict.access() == Access::Disallow) else { continue };
             // Rules for the whole site are not reported, because a crawler without access to a site
-            // needs no information about its ad space.
+            // needs no information about the site's ad space.
             if matches!(rule.pattern(), b"/" | b"*" | b"/*") {
                 continue;
             }

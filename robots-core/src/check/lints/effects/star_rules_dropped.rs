@@ -35,9 +35,9 @@ pub(crate) const LINT: Lint = Lint {
 /// Maximum number of rules for `*` that are examined, to bound the cost.
 const MAX_RULES: usize = 64;
 
-/// Maximum number of own disallow rules in a group that is treated as an incomplete copy of the
-/// group for `*`. A group with more own rules is treated as a copy only if it repeats at least as
-/// many rules of the group for `*`.
+/// Maximum number of disallow rules that an incomplete copy of the group for `*` may add. A group
+/// that adds more rules is treated as a copy only if it repeats at least as many rules of the group
+/// for `*`.
 const OWN_LIST: usize = 24;
 
 /// Words that suggest that a path is disallowed on purpose. The message lists paths with these
@@ -148,8 +148,8 @@ impl Dropped {
         open.retain(|at| !pages_are_shown_with(closed[*at].rule.pattern()));
         // Two kinds of groups differ from the group for `*` on purpose. Groups of the first kind
         // repeat at least half of the rules for `*`, and leave out rules for images, scripts and
-        // similar files. Groups of the second kind have many own rules, and repeat fewer rules for
-        // `*` than they have own rules.
+        // similar files. Groups of the second kind add many rules, and repeat fewer rules for `*`
+        // than they add.
         let is_copy = repeated * 2 >= closed.len();
         let is_meant = is_copy && open.len() < all || repeated > 0 && own > OWN_LIST.max(repeated);
         // The group also differs on purpose if its allow rules match at least half of the paths

@@ -76,8 +76,7 @@ fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let word = first_word(text);
     let is_cut = || file.lines().get(file.line_of(finding)).is_some_and(|line| line.cut_name().is_some());
     // If the line is only a directive, or if the file ends within the line, the value was probably
-    // lost. With an added colon, such a line would be a wrong rule: `Disallow:` allows the whole
-    // site.
+    // lost. With a colon, such a line would be a wrong rule: `Disallow:` allows the whole site.
     if is_spelled(text) || is_cut() {
         return None;
     }

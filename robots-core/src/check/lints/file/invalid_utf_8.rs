@@ -63,8 +63,8 @@ fn guessed(path: &[u8]) -> Option<(&'static str, String)> {
     }
     let text: String = path.iter().copied().map(of_windows_1251).collect::<Option<_>>()?;
     // If a lower-case word in another Cyrillic encoding is decoded as windows-1251, the result is
-    // in upper case. So the encoding is windows-1251 only if, in each decoded word, all letters
-    // except the first are in lower case.
+    // in upper case. So the encoding is windows-1251 only if all letters of each word except the
+    // first are in lower case.
     let is_word = |pair: &[u8]| pair.iter().all(|octet| *octet >= 0x80);
     let is_small = |word: &str| word.chars().skip(1).all(char::is_lowercase);
     let words = text.split(|char: char| !char.is_alphabetic());

@@ -88,8 +88,8 @@ fn is_registered(file: &CheckedFile<'_>, value: &[u8]) -> bool {
     ProductToken::from_name(value).as_ref() == Some(&token) && file.crawlers.registry.knows(&token)
 }
 
-/// Reports whether the part that crawlers cut off is only a version or a `*`, as in `Googlebot/2.1`
-/// and `Googlebot*`. Authors expect that crawlers ignore such a part.
+/// Reports whether crawlers cut off only a version or a `*`, which authors expect: `Googlebot/2.1`,
+/// `Googlebot*`.
 fn is_cut_as_meant(value: &[u8], kept: &[u8]) -> bool {
     let rest = &value[kept.len()..];
     let meant = match rest {

@@ -29,7 +29,8 @@ fn run(file: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     if !is_rule(field) || matches!(path, [] | [b'/' | b'*', ..]) || is_url(path) {
         return;
     }
-    // Other lints report values with several paths or with invisible characters.
+    // Values with several paths or with invisible characters are skipped, because other lints
+    // report them.
     if joined_paths(path).is_some() || visible_path(path).is_some() {
         return;
     }

@@ -27,7 +27,7 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     if !is_rule(field) || !is_pattern || without_invisible(field.value).is_some() {
         return;
     }
-    // `invalid-utf-8` reports bytes that are not UTF-8.
+    // Values that are not UTF-8 are skipped, because `invalid-utf-8` reports them.
     let Ok(pattern) = std::str::from_utf8(field.value) else { return };
     let first = |is_one: fn(char) -> bool| pattern.char_indices().find(|(_, char)| is_one(*char));
     let Some((at, char)) = first(is_wide_blank).or_else(|| first(|char| !char.is_ascii())) else { return };
