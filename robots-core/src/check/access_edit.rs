@@ -1,22 +1,23 @@
-//! Blocks or allows crawlers with the smallest possible edit of a file. An edit is returned only if
-//! it is proved to have exactly the requested effect.
+//! Blocks or allows crawlers with the smallest possible edit of a file. Returns an edit only if a
+//! comparison proves that the edit has exactly the requested effect.
 //!
 //! 1. The edited crawlers are the crawlers that the caller blocks or allows. A blocked crawler may
 //!    not fetch any path. For an allowed crawler, no rule disallows the whole site, but rules for
 //!    parts of the site still apply.
-//! 2. If a group names only edited crawlers, its rules are changed. If a group also names other
-//!    crawlers, its rules stay unchanged, and the names of the edited crawlers are removed from the
-//!    group.
+//! 2. If a group names only edited crawlers, the rules of the group are changed. If a group also
+//!    names other crawlers, its rules stay unchanged, and the names of the edited crawlers are
+//!    removed from the group.
 //! 3. An allowed crawler keeps the rules of its group, except rules that disallow the whole site.
 //!    If the group has no rules for parts of the site, the crawler gets the rules that it would
 //!    obey without a group. The crawler always keeps the delays and usage preferences of the group.
 //! 4. A crawler that is not edited may obey the group of an edited crawler (`Googlebot-Image` obeys
-//!    the group of `Googlebot`). The name of such a crawler is added to that group, so that the
-//!    crawler keeps its rules.
+//!    the group of `Googlebot`). The name of such a crawler is added to the group that the crawler
+//!    obeys, so that the crawler keeps its rules.
 //! 5. If the last group of the file has no rules, it gets an empty rule before a new group is
-//!    added. Otherwise, crawlers would read the two groups as one.
-//! 6. The edited file is compared with the original. It is accepted only if every edited crawler
-//!    has the requested access, and the verdicts and delays of all other crawlers are unchanged.
+//!    added. Without this rule, crawlers would read the last group and the new group as one.
+//! 6. The edited file is compared with the original. The edit is accepted only if every edited
+//!    crawler has the requested access, and the verdicts and delays of all other crawlers are
+//!    unchanged.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
@@ -34,7 +35,7 @@ use crate::rules::{Access, Group, Name, ProductToken, Reading, RobotsTxt, Rule, 
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct EditedFile {
-    /// The edited file. Its bytes are unchanged if every crawler already had the requested access.
+    /// The edited file. If every crawler already had the requested access, its bytes are unchanged.
     pub robots: RobotsTxt,
     /// The changes of verdicts and delays that the edit causes.
     pub diff: Diff,
@@ -46,11 +47,11 @@ pub struct EditedFile {
 impl EditedFile {
     /// Blocks each crawler in `wanted` from the whole site ([`Access::Disallow`]) or allows it to
     /// fetch the site ([`Access::Allow`]). Crawlers with the same token are edited together,
-    /// because a robots.txt cannot distinguish them. Comments, line ends and all other lines stay
-    /// unchanged.
+    /// because a robots.txt cannot distinguish them. The edit keeps comments, line ends and all
+    /// lines that need not change.
     ///
-    /// Once `goes_on` returns false, the comparison stops and an error is returned. `goes_on` is
-    /// called often, so that it can enforce a time limit.
+    /// `goes_on` is called often, so it can check a deadline. Once it returns false, the files are
+    /// no longer compared, and the method returns an error.
     ///
     /// # Errors
     ///
@@ -134,9 +135,9 @@ fn select<'r>(rules: &'r RuleSet, agent: &Agent) -> Selection<'r> {
     rules.select(agent.tokens(), agent.fallback())
 }
 
-/// Reports whether a crawler with these groups has the requested access. Sample paths do not prove
-/// that a crawler is blocked, because an allow rule may allow other paths. So the rules are also
-/// checked.
+/// Reports whether a crawler with these groups has the requested access. Sample paths alone do not
+/// prove that a crawler is blocked, because an allow rule may allow other paths. So the patterns of
+/// the rules must also block every path.
 fn is_as_wanted(selection: Selection<'_>, access: Access) -> bool {
     let shut = || selection.groups().map(Reach::of).reduce(Reach::merge).and_then(Reach::shut_by);
     match access {
@@ -147,7 +148,7 @@ fn is_as_wanted(selection: Selection<'_>, access: Access) -> bool {
     }
 }
 
-/// Line that is added to a group without rules, with a comment for people who read the file.
+/// Empty rule that is added to a group without rules. Its comment is for people who read the file.
 const GROUP_END: &[u8] = b"Disallow: # nothing; without a rule, these names would join the next group";
 
 fn has_narrower(groups: &[Group<'_>]) -> bool {
@@ -155,14 +156,14 @@ fn has_narrower(groups: &[Group<'_>]) -> bool {
 }
 
 /// Returns the name to write in robots.txt for the crawler with the token `own`: the crawler's
-/// usual name if it has the same token, otherwise the token itself. A crawler looks for its own
-/// token in robots.txt.
+/// usual name if this name has the token, and the token itself if not. A name with another token
+/// would not reach the crawler.
 fn spelled(name: &str, own: &ProductToken) -> String {
     let is_own = ProductToken::from_name(name.as_bytes()).as_ref() == Some(own);
     if is_own { name.to_owned() } else { own.to_string() }
 }
 
-/// The edits of one file. They either block or allow all crawlers in `own`.
+/// The edits of one file, which either block or allow all crawlers in `own`.
 struct Draft<'f, 'a> {
     file: &'f CheckedFile<'a>,
     access: Access,
@@ -171,13 +172,13 @@ struct Draft<'f, 'a> {
     /// The first token of each edited crawler, except crawlers that already have the requested
     /// access.
     own: HashSet<ProductToken>,
-    /// Maps the index of an edited crawler's group to the names of the crawlers that obey this
-    /// group without being named in any group.
+    /// Maps the index of an edited crawler's group to the names of crawlers that obey the group
+    /// although no group names them.
     stay: BTreeMap<usize, BTreeSet<String>>,
-    /// The groups that the edit changes, by index. All crawlers of these groups are edited. The
-    /// value is false if the whole group is removed.
+    /// Maps the index of each changed group to whether the group still exists after the edit. All
+    /// names in such a group are names of edited crawlers.
     changed: BTreeMap<usize, bool>,
-    /// Maps the lines of each new group to the names of the group.
+    /// Maps the lines of each new group to the names in its user-agent lines.
     new: BTreeMap<Vec<Vec<u8>>, Vec<String>>,
     edits: Vec<Edit>,
     removed: BTreeSet<usize>,
@@ -243,9 +244,9 @@ impl<'f, 'a> Draft<'f, 'a> {
         !tokens.is_empty() && tokens.iter().all(|token| self.own.contains(token))
     }
 
-    /// Gives a crawler the requested access. Changes the groups that are only for edited crawlers,
-    /// and removes the crawler's name from its other groups. Adds a new group if the crawler then
-    /// needs a group but is not named in any.
+    /// Gives a crawler the requested access. If a group that names the crawler is only for edited
+    /// crawlers, changes the rules of the group. Removes the crawler's name from all other groups.
+    /// Then adds a new group, unless a changed group names the crawler or it needs no group.
     fn place(&mut self, agent: &Agent) {
         let Some((own, family)) = agent.tokens().split_first() else { return };
         let (mut is_placed, mut shared) = (false, Vec::new());
@@ -256,8 +257,9 @@ impl<'f, 'a> Draft<'f, 'a> {
             }
             if self.stay.contains_key(&at) || !group.names().all(|name| self.is_theirs(name)) {
                 shared.push(group);
-                // A name that is also the name of another crawler is not removed. If the edit then
-                // does not have the requested effect, the final comparison rejects the edit.
+                // A name that also stands for a crawler that is not edited stays in the group. If
+                // the edit misses the requested effect because of this name, `prove` rejects the
+                // edit.
                 for name in names {
                     if self.is_theirs(name) {
                         self.removed.insert(line_of(name));
@@ -287,8 +289,8 @@ impl<'f, 'a> Draft<'f, 'a> {
         self.new.entry(lines).or_default().push(spelled(agent.crawler().unwrap_or_default(), own));
     }
 
-    /// Returns the groups that a crawler would obey if no group named it and if there were no
-    /// groups for edited crawlers.
+    /// Returns the groups that a crawler would obey if no group named it or any other edited
+    /// crawler.
     fn otherwise(&self, agent: &Agent, family: &[ProductToken]) -> Selection<'f> {
         let family: Vec<_> = family.iter().filter(|token| !self.own.contains(*token)).cloned().collect();
         self.file.rules().select(&family, agent.fallback())
@@ -329,9 +331,9 @@ impl<'f, 'a> Draft<'f, 'a> {
     }
 
     /// Removes the rules that disallow the whole site. If the group has no rules for parts of the
-    /// site, it gets the rules of `otherwise`, which its crawlers would obey without the group. But
-    /// if such a group contains nothing except rules, the whole group is removed. Returns whether
-    /// the group still exists.
+    /// site, it gets the rules of `otherwise`, which the group's crawlers would obey without the
+    /// group. If it has only rules for the whole site and no other lines, the whole group is
+    /// removed. Returns whether the group still exists.
     fn open(&mut self, at: usize, group: Group<'_>, otherwise: Selection<'_>) -> bool {
         if group.rules().any(|rule| closes_part(&rule)) {
             self.removed.extend(group.rules().filter(closes_site).map(|rule| rule.line() - 1));
@@ -351,7 +353,7 @@ impl<'f, 'a> Draft<'f, 'a> {
     }
 
     /// Returns the lines of a new group for an allowed crawler whose current groups are `own`. If
-    /// these groups have no rules for parts of the site, the new group gets the rules of
+    /// the current groups have no rules for parts of the site, the new group gets the rules of
     /// `otherwise`.
     fn opened(&self, own: &[Group<'_>], otherwise: Selection<'_>) -> Vec<Vec<u8>> {
         let has_own = has_narrower(own);
@@ -424,8 +426,8 @@ impl<'f, 'a> Draft<'f, 'a> {
             let is_whole = self.added.range(start..=end).all(|(at, _)| *at == self.file.bytes().len())
                 && (first..=last).all(|line| !self.file.bytes()[self.file.whole_line(line)].contains(&b'#'));
             if is_whole && (first == 0 || is_blank(first - 1)) {
-                // At the end of the file, the blank line before the removed lines is also removed.
-                // A new group adds its own blank line.
+                // If the removed lines are the last lines of the file, the blank line before them
+                // is removed. A new group at the end brings its own blank line.
                 let is_end = self.file.whole_line(last + 1).is_empty();
                 blanks.extend(if is_end { first.checked_sub(1) } else { Some(last + 1) });
             }
@@ -467,8 +469,8 @@ impl<'f, 'a> Draft<'f, 'a> {
         }
     }
 
-    /// Returns the last line of the file's last group if this group has no rules. If a new group
-    /// followed, crawlers would read the two groups as one.
+    /// Returns the last line of the file's last group if this group has no rules. Crawlers would
+    /// read such a group and a new group after it as one.
     fn open_group(&self) -> Option<usize> {
         let (at, group) = self.file.robots.groups().enumerate().last()?;
         let has_name = group.names().any(|name| !self.removed.contains(&line_of(name)));
@@ -486,8 +488,8 @@ impl<'f, 'a> Draft<'f, 'a> {
         let mut edits = self.edits;
         edits.extend(self.added.into_iter().map(|(at, text)| Edit::insert(at, text)));
         edits.extend(self.removed.into_iter().map(|line| {
-            // A comment after the field is kept. If a comment turns a lint off for this line, the
-            // whole line is removed.
+            // A comment after the field of a removed line is kept. But if a comment turns a lint
+            // off for the line, the whole line is removed.
             self.file.without_field(line).unwrap_or_else(|| Edit::remove(self.file.whole_line(line)))
         }));
         Edit::apply(self.file.bytes(), &edits)

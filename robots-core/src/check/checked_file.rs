@@ -16,9 +16,9 @@ use crate::rules::{
 pub(super) struct CheckedFile<'a> {
     pub(super) robots: &'a RobotsTxt,
     pub(super) site: &'a SiteContext,
-    /// Codes of all lints, which comments in the file can turn off.
+    /// Codes of all lints. Comments in the file can turn these lints off.
     pub(super) codes: &'a [&'static str],
-    /// The value of the first `User-agent` line. Rules before this line do not belong to any group.
+    /// The name in the first `User-agent` line. Rules above this line do not belong to any group.
     pub(super) first_name: Option<Name<'a>>,
     pub(super) crawlers: CrawlersByToken<'a>,
     // The following fields are computed on first use, because only some lints need them.
@@ -29,15 +29,16 @@ pub(super) struct CheckedFile<'a> {
     hosts_with_tls: OnceCell<HashSet<Vec<u8>>>,
 }
 
-/// The groups of a file, and which of them have the same names.
+/// The groups of a file. Groups with the same names are marked.
 #[derive(Default)]
 pub(super) struct AlikeGroups<'a> {
     pub(super) groups: Vec<Group<'a>>,
     /// For each group, the index of the first group with the same names.
     pub(super) first_alike: Vec<usize>,
-    /// For each set of groups with the same names, their indexes, by the index of the first group.
+    /// Maps the index of the first group with certain names to the indexes of all groups with these
+    /// names.
     pub(super) alike: HashMap<usize, Vec<usize>>,
-    /// Numbers of the user-agent lines that repeat an earlier name of their group.
+    /// Line numbers of the user-agent lines that repeat an earlier name of their group.
     pub(super) repeated: HashSet<usize>,
     /// For each group, whether at least one of its names is not empty.
     pub(super) is_named: Vec<bool>,
@@ -245,8 +246,8 @@ impl<'a> AlikeGroups<'a> {
     }
 }
 
-/// Returns the token that represents a name in comparisons. `None` for `*`, and for names without a
-/// token.
+/// Returns the token that represents a name when names are compared; `None` for `*`, and for names
+/// without a token.
 pub(super) fn compared(name: Name<'_>) -> Option<ProductToken> {
     if name.is_star() { None } else { ProductToken::from_name(name.value()) }
 }
@@ -257,15 +258,15 @@ const MARK: &[u8] = b"robots-check:";
 /// The lints that comments in a file turn off, in the order of the file. For example,
 /// `# robots-check: allow(secret-path, duplicate-group)` turns off two lints.
 ///
-/// A comment after a field applies to its own line. A comment on a line of its own applies to the
-/// next line.
+/// A comment after a field applies to the line of the field. A comment on a line of its own applies
+/// to the next line.
 #[derive(Debug, Default)]
 pub(super) struct Allowed<'a>(Vec<(Range<usize>, &'a [u8])>);
 
 impl<'a> Allowed<'a> {
     pub(super) fn of(robots: &'a RobotsTxt) -> Self {
         let mut allowed = Self::default();
-        // Most files have no such comment.
+        // Most files have no comment that turns a lint off, so their lines need not be parsed.
         if memchr::memmem::find(robots.bytes(), MARK).is_none() {
             return allowed;
         }

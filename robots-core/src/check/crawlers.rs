@@ -9,8 +9,8 @@ use crate::agent::{Category, Crawler, Registry};
 use crate::rules::{Name, ProductToken, RobotsTxt};
 
 /// Minimum length, in bytes, of a name that is treated as a misspelling. Shorter names are similar
-/// to too many crawlers' names. If the mistake is in the ending `bot`, as in `GPTBt` and `CCBott`,
-/// the name may be one byte shorter.
+/// to the names of too many crawlers. If the mistake is in the ending `bot`, as in `GPTBt` and
+/// `CCBott`, the name may be one byte shorter.
 const MIN_GUESS_LENGTH: usize = 6;
 
 /// Minimum length, in bytes, of an unknown name that is treated as the name of a service or an
@@ -48,8 +48,8 @@ impl<'r> CrawlersByToken<'r> {
         self.by_token().get(token.as_bytes()).copied()
     }
 
-    /// Returns the crawler name that is part of a longer value, such as `Googlebot 2.1` or a whole
-    /// `User-Agent` header.
+    /// Returns the crawler name in a value that contains more than this name, such as
+    /// `Googlebot 2.1` or a whole `User-Agent` header.
     pub(super) fn declared_by(&self, name_value: &[u8]) -> Option<String> {
         let declared = self.registry.stands_for(name_value).into_iter().next()?;
         let named = self.of_token(&declared);
@@ -67,7 +67,7 @@ impl<'r> CrawlersByToken<'r> {
         names: impl Iterator<Item = Name<'a>>,
     ) -> impl Iterator<Item = (Name<'a>, Vec<&'r str>)> {
         let mut seen = HashSet::new();
-        // Values with several names are left out, because they must be split first.
+        // Values with several names are left out, because the author must first split them.
         let is_list = |name: &Name<'_>| name.value().iter().any(|octet| matches!(octet, b',' | b';'));
         names
             .filter(move |name| !name.is_star() && !is_list(name))
@@ -122,8 +122,8 @@ impl<'r> CrawlersByToken<'r> {
             let mut by_token: HashMap<&[u8], &Crawler> = HashMap::new();
             for crawler in self.registry.crawlers() {
                 let Some(own) = crawler.tokens.first() else { continue };
-                // If several crawlers have the same token, the crawler whose name equals the token
-                // is preferred.
+                // If several crawlers have the same token, the map contains the crawler whose name
+                // equals the token.
                 let bears = own.as_bytes().eq_ignore_ascii_case(crawler.name.as_bytes());
                 if bears || !by_token.contains_key(own.as_bytes()) {
                     by_token.insert(own.as_bytes(), crawler);
@@ -135,8 +135,9 @@ impl<'r> CrawlersByToken<'r> {
 }
 
 impl Registry {
-    /// Returns the names of the crawlers that were probably meant by a name, as in `"ClaudeBot" or
-    /// "Claude-User"`. `None` if the name is in the registry or in the file, or no name is similar.
+    /// Returns the names of the crawlers that were probably meant by a name, as in
+    /// `"ClaudeBot" or "Claude-User"`. `None` if the name is in the registry or in the file, or is
+    /// not similar to any crawler's name.
     #[doc(hidden)]
     pub fn meant(&self, name: &str, robots: &RobotsTxt) -> Option<String> {
         let token = ProductToken::from_name(name.as_bytes())?;
@@ -155,8 +156,8 @@ impl Registry {
         self.crawlers().any(|crawler| crawler.operator.eq_ignore_ascii_case(operator))
     }
 
-    /// Returns the operator whose name is most similar to an unknown operator; `None` if no name is
-    /// similar.
+    /// Returns the known operator whose name is most similar to `operator`; `None` if no known name
+    /// is similar.
     #[doc(hidden)]
     pub fn similar_operator(&self, operator: &str) -> Option<&str> {
         let operator = operator.to_lowercase();

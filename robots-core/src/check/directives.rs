@@ -7,8 +7,8 @@ use strsim::damerau_levenshtein;
 use super::invisible::without_invisible;
 use crate::rules::{Directive, Field, Line, LineKind, RobotsTxt, starts_with};
 
-/// Maximum length of a name that is compared with directives, in bytes. Longer names are prose, not
-/// misspellings.
+/// Maximum length of a name that is compared with directives, in bytes. Longer names are sentences,
+/// not misspelled directives.
 const MAX_GUESS_LENGTH: usize = 24;
 
 /// Reports whether crawlers know the name of this field, including accepted misspellings.
@@ -17,7 +17,7 @@ pub(super) fn is_known(field: &Field<'_>) -> bool {
 }
 
 pub(super) fn is_spelled(name: &[u8]) -> bool {
-    // The Automated Content Access Protocol defines many fields with this prefix.
+    // The Automated Content Access Protocol defines many fields with the prefix `ACAP-`.
     starts_with(name, b"acap-")
         || Directive::SPELLINGS.iter().any(|(known, _)| name.eq_ignore_ascii_case(known.as_bytes()))
 }
@@ -65,8 +65,8 @@ fn second_directive(line: &Line<'_>, read: Range<usize>) -> Option<Range<usize>>
 }
 
 /// Returns the range of a directive's name that ends right before a colon. A name that is also an
-/// ordinary word, such as `host`, counts only as a whole word. Inside a path, white space must also
-/// follow the colon. So `ghost:`, `/wiki/Host:Setup` and `/*host:` contain no directive.
+/// ordinary word, such as `host`, must be a whole word. Inside a path, white space must also follow
+/// the colon. So `ghost:`, `/wiki/Host:Setup` and `/*host:` contain no directive.
 fn name_before(text: &[u8], colon: usize) -> Option<Range<usize>> {
     let head = text[..colon].trim_ascii_end();
     let is_last = |name: &str| {
@@ -81,7 +81,7 @@ fn name_before(text: &[u8], colon: usize) -> Option<Range<usize>> {
     let is_apart = || match before {
         [.., b'\\', b'n' | b'r'] => true,
         [.., octet] if octet.is_ascii_alphanumeric() || b"_-./=&?%".contains(octet) => false,
-        // A `>` is the end of an HTML tag, not part of a path.
+        // A `>` before a directive is the end of an HTML tag, not part of a path.
         [.., octet] if octet.is_ascii_punctuation() && *octet != b'>' => {
             text.get(colon + 1).is_some_and(u8::is_ascii_whitespace)
         }
@@ -136,8 +136,9 @@ pub(super) fn nearest(name: &[u8]) -> Option<&'static str> {
 }
 
 /// Reports whether a file is a robots.txt: it has a field that crawlers know, or contains only
-/// comments and blank lines. Error messages, JSON, YAML and Git LFS pointers also have lines with a
-/// colon. If such a file is served as a robots.txt, it allows everything.
+/// comments and blank lines. A line with a colon is not enough, because error messages, JSON, YAML
+/// and Git LFS pointers contain such lines. A site that serves an error message as its robots.txt
+/// allows everything.
 pub(super) fn is_robots_txt(robots: &RobotsTxt) -> bool {
     let mut is_text = false;
     for line in robots.lines() {
@@ -151,8 +152,9 @@ pub(super) fn is_robots_txt(robots: &RobotsTxt) -> bool {
 }
 
 /// Reports whether an author of a robots.txt would write this field. Crawlers compare only the
-/// beginning of names, and accept white space instead of a colon. So crawlers also find fields in
-/// error messages such as `DisallowedHost: …`, `User agent not allowed: …` and `Host unreachable`.
+/// beginning of a field name, and accept white space instead of a colon. So they also find fields
+/// in error messages such as `DisallowedHost: …`, `User agent not allowed: …` and
+/// `Host unreachable`.
 fn is_meant(field: &Field<'_>) -> bool {
     if !is_known(field) {
         return false;

@@ -216,7 +216,7 @@ mod tests {
         let slip = outcome(shut, "Goglebot");
         assert!(slip.unmet.is_empty() && !slip.is_met());
         assert_eq!(slip.to_string(), "no crawler and no group is called \"Goglebot\": did you mean \"Googlebot\"?\n");
-        // One name is a common short name of a crawler, and the other is the name of an assistant.
+        // `Google` is a common short name of a crawler, and `Claude` is the name of an assistant.
         for (name, meant) in
             [("Google", "\"Googlebot\""), ("Claude", "\"ClaudeBot\" or \"Claude-User\" or \"Claude-SearchBot\"")]
         {

@@ -30,8 +30,8 @@ impl FileKind {
     pub const NO_ROBOTS_TXT: &str =
         "the file is not a robots.txt: it has no field that crawlers know, such as \"User-agent: *\"";
 
-    /// Advice for sites without restrictions. An empty file or an error message also restricts
-    /// nothing, but looks like an accident.
+    /// Advice for sites that want to restrict nothing. An empty file or an error message has the
+    /// same effect, but looks like an accident.
     #[doc(hidden)]
     pub const NO_RESTRICTIONS: &str = "to restrict nothing, write \"User-agent: *\" with an empty \"Disallow:\"";
 
@@ -98,7 +98,7 @@ fn is_made_of_others(octets: &[u8]) -> bool {
     if nuls > FEW && nuls * 100 > octets.len() {
         return true;
     }
-    // Control characters are counted first, because most files contain none.
+    // Most files contain no control characters, and then invalid bytes need not be counted.
     controls * 32 > octets.len() && {
         let invalid: usize = octets.utf8_chunks().map(|chunk| chunk.invalid().len()).sum();
         (controls + invalid) * 5 > octets.len()
@@ -130,7 +130,7 @@ pub(super) fn utf_16_form(file: &[u8]) -> Option<Utf16Form> {
 }
 
 /// Beginnings of HTML pages. Tags such as `<pre>` are not included, because crawlers find rules
-/// inside such elements.
+/// inside a `<pre>` element.
 const BEGINNINGS: [&[u8]; 9] =
     [b"<!doctype", b"<html", b"<head", b"<body", b"<title", b"<meta", b"<script", b"<?xml", b"<!--"];
 

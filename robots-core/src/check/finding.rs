@@ -38,16 +38,16 @@ pub struct Finding {
     /// the file.
     pub span: Range<usize>,
     /// Name of the crawler that the finding is about, as in the file or the registry, without
-    /// control characters. If the finding is about several crawlers, the name of the first one.
-    /// `None` if it is not about particular crawlers.
+    /// control characters. If the finding is about several crawlers, this is the name of the first
+    /// one. `None` if the finding is not about particular crawlers.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub agent: Option<Box<str>>,
     /// The problem, in one line without control characters.
     pub message: String,
     /// How to correct the problem, in one line without control characters.
     pub help: Option<String>,
-    /// Number of another line that the message refers to, from 1. For example, the other line
-    /// contains the rule that takes precedence over the reported rule.
+    /// Number of another line that the message refers to, from 1. For example, this line contains
+    /// the rule that takes precedence over the reported rule.
     #[cfg_attr(feature = "serde", serde(skip))]
     pub related_line: Option<usize>,
 }
@@ -70,8 +70,8 @@ impl Finding {
     pub const MAX_PER_LINT: usize = 100;
 }
 
-/// Writes the finding as `line:column: severity: message`. A caller can write a path and a colon
-/// before it.
+/// Writes the finding as `line:column: severity: message`. A caller can write the path of the file
+/// and a colon before the finding.
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { line, column, severity, message, .. } = self;
@@ -99,7 +99,8 @@ pub(super) struct Sink {
     pub(super) omitted: [usize; 3],
 }
 
-/// A finding that was just reported. Its methods add details. `None` if the finding was not stored.
+/// A finding that was just reported; `None` if it was not stored. The methods add details to the
+/// finding.
 pub(super) struct ReportedFinding<'s>(Option<&'s mut Finding>);
 
 impl Sink {
@@ -141,7 +142,7 @@ impl Sink {
     }
 
     fn is_allowed(&self, at: usize) -> bool {
-        // The ranges are in the order of the file and do not overlap.
+        // In both lists, the ranges are in the order of the file and do not overlap.
         let is_in = |ranges: &[Range<usize>]| {
             let next = ranges.partition_point(|range| range.end < at);
             ranges.get(next).is_some_and(|range| range.start <= at)
@@ -173,7 +174,7 @@ impl ReportedFinding<'_> {
         }
     }
 
-    /// Sets a help line that is expensive to compute. It is computed only if the finding is stored.
+    /// Sets a help line that is expensive to compute. Calls `help` only if the finding is stored.
     pub(super) fn help_with(self, help: impl FnOnce() -> Option<String>) {
         if let Some(finding) = self.0 {
             finding.help = help();

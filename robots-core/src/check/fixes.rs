@@ -53,8 +53,8 @@ impl Fixes {
     }
 }
 
-/// Maximum number of separate edits that [`Edit::each`] returns. If more bytes are replaced, one
-/// edit replaces the whole range, because each edit takes about 80 bytes of memory.
+/// Maximum number of separate edits that [`Edit::each`] returns. If there are more bytes to
+/// replace, one edit replaces their whole range, because each edit takes about 80 bytes of memory.
 const MAX_SEPARATE_WORK: usize = 1 << 16;
 
 /// The replacement of a byte range of a file.

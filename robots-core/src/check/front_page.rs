@@ -66,7 +66,7 @@ impl FrontPageAccess {
     }
 
     /// Returns an element with the given `access` for each crawler that has a [`CrawlerKind`]. Use
-    /// this if there are no rules.
+    /// this function if a site has no rules.
     pub fn without_rules(registry: &Registry, access: Access) -> Vec<Self> {
         Self::each(registry, |_| (access, None))
     }

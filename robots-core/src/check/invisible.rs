@@ -14,8 +14,8 @@ pub(super) fn without_invisible(text: &[u8]) -> Option<String> {
     let is_letter = |char: Option<char>| char.is_some_and(|char| !char.is_ascii());
     while let Some(char) = chars.next() {
         let is_seen = match char {
-            // These characters are necessary between letters in Persian, Hindi and other languages,
-            // and U+200D joins emoji.
+            // U+200C and U+200D are necessary between letters in Persian, Hindi and other
+            // languages, and U+200D joins emoji.
             '\u{200c}' | '\u{200d}' => is_letter(before) && is_letter(chars.peek().copied()),
             _ => !is_invisible(char),
         };

@@ -39,7 +39,7 @@ pub struct Lint {
     /// A corrected version of [`bad`](Self::bad), without the finding.
     pub good: Example,
     pub(super) pass: Pass,
-    /// The fix of the lint's findings. `None` if only a person can correct them.
+    /// The fix of the lint's findings. `None` if only a person can correct the findings.
     pub(super) fix: Option<LintFix>,
 }
 
@@ -50,7 +50,7 @@ pub struct Example {
     pub(super) unit: &'static [u8],
     pub(super) times: usize,
     /// Names for [`Options::refused_crawlers`](super::Options::refused_crawlers) in this example.
-    /// Only lints about the configuration use them.
+    /// Only lints about the configuration use these names.
     pub(super) refused: &'static [&'static str],
 }
 
@@ -60,14 +60,14 @@ pub struct Example {
 pub(super) enum Pass {
     File(fn(&CheckedFile<'_>, &mut Sink)),
     /// The function is called once if the file is of this kind. The functions of all other variants
-    /// are called only if the file is text, because most lints would report every line of an HTML
-    /// page.
+    /// are called only if the file is text. Otherwise, most lints would report every line of an
+    /// HTML page.
     OfKind(FileKind, fn(&CheckedFile<'_>, &mut Sink)),
     Group(fn(&CheckedFile<'_>, Group<'_>, &mut Sink)),
     Name(fn(&CheckedFile<'_>, Name<'_>, &mut Sink)),
     /// The function is called for every line that contains several directives, with the range of
-    /// the second directive's name. Other lints skip such lines, because their fixes would not
-    /// separate the directives.
+    /// the second directive's name. Other lints skip such lines, because the fixes of these lints
+    /// would not split the line.
     Joined(fn(&Line<'_>, Range<usize>, &mut Sink)),
     Line(fn(&Line<'_>, &LineKind<'_>, &mut Sink)),
     Field(fn(&CheckedFile<'_>, &Field<'_>, &mut Sink)),
@@ -78,7 +78,7 @@ pub(super) enum Pass {
 pub(super) struct LintFix {
     pub(super) edits: EditFinding,
     /// Whether there are two possible corrections, and the file does not show which of them is
-    /// right. Such a fix is never safe, even if it does not change the effect.
+    /// right. If so, the fix is never safe, even if it does not change the effect.
     pub(super) is_choice: bool,
     pub(super) shared: Option<SharedCorrection>,
 }
@@ -97,7 +97,8 @@ impl LintFix {
         Self { edits, is_choice: false, shared: None }
     }
 
-    /// A fix that removes the line, or only the field if a comment follows it.
+    /// A fix that removes the line of a finding. If a comment follows the field, only the field is
+    /// removed.
     pub(super) const DROP_FIELD: Self =
         Self::new(|file, finding| Some(vec![file.without_field(file.line_of(finding))?]));
 

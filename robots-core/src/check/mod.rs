@@ -7,8 +7,8 @@
 //!
 //! [`fix()`] corrects findings. A safe [`Fix`] is proved to change no verdict for any crawler.
 //!
-//! [`EditedFile`] blocks or allows crawlers with the smallest possible edit, which is proved to
-//! have no other effect.
+//! [`EditedFile`] blocks or allows crawlers with the smallest possible edit. The edit is proved to
+//! have no effect on other crawlers.
 //!
 //! [`diff()`] finds the differences for each crawler between two versions of a file.
 //! [`DrasticChange::between`] finds changes that are rarely intended, such as a rule that blocks

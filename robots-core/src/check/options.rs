@@ -12,7 +12,7 @@ use crate::rules::{Fallback, PathPattern, Reading, Rule, ValueError};
 /// built-in one, only `/.well-known/` is exempt, and no crawler is refused.
 ///
 /// Equal options produce the same findings for the same file. Two `Options` are equal only if they
-/// share one registry; equal copies of a registry are not enough.
+/// share one [`Registry`] object. Two equal copies of a registry are different objects.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[must_use]
 pub struct Options {
@@ -54,9 +54,9 @@ impl Options {
     ///
     /// # Errors
     ///
-    /// Returns an error if a pattern begins with neither `/` nor `*`, because it would not match
-    /// any path. Also returns an error if a pattern contains braces, because these belong to the
-    /// patterns of routers (`/api/{*rest}`).
+    /// Returns an error if a pattern begins with neither `/` nor `*`, because such a pattern
+    /// matches no path. Also returns an error if a pattern contains braces, because such a pattern
+    /// was probably meant for a router (`/api/{*rest}`).
     pub fn exempt_paths<P: AsRef<[u8]>>(mut self, patterns: impl IntoIterator<Item = P>) -> Result<Self, ValueError> {
         self.site.exempt.extend(PathPattern::parse_exempt(patterns)?);
         Ok(self)
@@ -65,8 +65,8 @@ impl Options {
     /// Sets the crawlers whose disallowed requests the site refuses. Each crawler is identified by
     /// its name in the registry. Default: none. Only crawlers that feed the index of a search
     /// engine that people use
-    /// ([`Crawler::is_index_engine`](crate::agent::Crawler::is_index_engine)) lead to findings,
-    /// because a [`Policy`](crate::policy::Policy) refuses their requests only if an override
+    /// ([`Crawler::is_index_engine`](crate::agent::Crawler::is_index_engine)) lead to findings. A
+    /// [`Policy`](crate::policy::Policy) refuses the requests of these crawlers only if an override
     /// requires it.
     pub fn refused_crawlers<C: Into<RefusedCrawler>>(mut self, crawlers: impl IntoIterator<Item = C>) -> Self {
         self.site.refused = crawlers.into_iter().map(Into::into).collect();
@@ -134,9 +134,9 @@ impl PartialEq for SiteContext {
 /// A registered crawler whose disallowed requests the site refuses, for
 /// [`Options::refused_crawlers`](super::Options::refused_crawlers).
 ///
-/// By default, all disallowed requests are refused, including requests that a group for `*`
-/// disallows, unless the crawler ignores `*` according to the registry. A name converts to a
-/// `RefusedCrawler`.
+/// By default, all disallowed requests of the crawler are refused. This includes requests that a
+/// group for `*` disallows, unless the crawler ignores `*` according to the registry. The name of a
+/// crawler can be converted to a `RefusedCrawler`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
 pub struct RefusedCrawler {
@@ -157,37 +157,38 @@ impl RefusedCrawler {
         Self { name: name.into(), fallback: Fallback::Star, rules: RefusedRules::AllBut(Vec::new()) }
     }
 
-    /// Ignores the groups for `*`. Use this if the site enforces only groups that name the crawler.
+    /// Ignores the groups for `*`. Use this method if the site enforces only groups that name the
+    /// crawler.
     pub fn ignore_wildcard_group(self) -> Self {
         Self { fallback: Fallback::Nothing, ..self }
     }
 
-    /// Excludes rules with these patterns, in any spelling. Requests that such a rule disallows are
-    /// not refused.
+    /// Excludes rules whose pattern is one of `patterns` or another spelling of one. Requests that
+    /// an excluded rule disallows are not refused.
     ///
     /// # Errors
     ///
-    /// Returns an error if a pattern begins with neither `/` nor `*`, because such rules disallow
-    /// nothing.
+    /// Returns an error if a pattern begins with neither `/` nor `*`, because a rule with such a
+    /// pattern disallows nothing.
     pub fn except_rules<P: AsRef<[u8]>>(self, patterns: impl IntoIterator<Item = P>) -> Result<Self, ValueError> {
         Ok(Self { rules: RefusedRules::AllBut(parsed(patterns)?), ..self })
     }
 
-    /// Includes only rules with these patterns, in any spelling. Requests that any other rule
-    /// disallows are not refused.
+    /// Includes only rules whose pattern is one of `patterns` or another spelling of one. Requests
+    /// that other rules disallow are not refused.
     ///
     /// # Errors
     ///
-    /// Returns an error if a pattern begins with neither `/` nor `*`, because such rules disallow
-    /// nothing.
+    /// Returns an error if a pattern begins with neither `/` nor `*`, because a rule with such a
+    /// pattern disallows nothing.
     pub fn only_rules<P: AsRef<[u8]>>(self, patterns: impl IntoIterator<Item = P>) -> Result<Self, ValueError> {
         Ok(Self { rules: RefusedRules::Only(parsed(patterns)?), ..self })
     }
 
     pub(super) fn is_refused_by(&self, rule: Rule<'_>) -> bool {
         let names = |patterns: &[PathPattern]| {
-            // The rule is parsed only if there are patterns to compare, because most sites have no
-            // such patterns.
+            // Most sites exclude or include no patterns, and then the pattern of the rule need not
+            // be parsed.
             !patterns.is_empty() && {
                 let rule = PathPattern::new(rule.pattern(), Reading::Standard);
                 patterns.iter().any(|pattern| pattern.is_spelling_of(&rule))

@@ -92,8 +92,8 @@ pub(super) fn several_paths(value: &[u8]) -> Option<Vec<&[u8]>> {
         return None;
     }
     let paths: Vec<_> = value.split(is_between).map(without_quotes).filter(|path| !path.is_empty()).collect();
-    // Without spaces, the separator may be part of a single path: `/redirect?to=/a,/b`, or
-    // `/offer,*/` on sites with commas in paths.
+    // In a value without spaces, a separator such as a comma may be part of a single path:
+    // `/redirect?to=/a,/b`, or `/offer,*/` on sites with commas in paths.
     let is_apart = value.iter().any(is_blank);
     let query = paths.iter().position(|path| path.contains(&b'?')).unwrap_or(paths.len());
     let is_ending = |path: &[u8]| path.strip_prefix(b"/").unwrap_or(path).starts_with(b"*.");

@@ -11,8 +11,9 @@ const ANY: u8 = 0;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Canonical {
     /// The encoded forms of the pattern, with [`ANY`] instead of each `*`. If the pattern does not
-    /// end with the anchor `$`, [`ANY`] is appended. There are several forms if a byte of the
-    /// pattern may match both in the path and in the query, and is encoded differently in the two.
+    /// end with the anchor `$`, [`ANY`] is appended. A pattern has several forms if one of its
+    /// bytes may match both in the path and in the query, and is encoded differently in paths and
+    /// in queries.
     texts: Vec<Vec<u8>>,
 }
 
@@ -93,7 +94,7 @@ pub(super) fn covered<'p>(written: &[u8], by: impl IntoIterator<Item = &'p PathP
     Canonical::of(written).is_some_and(|pattern| by.into_iter().any(|other| pattern.is_within(other)))
 }
 
-/// Reports whether a pattern is meant for `/robots.txt` alone. A rule with such a pattern has no
+/// Reports whether a pattern is meant only for `/robots.txt`. A rule with such a pattern has no
 /// effect, because crawlers may always fetch `/robots.txt`.
 pub(super) fn is_of_robots_txt(pattern: &[u8]) -> bool {
     let alone = || PathPattern::new(b"/robots.txt$", Reading::Standard);
@@ -112,18 +113,18 @@ pub(super) fn is_expression(pattern: &[u8]) -> bool {
 /// Reports whether `rest` begins with regular expression syntax. `before` is the text that precedes
 /// `rest`.
 fn is_sign(before: &[u8], rest: &[u8]) -> bool {
-    // A repetition must be at the end of the expression, or before one of these bytes.
+    // A `+` or `?` is an operator only at the end of the expression, or before one of these bytes.
     let is_end = |rest: &[u8]| matches!(rest, [] | [b'$' | b'/' | b'(' | b')' | b'\\', ..]);
     match rest {
         [b'[', b'^', ..] | [b'(', b'?', ..] | [b'/' | b'(', b'.', b'*' | b'+', ..] => true,
         [b']' | b')' | b'.', b'{', b'0'..=b'9', ..] => true,
         [b'.' | b']' | b')', b'+', rest @ ..] | [b')', b'?', rest @ ..] => is_end(rest),
         [b'.', b'*', b'$'] => before.last().is_some_and(u8::is_ascii_alphanumeric),
-        // A `/?` before the `$` is an optional slash in a regular expression. The pattern `/?$`
-        // alone is not an expression, because it matches the home page with an empty query.
+        // In a regular expression, `/?$` is an optional slash at the end. But if the whole pattern
+        // is `/?$`, it is meant for the home page with an empty query.
         [b'/', b'?', b'$'] => before.last().is_some_and(|octet| *octet != b'*'),
-        // The range must be followed by the end of the class, another range or punctuation.
-        // `[e-mail]` is not a class, because letters follow.
+        // The end of the class, another range or punctuation must come after a range such as `0-9`.
+        // So `[e-mail]` is not a class, because letters come after `e-m`.
         [b'[', from, b'-', to, next, rest @ ..] if from.is_ascii_alphanumeric() => {
             from < to && (matches!(next, b']' | b'_' | b'.') || rest.starts_with(b"-"))
         }

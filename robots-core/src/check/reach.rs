@@ -25,12 +25,12 @@ impl fmt::Display for Extent {
 
 #[derive(Clone, Copy, Default)]
 pub(super) struct Reach<'r> {
-    /// The disallow rule with the highest priority among the rules that match every path, and this
+    /// Highest priority of a disallow rule that matches every path, and the rule with this
     /// priority.
     closes: Option<(usize, Rule<'r>)>,
     /// Highest priority of an allow rule that matches more than the home page and `/robots.txt`.
     opens: usize,
-    /// Highest priority of an allow rule for the home page alone.
+    /// Highest priority of an allow rule that is only for the home page.
     opens_home: usize,
 }
 

@@ -52,7 +52,7 @@ impl Report {
     }
 
     /// Checks a file like [`check`], but stops and returns `None` if `goes_on` returns false. For
-    /// example, an editor can stop a check because the file has changed in the meantime.
+    /// example, an editor can stop the check of a file that has changed since the check began.
     #[doc(hidden)]
     pub fn of_while(robots: &RobotsTxt, options: &Options, goes_on: &dyn Fn() -> bool) -> Option<Self> {
         run_lints(robots, options, |_| true, goes_on)
@@ -87,8 +87,8 @@ impl Report {
 
     /// Returns one line with the numbers of errors and warnings and the first three of
     /// [`Report::faults`]: `1 error and 2 warnings: 2:11: error: …; 4:1: warning: …; …`. If all
-    /// findings have the same severity, it is written only once: `2 warnings: 4:1: …; 7:1: …`.
-    /// `None` if there are neither errors nor warnings.
+    /// findings have the same severity, the severity is written only once:
+    /// `2 warnings: 4:1: …; 7:1: …`. `None` if there are neither errors nor warnings.
     pub fn summary(&self) -> Option<String> {
         let counted = |severity: Severity| match self.count(severity) {
             0 => None,
@@ -134,7 +134,7 @@ fn locate(robots: &RobotsTxt, findings: &mut [Finding]) {
     let mut findings = findings.iter_mut().peekable();
     let mut lines = robots.lines().peekable();
     while let Some(line) = lines.next() {
-        // A finding within a line end belongs to the line before it.
+        // A finding within a line end belongs to the line before the line end.
         let next = lines.peek().map_or(usize::MAX, |next| next.range.start);
         while let Some(finding) = findings.next_if(|finding| finding.span.start < next) {
             finding.line = line.number;

@@ -74,8 +74,8 @@ impl AgentRules {
         Self { readings: readings.map(|reading| file.compile_with(reading, stands_for)).into(), agents, stands_for }
     }
 
-    /// Uses only one reading instead of both. If this method is called again, the last reading is
-    /// used.
+    /// Uses only one reading instead of both. If this method is called several times, the last call
+    /// decides.
     ///
     /// With [`Reading::Reference`], the verdict and its line are the same as in google/robotstxt.
     /// This reading cuts group names at the first byte that is not a letter, `-` or `_`. For
@@ -108,11 +108,10 @@ impl AgentRules {
     }
 
     /// Returns the verdict of the rules, with the deciding rule, its line and its group. If only
-    /// one reading disallows the path, returns the verdict of that reading. If both disallow it,
-    /// returns the verdict of `Standard`.
+    /// one reading disallows the path, returns the verdict of that reading. If both readings
+    /// disallow the path, returns the verdict of `Standard`.
     ///
-    /// This method also applies the rules to `/robots.txt`, a path that [`allows`](Self::allows)
-    /// always allows.
+    /// Unlike [`allows`](Self::allows), this method applies the rules to `/robots.txt`.
     #[expect(clippy::expect_used, reason = "both lists have an element from the start")]
     pub fn verdict(&self, path: impl AsRef<[u8]>) -> Verdict<'_> {
         let verdicts = self.readings.iter().flat_map(|rules| {
@@ -156,7 +155,7 @@ pub(crate) fn product_tokens(agent: &[u8]) -> Option<Vec<ProductToken>> {
 }
 
 /// Returns the product name without its version, such as `OurBot` for `OurBot 2.0`; `None` if the
-/// name has no version. The result is used only if no group matches the name with the version.
+/// name has no version. The result is used only if no group matches the whole name.
 fn without_version(product: &[u8]) -> Option<&[u8]> {
     let blank = memchr::memrchr(b' ', product)?;
     let is_version = matches!(&product[blank + 1..], [b'v' | b'V', digit, ..] | [digit, ..] if digit.is_ascii_digit());

@@ -6,7 +6,7 @@
 //! 3. A crawler that is named only in fragments obeys the groups of the first fragment that names
 //!    it, including the delays, usage preferences and licences in these groups.
 //! 4. Everything else in a fragment is left out: lines about the whole site, such as sitemaps, and
-//!    groups for `*`, which would also apply to crawlers that the fragment does not name.
+//!    groups for `*`. A group for `*` would also apply to crawlers that the fragment does not name.
 //!
 //! Two names mean the same crawler if they are equal in every [`Reading`](super::Reading) (`GPTBot`
 //! and `gptbot/1.0`). If two names are equal only in some readings (`Foobot 2` and `Foobot`), both
@@ -72,8 +72,8 @@ impl RobotsTxt {
     /// Appends the fragments' groups for crawlers that this file does not name. All other lines of
     /// the fragments are left out. A comment with the title of a fragment precedes its groups.
     ///
-    /// This file may contain any bytes. The result is a valid robots.txt only if this file is
-    /// valid.
+    /// The site's own file may contain any bytes. The result is a valid robots.txt only if this
+    /// file is valid.
     ///
     /// Returns the file to serve, and the origin of each appended line.
     ///
@@ -162,7 +162,8 @@ impl Writer {
         if self.lines > 0 {
             self.line(b"");
         }
-        // The caller may have set a title with line ends, which would end the comment too early.
+        // The caller may have set a title with line ends. Only the text before a line end can be
+        // part of the comment.
         let title = fragment.title.split(char::is_control).next().unwrap_or_default();
         self.line(&[FROM, title.as_bytes()].concat());
         if !left_out.is_empty() {
@@ -191,8 +192,8 @@ impl Writer {
                 self.line_of(number, line.number, &robots.bytes()[line.content.clone()]);
             }
             if !has_rule {
-                // Without this line, crawlers that find no rule in this group would also apply the
-                // rules of the next group to the names of this group.
+                // Some crawlers find no rule in this group. Without an empty rule, they would also
+                // apply the rules of the next group to the names of this group.
                 self.line(b"Disallow:");
             }
         }
@@ -382,8 +383,8 @@ impl Fragment {
         served
     }
 
-    /// Parses a list. Its title appears in comments of the served file, and is cut to one line of
-    /// at most 120 characters.
+    /// Parses a list. `title` appears in comments of the served file, and is cut to one line of at
+    /// most 120 characters.
     ///
     /// # Errors
     ///

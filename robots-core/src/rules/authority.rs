@@ -1,8 +1,8 @@
 //! The parts of an authority: user information, host and port (RFC 3986, section 3.2).
 //!
 //! All code that splits authorities uses this module; callers check host names and IP addresses
-//! themselves. A URL crate would be another dependency, allocate for each authority, and reject
-//! some values that clients send and operators write.
+//! themselves. A URL crate would be another dependency, and would allocate memory for each
+//! authority. It would also reject some values that clients send or operators write.
 
 /// A split authority: `[ userinfo "@" ] host [ ":" port ]` (RFC 3986, section 3.2).
 ///
@@ -45,7 +45,7 @@ impl<'a> Authority<'a> {
     /// Splits an authority. Never fails: invalid bytes are part of the host, or the port is
     /// [`Port::Malformed`].
     pub fn split(authority: &'a [u8]) -> Self {
-        // A valid authority contains at most one `@`. If there are several, the last one is the
+        // A valid authority contains at most one `@`. If there are several `@`, the last one is the
         // delimiter, as in browsers.
         match memchr::memrchr(b'@', authority) {
             Some(at) => Self { userinfo: Some(&authority[..at]), ..Self::of_host_field(&authority[at + 1..]) },
@@ -53,8 +53,8 @@ impl<'a> Authority<'a> {
         }
     }
 
-    /// Splits the value of a `Host` field. It has no user information (RFC 9110, section 7.2), so
-    /// an `@` is an ordinary byte of the host.
+    /// Splits the value of a `Host` field. Such a value has no user information (RFC 9110, section
+    /// 7.2), so an `@` is an ordinary byte of the host.
     pub fn of_host_field(value: &'a [u8]) -> Self {
         // Colons within brackets, as in `[::1]`, do not delimit a port.
         let end = match value {

@@ -1,5 +1,5 @@
-//! The values of crawl-delay, request-rate and visit-time lines. They limit how often and at what
-//! time of day a crawler may fetch pages.
+//! The values of crawl-delay, request-rate and visit-time lines. These lines limit how often and at
+//! what time of day a crawler may fetch pages.
 
 use std::cmp::Reverse;
 use std::time::Duration;
@@ -92,8 +92,8 @@ impl<'r> CrawlDelay<'r> {
     /// Maximum interval that a server enforces. A server treats a longer delay like this interval.
     pub const MAX_ENFORCED: Duration = Duration::from_secs(30);
 
-    /// Returns the time between two requests as written in the file. It is above zero, without an
-    /// upper limit.
+    /// Returns the time between two requests as written in the file. This time is above zero,
+    /// without an upper limit.
     pub const fn interval(&self) -> Duration {
         self.record.interval
     }
@@ -124,9 +124,8 @@ impl<'r> CrawlDelay<'r> {
 #[derive(Clone, Copy)]
 pub(super) struct SetDelay {
     pub(super) record: DelayRecord,
-    /// Index of the delay's group within the set. [`RuleSet`](super::RuleSet) stores the names that
-    /// match an agent in the order of the set's groups, so this is also the index of the name in
-    /// this group.
+    /// Index of the delay's group within the set. [`RuleSet`](super::RuleSet) stores one matching
+    /// name for each group in the same order, so this index also finds the name.
     pub(super) place: usize,
 }
 

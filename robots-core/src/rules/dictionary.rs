@@ -1,8 +1,8 @@
 //! Parses dictionaries of structured fields (RFC 9651, section 4.2.2).
 //!
-//! The crate `sfv` also parses dictionaries, but only the feature `signatures` depends on it. This
-//! parser checks the whole syntax, but returns only what usage preferences need: keys, and values
-//! that are tokens.
+//! The crate `sfv` also parses dictionaries, but is not used here, because only the feature
+//! `signatures` depends on it. This parser checks the whole syntax, but returns only what usage
+//! preferences need: keys, and values that are tokens.
 
 /// Returns the members of a dictionary in order, without parameters. A value that is not a token is
 /// `None`. If a key is repeated, every member with this key is returned, and the caller must use

@@ -16,7 +16,8 @@ use super::{Access, Reading};
 
 /// A parsed robots.txt. Cloning is cheap.
 ///
-/// Any bytes can be parsed. [`RobotsTxt::notes`] reports the parts that crawlers ignore.
+/// Any bytes can be parsed. [`RobotsTxt::notes`] reports the parts of the file that crawlers
+/// ignore.
 #[derive(Clone)]
 pub struct RobotsTxt(Arc<Document>);
 
@@ -84,7 +85,7 @@ pub(super) struct UsageRecord {
     pub(super) group: Option<usize>,
 }
 
-/// A group: rules, and the names of the crawlers that they apply to (RFC 9309, section 2.2.1).
+/// A group: rules, and the names of the crawlers that obey these rules (RFC 9309, section 2.2.1).
 #[derive(Clone, Copy)]
 pub struct Group<'r> {
     document: &'r Document,
@@ -162,8 +163,8 @@ impl RobotsTxt {
         Lines::new(&self.0.bytes)
     }
 
-    /// Returns every line that is a field, with the number of groups that have begun up to and
-    /// including this line.
+    /// Returns every line that is a field, with the number of groups that begin at or before this
+    /// line.
     pub(crate) fn fields(&self) -> impl Iterator<Item = (Line<'_>, Field<'_>, usize)> {
         let mut begins = self.groups().map(Group::line).peekable();
         let mut begun = 0;
@@ -193,15 +194,15 @@ impl RobotsTxt {
         })
     }
 
-    /// Returns the paths of the sitemaps and licences that the file names. On first use, calls
-    /// `find` to find them.
+    /// Returns the paths of the sitemaps and licences that the file names. Calls `find` only on
+    /// first use.
     pub(super) fn referred(&self, find: impl FnOnce() -> Vec<Vec<u8>>) -> &[Vec<u8>] {
         self.0.referred.get_or_init(find)
     }
 
     /// Returns notes on the parts of the file that crawlers ignore in every [`Reading`], in the
-    /// order of the file. [`RuleSet::notes`](super::RuleSet::notes) reports the lines past the size
-    /// limit of one reading.
+    /// order of the file. [`RuleSet::notes`](super::RuleSet::notes) reports the lines that one
+    /// reading ignores, because they are past its size limit.
     pub fn notes(&self) -> &[Note] {
         &self.0.notes
     }

@@ -1,7 +1,7 @@
 //! The meaning of the lines of a robots.txt that are neither rules nor sitemaps.
 //!
-//! Verdicts do not depend on these lines. So the document does not store most of them, and parses
-//! them again on demand.
+//! Verdicts do not depend on these lines. So the document does not store most of these lines, and
+//! parses them again on demand.
 //!
 //! Four kinds of lines are stored. `Content-Usage` and `License` lines are stored because servers
 //! may repeat their values in responses ([`usage`](super::usage)), and `Content-Signal` lines
@@ -126,7 +126,7 @@ impl RobotsTxt {
     }
 
     /// Returns the main mirror, which is the value of the first valid host line (Yandex).
-    /// [`RobotsTxt::notes`] reports the other host lines.
+    /// [`RobotsTxt::notes`] reports all other host lines.
     pub fn host(&self) -> Option<Host<'_>> {
         self.extensions().find_map(|extension| match extension.meaning() {
             Meaning::Host(host) => Some(host),

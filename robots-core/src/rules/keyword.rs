@@ -8,8 +8,8 @@ use std::fmt;
 /// Error for a string that is not a valid value of a type, such as `"refuze"` for a
 /// [`Mode`](crate::policy::Mode) or `"10.0.0.1/8"` for a [`Network`](crate::agent::Network). The
 /// message quotes the string and describes what to write instead. If the value is a whole file, as
-/// in [`Fragment::parse`](super::Fragment::parse), the message describes the problem in its
-/// content.
+/// in [`Fragment::parse`](super::Fragment::parse), the message describes the problem in the content
+/// of the file.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ValueError {
     text: String,
@@ -24,7 +24,8 @@ pub struct ValueError {
 macro_rules! keywords {
     ($name:ident, $noun:literal, { $($variant:ident = $word:literal,)+ }) => {
         impl $name {
-            /// Returns the string form, in lower case. [`FromStr`](std::str::FromStr) parses it.
+            /// Returns the string form, in lower case. [`FromStr`](std::str::FromStr) parses this
+            /// string.
             pub const fn as_str(self) -> &'static str {
                 match self {
                     $(Self::$variant => $word,)+

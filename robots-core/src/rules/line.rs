@@ -37,7 +37,7 @@ pub enum LineKind<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Field<'a> {
-    /// Directive with this name.
+    /// The directive that the name stands for.
     pub directive: Directive,
     /// Name as written.
     pub name: &'a [u8],
@@ -47,8 +47,8 @@ pub struct Field<'a> {
     pub value: &'a [u8],
     /// Byte range of the value in the file.
     pub value_range: Range<usize>,
-    /// Whether a colon separates name and value. Crawlers also accept white space between exactly
-    /// two words.
+    /// Whether a colon separates name and value. If a line consists of exactly two words, crawlers
+    /// also accept white space between them as the separator.
     pub has_colon: bool,
 }
 
@@ -85,12 +85,12 @@ pub enum Directive {
     VisitTime,
     /// Pages that search engines should not index; read by Google until 2019.
     Noindex,
-    /// Any other name. Verdicts ignore these lines, but tools can list them.
+    /// Any other name. Verdicts ignore lines with other names, but tools can list them.
     Other,
 }
 
-/// The names of the main directives. A field name is compared with them in this order. Includes the
-/// misspellings that the reference parser accepts.
+/// The names of the main directives. A field name is compared with these names in this order. They
+/// include the misspellings that the reference parser accepts.
 const NAMES: [(&str, Directive); 12] = [
     ("user-agent", Directive::UserAgent),
     ("useragent", Directive::UserAgent),
@@ -266,13 +266,14 @@ pub(crate) fn starts_with(text: &[u8], start: &[u8]) -> bool {
 }
 
 /// Returns the length of the byte order mark at the start of the file, in bytes. As in the
-/// reference parser, the mark may be incomplete.
+/// reference parser, an incomplete byte order mark also counts.
 pub(super) fn bom_length(file: &[u8]) -> usize {
     file.iter().zip([0xEF, 0xBB, 0xBF]).take_while(|(have, want)| **have == *want).count()
 }
 
 /// Finds the separator in a trimmed line: the first colon or, without a colon, the white space
-/// between exactly two words. Returns its offset, and whether it is a colon.
+/// between exactly two words. Returns the offset of the separator, and whether the separator is a
+/// colon.
 fn split(text: &[u8]) -> Option<(usize, bool)> {
     if let Some(at) = memchr::memchr(b':', text) {
         return Some((at, true));

@@ -16,17 +16,18 @@ pub(crate) struct MatchBudget {
 }
 
 impl MatchBudget {
-    /// Initial budget, in compared bytes. It is used up after about 5 ms (0.35 ns per byte) if
-    /// literals nearly match everywhere, and otherwise after 1 ms. Comparing a path of 8 KiB with a
-    /// thousand patterns of 250 wildcards uses up three quarters of the budget.
+    /// Initial budget, in compared bytes. If literals nearly match everywhere, the budget is used
+    /// up after about 5 ms (0.35 ns per byte). In all other cases, it is used up after 1 ms.
+    /// Comparing a path of 8 KiB with a thousand patterns of 250 wildcards uses up three quarters
+    /// of the budget.
     const MAX_WORK: usize = 12 << 20;
 
     pub(crate) const fn new() -> Self {
         Self { left: Self::MAX_WORK }
     }
 
-    /// Subtracts the cost of comparing this many bytes. Returns `false` if less than this cost was
-    /// left.
+    /// Subtracts the cost of comparing this many bytes. Returns `false` if the remaining budget was
+    /// smaller than this cost.
     pub(super) const fn take(&mut self, octets: usize) -> bool {
         let enough = self.left >= octets;
         self.left = self.left.saturating_sub(octets);

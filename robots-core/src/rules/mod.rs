@@ -150,8 +150,8 @@ impl Reading {
         self.path_with(target.as_ref(), PathForms::ALL)
     }
 
-    /// Like [`Reading::path`], but limits the path's additional forms to `forms`. Under
-    /// `Reference`, a path never has additional forms.
+    /// Creates a path like [`Reading::path`], but only with those additional forms whose kind is in
+    /// `forms`. Under `Reference`, a path never has additional forms.
     pub(crate) fn path_with(self, target: &[u8], forms: PathForms) -> RequestPath<'_> {
         match self {
             Self::Reference => RequestPath::verbatim(target),

@@ -6,8 +6,8 @@
 //! all forms.
 //!
 //! **A `RequestPath` computes its [other forms](super::PathForm) on first use.** A crafted target
-//! of 8 KiB can have 577 forms, which take four milliseconds to compute. They are not needed if no
-//! group applies to the request.
+//! of 8 KiB can have 577 forms, which take four milliseconds to compute. The other forms are not
+//! needed if no group applies to the request.
 
 use std::borrow::Cow;
 use std::sync::OnceLock;
@@ -49,8 +49,8 @@ impl<'t> RequestPath<'t> {
     /// use [`Policy::path`](crate::policy::Policy::path), which also compares the part after a `#`.
     /// A target that starts with `//` is a path with an empty segment, not an authority. Some
     /// targets, such as `http://host:?/path`, `http:\\host\path` or `path` without a slash, are
-    /// split differently by different servers. Their [forms](RequestPath::forms) include every path
-    /// that servers may find.
+    /// split differently by different servers. For such a target, the [forms](RequestPath::forms)
+    /// include every path that servers may find.
     pub fn new(target: &'t (impl AsRef<[u8]> + ?Sized)) -> Self {
         Self::with_forms(target.as_ref(), PathForms::ALL)
     }
@@ -69,8 +69,8 @@ impl<'t> RequestPath<'t> {
     ///
     /// A request target has no fragment (RFC 9112, section 3.2), but some proxies forward targets
     /// that contain a `#`. The next server may drop the `#` and everything after it, or treat the
-    /// `#` as an ordinary byte. So the path of the whole target, with `%23` for `#`, is another
-    /// form of the path.
+    /// `#` as an ordinary byte. So the path has another form: the path of the whole target, with
+    /// `%23` instead of `#`.
     pub(crate) fn of_request(target: &'t [u8], kinds: PathForms) -> Self {
         if target.starts_with(b"/") && is_plain(target) {
             return Self::plain(target);
@@ -143,7 +143,7 @@ impl<'t> RequestPath<'t> {
     /// fragment is ignored, because crawlers do not send it.
     #[doc(hidden)]
     pub fn is_robots_txt_url(target: &[u8]) -> bool {
-        // Almost every client uses this spelling.
+        // Almost every client uses this spelling of the target.
         if target == b"/robots.txt" {
             return true;
         }
@@ -198,9 +198,9 @@ fn is_plain(target: &[u8]) -> bool {
         octets.iter().zip(next).fold(false, |any, (octet, next)| any | is_telling(*octet, *next))
     };
     let Some(last) = target.last_chunk::<{ BLOCK + 1 }>() else {
-        // Short targets are checked with a table. For each byte, the table records whether
-        // `is_telling` is true for the byte alone, and whether it can be true for a pair that
-        // begins or ends with this byte.
+        // Short targets are checked with a table. For each byte, the table has three bits:
+        // `is_telling` is true for the byte alone, the byte can begin a pair with this property,
+        // and the byte can end such a pair.
         const ROLES: [u8; 256] = roles();
         let look = |(any, before): (u8, u8), octet: &u8| {
             let roles = ROLES[usize::from(*octet)];
@@ -244,12 +244,12 @@ fn before_fragment(target: &[u8]) -> &[u8] {
 }
 
 /// Returns the path of a target without its fragment, and the other paths that some servers find in
-/// a target that does not begin with `/`. Some of the paths may be equal.
+/// a target that does not begin with `/`. Some of the returned paths may be equal.
 ///
 /// Servers may disagree on the end of the authority in a URL. For example, a proxy may have built
-/// the URL from a `Host` field with a `?` or `#`, and browsers treat `\` as `/` and accept any
-/// number of slashes before the authority. If the target is not a URL, some servers add a leading
-/// slash to it, and others find the same path as the reference parser.
+/// the URL from a `Host` field with a `?` or `#`. Browsers treat `\` as `/`, and accept any number
+/// of slashes before the authority. If the target is not a URL, some servers add a leading slash to
+/// it, and others find the same path as the reference parser.
 fn paths_of(target: &[u8]) -> (Cow<'_, [u8]>, Vec<Vec<u8>>) {
     if target.starts_with(b"/") {
         return (Cow::Borrowed(before_fragment(target)), Vec::new());

@@ -1,9 +1,9 @@
-//! The forms of a path: the paths that the server behind a proxy may derive from it.
+//! The forms of a path: the paths that the server behind a proxy may derive from the path.
 //!
 //! A server may transform a path by some of these steps, and each server has its own order:
 //! decoding `%uXXXX`, cutting path parameters, decoding `%2F` and `%5C`, treating the segment after
 //! `//` as an authority, resolving dot segments, and merging empty segments. Each [kind of
-//! form](PathForm) is named after one step. Forms are computed only for the orders of steps that
+//! form](PathForm) is named after one step. Forms are computed only for those orders of steps that
 //! occur in real servers. If no step changes a path, the path has only its standard form.
 //!
 //! URL crates compute only one of these forms.
@@ -15,8 +15,8 @@ use memchr::{memchr, memchr_iter, memchr2, memchr3_iter, memrchr};
 use super::spelling::{TargetPart, escaped, push_escape, split_query, standard};
 use crate::keyword_enum;
 
-/// Maximum number of forms of a path, including the standard form. The factors are the numbers of
-/// alternatives for each step:
+/// Maximum number of forms of a path, including the standard form. The number is the product of the
+/// numbers of alternatives for each step:
 ///
 /// - two for `%u` (kept or decoded),
 /// - three for parameters (kept, or cut before or after separators are decoded),
@@ -60,8 +60,8 @@ pub(super) fn of(target: &[u8], sent: &[u8], forms: PathForms) -> Vec<(PathForm,
         let path = Segments { path: Cow::Borrowed(&path), slash: Slash::Own };
         let resolved = path.clone().resolve(forms);
         let merged = path.merge(forms);
-        // The order of resolving and merging matters only if both steps change the path, because
-        // neither step creates segments that the other step would change.
+        // Neither resolving nor merging creates segments that the other step would change. So the
+        // order of the two steps matters only if both steps change the path.
         let (is_resolved, is_merged) = (resolved.is_changed(), merged.is_changed());
         let resolved_first = (is_resolved && is_merged).then(|| resolved.clone().merge(forms));
         let merged_first = is_merged.then(|| merged.resolve(forms));
@@ -95,16 +95,16 @@ fn are_equal(one: &[u8], other: &[u8]) -> bool {
     one.len() == other.len() && one.last_chunk::<16>() == other.last_chunk() && one == other
 }
 
-/// Reports whether a path contains these two bytes one after the other. The scan has no early exit,
-/// so that the compiler can vectorise it.
+/// Reports whether a path contains these two bytes in sequence. The scan has no early exit, so that
+/// the compiler can vectorise it.
 fn holds_pair(path: &[u8], [one, other]: [u8; 2]) -> bool {
     let pairs = path.iter().zip(path.get(1..).unwrap_or_default());
     pairs.fold(false, |any, (octet, next)| any | (*octet == one) & (*next == other))
 }
 
-/// Returns the results of all steps before the final two steps, which resolve and merge the
-/// segments of a path. The path itself comes first. Escaped reserved bytes stay escaped, because an
-/// escaped `;` does not begin a parameter.
+/// Returns the results of all steps except the last two, which resolve and merge the segments of a
+/// path. The path itself comes first. Escaped reserved bytes stay escaped, because an escaped `;`
+/// does not begin a parameter.
 fn bases(path: &[u8], forms: PathForms) -> Vec<(PathForm, Cow<'_, [u8]>)> {
     // In standard form, bytes with the same meaning have the same spelling, so the steps can
     // compare bytes.
@@ -126,13 +126,14 @@ fn bases(path: &[u8], forms: PathForms) -> Vec<(PathForm, Cow<'_, [u8]>)> {
         }
     };
     grow(PathForm::Unicode, &decode_unicode);
-    // Some servers cut parameters before they decode separators; others do so afterwards.
+    // Some servers cut parameters before they decode separators; other servers cut parameters
+    // afterwards.
     grow(PathForm::Parameters, &cut_parameters);
-    // A proxy, or `new URL` in JavaScript, may resolve dot segments first. The server behind it
-    // then applies the other steps and resolves dot segments again.
+    // A proxy, or `new URL` in JavaScript, may resolve dot segments first. The server behind the
+    // proxy may then apply the other steps and resolve dot segments again.
     grow(PathForm::Resolved, &|path| before_others(path, |path| path.resolve(forms)));
-    // Merging removes `//`, so later steps find no authority in the path. They can change the path
-    // only if it still contains a `%` or `;`.
+    // Merging removes `//`, so later steps find no authority in the path. Later steps can change
+    // the path only if it still contains a `%` or `;`.
     grow(PathForm::Merged, &|path| {
         memchr2(b'%', b';', path).and_then(|_| before_others(path, |path| path.merge(forms).resolve(forms)))
     });
@@ -224,14 +225,14 @@ struct Segments<'p> {
 /// The origin of a slash at the end of a path.
 #[derive(Clone, Copy)]
 enum Slash {
-    /// The path has no slash at the end, or a slash that the client sent.
+    /// The path has no slash at the end, or the client sent this slash.
     Own,
     /// The slash remained when a dot segment at the end of the path was removed.
     OfDots,
 }
 
 impl Segments<'_> {
-    /// Reports whether a step has changed the path. Unchanged paths are borrowed.
+    /// Reports whether a step has changed the path. A path is borrowed until a step changes it.
     const fn is_changed(&self) -> bool {
         matches!(self.path, Cow::Owned(_))
     }

@@ -1,12 +1,11 @@
 //! Path patterns: the values of allow and disallow lines.
 //!
-//! **In patterns, `%2A` and `%24` match a literal `*` and `$`** (RFC 9309, section 2.2.3). So the
-//! standard form of request targets also contains `*` and `$` instead of these escapes. A pattern
-//! stores its literals separately from its wildcards. A literal after a `*` may match in the path
-//! or in the query, and the standard form of reserved bytes is different in paths and in queries.
-//! So a pattern with such a literal has up to three encoded forms with the same priority. In a
-//! collection of real files, 18 of 97,047 rules have several encoded forms.
-//! files, 18 of 97,047 rules have several forms.
+//! **In patterns, `%2A` and `%24` match a literal `*` and `$`** (RFC 9309, section 2.2.3). So that
+//! such patterns match, the standard form of a request target contains `*` and `$` instead of these
+//! escapes. A pattern stores its literals separately from its wildcards. A literal after a `*` may
+//! match in the path or in the query, and the standard form of reserved bytes is different in paths
+//! and in queries. So a pattern with such a literal has up to three encoded forms with the same
+//! priority. In a collection of real files, 18 of 97,047 rules have several encoded forms.
 
 use std::fmt;
 
@@ -31,13 +30,14 @@ const LOOK: usize = 4;
 
 impl PathPattern {
     /// Returns the patterns of paths that are exempt by default: only `/.well-known/` (RFC 8615).
-    /// Certificate authorities fetch files from there before they issue certificates for the site.
+    /// Certificate authorities fetch files below this path before they issue certificates for the
+    /// site.
     pub(crate) fn exempt_by_default() -> Vec<Self> {
         vec![Self::new(b"/.well-known/", Reading::Standard)]
     }
 
     /// Parses the patterns of exempt paths, each with [`PathPattern::parse`]. Rejects route
-    /// patterns with braces (`/api/{*rest}`), because they would exempt nothing.
+    /// patterns with braces (`/api/{*rest}`), because such patterns would exempt nothing.
     pub(crate) fn parse_exempt<P: AsRef<[u8]>>(patterns: impl IntoIterator<Item = P>) -> Result<Vec<Self>, ValueError> {
         let parse = |written: P| {
             let written = written.as_ref();
@@ -57,8 +57,8 @@ impl PathPattern {
     ///
     /// # Errors
     ///
-    /// Returns an error if the pattern begins with neither `/` nor `*`, because it would not match
-    /// any path.
+    /// Returns an error if the pattern begins with neither `/` nor `*`, because such a pattern
+    /// matches no path.
     pub fn parse(written: impl AsRef<[u8]>) -> Result<Self, ValueError> {
         match written.as_ref() {
             written @ [b'/' | b'*', ..] => Ok(Self::new(written, Reading::Standard)),
@@ -154,8 +154,8 @@ pub(super) fn directory_of_index(written: &[u8]) -> Option<Vec<u8>> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Costly {
-    /// Line of the rule. If [`is_together`](Self::is_together) is true, the line of the crawler's
-    /// first group.
+    /// Line of the rule. If [`is_together`](Self::is_together) is true, this is the line of the
+    /// crawler's first group.
     pub line: usize,
     /// Number of wildcards in the rule, or in all rules for the crawler.
     pub wildcards: usize,
@@ -169,8 +169,9 @@ impl Costly {
     /// legitimate pattern has so many.
     pub const MANY_WILDCARDS: usize = 16;
 
-    /// Maximum number of wildcards in all rules for one crawler. If there are more, the rules are
-    /// reported. At worst, matching this number of wildcards takes about a tenth of a millisecond.
+    /// Maximum number of wildcards in all rules for one crawler. If the rules have more wildcards,
+    /// they are reported. At worst, matching this number of wildcards takes about a tenth of a
+    /// millisecond.
     pub const MANY_TOGETHER: usize = 10_000;
 }
 
@@ -298,7 +299,8 @@ mod tests {
         assert!(matches("/*%3A?x=%3A", "/?%3A?x=%3A", Reading::Standard));
         assert!(!matches("/*%3A?x=%3A", "/a:?x=:", Reading::Standard));
         // The literal after `*` is compared in both spellings, because it may match in the path,
-        // where `%3A` is written as `:`, or in the query. So a `:` in the query matches, too.
+        // where `%3A` is written as `:`, or in the query. So the literal also matches a `:` in the
+        // query.
         assert!(matches("/*%3A", "/a?:", Reading::Standard));
         // A pattern has several encoded forms only if an escape after a `*` is decoded in paths but
         // not in queries.

@@ -22,8 +22,8 @@ pub struct RuleSet {
     index: RuleIndex,
     /// The sets of groups that apply together, as indexes into the document's groups.
     sets: Vec<Vec<usize>>,
-    /// For each token, the names that match the token, as indexes into the document's names. There
-    /// is one name for each group of the token's set, in the order of these groups.
+    /// The names that match each token, as indexes into the document's names. A token has one name
+    /// for each group of its set, in the order of these groups.
     names: Vec<usize>,
     named: HashMap<ProductToken, Section, Folding>,
     star: Option<Section>,
@@ -76,7 +76,8 @@ pub struct Verdict<'r> {
 }
 
 impl RobotsTxt {
-    /// Compiles the document for matching. A name in the file matches only its own token.
+    /// Compiles the document for matching. Each name in the file matches only the token of this
+    /// name.
     pub fn compile(&self, reading: Reading) -> RuleSet {
         self.compile_with(reading, |_| Vec::new())
     }
@@ -90,8 +91,8 @@ impl RobotsTxt {
         self.compiled(reading, &mut stands_for)
     }
 
-    /// Compiles the document. `stands_for` is a trait object so that the program contains this code
-    /// only once, not once per closure type.
+    /// Compiles the document. `stands_for` is a trait object so that the program contains this
+    /// function only once, not once for each closure type.
     fn compiled(&self, reading: Reading, stands_for: &mut dyn FnMut(Name<'_>) -> Vec<ProductToken>) -> RuleSet {
         let limit = reading.limit();
         let (named, star) = groups_by_token(self, reading, limit, stands_for);
@@ -142,7 +143,8 @@ impl RuleSet {
         &self.costly
     }
 
-    /// Returns the size of the compiled form in memory, in bytes, without the document.
+    /// Returns the size of the compiled form in memory, in bytes. The size of the parsed document
+    /// is not included.
     #[doc(hidden)]
     pub fn memory(&self) -> usize {
         let entry = size_of::<(ProductToken, Section)>() + 1;
@@ -282,8 +284,8 @@ impl<'r> Verdict<'r> {
         self.rule().map(Rule::line)
     }
 
-    /// Returns the group of the rule that decided. If no rule matches, returns the first group that
-    /// applies; `None` if no group applies.
+    /// Returns the group of the rule that decided. If no rule with a pattern matches, returns the
+    /// first group that applies to the agent; `None` if no group applies.
     pub fn group(&self) -> Option<Group<'r>> {
         let of_rule = self.rule().filter(|rule| !rule.pattern().is_empty()).map(Rule::group);
         of_rule.or_else(|| {
@@ -340,8 +342,8 @@ fn groups_by_token(
     (named, star)
 }
 
-/// Adds a group unless it is already in the list. Groups are added in ascending order, so it is
-/// enough to compare a group with the last group in the list.
+/// Adds a group unless it is already in the list. Groups are added in ascending order, so only the
+/// last group in the list can be equal to the added group.
 fn push_once(groups: &mut Groups, group: Group<'_>, name: Name<'_>) {
     if groups.last().is_none_or(|(last, _)| *last != group.index) {
         groups.push((group.index, name.index));
@@ -436,7 +438,7 @@ mod tests {
         let path = RequestPath::new(path.as_bytes());
         let selection = rules.select(&[ProductToken::new(token)], Fallback::Star);
         let trace = selection.trace(&path);
-        // The index must find the first rule of the deciding form.
+        // The index must find the rule that the trace lists first for the deciding form.
         let decided = trace.forms.iter().find(|form| form.form == trace.verdict.form()).expect("the form");
         let verdict = trace.verdict.rule().filter(|rule| !rule.pattern().is_empty());
         assert_eq!(decided.rules.first().map(|rule| rule.line()), verdict.map(Rule::line), "{file}");

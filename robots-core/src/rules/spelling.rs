@@ -4,8 +4,8 @@
 //! All spellings of one path have the same standard form, so standard forms can be compared byte by
 //! byte. In the standard form of a path, an escape is decoded if it has the same meaning as the
 //! byte that it encodes. All other escapes stay: `%25`, `%2F`, `%3F`, `%23`, `%5C`, control
-//! characters, and bytes ≥ 0x80. In a query, escapes of reserved bytes also stay, because `&`
-//! separates parameters and `%26` does not.
+//! characters, and bytes ≥ 0x80. In a query, escapes of reserved bytes stay, too: for example, `&`
+//! separates parameters, but `%26` does not.
 //!
 //! Percent-encoding crates are not suitable, because they encode or decode whole strings and ignore
 //! the meaning of an escape.
@@ -46,8 +46,8 @@ pub(super) fn standard(octets: &[u8], part: TargetPart) -> Cow<'_, [u8]> {
 fn standard_from(octets: &[u8], path: impl FnOnce() -> usize) -> Cow<'_, [u8]> {
     let may_change = |octet: &u8| matches!(octet, b'%' | b'\\' | 0x80..);
     let is_ascii = octets.is_ascii();
-    // ASCII is searched with a faster function: forms of paths are ASCII, and a long path may be
-    // converted hundreds of times.
+    // ASCII text is searched with a faster function, because forms of paths are ASCII, and a long
+    // path may be converted hundreds of times.
     let next_change = |octets: &[u8]| {
         if is_ascii { memchr2(b'%', b'\\', octets) } else { octets.iter().position(may_change) }
     };
@@ -169,7 +169,7 @@ mod tests {
         let reserved = "!$&'()*+,;=:@[]";
         let escaped: String = reserved.bytes().map(|octet| format!("%{octet:02x}")).collect();
         assert_eq!(standard_of(&format!("/{escaped}")), format!("/{reserved}"));
-        // A query keeps its escapes. `%2A` and `%24` are exceptions, because patterns have no other
+        // A query keeps its escapes, except `%2A` and `%24`, because patterns have no other
         // spelling for a literal `*` and `$`.
         assert_eq!(standard_of("/?%21%26%3b%3D%3a%40%5b"), "/?%21%26%3B%3D%3A%40%5B");
         assert_eq!(standard_of("/%3A?%3A?%3A"), "/:?%3A?%3A");

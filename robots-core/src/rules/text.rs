@@ -37,7 +37,7 @@ const STAR: u8 = 0x80;
 const NEAR: usize = 16;
 
 /// Maximum number of occurrences of the rare byte that are tried. If the literal matches at none of
-/// them, an algorithm with guaranteed linear cost continues the search.
+/// these occurrences, an algorithm with guaranteed linear cost continues the search.
 const FALSE_STARTS: usize = 8;
 
 /// The most common bytes in paths, most common first.
@@ -45,8 +45,8 @@ const USUAL: &[u8] = b"/eaitonsrlcdpmu-ghb1f2y0.v3k5498w67x_jzqESATCMP";
 
 /// Maximum number of encoded forms of a pattern. The standard form of a literal may depend on
 /// whether it matches in the path or in the query. Only the first two such literals are encoded
-/// both as part of the path and as part of the query. Each later literal is encoded like the second
-/// one.
+/// both as part of the path and as part of the query. Each later literal is encoded in the same way
+/// as the second one.
 pub(super) const MAX_TEXTS: usize = 3;
 
 /// The position where the query begins in an encoded pattern.
@@ -111,7 +111,7 @@ pub(super) fn literals(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     text.split(|octet| is_mark(*octet)).skip(1).filter(|literal| !literal.is_empty())
 }
 
-/// What follows the literal prefix of an encoded pattern: nothing, the end of the path, or a
+/// The part of an encoded pattern after its literal prefix: nothing, the end of the path, or a
 /// wildcard.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tail {
@@ -144,7 +144,7 @@ pub(super) fn is_anchored(text: &[u8]) -> bool {
 }
 
 /// A literal that does not occur in the last `end` bytes of the path. If another pattern contains
-/// the same literal, these bytes need not be searched again.
+/// the same literal, these bytes need not be searched for it again.
 #[derive(Default)]
 pub(super) struct Missing<'t> {
     literal: &'t [u8],
@@ -159,8 +159,8 @@ pub(super) fn matches(text: &[u8], path: &[u8]) -> bool {
 /// Reports whether the rest of an encoded pattern, after its prefix, matches the rest of a path.
 ///
 /// Each literal is matched at the first possible position, so that the next literal can match in as
-/// much of the path as possible. The search never goes back, so the cost is linear in the length of
-/// path and pattern.
+/// much of the path as possible. The search never returns to an earlier position, so its cost is
+/// linear in the length of path and pattern.
 pub(super) fn fits<'t>(mut rest: &'t [u8], mut left: &[u8], missing: &mut Missing<'t>) -> bool {
     loop {
         let [mark, behind @ ..] = rest else { return true };
@@ -221,8 +221,8 @@ pub(super) const fn rarity(octet: u8) -> u8 {
     RARITY[octet as usize]
 }
 
-/// Returns the position of the rarest byte of a literal. Considers only positions that fit into a
-/// marker other than [`END`].
+/// Returns the position of the rarest byte of a literal. Ignores positions that are too large for
+/// the low bits of a `*` marker. A marker with the largest value would be [`END`].
 fn rarest(literal: &[u8]) -> u8 {
     let within = (0u8..END ^ STAR).zip(literal);
     within.max_by_key(|(at, octet)| (rarity(**octet), u8::MAX - at)).map_or(0, |(at, _)| at)
@@ -276,7 +276,7 @@ pub struct Note {
     pub kind: NoteKind,
 }
 
-/// The reason for a [`Note`].
+/// The kind of a [`Note`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum NoteKind {

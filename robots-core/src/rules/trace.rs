@@ -11,8 +11,8 @@ use super::{Access, Reading};
 
 /// A verdict, and the rules that match each form of the path.
 ///
-/// Use this to explain a verdict to people. It is too slow for handling requests, because it
-/// compares each rule with the path.
+/// Use a trace to explain a verdict to people. Tracing is too slow for handling requests, because
+/// it compares each rule with the path.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Trace<'r> {
@@ -74,7 +74,7 @@ impl<'r> Trace<'r> {
 }
 
 impl<'r> FormTrace<'r> {
-    /// Returns whether the rules allow this form. Ignores the other forms of the path.
+    /// Returns whether the rules allow this form. Ignores all other forms of the path.
     pub fn access(&self) -> Access {
         self.rules.first().map_or(Access::Allow, |rule| rule.access())
     }

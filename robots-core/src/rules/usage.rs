@@ -30,8 +30,8 @@ pub(super) struct UsageLines {
     /// The content-usage lines without duplicates.
     pub(super) lines: Vec<UsageLine>,
     pub(super) sections: Vec<SectionUsage>,
-    /// The numbers of all sections. Sections with the same content-usage lines are in the same
-    /// element. The section of `*`, if any, is in the first element.
+    /// The numbers of all sections. Each element contains the sections with the same content-usage
+    /// lines. The section of `*`, if any, is in the first element.
     pub(super) classes: Vec<Vec<usize>>,
     /// The licences of the site, for crawlers whose groups have no licence.
     pub(super) licenses: Vec<Box<str>>,
@@ -52,7 +52,7 @@ pub(super) struct UsageLine {
     preferences: UsagePreferences,
 }
 
-/// Maximum number of content-usage lines for one crawler. If there are more, the crawler has no
+/// Maximum number of content-usage lines for one crawler. A crawler with more lines has no
 /// preferences, because comparing each request with all of these lines would be too expensive.
 pub(super) const MAX_LINES: usize = 1000;
 
@@ -67,13 +67,14 @@ const MAX_PREFERENCES: usize = 2048;
 /// Maximum length of the URL of a licence, in bytes. A longer URL is ignored.
 const MAX_LICENSE: usize = 2048;
 
-/// Maximum number of licences for one crawler. If there are more, the last ones are ignored.
+/// Maximum number of licences for one crawler. If a crawler has more licences, only the first ones
+/// are used.
 const MAX_LICENSES: usize = 8;
 
 impl UsagePreferences {
-    /// Parses the usage preferences in a content-usage line or a response field, which are a
-    /// dictionary (RFC 9651). Returns no preferences if the value is invalid. If a label is
-    /// repeated, its last value is used.
+    /// Parses usage preferences from a content-usage line or a response field. Preferences are
+    /// written as a dictionary (RFC 9651). Returns no preferences if the value is invalid. If a
+    /// label is repeated, its last value is used.
     pub fn parse(value: &[u8]) -> Self {
         let last: BTreeMap<_, _> = dictionary::members(value).unwrap_or_default().into_iter().collect();
         let known = |token: Option<_>| token.filter(|token| matches!(*token, "y" | "n"));
@@ -91,7 +92,7 @@ impl UsagePreferences {
         &self.0
     }
 
-    /// Combines preferences that apply together. If they differ in the value of a label, `n` wins
+    /// Combines preferences for the same content. If the two values of a label differ, `n` wins
     /// over `y`.
     fn and(&self, other: &Self) -> Self {
         let mut all = BTreeMap::new();
@@ -190,15 +191,15 @@ impl UsageLine {
 /// The content-usage and license lines of a group, or of the part of the file outside groups.
 #[derive(Default)]
 struct GroupUsage {
-    /// For each content-usage line, its index in `UsageLines::lines` and its line number. Contains
-    /// at most `MAX_LINES + 1` lines.
+    /// For each content-usage line, its index in `UsageLines::lines` and its line number; at most
+    /// `MAX_LINES + 1` lines.
     lines: Vec<(u32, usize)>,
     /// The valid licences, at most [`MAX_LICENSES`].
     licenses: Vec<Box<str>>,
 }
 
 /// Compiles the lines of each group once, because thousands of sections may share a large group.
-/// `None` is the key of the part of the file outside groups.
+/// The key `None` stands for the part of the file outside groups.
 fn by_group(document: &RobotsTxt, reading: Reading, lines: &mut Vec<UsageLine>) -> HashMap<Option<usize>, GroupUsage> {
     let mut of_groups: HashMap<Option<usize>, GroupUsage> = HashMap::new();
     let mut known = HashMap::new();

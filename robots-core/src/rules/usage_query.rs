@@ -48,7 +48,7 @@ impl RuleSet {
     }
 
     /// Returns the usage preferences for a path if they are the same for all crawlers that may
-    /// fetch the path; otherwise, `None`. Also returns `None` if the file has no group for `*`,
+    /// fetch the path; `None` if they differ. Also returns `None` if the file has no group for `*`,
     /// because such a file states no preferences for crawlers that are not named in any group.
     pub fn unanimous_usage(&self, path: &RequestPath<'_>) -> Option<UsagePreferences> {
         let usage = self.usage.as_ref().filter(|_| self.has_star())?;
@@ -75,7 +75,7 @@ impl<'r> Selection<'r> {
     /// the line with the longest pattern decides. `None` if the path is disallowed or there are no
     /// preferences.
     ///
-    /// Only the first form of the path is compared with the lines.
+    /// Only the first form of the path is compared with the content-usage lines.
     pub fn usage(self, path: &RequestPath<'_>) -> Option<Usage> {
         let (usage, work) = (self.rules.usage.as_ref()?, &mut MatchBudget::new());
         let (preferences, line) = usage.at(self.section_number()?, path, work)?;
@@ -84,7 +84,7 @@ impl<'r> Selection<'r> {
     }
 
     /// Returns the licence URLs of these groups. If the groups have no licence, returns the licence
-    /// URLs of the whole site. Values that cannot be sent in a `Link` field are left out.
+    /// URLs of the whole site. URLs that cannot be sent in a `Link` field are left out.
     pub fn licenses(self) -> &'r [Box<str>] {
         let Some(usage) = &self.rules.usage else { return &[] };
         let own = self.section_number().and_then(|number| usage.sections[number].licenses.as_deref());
@@ -159,8 +159,8 @@ mod tests {
             ("/x.pdf", Some("x=n")),
             ("/x.pdf?", Some("search=y, train-ai=n")),
             ("/abc", Some("x=y")),
-            // A line that cannot be parsed states no preference, but decides if its path is the
-            // longest.
+            // If the line with the longest path cannot be parsed, it decides, but states no
+            // preference.
             ("/a/b", None),
             ("/two", None),
             ("/no.pdf", None),

@@ -53,8 +53,8 @@ const LONG: &str = "makes the line too long: crawlers ignore everything after it
 
 const RULE_OUTSIDE_GROUP: &str = "does not belong to any group: add a user agent before it";
 
-/// Error for an extension's name that contains a `:`, a `#` or bytes other than visible ASCII, or
-/// for the name of a line that has its own method in the builder.
+/// Error for the name of an extension: it contains a `:`, a `#` or bytes other than visible ASCII,
+/// or lines with this name have their own method in the builder.
 const NAME: &str = "is not a valid name of an extension: write letters and hyphens; rules, user agents, delays and \
     sitemaps have their own methods";
 
@@ -160,7 +160,8 @@ impl RobotsTxtBuilder {
         let checked = match pattern {
             _ if self.last.is_none() => Err(RULE_OUTSIDE_GROUP),
             [] | [b'/' | b'*', ..] => Ok(()),
-            // For leading white space, [`BLANK`] is more specific than [`NO_PATH`].
+            // For a pattern with leading white space, [`BLANK`] is a more specific error than
+            // [`NO_PATH`].
             [first, ..] if is_space(*first) => Err(BLANK),
             _ => Err(NO_PATH),
         };

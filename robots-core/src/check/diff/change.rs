@@ -16,9 +16,9 @@ pub struct Change {
     /// A path whose verdict changes. All other paths with the same two deciding rules change in the
     /// same way.
     pub path: String,
-    /// The new verdict. The old verdict was the opposite.
+    /// The new verdict on the path. The old verdict was the opposite.
     pub access: Access,
-    /// How much of the site the change affects. A single path may represent the whole site.
+    /// How much of the site the change affects. `path` is only one of the affected paths.
     pub breadth: Breadth,
     /// The deciding rule in the old file; `None` if no rule matched.
     pub before: Option<Decider>,
@@ -148,8 +148,8 @@ impl fmt::Display for DelayChange {
 }
 
 /// Returns the delays that change for these classes of crawlers. All crawlers of a class obey the
-/// same groups. A `Crawl-delay` line that only moved is not a change. Leaves out crawlers that may
-/// fetch nothing according to the new file, because their delay does not matter.
+/// same groups. A `Crawl-delay` line that only moved is not a change. Leaves out crawlers that the
+/// new file blocks from every path, because a delay has no effect on them.
 pub(super) fn changes(rules: [&RuleSet; 2], classes: &[Vec<Subject>]) -> Vec<DelayChange> {
     let mut found: HashMap<[Option<Delay>; 2], Vec<Subject>> = HashMap::new();
     for class in classes {

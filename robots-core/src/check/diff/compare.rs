@@ -22,8 +22,8 @@ pub struct DiffOptions {
     guards: Vec<Guard>,
 }
 
-/// A guard for a crawler: its verdicts on all paths that match a pattern must stay the same.
-/// Written as `Googlebot:/products/`.
+/// A guard for a crawler: its verdicts on all paths that match a pattern must stay the same. A
+/// guard is written as `Googlebot:/products/`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
@@ -41,7 +41,7 @@ pub struct Guard {
 pub struct Breach {
     /// The guard that is violated.
     pub guard: Guard,
-    /// The change that violates the guard. If several changes violate the guard, the one that
+    /// The change that violates the guard. If several changes violate it, this is the change that
     /// affects the largest part of the site.
     pub change: Change,
 }
@@ -60,11 +60,12 @@ pub struct Diff {
     pub usage: Vec<UsageChange>,
     /// The guards that the new file violates.
     pub breaches: Vec<Breach>,
-    /// Named crawlers that a change for unnamed crawlers does not affect, because they obey another
-    /// group. Empty if nothing changes for unnamed crawlers.
+    /// If something changes for crawlers that no group names, the crawlers that this change does
+    /// not affect, because they obey other groups. Otherwise, empty.
     ///
-    /// Each inner list contains the crawlers that obey the same groups, search engines first. Some
-    /// of these crawlers may have no group of their own, and obey the group of a related crawler.
+    /// Each inner list contains the crawlers that obey the same groups, search engines first. At
+    /// least one of these crawlers is named in a file. Crawlers without a group of their own may
+    /// obey the group of a related crawler.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Vec::is_empty"))]
     pub spared: Vec<Vec<Subject>>,
     /// URLs of `Sitemap` lines that only the new file has.
@@ -79,8 +80,8 @@ pub struct Diff {
     /// URLs of `License` lines that only the old file has.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Vec::is_empty"))]
     pub licenses_removed: Vec<String>,
-    /// Whether the comparison ended before all paths were tried ([`Diff::of_while`]). If so, there
-    /// may be more differences.
+    /// Whether the comparison ended before all paths were tried ([`Diff::of_while`]). If true,
+    /// there may be more differences.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "std::ops::Not::not"))]
     pub is_cut: bool,
 }
@@ -95,7 +96,8 @@ pub struct Effect {
     /// The changes for these crawlers, newly disallowed paths first. If the same two rules (of the
     /// old and of the new file) decide several paths, only one of these paths is listed.
     pub changes: Vec<Change>,
-    /// Number of changes that were left out because of [`MAX_CHANGES`](Self::MAX_CHANGES).
+    /// Number of changes that are not in `changes`, because there are more than
+    /// [`MAX_CHANGES`](Self::MAX_CHANGES).
     pub omitted: usize,
 }
 
@@ -151,7 +153,7 @@ impl Diff {
     /// Compares two files like [`diff()`], but with a time limit. Use this for untrusted files.
     ///
     /// Once `goes_on` returns false, no more paths are tried and [`Diff::is_cut`] is set. `goes_on`
-    /// is called often, so it can check a deadline. This module does not read a clock itself.
+    /// is called often, so it can check a deadline.
     #[doc(hidden)]
     pub fn of_while(old: &RobotsTxt, new: &RobotsTxt, options: &DiffOptions, goes_on: &dyn Fn() -> bool) -> Self {
         let over = Cell::new(false);
@@ -171,8 +173,8 @@ impl Diff {
             }
         }
         effects.sort_by_cached_key(Effect::rank);
-        // All crawlers of a class obey the same groups, so a changed delay of one crawler applies
-        // to all.
+        // All crawlers of a class obey the same groups. So if the delay of one of them changes, the
+        // delays of all of them change.
         let delayed: HashSet<_> =
             delays.iter().flat_map(|delay| &delay.crawlers).map(|subject| &subject.name).collect();
         let is_unnamed = |subject: &Subject| subject.name.is_none();
@@ -223,9 +225,9 @@ impl Effect {
     pub const MAX_CHANGES: usize = 100;
 
     /// Returns the sort key; the worst effect has the lowest key. Effects on search engines come
-    /// first, then effects on other crawlers that a file names, then all other effects. Within each
-    /// of these kinds, newly disallowed paths come before newly allowed paths, and shorter paths
-    /// come first, because they affect more pages.
+    /// first, then effects on other crawlers that a file names, then all other effects. Among
+    /// effects on the same kind of crawler, newly disallowed paths come before newly allowed paths.
+    /// Shorter paths come before longer paths, because they affect more pages.
     fn rank(&self) -> impl Ord + use<> {
         let subject = self.crawlers.first().map(Subject::rank);
         let change = self.changes.first();
@@ -296,8 +298,8 @@ impl Pair {
         classes.into_values().map(sorted).collect()
     }
 
-    /// Returns the changes for one class of crawlers. If no verdict changes, returns the crawlers
-    /// as `Err`.
+    /// Returns the changes for one class of crawlers. If no verdict changes, returns an `Err` that
+    /// contains the crawlers.
     fn effect(&self, crawlers: Vec<Subject>, goes_on: &dyn Fn() -> bool) -> Result<Effect, Vec<Subject>> {
         let Some(first) = crawlers.first().filter(|_| goes_on()) else { return Err(crawlers) };
         let [before, after] = self.select(first);

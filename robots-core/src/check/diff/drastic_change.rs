@@ -3,8 +3,8 @@
 //!
 //! If the robots.txt of a staging site is published by mistake, it blocks every crawler. A file
 //! that was truncated, has lost its line breaks, or belongs to another site allows paths that were
-//! disallowed. All of these files are valid, and a diff of paths may hide the important change
-//! among hundreds of lines.
+//! disallowed. All of these files are valid, and a person may overlook the important change in a
+//! diff of hundreds of paths.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -26,25 +26,25 @@ const FEW_RULES: usize = 10;
 /// Minimum number of newly allowed crawlers for [`DrasticChange::CrawlersLetIn`].
 const FEW_CRAWLERS: usize = 5;
 
-/// An effect of the new version of a file that is so large that it is rarely intended.
+/// A change of a file that is so large that it is rarely intended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "kebab-case"))]
 #[non_exhaustive]
 pub enum DrasticChange {
     /// The new file blocks all search engines, and all crawlers that it does not name, from every
-    /// path. The old file, if any, did not block all of them.
+    /// path. The old file, if any, did not block all of these crawlers.
     EveryoneShutOut,
-    /// Crawlers that the file does not name can fetch less than before: nothing, or only parts
-    /// instead of most of the site.
+    /// Crawlers that the file does not name can now fetch nothing, or only parts of the site
+    /// instead of most of it.
     UnnamedShutOut,
-    /// Some search engines can fetch less than before: nothing, or only parts instead of most of
-    /// the site.
+    /// Some search engines can now fetch nothing, or only parts of the site instead of most of it.
     #[non_exhaustive]
     SearchEnginesShutOut {
-        /// The search engines that can fetch less.
+        /// The search engines that can fetch less than before.
         engines: Vec<Subject>,
     },
-    /// Crawlers that the file does not name can now fetch most of the site, but could not before.
+    /// Crawlers that the file does not name can now fetch most of the site. Before, they could
+    /// fetch nothing, or only parts of it.
     SiteOpened,
     /// The file had groups and now has none, for example because other text replaced it by
     /// accident.
@@ -71,9 +71,9 @@ pub enum DrasticChange {
         /// Number of the last line of the new file.
         line: usize,
     },
-    /// More than half of the rules that disallowed paths, and at least ten, no longer disallow any
-    /// path. The loss is not reported if the new file has at least half as many new disallow rules
-    /// as were lost, because a site that moves its pages also replaces its rules.
+    /// At least ten rules, and more than half of all rules that disallowed paths, no longer
+    /// disallow any path. The loss is not reported if the new file has at least half as many new
+    /// disallow rules, because a site that moves its pages also replaces its rules.
     #[non_exhaustive]
     RulesLost {
         /// Number of rules that no longer disallow any path.
@@ -93,8 +93,8 @@ pub enum DrasticChange {
 }
 
 fn is_everyone_shut(pair: &Pair, registry: &Registry) -> bool {
-    // A search engine that ignores `*` and is not named in any group is left out, because the rules
-    // for `*` cannot block it.
+    // A search engine that ignores `*` and is not named in any group is not examined, because the
+    // rules for `*` cannot block it.
     let is_shut = |subject: &Subject| {
         let [_, after] = pair.select(subject);
         !after.applies() || SiteExtent::of(after) == SiteExtent::Shut
@@ -153,8 +153,8 @@ fn cut_short(old: &RobotsTxt, new: &RobotsTxt) -> Option<DrasticChange> {
     (is_within_line || misses_rules).then_some(DrasticChange::CutShort { line: last.number })
 }
 
-/// Returns [`DrasticChange::RulesLost`] if too many disallow rules were lost. A rule counts once
-/// for each class of crawlers that obeys it.
+/// Returns [`DrasticChange::RulesLost`] if too many disallow rules were lost. If several classes of
+/// crawlers obey a rule, the rule is counted once for each class.
 fn rules_lost(pair: &Pair, old: &RobotsTxt, new: &RobotsTxt, registry: &Registry) -> Option<DrasticChange> {
     let (mut lost, mut of) = (0, 0);
     let (mut gained, mut tried) = (0, 0);
@@ -219,7 +219,8 @@ impl DrasticChange {
     /// ```
     pub fn between(old: Option<&RobotsTxt>, new: &RobotsTxt, registry: &Registry) -> Vec<Self> {
         let Some(old) = old else {
-            // The new file is compared with itself, because only its own effect matters.
+            // Without an old file, only the effect of the new file matters. So the new file is
+            // compared with itself.
             let pair = Pair::new(Reading::Standard, new, new, registry);
             return Vec::from_iter(is_everyone_shut(&pair, registry).then_some(Self::EveryoneShutOut));
         };
@@ -248,7 +249,7 @@ impl DrasticChange {
         found
     }
 
-    /// Returns only the drastic changes that suggest a damaged file: it has lost its groups, its
+    /// Returns only the drastic changes that suggest a damaged file, which has lost its groups, its
     /// rules or its end.
     #[doc(hidden)]
     pub fn losses(old: &RobotsTxt, new: &RobotsTxt) -> Vec<Self> {
@@ -271,7 +272,7 @@ impl DrasticChange {
     }
 }
 
-/// Writes the effect as one clause.
+/// Writes the effect as one clause of a sentence.
 impl fmt::Display for DrasticChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

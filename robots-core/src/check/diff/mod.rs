@@ -6,8 +6,8 @@
 //! generates paths that match this pattern, and paths that also match another pattern. These paths
 //! are called witnesses. A witness with different verdicts in the two files reveals a change.
 //!
-//! So every reported change is real. A change may be missed if no witness shows it, for example if
-//! three wildcards overlap in a particular way.
+//! Every reported change is real, because the verdicts on its witness differ. A change may be
+//! missed if no witness shows it, for example if three wildcards overlap in a particular way.
 //!
 //! Verdicts do not depend on delays between requests, so delays are compared separately. The delay
 //! of a crawler that may not fetch any path is ignored.

@@ -23,9 +23,9 @@ pub struct PageLoss {
     /// Search engines that lose the pages; at least one. The engines that send the most visitors
     /// come first.
     pub crawlers: Vec<Subject>,
-    /// Lost pages, in the order of the given list.
+    /// Lost pages, in the order of the examined pages.
     pub lost: Vec<LostPage>,
-    /// Pages in the given list that the old file allowed, including the lost pages.
+    /// Examined pages that the old file allowed, including the lost pages.
     pub allowed: Vec<Page>,
 }
 
@@ -81,8 +81,8 @@ impl Page {
 impl PageLoss {
     /// Finds the elements of `pages` that search engines may no longer fetch. Only the search
     /// engines that people use ([`Crawler::is_index_engine`]) are considered. Search engines that
-    /// obey the same groups share one element of the result. The largest loss comes first. The
-    /// result is empty if no page is lost.
+    /// obey the same groups share one element of the result. The element with the most lost pages
+    /// comes first. The result is empty if no page is lost.
     ///
     /// Pages that the old file already disallowed are not lost, and `/robots.txt` is not a page.
     /// Only the files are compared: modes and exemptions of a policy are ignored.
@@ -117,8 +117,8 @@ impl PageLoss {
         losses
     }
 
-    /// Returns at most `most` of the lost pages. Takes pages from each rule in turn, so that rules
-    /// with few pages are also represented.
+    /// Returns at most `most` of the lost pages. Takes one page of each rule in turn, so that rules
+    /// with few lost pages also have examples.
     pub fn examples(&self, most: usize) -> impl Iterator<Item = &LostPage> {
         let mut by_rule: BTreeMap<Option<usize>, Vec<&LostPage>> = BTreeMap::new();
         for lost in &self.lost {

@@ -114,7 +114,7 @@ pub(super) fn sorted(mut crawlers: Vec<Subject>) -> Vec<Subject> {
 }
 
 /// Returns all crawlers of the registry, all other names in the files (as this [`Reading`]
-/// interprets them), and one unnamed crawler.
+/// interprets them), and one crawler that no group names.
 pub(super) fn all(reading: Reading, old: &RobotsTxt, new: &RobotsTxt, registry: &Registry) -> Vec<Subject> {
     let token_of = |name: &[u8]| match reading {
         Reading::Reference => Some(ProductToken::cut(name)).filter(|token| !token.as_bytes().is_empty()),

@@ -1,5 +1,5 @@
 //! Changes of usage preferences: `Content-Usage` and `Content-Signal` lines. Verdicts do not depend
-//! on preferences, so a diff is treated as empty if only preferences change.
+//! on preferences. So a diff counts as empty if it contains only changes of preferences.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -7,7 +7,7 @@ use super::subject::{Subject, sorted};
 use super::witness::shortest;
 use crate::rules::{Directive, Group, RequestPath, Rule, RuleSet, Selection};
 
-/// A change of usage preferences. It may affect many paths, but contains only one of them.
+/// A change of usage preferences. The change may affect many paths, but contains only one path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
@@ -16,8 +16,8 @@ pub struct UsageChange {
     pub crawlers: Vec<Subject>,
     /// The name of the changed lines: `Content-Usage` or `Content-Signal`.
     pub field: &'static str,
-    /// A path whose preferences change. For `Content-Signal`, it is `/`, because content signals
-    /// apply to the whole site.
+    /// A path whose preferences change. For `Content-Signal`, the path is `/`, because content
+    /// signals apply to the whole site.
     pub path: String,
     /// The old preferences; `None` if there were none.
     pub before: Option<String>,

@@ -1,14 +1,13 @@
 //! Witnesses: paths that may have different verdicts under two sets of rules.
 //!
 //! The verdict on a path can change only if the path matches a rule that only one of the files has.
-//! So paths are generated from the patterns of these rules. For one path, each `*` is left out. For
-//! another path, each `*` is replaced with a filler.
+//! So paths are generated from the patterns of these rules: one path without each `*`, and another
+//! path with a filler instead of each `*`.
 //!
-//! Each of these patterns is also combined with the pattern of every other rule, because two rules
-//! affect each other only on paths that both match. For each pair of patterns, the shortest path
-//! that both match is generated. Two plain patterns (without `*` and `%`) need not be combined: if
-//! both match a path, one pattern begins with the other. Both patterns then match the text of the
-//! longer pattern.
+//! Two rules affect each other only on paths that both match. So the patterns of these rules are
+//! also combined with the patterns of all other rules: for each pair, the shortest path that both
+//! patterns match is generated. Two plain patterns (without `*` and `%`) need not be combined: if
+//! both match a path, one pattern begins with the other, and both match the longer pattern itself.
 
 use std::collections::{HashSet, VecDeque};
 
@@ -21,9 +20,10 @@ const MAX_PATHS: usize = 50_000;
 /// Text that replaces a `*` in a pattern.
 const FILLER: &[u8] = b"x";
 
-/// Maximum number of pairs of patterns that are examined, and maximum number of search states for
-/// all pairs. Both bound the cost.
+/// Maximum number of pairs of patterns that are examined, to bound the cost.
 const MAX_PAIRS: usize = 1_000_000;
+
+/// Maximum number of search states for all pairs of patterns, to bound the cost.
 const MAX_STATES: usize = 10_000_000;
 
 /// Returns a URL for the reference parser. The parser escapes bytes ≥ 0x80 in patterns and
@@ -44,7 +44,7 @@ pub(in crate::check) fn shortest(pattern: &[u8]) -> Vec<u8> {
     if path.starts_with(b"/") { path } else { [b"/", path.as_slice()].concat() }
 }
 
-/// Returns paths whose verdicts may differ between the two selections, and paths that match the
+/// Returns paths whose verdicts may differ between `before` and `after`, and paths that match the
 /// patterns in `own`.
 pub(super) fn paths(
     before: Selection<'_>,
@@ -70,7 +70,7 @@ pub(super) fn paths(
         }
     }
     // A pattern with a leading `*` can match the end of a path whose beginning matches another
-    // pattern. So paths are generated that begin with one pattern and end with the other.
+    // pattern. So paths are generated that begin with one pattern and end with another pattern.
     let loose: Vec<&[u8]> = every.iter().copied().filter(|pattern| is_loose(pattern)).collect();
     for pattern in &changed {
         let others = loose.iter().map(|other| (*pattern, *other));
@@ -169,7 +169,7 @@ impl Paths {
     /// `*`, and paths that continue after the match.
     fn add_all(&mut self, pattern: &[u8]) {
         let (body, anchored) = body(pattern);
-        // An allow rule for an index page also applies to its folder.
+        // An allow rule for an index page, such as `/a/index.html`, also allows the folder `/a/`.
         if let Some(index) = memchr::memmem::rfind(body, b"/index.htm") {
             self.add(fill(&body[..=index], FILLER));
             self.add(fill(&body[..=index], b""));
@@ -193,8 +193,8 @@ impl Paths {
         self.add(path);
     }
 
-    /// Adds two paths that begin with the text of `start` and end with the text of `loose`, with
-    /// and without other text between the two.
+    /// Adds two paths that begin with the text of `start` and end with the text of `loose`. In one
+    /// path, these parts are adjacent; in the other path, a filler is between these parts.
     fn join(&mut self, start: &[u8], loose: &[u8]) {
         let (start, anchored) = body(start);
         if anchored {
@@ -223,8 +223,8 @@ fn shortest_of_both(one: &[u8], other: &[u8], budget: &mut usize) -> Option<Vec<
     let states = (one.len() + 1) * width;
     *budget = budget.checked_sub(states)?;
     let (start, end) = (0, states - 1);
-    // For each state, its predecessor, and the byte that was added to the path in between, if any.
-    // Steps that add no byte are taken first.
+    // For each state, the state before it, and the byte that the step between the two adds to the
+    // path, if any. Steps that add no byte are taken first.
     let mut from: Vec<Option<(usize, Option<u8>)>> = vec![None; states];
     let mut open = VecDeque::from([(start, None)]);
     while let Some((state, came)) = open.pop_front() {
@@ -271,7 +271,7 @@ fn whole(pattern: &[u8]) -> Vec<u8> {
     }
 }
 
-/// Returns a pattern without the `$` at its end, and whether there was a `$`.
+/// Returns a pattern without the `$` at its end, and whether the pattern had such a `$`.
 fn body(pattern: &[u8]) -> (&[u8], bool) {
     match pattern {
         [body @ .., b'$'] => (body, true),

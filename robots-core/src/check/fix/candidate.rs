@@ -1,4 +1,4 @@
-//! Candidates: edits that may correct findings. The prover has not checked them yet.
+//! Candidates: edits that may correct findings. The prover has not checked these edits yet.
 
 use std::collections::HashMap;
 
@@ -11,8 +11,8 @@ use crate::check::lint::LintFix;
 use crate::check::options::Options;
 use crate::rules::{Line, RobotsTxt, starts_with};
 
-/// Maximum number of lines in a file. Longer files get no fixes, because fixing takes about a
-/// hundred bytes of memory per line. Only files with very short lines exceed the limit.
+/// Maximum number of lines in a file that is fixed. Longer files get no fixes, because fixing takes
+/// about a hundred bytes of memory per line. Only files with very short lines exceed the limit.
 const MAX_LINES: usize = 1 << 21;
 
 /// The edits for one finding, or for several findings that need the same edits.
@@ -40,8 +40,8 @@ impl Candidate {
         if FileKind::of(robots) == FileKind::OtherText && !robots.lines().any(is_exported) {
             return candidates;
         }
-        // Both maps contain indexes of candidates. The key in `shared` is the common key of
-        // findings with the same edits (`LintFix::shared`), and the key in `known` is the edits.
+        // Both maps contain indexes of candidates. `shared` finds a candidate by the common key of
+        // findings with the same edits (`LintFix::shared`), and `known` finds it by its edits.
         let mut shared: HashMap<(&'static str, usize), Option<usize>> = HashMap::new();
         let mut known: HashMap<(&'static str, Vec<Edit>), usize> = HashMap::new();
         for (place, finding) in findings.iter().enumerate() {

@@ -6,8 +6,8 @@
 //! for each name, in the same order of precedence. Rules are converted to a normal form that does
 //! not change any verdict in any reading:
 //!
-//! - Bytes ≥ 0x80 are escaped, and the digits of escapes are in upper case. This changes neither
-//!   the meaning nor the priority of a pattern.
+//! - Bytes ≥ 0x80 are escaped, and the digits of escapes are in upper case. These changes affect
+//!   neither the meaning nor the priority of a pattern.
 //! - Consecutive `*` become one `*`, and a `*` at the end is dropped, because it has no effect.
 //! - If several rules match the same paths, only the rule with the highest priority is kept.
 //! - Rules are sorted by priority. If consecutive rules all allow or all disallow, their order is
@@ -21,13 +21,13 @@ use crate::check::pattern::{spelled, without_runs};
 use crate::rules::{Access, Directive, Group, Host, Name, ProductToken, Reading, RobotsTxt, Rule, crawl_delay};
 
 /// Maximum number of lines that are converted, to bound the cost. If crawlers combine a group with
-/// other groups in several ways, its lines are counted once for each combination.
+/// several other groups, its lines are counted once for each combination.
 const MAX_LINES: usize = 2_000_000;
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct EffectiveContent {
     rules: ByLines<Block>,
-    /// The lines of groups other than rules, such as delays and preferences.
+    /// The lines in groups that are not rules, such as delays and preferences.
     others: ByLines<OtherLine>,
     /// Sitemaps and other lines that apply to the whole site.
     of_site: Vec<OtherLine>,
@@ -40,7 +40,7 @@ pub(super) struct EffectiveContent {
 /// Maps the lines of groups to all names that the lines apply to.
 type ByLines<L> = BTreeMap<Vec<L>, BTreeSet<NameKey>>;
 
-/// Consecutive rules that all allow or all disallow: whether they allow, and their patterns in
+/// Whether a block of consecutive rules allows or disallows, and the patterns of these rules in
 /// normal form. The rules of a block take precedence over the rules of the next block.
 type Block = (bool, BTreeSet<Vec<u8>>);
 
@@ -64,8 +64,8 @@ enum NameKey {
 pub(super) struct NameKeys(HashMap<Vec<u8>, Vec<NameKey>>);
 
 impl EffectiveContent {
-    /// Returns the normal form of a file. `None` if the conversion would take too long
-    /// ([`MAX_LINES`]).
+    /// Returns the normal form of a file. `None` if more than [`MAX_LINES`] lines would be
+    /// converted.
     pub(super) fn of(robots: &RobotsTxt, registry: &Registry, names: &mut NameKeys) -> Option<Self> {
         let groups: Vec<Group<'_>> = robots.groups().collect();
         let mut places: HashMap<NameKey, Vec<usize>> = HashMap::new();
@@ -120,8 +120,8 @@ fn blocks<'r>(rules: impl Iterator<Item = Rule<'r>>) -> Vec<Block> {
     let mut seen = HashSet::new();
     let mut blocks: Vec<Block> = Vec::new();
     for (pattern, allows) in rules {
-        // An allow rule for an index page may also apply to its folder. This depends on how the
-        // pattern is written, so no `*` is removed from these patterns.
+        // An allow rule for an index page may also apply to its folder. Whether it does depends on
+        // the spelling of the pattern, so no `*` is removed from patterns with `/index.htm`.
         let is_index = memchr::memmem::find(&pattern, b"/index.htm").is_some();
         let pattern = if is_index { pattern } else { without_runs(pattern) };
         if !seen.insert(pattern.clone()) {
@@ -165,7 +165,7 @@ fn other_lines(robots: &RobotsTxt) -> (Vec<Vec<OtherLine>>, Vec<OtherLine>, Opti
         };
         let name = name.to_ascii_lowercase();
         let value = match (field.directive, crawl_delay(field.value)) {
-            // A zero delay has no effect.
+            // A delay of zero has no effect, so its line is left out.
             (Directive::CrawlDelay, Some(delay)) if delay.is_zero() => continue,
             (Directive::CrawlDelay, Some(delay)) => format!("every {} ns", delay.as_nanos()).into_bytes(),
             _ => field.value.to_vec(),

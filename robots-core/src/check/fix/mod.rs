@@ -5,13 +5,14 @@
 //! effect in every [`Reading`](crate::rules::Reading). The safety is proved for each file, because
 //! the effect of a fix depends on the file. For example, removing a `*` at the end of a pattern
 //! changes nothing in most files, but in other files, it changes which of two rules decides. There
-//! are two kinds of proof:
+//! are two ways to prove that the effect is the same:
 //!
-//! - Both files have the same content in normal form (`effective_content`): the same rules for
-//!   every name in every [`Reading`](crate::rules::Reading), and the same lines that are not rules.
-//!   Every verdict is then the same in every reading.
-//! - All lines that are not rules are the same, and [`diff`](super::diff()) finds no changed path
-//!   and no changed delay.
+//! - The original file and the fixed file have the same content in normal form
+//!   (`effective_content`): the same rules for every name in every
+//!   [`Reading`](crate::rules::Reading), and the same lines that are not rules. So every verdict is
+//!   the same in every reading.
+//! - In both files, all lines that are not rules are the same, and [`diff`](super::diff()) finds no
+//!   changed path and no changed delay.
 //!
 //! Some findings have two possible corrections, and only the author knows the right one. An example
 //! is a path that is both allowed and disallowed. The fix of such a finding is
@@ -54,7 +55,7 @@ impl Fixes {
             return fixes_of(report, options);
         }
         // The safety of a fix depends on all other fixes, including fixes of findings that the
-        // report omits. So all findings are needed.
+        // report omits. So the fixes of all findings are found first.
         let every = options.clone().findings_per_lint(MAX_FINDINGS);
         let whole = check(robots, &every);
         fixes_of(&whole, &every).of_some(&whole.findings, &report.findings)

@@ -3,10 +3,10 @@
 //!
 //! Fixes may depend on each other. For example, a byte order mark may hide a user-agent line. The
 //! rules below this line then belong to the group above, and may repeat or contradict the rules of
-//! that group. Once the mark is removed, the findings about these rules are gone. So fixes that
-//! change the effect are applied one lint at a time, in the order of the table of lints, and the
-//! file is checked again after each lint. A fix is safe only if it keeps the effect even after the
-//! other fixes have been applied.
+//! that group. Once the byte order mark is removed, crawlers read the user-agent line, and the
+//! findings about the rules below it are gone. So fixes that change the effect are applied one lint
+//! at a time, in the order of the table of lints, and the file is checked again after each lint. A
+//! fix is safe only if it keeps the effect even after the other fixes have been applied.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,8 +24,8 @@ use crate::rules::{Reading, RobotsTxt};
 /// Maximum number of findings per lint that are corrected in one pass.
 pub(super) const MAX_FINDINGS: usize = 100_000;
 
-/// Maximum number of bytes that fixes may add to a file. Each fix may add a line, and a file may
-/// have many findings.
+/// Maximum number of bytes that fixes may add to a file. Without this limit, the file could grow by
+/// one line for each finding.
 const MAX_GROWTH_BYTES: usize = 1 << 20;
 
 /// A file after fixes were applied, and the remaining findings.
@@ -51,7 +51,7 @@ impl FixedFile {
     /// Fixes a file like [`fix`], but with a time limit. Use this for untrusted files.
     ///
     /// Once `goes_on` returns false, no more findings are fixed and [`FixedFile::is_cut`] is set.
-    /// `goes_on` can check a deadline. This module does not read a clock itself.
+    /// `goes_on` can check a deadline.
     #[doc(hidden)]
     pub fn of_while(robots: &RobotsTxt, options: &Options, most: Safety, goes_on: &dyn Fn() -> bool) -> Self {
         let every = options.clone().findings_per_lint(MAX_FINDINGS);
@@ -129,38 +129,38 @@ pub fn fix(robots: &RobotsTxt, options: &Options, most: Safety) -> FixedFile {
 /// Bounds on the cost of proving the fixes of one file. A fix that cannot be proved safe within
 /// these bounds is treated as unsafe.
 ///
-/// - `MAX_BYTES`: total size of the edited files that are checked to examine fixes one by one. The
-///   same limit applies again when fixes are applied together.
-/// - `MAX_COMPARED`: total size of the files whose effect is compared path by path. The size of a
-///   file is counted again for each reading.
+/// - `MAX_BYTES`: total size of the edited files that are checked to examine fixes one by one.
+///   Checks of fixes that are applied together have a separate budget of the same size.
+/// - `MAX_COMPARED`: total size of the files whose effect is compared path by path. If a file is
+///   compared in several readings, its size is counted once for each reading.
 /// - `MAX_FINDINGS_OF_LINT`: number of fixes per lint that are examined one by one.
-/// - `MAX_CHANGES`: number of path-by-path comparisons per lint that find a changed effect. Once
-///   this number is reached, no more fixes of the lint are compared.
-/// - `MAX_CHANGES_TOGETHER`: the same limit for all fixes that are applied together.
+/// - `MAX_CHANGES`: number of path-by-path comparisons per lint that may find a changed effect.
+///   After that many changed effects, no more fixes of the lint are compared path by path.
+/// - `MAX_CHANGES_TOGETHER`: number of such comparisons for fixes that are applied together.
 const MAX_BYTES: usize = 8 << 20;
 const MAX_COMPARED: usize = 4 << 20;
 const MAX_FINDINGS_OF_LINT: usize = 256;
 const MAX_CHANGES: usize = 12;
 const MAX_CHANGES_TOGETHER: usize = 24;
 
-/// Maximum number of rounds to confirm that fixes are safe. Fixes that are not confirmed in these
-/// rounds are treated as unsafe.
+/// Maximum number of rounds to confirm that fixes are safe. Fixes that are not confirmed after the
+/// last round are treated as unsafe.
 const MAX_ROUNDS: usize = 4;
 
 /// Maximum size of a file whose fixes can be proved safe, in bytes. In larger files, all fixes are
-/// unsafe. Some crawlers read only the first 500 KiB of a file anyway.
+/// unsafe.
 const MAX_PROOF_WORK: usize = 1 << 20;
 
 /// Checks whether the edits of candidates correct the findings, and whether the edits are safe.
 pub(super) struct Prover {
-    /// The original file. The positions of all edits refer to this file.
+    /// The original file. The positions in all edits are positions in the original file.
     file: RobotsTxt,
     /// Edits that are always applied, in addition to the edits of the tried candidates.
     base: Vec<Edit>,
     /// The file with the edits in `base` applied.
     before: RobotsTxt,
-    /// The options of the report, but with a limit of zero findings per lint, because only the
-    /// number of findings is needed.
+    /// The options of the report, but no findings are stored, because the prover only counts
+    /// findings.
     options: Options,
     found: BTreeMap<&'static str, usize>,
     content: OnceCell<Option<EffectiveContent>>,
@@ -243,8 +243,8 @@ impl Prover {
     }
 
     /// Marks safe candidates as unsafe if they are no longer safe once the unsafe candidates are
-    /// applied. Repeats this until nothing changes. A candidate that is one of two possible
-    /// corrections is never applied here, because a person must choose.
+    /// applied. Repeats this step until no candidate is marked; after `MAX_ROUNDS` steps, marks all
+    /// candidates. Never applies one of two possible corrections, because a person must choose.
     fn confirm(&self, candidates: &mut [Candidate]) {
         for _ in 0..MAX_ROUNDS {
             let rejected = self.rejected(candidates);
@@ -353,7 +353,7 @@ impl Prover {
     }
 
     /// Reports whether the edits corrected the findings. For each lint, the number of findings must
-    /// have decreased by at least the number in `corrected`.
+    /// have decreased by at least the number of findings in `corrected`.
     fn are_gone(&self, after: &RobotsTxt, corrected: &BTreeMap<&'static str, usize>) -> bool {
         let left = counts(&check_lints(after, &self.options, |code| corrected.contains_key(code)));
         let count = |counts: &BTreeMap<&str, usize>, code: &str| counts.get(code).copied().unwrap_or(0);
@@ -378,7 +378,8 @@ pub(super) fn apart(candidates: &[Candidate], of: &[usize]) -> Vec<usize> {
     apart_from(&[], candidates, of)
 }
 
-/// Like [`apart`], but also leaves out candidates that conflict with candidates in `chosen`.
+/// Returns candidates like [`apart`], but leaves out candidates that conflict with those in
+/// `chosen`.
 fn apart_from(chosen: &[usize], candidates: &[Candidate], of: &[usize]) -> Vec<usize> {
     let edits = chosen.iter().flat_map(|at| &candidates[*at].edits);
     let mut taken: BTreeMap<usize, &Edit> = edits.map(|edit| (edit.start, edit)).collect();

@@ -114,8 +114,8 @@ impl<'c> IndexBuilder<'c> {
         })
     }
 
-    /// Stores patterns with the same literal prefix in a list. If there are more than
-    /// [`SHORT_LIST`] such patterns, returns them instead.
+    /// Stores patterns with the same literal prefix in a list. If more than [`SHORT_LIST`] patterns
+    /// have the same prefix, they are not stored, but returned.
     fn short_lists(&mut self, mut wildcards: Vec<Wildcard>, keys: &mut Vec<Key<'c>>) -> Vec<Wildcard> {
         let prefix = |wildcard: &Wildcard| text::split_prefix(self.candidates.text(wildcard.rank)).0;
         wildcards.sort_by_key(prefix);

@@ -143,7 +143,8 @@ fn by_group(rules: &[CandidateRule], groups: usize) -> (Vec<Rank>, Vec<usize>) {
     (ranks, starts)
 }
 
-/// Maximum number of copied candidates in merged groups, as a multiple of the number of candidates.
+/// Maximum number of copies of candidates in merged groups, as a multiple of the number of all
+/// candidates.
 const COPIES: usize = 2;
 
 /// Decides, for each set of groups that apply together, whether the groups are merged into one
@@ -153,9 +154,9 @@ const COPIES: usize = 2;
 /// copy of the candidates of its groups, the memory could be quadratic in the size of the file. So
 /// the number of copies is limited.
 ///
-/// If a set of groups would exceed the limit, its groups are searched one after the other. Merging
-/// saves the most time for sets with many groups, so these sets are merged first. In real files,
-/// almost every token has only one group.
+/// If merging a set of groups would exceed the limit, the groups of the set are searched one after
+/// the other. Merging saves the most time for sets with many groups, so these sets are merged
+/// first. In real files, almost every token has only one group.
 pub(super) fn merged(sets: &[Vec<usize>], candidates: &Candidates) -> Vec<bool> {
     let mut merged = vec![false; sets.len()];
     let mut left = COPIES * candidates.len();
@@ -192,7 +193,8 @@ mod tests {
     #[test]
     fn copies_stay_within_twice_the_file_and_the_sets_of_most_groups_come_first() {
         // The file has 13 rules, so at most 26 copies of rules are allowed. The set of three groups
-        // needs 13 copies, and the remaining 13 copies are enough for only one of the other sets.
+        // needs 13 copies, and the remaining 13 copies are enough for only one of the sets with two
+        // groups.
         let sets = [vec![0, 1], vec![0, 1, 2], vec![0, 2], vec![1, 2]];
         assert_eq!(merged(&sets, &candidates(&[10, 2, 1])), [true, true, false, false]);
         // A set that needs exactly the remaining number of copies is merged.

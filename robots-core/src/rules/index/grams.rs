@@ -8,7 +8,7 @@
 //!
 //! A search remembers the grams whose patterns it has tried, and skips these grams if they occur in
 //! the path again. If there are too many different grams to remember, the search tries all patterns
-//! in order. So it tries each pattern at most twice.
+//! in order. So a search tries each pattern at most twice.
 
 use std::ops::Range;
 
@@ -26,7 +26,8 @@ pub(super) struct Grams {
     /// lookup in `filed` is necessary.
     filter: Box<[u64]>,
     filter_shift: u32,
-    /// For each hash, the start of its patterns in `filed`. The last element is the end of `filed`.
+    /// For each hash of a gram, the index in `filed` where the patterns with this hash begin. The
+    /// last element is the end of `filed`.
     starts: Box<[u32]>,
     shift: u32,
     filed: Box<[Filed]>,
@@ -102,8 +103,8 @@ impl Grams {
         }
         let mut tried = [0; REMEMBERED];
         let mut count = 0;
-        // The filter is a separate iterator step so that the compiler creates a tight loop for it.
-        // This step rejects about 19 of 20 grams.
+        // The filter is a separate iterator step, so that its loop is tight. It rejects about 19 of
+        // 20 grams.
         for gram in grams(path.path).filter(|gram| self.may_hold(*gram)) {
             let filed = &self.filed[self.bucket(gram)];
             let of_gram = || filed.iter().filter(|filed| filed.gram == gram).map(|filed| &filed.wildcard);
@@ -147,8 +148,8 @@ enum FiledUnder {
 }
 
 /// For each hash of a gram, the number of its occurrences in all literals. Grams with the same hash
-/// are counted together, so the chosen key may not be the rarest gram. This costs time but never
-/// changes a verdict.
+/// are counted together. So a pattern may be stored under a gram that is not its rarest, which
+/// costs time but never changes a verdict.
 struct Usage {
     counts: Vec<u16>,
     shift: u32,

@@ -3,14 +3,14 @@
 //!
 //! Every rule of the file has a rank in the order of precedence ([`candidates`]). Each structure of
 //! the index returns a rank, and the lowest rank decides. Groups that apply together share one trie
-//! ([`trie`]). If merging them would cost too much memory, each group has its own trie
+//! ([`trie`]). If merging these groups would cost too much memory, each group has its own trie
 //! ([`candidates`]). One walk along a trie finds the best literal pattern. The cost of the walk
 //! does not depend on the number of patterns.
 //!
 //! Patterns with wildcards are grouped by their literal prefix. If only a few patterns have the
-//! same prefix, they are stored in a list at a node of the trie. Otherwise, they are stored in
-//! [`grams`]. The index only excludes patterns that cannot match. The remaining patterns are
-//! compared exactly ([`text`](super::text)).
+//! same prefix, they are stored in a list at a node of the trie. A larger number of patterns is
+//! stored in [`grams`]. The index only excludes patterns that cannot match. The patterns that it
+//! does not exclude are compared exactly ([`text`](super::text)).
 //!
 //! Automata were tried and rejected. With a lazy DFA, a client can choose paths that fill and empty
 //! the cache of the DFA again and again (2.4 ms per verdict). A dense DFA takes seconds and tens of
@@ -32,8 +32,8 @@ use self::trie::{Trie, Tries};
 use super::match_budget::MatchBudget;
 
 /// Maximum number of bytes of a file that are compiled. With this limit, 32 bits are enough for
-/// every index and offset: an encoded pattern is at most three times as long as the pattern, and at
-/// most four copies of it are stored.
+/// every index and offset: an encoded pattern is at most three times as long as a written pattern,
+/// and is stored at most four times.
 pub(super) const MAX_READ: usize = 256 << 20;
 
 pub(super) struct RuleIndex {
@@ -47,8 +47,8 @@ pub(super) struct RuleIndex {
     roots: Box<[SearchRoot]>,
     /// For each set of groups, the range of its search roots in `roots`.
     sections: Box<[Run]>,
-    /// For each set of groups, the disallow rule that comes first in the file. When the work budget
-    /// is used up, this rule decides.
+    /// For each set of groups, the disallow rule that comes first in the file. This rule decides if
+    /// the work budget is used up.
     first_disallows: Box<[Rank]>,
 }
 

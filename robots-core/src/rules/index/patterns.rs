@@ -3,9 +3,10 @@
 //! Most patterns are excluded without a comparison, because they contain a byte that does not occur
 //! in the path.
 //!
-//! **The work of a verdict is bounded** ([`MatchBudget`]). A request has one budget. It covers all
-//! `User-Agent` lines of the request, and all versions of the file that are compared during a grace
-//! period. The unit of work is one compared byte, so the bound is the same on every machine.
+//! **The work of a verdict is bounded** ([`MatchBudget`]). A request has one budget. The budget
+//! covers all `User-Agent` lines of the request, and all versions of the file that are compared
+//! during a grace period. The unit of work is one compared byte, so the bound is the same on every
+//! machine.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -14,8 +15,8 @@ use super::candidates::Rank;
 use crate::rules::match_budget::MatchBudget;
 use crate::rules::text::{self, Missing};
 
-/// Fixed cost of a walk along a trie, in compared bytes. In addition, every eight bytes of the path
-/// cost as much as one compared byte.
+/// Fixed cost of a walk along a trie, in compared bytes. A walk also costs one compared byte for
+/// every eight bytes of the path.
 const WALK: usize = 64;
 
 /// Cost of excluding a pattern that cannot match, in compared bytes.
@@ -33,7 +34,7 @@ struct StoredPattern {
     /// Offset of the end of the literal prefix.
     behind: u32,
     end: u32,
-    /// The classes of the literal bytes after the prefix.
+    /// The byte classes of the literals after the prefix.
     octets: OctetSet,
 }
 
@@ -166,12 +167,13 @@ impl Run {
 
 /// A set of byte classes, with one bit for each of the 64 classes. Each digit and each punctuation
 /// character that is common in paths has its own class. The two cases of a letter share a class.
-/// All other bytes share one class. A pattern cannot match a path that lacks one of the pattern's
-/// classes.
+/// All other bytes share one class. A pattern cannot match a path that contains no byte of one of
+/// the pattern's classes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct OctetSet(u64);
 
-/// The bytes with their own class. Their classes come after the classes of the letters.
+/// The bytes that have a class of their own. In a set, these classes come after the classes of the
+/// letters.
 const ALONE: &[u8; 37] = b"0123456789/?&=-_.%+~:;,!@$*#'()|[]{} ";
 
 impl OctetSet {

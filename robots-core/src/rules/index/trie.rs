@@ -1,4 +1,4 @@
-//! A radix trie. It contains the patterns without wildcards, and the literal prefixes of all other
+//! A radix trie of the patterns without wildcards, and of the literal prefixes of all other
 //! patterns. A verdict needs one walk along the path, regardless of the number of patterns.
 //!
 //! Each node stores the best rank of its own patterns and of the patterns at all nodes above, so a
@@ -14,7 +14,7 @@ use super::candidates::Rank;
 /// Value of `NodeEnd::list` if there is no list.
 pub(super) const NO_LIST: u32 = u32::MAX;
 
-/// Value of `Trie::jumps` if the trie has no jumps. Walks then begin at the root.
+/// Value of `Trie::jumps` if the trie has no jumps, so that all walks begin at its root.
 const NO_JUMPS: u32 = u32::MAX;
 
 /// Maximum number of children whose first bytes are stored in one machine word. A node with more
@@ -52,8 +52,8 @@ pub(super) struct Trie {
 #[repr(align(32))]
 struct Node {
     /// Label: the bytes between the parent and this node, in little-endian order, padded with
-    /// zeros. For a long label, the number contains the first four bytes, and the offset of the
-    /// remaining bytes in `Tries::labels`.
+    /// zeros. For a long label, this field contains the first four bytes of the label, and the
+    /// offset of the remaining bytes in `Tries::labels`.
     label: u64,
     /// First bytes of up to eight children. If the node has a table, the lowest byte is the first
     /// byte of the first child.
@@ -69,14 +69,14 @@ struct Node {
     table: u8,
 }
 
-/// Values of a node that are stored separately. They are usually empty or equal to the values of
-/// the node's parent, so many nodes can share them.
+/// Values of a node that are stored outside [`Node`]. Most nodes have empty values or the values of
+/// their parent, so many nodes share one `NodeEnd`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct NodeEnd {
     /// Best rank for a path that ends at this node.
     pub(super) rank: Rank,
     /// Index of this node's list of wildcards. If the node has no list, this is the index of the
-    /// list at the nearest node above that has one.
+    /// nearest list at a node above.
     pub(super) list: u32,
 }
 
@@ -95,12 +95,15 @@ pub(super) enum KeyKind {
     List(u32),
 }
 
-/// A node that is already stored, but still empty. `start..end` is the range of its keys, `depth`
-/// is the number of bytes of these keys above the node, and `above` is the index of its parent.
+/// A node that is already stored, but still empty.
 struct PendingNode {
+    /// Start of the range of the node's keys.
     start: usize,
+    /// End of the range of the node's keys, exclusive.
     end: usize,
+    /// Number of bytes from the root to the end of the node's label.
     depth: usize,
+    /// Index of the node's parent.
     above: usize,
 }
 
@@ -154,8 +157,8 @@ impl Tries {
         Trie { root: root as u32, jumps }
     }
 
-    /// Returns the index of a [`NodeEnd`]. Stores the [`NodeEnd`] only if it is not empty and
-    /// differs from the parent's, whose index is `above`.
+    /// Returns the index of a [`NodeEnd`]. Stores it only if it is not empty and differs from the
+    /// parent's [`NodeEnd`], which has the index `above`.
     fn end(&mut self, end: NodeEnd, above: u32) -> u32 {
         let known = [above, 0].into_iter().find(|known| self.ends[*known as usize] == end);
         known.unwrap_or_else(|| {
@@ -175,8 +178,8 @@ impl Tries {
         self.nodes.push(Node { label: word, label_length: label.len() as u16, ..Node::EMPTY });
     }
 
-    /// Adds the nodes from index `first_child` on as children of `node`. They must be sorted by
-    /// their first bytes.
+    /// Adds the nodes from index `first_child` on as children of `node`. These nodes must be sorted
+    /// by their first bytes.
     fn adopt(&mut self, node: &mut Node, first_child: usize) {
         let children = &self.nodes[first_child..];
         let first_octet = |child: &Node| child.label.to_le_bytes()[0];
@@ -226,9 +229,9 @@ impl Tries {
         }
         const ONES: u64 = u64::MAX / 255;
         let differing = node.firsts ^ (ONES * u64::from(octet));
-        // The lowest set bit of `equal` belongs to the first zero byte of `differing`. An `octet`
-        // of 0 is excluded, because it would match unused bytes of `firsts` and no label begins
-        // with 0.
+        // A byte of `differing` is zero if the child at this position begins with the searched
+        // byte. The lowest set bit of `equal` belongs to the first zero byte. No label begins with
+        // 0, but a searched 0 would match the unused bytes of `firsts`.
         let equal = differing.wrapping_sub(ONES) & !differing & (ONES << 7);
         if equal == 0 || octet == 0 {
             return None;
@@ -241,7 +244,7 @@ impl Tries {
     fn label_follows(&self, node: &Node, path: &[u8], at: usize) -> bool {
         let (differing, length) = (word_at(path, at) ^ node.label, usize::from(node.label_length));
         if length <= INLINE {
-            // The shift does not overflow, because no node below a root has an empty label.
+            // The shift does not overflow, because only a root has an empty label.
             return differing << (8 * (INLINE - length)) == 0;
         }
         let (start, length) = ((node.label >> 32) as usize, length - INLINE_OF_LONG);
@@ -295,19 +298,22 @@ const JUMP: usize = 8;
 /// Minimum number of jumps in a table. With fewer jumps, a walk from the root is equally fast.
 const FEW_LINKS: usize = 64;
 
-/// A jump to the node `node`. `depth` is the number of bytes before the node, at most [`JUMP`].
+/// A jump from the root of a trie to a node.
 #[derive(Clone, Copy, Debug)]
 struct Jump {
+    /// The first eight bytes of the paths that may use the jump.
     octets: u64,
+    /// Index of the node in `Tries::nodes`.
     node: u32,
+    /// Number of bytes of the path that the jump skips, at most [`JUMP`].
     depth: u32,
 }
 
 /// The jumps of a trie: a hash table from the first eight bytes of a path to a node. A jump skips
 /// the upper part of a large trie in one step.
 ///
-/// If two jumps need the same slot, only one of them is stored. Without a jump, a walk begins at
-/// the root.
+/// If two jumps need the same slot, only one jump is stored. Without a jump, a walk begins at the
+/// root.
 #[derive(Debug, Default)]
 struct Jumps {
     slots: Box<[Jump]>,
@@ -316,7 +322,7 @@ struct Jumps {
 
 impl Jumps {
     /// Creates the hash table. `None` if there are too few jumps to be useful. No two jumps may
-    /// have the same bytes, and no byte may be zero.
+    /// have the same bytes, and no byte of a jump may be zero.
     fn new(jumps: &[Jump]) -> Option<Self> {
         if jumps.len() < FEW_LINKS {
             return None;

@@ -24,7 +24,7 @@ pub(crate) const LINT: Lint = Lint {
 const FILES: [&str; 3] = ["/ads.txt", "/app-ads.txt", "/sellers.json"];
 
 fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
-    // A rule is reported only once, for all crawlers that obey it.
+    // Each rule is reported only once, with all crawlers that obey the rule.
     let mut closing: BTreeMap<usize, (Rule<'_>, Vec<&str>)> = BTreeMap::new();
     let mut seen = HashSet::new();
     let names = file.names();
@@ -38,7 +38,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
             let verdict = selection.verdict(&RequestPath::new(path.as_bytes()));
             let Some(rule) = verdict.rule().filter(|_| verdict.access() == Access::Disallow) else { continue };
             // Rules for the whole site are not reported, because a crawler without access to a site
-            // needs no information about its ad space.
+            // needs no information about the site's ad space.
             if matches!(rule.pattern(), b"/" | b"*" | b"/*") {
                 continue;
             }
@@ -67,8 +67,8 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
 }
 
 /// Returns the crawler with this name if it fetches files about ad space. Crawlers for ads fetch
-/// these files, and so do crawlers of search engines, because search engines sell ads. For `*`, the
-/// inner `Option` is `None`.
+/// these files, and so do crawlers of search engines, because search engines sell ads. For `*`,
+/// returns `Some(None)`.
 fn reader<'a>(file: &CheckedFile<'a>, name: Name<'_>) -> Option<Option<&'a Crawler>> {
     if name.is_star() {
         return Some(None);

@@ -1,5 +1,5 @@
-//! `assets-disallowed`: a rule that disallows scripts or style sheets for search engines. The
-//! search engines then cannot render pages as people see them.
+//! `assets-disallowed`: a rule that disallows scripts or style sheets for search engines. Without
+//! these files, search engines cannot render pages as people see them.
 
 use crate::check::lint::*;
 

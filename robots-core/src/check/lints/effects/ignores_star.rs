@@ -24,7 +24,8 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     let closes =
         global().find(|rule| rule.access() == Access::Disallow && matches!(rule.pattern(), b"/" | b"/*" | b"*"));
     let opens = global().any(|rule| rule.access() == Access::Allow && matches!(rule.pattern(), [b'/' | b'*', _, ..]));
-    // If the whole site is disallowed, `whole-site-disallowed` reports it.
+    // If no rule allows a part of the site, `whole-site-disallowed` reports the rule that disallows
+    // the site.
     let (Some(rule), true) = (closes, opens) else { return };
     let is_deaf = |crawler: &&Crawler| {
         let is_documented = crawler.checked_on.is_some() && !crawler.is_control;

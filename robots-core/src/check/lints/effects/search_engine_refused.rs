@@ -80,8 +80,8 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
 
 struct Refusals<'a> {
     rule: Rule<'a>,
-    /// Maximum, over the search engines, of the number of later rules that make the policy refuse
-    /// requests of the engine.
+    /// Number of later rules that also make the policy refuse requests; if the numbers of the
+    /// search engines differ, the largest one.
     others: usize,
     engines: Vec<&'a str>,
 }

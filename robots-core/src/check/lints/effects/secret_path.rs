@@ -14,8 +14,7 @@ pub(crate) const LINT: Lint = Lint {
     fix: None,
 };
 
-/// Words that suggest a secret. In a path, they must be surrounded by characters that are neither
-/// letters nor digits.
+/// Words that suggest a secret. In a path, no letter or digit may be next to such a word.
 const WORDS: &str = "passwords passwd htpasswd secret secrets credential credentials backup backups dump dumps confidential \
                      phpmyadmin phpinfo cpanel";
 
@@ -42,8 +41,9 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     }
 }
 
-/// Reports whether the pattern contains the name, and no letter or digit follows directly: `.sql`
-/// is not found in `INSTALL.sqlite.txt`. A name that ends with a slash may be followed by anything.
+/// Reports whether the pattern contains the name, without a letter or digit directly after it. So
+/// `.sql` is not found in `INSTALL.sqlite.txt`. A name that ends with a slash may be followed by
+/// anything.
 fn holds(pattern: &[u8], name: &[u8]) -> bool {
     let ends = |at: usize| name.ends_with(b"/") || !pattern.get(at + name.len()).is_some_and(u8::is_ascii_alphanumeric);
     memchr::memmem::find_iter(pattern, name).any(ends)

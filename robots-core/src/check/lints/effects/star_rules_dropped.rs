@@ -35,8 +35,9 @@ pub(crate) const LINT: Lint = Lint {
 /// Maximum number of rules for `*` that are examined, to bound the cost.
 const MAX_RULES: usize = 64;
 
-/// Maximum number of additional disallow rules in an incomplete copy of the group for `*`. A group
-/// with more additional rules is treated as a copy only if it has at least as many copied rules.
+/// Maximum number of disallow rules that an incomplete copy of the group for `*` may add. A group
+/// that adds more rules is treated as a copy only if it repeats at least as many rules of the group
+/// for `*`.
 const OWN_LIST: usize = 24;
 
 /// Words that suggest that a path is disallowed on purpose. The message lists paths with these
@@ -65,7 +66,7 @@ struct Dropped {
 fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     let star = file.rules().select(&[], Fallback::Star);
     // If most of the site is disallowed for `*`, groups for single crawlers are intended
-    // exceptions.
+    // exceptions, and nothing is reported.
     if !SiteExtent::is_open_at_large(star) {
         return;
     }
@@ -94,8 +95,8 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
         let lines = of_lines(rules.iter().map(|rule| rule.line()));
         rules.sort_by_key(|rule| !is_meant(rule.pattern()));
         let (verb, whom) = if dropping.len() == 1 { ("ignores", "it") } else { ("ignore", "them") };
-        // A single missing rule is reported only as a note. Often, a template contains this rule,
-        // and the pages require a login anyway.
+        // A finding about a single missing rule is only a note. Often, the rule comes from a
+        // template, and the disallowed pages require a login.
         let (open, severity) = match rules.len() {
             1 => ("is open to", Severity::Note),
             _ => ("are open to", Severity::Warning),
@@ -120,10 +121,10 @@ impl Dropped {
         let Some(crawler) = file.crawlers.named(name) else { return false };
         let selection = file.rules().select(&crawler.tokens, Fallback::Nothing);
         let rules: Vec<Rule<'_>> = selection.groups().flat_map(Group::rules).collect();
-        // `group-without-rules` reports groups without any lines.
+        // Groups without any lines are skipped, because `group-without-rules` reports them.
         let is_bare = rules.is_empty() && selection.crawl_delay().is_none();
-        // A rule about the whole site shows that the author did not expect the rules for `*` to
-        // apply as well.
+        // If the group has a rule about the whole site, the author did not expect its crawlers to
+        // obey the rules for `*`.
         if is_bare || rules.iter().any(|rule| rule.pattern().is_empty() || is_every_path(rule.pattern())) {
             return false;
         }
@@ -145,13 +146,14 @@ impl Dropped {
             rules.iter().filter(|rule| rule.access() == Access::Disallow && !patterns.contains(rule.pattern())).count();
         let all = open.len();
         open.retain(|at| !pages_are_shown_with(closed[*at].rule.pattern()));
-        // Two kinds of groups differ from the group for `*` on purpose. Some repeat at least half
-        // of the rules for `*`, and leave out rules for images, scripts and similar files. Others
-        // have many additional rules, and repeat fewer rules than they add.
+        // Two kinds of groups differ from the group for `*` on purpose. Groups of the first kind
+        // repeat at least half of the rules for `*`, and leave out rules for images, scripts and
+        // similar files. Groups of the second kind add many rules, and repeat fewer rules for `*`
+        // than they add.
         let is_copy = repeated * 2 >= closed.len();
         let is_meant = is_copy && open.len() < all || repeated > 0 && own > OWN_LIST.max(repeated);
-        // A group also differs on purpose if allow rules match at least half of the paths that it
-        // allows but the group for `*` disallows.
+        // The group also differs on purpose if its allow rules match at least half of the paths
+        // that the group for `*` disallows and this group allows.
         if is_meant || open.is_empty() || all <= opened {
             return false;
         }

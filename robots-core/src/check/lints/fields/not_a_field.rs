@@ -17,8 +17,8 @@ pub(crate) const LINT: Lint = Lint {
     fix: Some(LintFix::new(fix).shared_by(columns)),
 };
 
-/// Maximum number of lines in a file whose fields are in columns. Longer files get no fix, because
-/// each finding has the edits of all lines, which would need too much memory.
+/// Maximum number of lines in a file that a spreadsheet exported in columns. Longer files get no
+/// fix, because the fix edits all lines and would need too much memory.
 const MAX_EXPORTED: usize = 512;
 
 fn run(line: &Line<'_>, kind: &LineKind<'_>, sink: &mut Sink) {
@@ -75,14 +75,14 @@ fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let start = finding.span.start;
     let word = first_word(text);
     let is_cut = || file.lines().get(file.line_of(finding)).is_some_and(|line| line.cut_name().is_some());
-    // If the line is only a directive, or is cut at the end of the file, its value was probably
-    // lost. Adding a colon would then produce a wrong rule: `Disallow:` allows the whole site.
+    // If the line is only a directive, or if the file ends within the line, the value was probably
+    // lost. With a colon, such a line would be a wrong rule: `Disallow:` allows the whole site.
     if is_spelled(text) || is_cut() {
         return None;
     }
     if of_columns(text).is_some() {
-        // A spreadsheet exports the whole file in columns, so all lines are converted together.
-        // Otherwise, the names of a group might be converted without its rules.
+        // A spreadsheet exports the whole file in columns, so all lines are converted together. If
+        // only some lines were converted, a group might lose its rules.
         if file.lines().len() > MAX_EXPORTED {
             return None;
         }

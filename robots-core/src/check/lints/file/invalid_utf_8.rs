@@ -56,14 +56,15 @@ fn guessed(path: &[u8]) -> Option<(&'static str, String)> {
     let high = || path.iter().filter(|octet| **octet >= 0x80);
     let touches = |pair: &[u8]| pair.iter().any(|octet| *octet >= 0x80) && pair.iter().any(u8::is_ascii_alphabetic);
     if path.windows(2).any(touches) {
-        // A word with both ASCII letters and bytes ≥ 0x80 is probably in Latin script. The encoding
-        // is ISO-8859-1 if all bytes ≥ 0x80 are letters in ISO-8859-1.
+        // Bytes ≥ 0x80 next to ASCII letters are probably letters in Latin script. The encoding is
+        // ISO-8859-1 if all bytes ≥ 0x80 are letters in ISO-8859-1.
         let is_latin = high().all(|octet| matches!(octet, 0xC0..=0xD6 | 0xD8..=0xF6 | 0xF8..));
         return is_latin.then(|| ("ISO-8859-1", path.iter().copied().map(char::from).collect()));
     }
     let text: String = path.iter().copied().map(of_windows_1251).collect::<Option<_>>()?;
     // If a lower-case word in another Cyrillic encoding is decoded as windows-1251, the result is
-    // in upper case. So all letters of a word except the first must be in lower case.
+    // in upper case. So the encoding is windows-1251 only if all letters of each word except the
+    // first are in lower case.
     let is_word = |pair: &[u8]| pair.iter().all(|octet| *octet >= 0x80);
     let is_small = |word: &str| word.chars().skip(1).all(char::is_lowercase);
     let words = text.split(|char: char| !char.is_alphabetic());

@@ -27,8 +27,8 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
                         "a blank line separates this rule from its group: old parsers end the group there",
                     )
                     .help("remove the blank line above it");
-                    // The group's other rules also follow the blank line, but are not reported
-                    // again.
+                    // The next rules of the group are not reported, because the same blank line
+                    // separates them from the group.
                     in_group = false;
                 }
                 _ => {}
@@ -40,7 +40,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
 
 /// Removes the blank lines between the names and the last rule of the group. If a blank line
 /// separates two rules and is not next to a comment, it becomes an empty comment, so that people
-/// still see the two parts.
+/// still see two parts of the group.
 fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let is_name = |line: &usize| file.directive(*line) == Some(Directive::UserAgent);
     let is_rule = |line: &usize| matches!(file.directive(*line), Some(Directive::Allow | Directive::Disallow));

@@ -46,8 +46,8 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     }
 }
 
-/// Merges all groups for the same crawlers into the first of them, or removes a name that is
-/// repeated within a group.
+/// Merges all groups for the same crawlers into the first of these groups, or removes a name that
+/// is repeated within a group.
 fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let groups = file.groups();
     if groups.repeated.contains(&finding.line) {

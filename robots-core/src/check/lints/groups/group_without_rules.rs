@@ -19,7 +19,7 @@ pub(crate) const LINT: Lint = Lint {
 
 fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     let Some(group) = file.robots.groups().last().filter(|group| group.rules().len() == 0) else { return };
-    // `empty-user-agent` reports user-agent lines without a name.
+    // User-agent lines without a name are skipped, because `empty-user-agent` reports them.
     let Some(name) = group.names().find(|name| !name.value().is_empty()) else { return };
     let is_extension = |(line, field): (usize, Field<'_>)| {
         line > name.line() && is_known(&field) && !matches!(field.directive, Directive::UserAgent | Directive::Sitemap)

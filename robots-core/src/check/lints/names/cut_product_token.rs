@@ -1,4 +1,4 @@
-//! `cut-product-token`: a name that many crawlers cut, so that they compare only its beginning.
+//! `cut-product-token`: a name that many crawlers shorten before they compare it with their token.
 
 use crate::check::crawlers::CrawlersByToken;
 use crate::check::invisible::without_invisible;
@@ -26,8 +26,8 @@ pub(crate) const LINT: Lint = Lint {
 /// semicolons.
 const JOINS: &[u8] = b"|&+/";
 
-/// Maximum number of names in one value. If a value contains more names, the message does not
-/// suggest separate lines.
+/// Maximum number of names in one value. For a value with more names, the message does not suggest
+/// one line per name.
 const MAX_NAMES: usize = 16;
 
 fn run(file: &CheckedFile<'_>, name: Name<'_>, sink: &mut Sink) {
@@ -88,12 +88,12 @@ fn is_registered(file: &CheckedFile<'_>, value: &[u8]) -> bool {
     ProductToken::from_name(value).as_ref() == Some(&token) && file.crawlers.registry.knows(&token)
 }
 
-/// Reports whether crawlers cut off only a version or a `*`, as the author expects:
-/// `Googlebot/2.1`, `Googlebot*`.
+/// Reports whether crawlers cut off only a version or a `*`, which authors expect: `Googlebot/2.1`,
+/// `Googlebot*`.
 fn is_cut_as_meant(value: &[u8], kept: &[u8]) -> bool {
     let rest = &value[kept.len()..];
     let meant = match rest {
-        // A word after the slash may be the name of another crawler.
+        // A word after the slash is not a version, and may be the name of another crawler.
         [b'/', b'A'..=b'Z' | b'a'..=b'u' | b'w'..=b'z', ..] => false,
         [b'/', version @ ..] => version.iter().all(|byte| is_word(*byte)),
         _ => rest.iter().all(|byte| *byte == b'*'),
@@ -127,7 +127,8 @@ fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
         let lines = file.lines_after(file.line_of(finding), others.iter().map(Vec::as_slice));
         return Some(vec![Edit::new(finding.span.clone(), *first), lines]);
     }
-    // If the line may contain several names, it has no fix, because a name would be lost.
+    // If the value may contain several names, there is no fix, because the fix would keep only one
+    // name.
     let meant = file.crawlers.declared_by(value).filter(|_| !value.iter().any(|octet| JOINS.contains(octet)))?;
     (meant.as_bytes() != value).then(|| vec![Edit::new(finding.span.clone(), meant)])
 }

@@ -48,9 +48,9 @@ fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     inside.clone().all(is_octet).then(|| Edit::each(file.bytes(), inside.map(|at| start + at), "%24"))
 }
 
-/// Reports whether a `$` is meant as the end of the path: it follows a file extension
-/// (`/*.pdf$?page`), or only `*` and `$` come after it. If the `$` does not follow a slash, slashes
-/// may also come after it (`/shop$/`).
+/// Reports whether a `$` is meant as the end of the path: the `$` follows a file extension
+/// (`/*.pdf$?page`), or only `*` and `$` come after the `$`. If no slash comes before the `$`,
+/// slashes may come after it (`/shop$/`).
 fn is_end(pattern: &[u8], at: usize) -> bool {
     /// Maximum length of a file extension, in bytes: the length of `webmanifest`.
     const MAX_EXTENSION_LENGTH: usize = 11;

@@ -29,7 +29,8 @@ fn run(file: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     if !is_rule(field) || matches!(path, [] | [b'/' | b'*', ..]) || is_url(path) {
         return;
     }
-    // Other lints report values with several paths or with invisible characters.
+    // Values with several paths or with invisible characters are skipped, because other lints
+    // report them.
     if joined_paths(path).is_some() || visible_path(path).is_some() {
         return;
     }
@@ -53,7 +54,7 @@ enum Meaning {
     Pattern(Vec<u8>),
     /// Two possible patterns, each with a description of the paths that it matches.
     Either([(Vec<u8>, &'static str); 2]),
-    /// Advice for the author, because no pattern can be suggested.
+    /// Advice for the author if no pattern can be suggested.
     Unknown(&'static str),
 }
 
@@ -187,7 +188,8 @@ impl fmt::Display for Meaning {
 /// Returns a path without surrounding punctuation, which may be left over from typing errors, lists
 /// or brackets: `: /a`, `- /a`, `(/a)`.
 fn without_marks(text: &[u8]) -> &[u8] {
-    /// Opening brackets and quotes. Their counterparts after the path are also removed.
+    /// Opening brackets and quotes. If one of them is removed, punctuation after the path is also
+    /// removed.
     const OPENING: [char; 11] = ['(', '[', '{', '<', '"', '\'', '`', '\u{ab}', '\u{201c}', '\u{201e}', '\u{2018}'];
     let is_mark = |piece: &Result<char, u8>| match piece {
         Ok(char) => !char.is_alphanumeric() && !"/*.?&$;%#\\_^".contains(*char),

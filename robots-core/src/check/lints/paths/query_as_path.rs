@@ -33,7 +33,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
         if matches!(pattern, b"/*?" | b"/*?*" | b"*?" | b"*?*") {
             return;
         }
-        // A `*` at the end has no effect.
+        // A `*` at the end of the pattern has no effect, so it is ignored.
         let pattern = pattern.strip_suffix(b"*").unwrap_or(pattern);
         if memchr::memchr(b'*', pattern).is_some() {
             covered.extend(pattern.split(|octet| matches!(octet, b'*' | b'?' | b'&')).filter_map(parameter_name));
@@ -68,8 +68,8 @@ fn parameter(pattern: &[u8]) -> Option<(bool, &[u8])> {
         [b'/', b'&', text @ ..] | [b'/', text @ ..] => (false, text),
         _ => return None,
     };
-    // For the home page, a `*` at the end is ignored. In other paths, such a `*` more likely
-    // represents parts of page names (`/list=*`).
+    // In a pattern for the home page, a `*` at the end is ignored. In other patterns, such a `*`
+    // more likely represents parts of page names (`/list=*`).
     let text = text.strip_suffix(b"*").filter(|_| is_home).unwrap_or(text);
     let value = &text[parameter_name(text)?.len() + 1..];
     // Values other than short numbers and words such as `yes` are more likely part of a page name.

@@ -20,7 +20,7 @@ pub(crate) const LINT: Lint = Lint {
 fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     let pattern = field.value;
     // Other lints report regular expressions (`/x/.*`) and values that are not patterns (`.*`). If
-    // the `*` were removed, the real problem would be hidden.
+    // this lint removed the `*` from such a value, the real problem would be hidden.
     let is_pattern = matches!(pattern, [b'/' | b'*', ..]) && !is_expression(pattern);
     if memchr::memchr(b'*', pattern).is_none() || !is_pattern || !has_one_path(field) {
         return;

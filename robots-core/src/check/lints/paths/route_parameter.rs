@@ -60,8 +60,9 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
 }
 
 fn parameters(pattern: &[u8]) -> Vec<Range<usize>> {
-    // The query is excluded, because placeholders may be meant literally there. For example,
-    // crawlers find `?q={search_term_string}` in the markup of search boxes, and request this URL.
+    // The query is excluded, because a placeholder in a query may be meant literally. For example,
+    // crawlers find `?q={search_term_string}` in the markup of search boxes, and request URLs with
+    // this query.
     let is_query = |at: &usize| pattern[*at] == b'?' && !matches!(pattern.get(at + 1), None | Some(b'}' | b'/'));
     let path = &pattern[..(0..pattern.len()).find(is_query).unwrap_or(pattern.len())];
     let mut found: Vec<Range<usize>> = Vec::new();
@@ -70,8 +71,8 @@ fn parameters(pattern: &[u8]) -> Vec<Range<usize>> {
         if at < last {
             continue;
         }
-        // After `*/`, a placeholder is probably meant literally: a template may have left it in
-        // links by mistake, and the rule blocks these broken links.
+        // After `*/`, a placeholder is probably meant literally: a template may have left the
+        // placeholder in links by mistake, and the rule blocks these broken links.
         let is_start = match path[at - 1] {
             b'/' => !path[..at].ends_with(b"*/"),
             // After these characters, `[` is usually part of a name: `/filter-[price]`.
@@ -113,7 +114,7 @@ fn parameter(text: &[u8]) -> Option<usize> {
         _ => None,
     }?;
     match text[end..] {
-        // The placeholder is optional or may be repeated.
+        // A `?` or `+` marks a placeholder as optional or as repeated.
         [b'?' | b'+', b'/', ..] | [b'?' | b'+'] => Some(end + 1),
         [] | [b'/' | b'.' | b'-' | b'_' | b'*' | b'$' | b'(' | b'?' | b'{' | b'<', ..] => Some(end),
         _ => None,

@@ -22,12 +22,12 @@ pub(crate) const LINT: Lint = Lint {
 
 fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     // Invisible characters, and any text before the slash, should be removed instead of escaped.
-    // Other lints report them.
+    // Other lints report values with such characters or text.
     let is_pattern = matches!(field.value, [b'/' | b'*', ..]);
     if !is_rule(field) || !is_pattern || without_invisible(field.value).is_some() {
         return;
     }
-    // `invalid-utf-8` reports bytes that are not UTF-8.
+    // Values that are not UTF-8 are skipped, because `invalid-utf-8` reports them.
     let Ok(pattern) = std::str::from_utf8(field.value) else { return };
     let first = |is_one: fn(char) -> bool| pattern.char_indices().find(|(_, char)| is_one(*char));
     let Some((at, char)) = first(is_wide_blank).or_else(|| first(|char| !char.is_ascii())) else { return };

@@ -79,7 +79,8 @@ fn shared<'a>(groups: &[Group<'a>]) -> Vec<(Vec<usize>, Name<'a>)> {
         }
     }
     let mut shared: Vec<_> = by_name.into_values().filter(|(of_name, _)| of_name.len() > 1).collect();
-    // The order of the map varies, so the elements are sorted in the order of the file.
+    // A hash map returns its elements in a random order, so they are sorted in the order of the
+    // file.
     shared.sort_by_key(|(_, name)| name.range().start);
     let mut seen = HashSet::new();
     shared.retain(|(of_name, _)| seen.insert(of_name.clone()));

@@ -77,8 +77,9 @@ impl<'r> ComparedRule<'r> {
     }
 }
 
-/// Patterns with a `*` before the end, keyed by the literal before the first `*`. Such a pattern
-/// can only cover patterns that begin with the same literal.
+/// Patterns with a `*` that is not at their end, keyed by the literal before the first `*`. Such a
+/// pattern can match all paths of another pattern only if the other pattern begins with the same
+/// literal.
 #[derive(Default)]
 struct Wide<'p, 'r> {
     by_prefix: HashMap<&'p [u8], Vec<(&'p ComparedRule<'r>, PathPattern)>>,

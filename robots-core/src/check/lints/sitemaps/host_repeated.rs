@@ -15,7 +15,7 @@ pub(crate) const LINT: Lint = Lint {
 };
 
 fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
-    // `host-value` reports lines with an invalid value.
+    // Lines with an invalid value are skipped, because `host-value` reports them.
     let is_valid = |field: &Field<'_>| field.directive == Directive::Host && Host::parse(field.value).is_some();
     let mut hosts = file.fields().filter(|(_, field)| is_valid(field));
     let Some((first, _)) = hosts.next() else { return };
