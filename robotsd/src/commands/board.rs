@@ -18,7 +18,8 @@ use crate::exit::{FAILED, complain};
 use crate::html::{filters, percent};
 use crate::report::StatusReport;
 
-/// Maximum number of lines without hits that are listed per site. `--json` contains more.
+/// Maximum number of robots.txt lines that are listed per site because no request matched them.
+/// `--json` contains more.
 const LINES: usize = 10;
 
 #[derive(Debug, clap::Args)]

@@ -22,8 +22,8 @@ pub(crate) struct CompletionsArgs {
     shell: Shell,
 }
 
-/// Prints the completion script. `command` defines the whole command line; only the module `cli`
-/// can create it.
+/// Prints the completion script. `command` is the definition of the whole command line, which only
+/// the module `cli` can create.
 pub(crate) fn completions(args: &CompletionsArgs, mut command: Command) -> io::Result<ExitCode> {
     let name = command.get_name().to_owned();
     let mut script = Vec::new();
@@ -44,8 +44,8 @@ pub(crate) struct ManArgs {
     directory: PathBuf,
 }
 
-/// Writes the manual pages. `command` defines the whole command line; only the module `cli` can
-/// create it.
+/// Writes the manual pages. `command` is the definition of the whole command line, which only the
+/// module `cli` can create.
 pub(crate) fn man(args: &ManArgs, command: Command) -> io::Result<ExitCode> {
     let directory = &args.directory;
     let failed = |fault: &dyn Display| io::Error::other(format!("{}: {fault}", directory.display()));
@@ -67,13 +67,13 @@ fn write(command: &Command, directory: &Path, date: &str, version: &str) -> io::
     let page = Man::new(command.clone()).date(date).source(version).manual("robotsd");
     let mut text = Vec::new();
     page.render(&mut text)?;
-    // In `--help`, this section is the last line, without a heading.
+    // This section is the last line of `--help`, and has no heading there.
     let text = String::from_utf8_lossy(&text).replace(".SH EXTRA\nExit status: ", ".SH \"EXIT STATUS\"\n");
     std::fs::write(directory.join(page.get_filename()), without_needless_breaks(text.as_bytes()))
 }
 
 /// Returns the date in `SOURCE_DATE_EPOCH`, which makes builds reproducible. If the variable is not
-/// set, returns today.
+/// set, returns today's date.
 fn date_of_pages() -> String {
     let seconds = std::env::var("SOURCE_DATE_EPOCH").ok().and_then(|text| text.parse().ok());
     let time = seconds.and_then(|seconds| SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(seconds)));
@@ -82,8 +82,8 @@ fn date_of_pages() -> String {
     text
 }
 
-/// Removes line breaks next to blank lines, and spaces at the ends of lines. `clap_mangen` writes
-/// both, and mandoc warns about them.
+/// Removes line breaks next to blank lines, and spaces at the ends of lines, because mandoc warns
+/// about them. `clap_mangen` writes such breaks and spaces.
 fn without_needless_breaks(page: &[u8]) -> Vec<u8> {
     let lines: Vec<&[u8]> = page.split(|&octet| octet == b'\n').map(<[u8]>::trim_ascii_end).collect();
     let is_blank_line = |number: Option<usize>| {

@@ -31,7 +31,7 @@ use crate::render::{shell_line, short_hash};
 use crate::report::{ChangeReport, SiteReport, StatusReport};
 use crate::sites::{ChangeError, accept_at_rest, is_settled, roll_back_at_rest, unknown};
 
-/// Function that applies a decision if robotsd is not running. It gets the path of the config, and
+/// Function that applies a decision if robotsd is not running: gets the path of the config, and
 /// writes the decision to the state directory.
 type AtRest<'a> = &'a dyn Fn(&Path) -> Result<ChangeReport, String>;
 
@@ -77,13 +77,13 @@ fn send(running: &Running, decision: &OperatorDecision<'_>, at_rest: AtRest<'_>)
         Ok(Ok(report)) => return conclude(&report, None, running),
         Ok(Err(error @ AskError::NotRunning(_))) => error.to_string(),
         Ok(Err(error)) => return Err(refusal(error)),
-        // Without an admin address, the decision may still be written to the state directory: the
-        // lock of the directory shows whether a process is using it.
+        // Without an admin address, it is unknown whether robotsd is running. The lock of the state
+        // directory shows whether a process is using the directory.
         Err(unreachable) => unreachable.clone(),
     };
     let rested = audited(running, decision, at_rest);
-    // A robotsd that has started in the meantime may have read the old state, or may have locked
-    // the state directory. The decision is therefore also sent to this process.
+    // A robotsd that started while the decision was being written may have read the old state, or
+    // may have locked the state directory. The decision is therefore also sent to this process.
     if let Ok(Ok(report)) = place.as_ref().map(asking) {
         return conclude(&report, None, running);
     }
@@ -309,8 +309,8 @@ pub(crate) fn enforce(args: &EnforceArgs) -> io::Result<ExitCode> {
     })
 }
 
-/// Explains that the state directory is in use. The process that uses it has the kill switch in
-/// memory, so a change of the file alone would have no effect.
+/// Explains that the state directory is in use. The process that uses the directory keeps the kill
+/// switch in memory, so a change of the kill switch's file would have no effect.
 fn in_use(error: &StateError) -> String {
     let stop = error.process().map_or_else(|| "stop that process".to_owned(), |process| format!("`kill {process}`"));
     format!(

@@ -186,8 +186,8 @@ pub(crate) fn run(args: &EditArgs) -> io::Result<ExitCode> {
         Some(path) if old != new => replace(path, old, new)?,
         Some(_) => {}
     }
-    // Without this flush, the output would be in the wrong order if both streams go to the same
-    // terminal.
+    // Without this flush, the output would be in the wrong order if stdout and stderr go to the
+    // same terminal.
     out.flush()?;
     if args.diff || source.path().is_none() {
         write_effect(&mut stderr(), &name, &edited, &wanted, registry)?;

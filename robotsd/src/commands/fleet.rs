@@ -104,8 +104,8 @@ fn decide_by_store(running: &Running, target: &str, site: &str) -> io::Result<Op
     let report = wait_until_synced(running, &places, FOLLOWED)?;
     let mut answers = statuses(running)?;
     let differing = differing(&report.replicas, &answers).remove(site);
-    // Only the replicas that did not respond are listed here. For the other replicas, the report
-    // shows whether they have made the change.
+    // The output lists only the replicas that did not respond. The report of the fleet shows which
+    // of the other replicas have not made the change.
     answers.retain(|of| of.answer.is_none());
     let text = |page: &mut Page| {
         page.text(&change.message);
@@ -217,7 +217,7 @@ fn show_answers(report: &mut FleetReport, answers: &[ReplicaAnswer<StatusReport>
         let is_own = |status: &&StatusReport| status.fleet.as_ref().is_some_and(|fleet| fleet.replica == *replica);
         match answers.iter().filter_map(|of| of.answer.as_ref()).find(is_own) {
             Some(status) => *sites = versions(status),
-            // An address that did not respond may belong to this replica.
+            // If any address did not respond, it may be the address of this replica.
             None if why.is_none() && answers.iter().all(|of| of.answer.is_some()) => *why = Some(UNASKED.to_owned()),
             None => {}
         }
@@ -271,7 +271,7 @@ fn known_places(running: &Running) -> Vec<AdminPlace> {
 }
 
 /// Queries the replicas at `places` until one responds. If `places` is empty, queries the robotsd
-/// that runs with the config.
+/// that runs with the config of this command.
 fn ask_any<T: DeserializeOwned>(running: &Running, places: &[AdminPlace], of: AdminQuestion<'_>) -> io::Result<T> {
     let mut unreached = Vec::new();
     for place in places {
@@ -280,8 +280,8 @@ fn ask_any<T: DeserializeOwned>(running: &Running, places: &[AdminPlace], of: Ad
             match ask_one_of_many(&place, of) {
                 Ok(answer) => return Ok(answer),
                 Err(AskError::Refused(_, message)) => {
-                    // The reason for the refusal may be that a replica that was queried earlier has
-                    // already made the change, but could not confirm it. The error therefore
+                    // This replica may have refused the change because a replica that was queried
+                    // earlier has already made it, but could not confirm it. The error therefore
                     // contains the messages of all queried replicas.
                     unreached.push(message);
                     return Err(refusal(unreached.join("; ")));
@@ -330,8 +330,8 @@ pub(super) fn roll_back(running: &Running, target: &str, site: &str) -> io::Resu
             "{line}; no replica was rolled back, because it is not clear which version is unwanted: {how}"
         )));
     }
-    // Without the hash of the version to restore, a replica that gets the request twice would
-    // return to the version that was rolled back.
+    // The request contains the hash of the version to restore. Without the hash, a replica that
+    // gets the request twice would return to the version that was rolled back.
     let sites = answers.iter().flat_map(|of| &of.answer).flat_map(|status| &status.sites);
     let before = sites.filter(|of| of.name == site).find_map(|of| of.before.as_deref());
     let hash = before.map(|before| format!("&hash={}", short_hash(before))).unwrap_or_default();
@@ -339,7 +339,7 @@ pub(super) fn roll_back(running: &Running, target: &str, site: &str) -> io::Resu
     by_store.map_or_else(|| report(running, (&Method::POST, target), judge_change), Ok)
 }
 
-/// Function that returns whether a response is free of problems, and a line of text about the
+/// Function that returns whether a response reports no problem, and a line of text about the
 /// response.
 type Judge<T> = fn(&T) -> (bool, String);
 
@@ -403,7 +403,7 @@ fn say_answers<T: Serialize>(
 }
 
 /// Returns a line for each site whose replicas serve different versions. For a replica that did not
-/// respond, the versions in its last heartbeat (`heard`) count, which may be outdated.
+/// respond, uses the versions in its last heartbeat (`heard`), which may be outdated.
 fn differing(heard: &[FleetReplica], answers: &[ReplicaAnswer<StatusReport>]) -> BTreeMap<String, String> {
     let heard = heard.iter().filter(|of| of.state != ReplicaState::Missing);
     let mut replicas: BTreeMap<&str, _> = heard.map(|of| (&*of.replica, of.sites.clone())).collect();
@@ -445,8 +445,8 @@ fn ask_every<T: DeserializeOwned + Send>(running: &Running, of: AdminQuestion<'_
     Ok(ask_all(&some_places(running)?, |replica| ask_one_of_many(replica, of)))
 }
 
-/// Returns the addresses of the replicas that the config lists. If it lists none, returns the
-/// address of the robotsd that runs with the config.
+/// Returns the addresses of the replicas that the config lists. If the config lists no addresses,
+/// returns the address of the robotsd that runs with the config.
 fn some_places(running: &Running) -> io::Result<Vec<AdminPlace>> {
     let (_, mut places) = places(running)?;
     if places.is_empty() {

@@ -65,19 +65,19 @@ impl WithinArgs {
     }
 }
 
-/// The hosts of one site of a config. As on the server, a host belongs to the site with the most
-/// specific matching pattern. A host that matches no pattern belongs to the site that serves all
+/// The hosts of one site of a config. A host belongs to the site with the most specific matching
+/// pattern, as on the server. A host that matches no pattern belongs to the site that serves all
 /// other hosts.
 #[derive(Clone, Debug)]
 pub(in crate::commands) struct SiteHosts {
     pub(in crate::commands) site: String,
-    /// Name of the site in robotsd's log; `NAME/HOST` if the site has a folder of files.
+    /// Name of the site in robotsd's log; `NAME/HOST` if the site has one robots.txt per host.
     logged: String,
     sites: Vec<String>,
     patterns: Vec<String>,
-    /// Host maps, each with the name of the selected site or file. The first map assigns hosts to
-    /// the sites of the config. If the selected site has one file per host, a second map assigns
-    /// hosts to these files.
+    /// Host maps, each with the name of the selected site or file, to which a host must be
+    /// assigned. The first map assigns hosts to the sites of the config. If the selected site has
+    /// one file per host, a second map assigns hosts to these files.
     owners: Vec<(HostMap<String>, String)>,
 }
 

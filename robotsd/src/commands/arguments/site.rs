@@ -34,7 +34,7 @@ use crate::target_url::TargetUrl;
 /// Default file, if the command line contains neither a file nor a config.
 pub(in crate::commands) const USUAL_FILE: &str = "robots.txt";
 
-/// Hint after the error that the default file does not exist.
+/// Hint that follows the error message about a missing default file.
 const WHAT_TO_NAME: &str = "specify a file, a URL such as https://example.com, or a site with --config FILE";
 
 /// Maximum size of a fetched robots.txt, in bytes. A file on this machine has the same limit.
@@ -64,7 +64,7 @@ pub(in crate::commands) struct SiteArgs {
 pub(in crate::commands) struct SelectedSite {
     pub(in crate::commands) settings: EvaluatorSettings,
     pub(in crate::commands) evidence: EvidencePlaces,
-    /// Whether, according to the config, the logs of the site contain every fetch of robots.txt.
+    /// Whether the site's logs contain every fetch of robots.txt, according to the config.
     pub(in crate::commands) sees_all: bool,
     retrieval: RetrievalSettings,
     configured: Option<ConfiguredSite>,
@@ -78,11 +78,11 @@ pub(in crate::commands) struct SelectedSite {
 pub(in crate::commands) struct EvidencePlaces {
     /// Folder where a running robotsd saves the lists that it fetches.
     saved: Option<PathBuf>,
-    /// Files in the config that replace published lists, by URL of the list.
+    /// Local copies of published lists, which the config names, by URL of the list.
     files: HashMap<String, PathBuf>,
     /// Resolvers for name look-ups. If the list is empty, the system's resolvers are used.
     pub(in crate::commands) resolvers: Vec<SocketAddr>,
-    /// Trusted proxies. Their addresses are not addresses of clients.
+    /// Trusted proxies, whose addresses are not addresses of clients.
     pub(in crate::commands) trusted_proxies: Vec<Network>,
 }
 
@@ -105,8 +105,8 @@ pub(in crate::commands) struct RobotsFile {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::commands) enum OtherFiles {
     Refuse,
-    /// Accept the file. `diff` can compare the file with its replacement, and `explain --batch` can
-    /// show how parsers read the file.
+    /// Accept the file, so that `diff` can compare it with its replacement, and `explain --batch`
+    /// can show how parsers read it.
     Take,
 }
 
@@ -120,8 +120,8 @@ impl SiteArgs {
         let (path, origin) = match (config_of_environment(), &self.site) {
             (Some(path), _) => (path, CONFIG_VARIABLE),
             (None, None) => return Ok(None),
-            // `--site` without a config is an error. Otherwise, the command would check or edit a
-            // file that does not belong to the site.
+            // `--site` without a config is an error, because the command would check or edit a file
+            // that does not belong to the site.
             (None, Some(site)) => match config_if_any(None) {
                 Some(path) => (path, "the default"),
                 None => {
@@ -144,7 +144,8 @@ impl SiteArgs {
     }
 
     /// Selects the site that `--site` names. Without `--site`, selects the site that serves the
-    /// host of all URLs in `files` and `urls`, or else the only site of the config.
+    /// host of all URLs in `files` and `urls`, or the only site of the config if no site serves
+    /// this host.
     ///
     /// Returns an error if there is no such site. However, if only the environment names the config
     /// and `files` is not empty, the config is ignored.
@@ -228,7 +229,7 @@ impl SelectedSite {
         })
     }
 
-    /// Reports whether the site serves a host. Without a config, it serves every host.
+    /// Reports whether the site serves a host. Without a config, the result is always `true`.
     pub(in crate::commands) fn serves(&self, is_https: bool, host: &[u8]) -> bool {
         let hosts = self.hosts().map_or(&[][..], |(_, hosts)| hosts);
         let map = owners(hosts.iter().map(|pattern| (pattern.as_str(), ())));
@@ -266,8 +267,9 @@ impl SelectedSite {
         Retriever::new(&self.retrieval)
     }
 
-    /// Reads the named robots.txt, otherwise the site's robots.txt, otherwise the default file. If
-    /// the site's file is not the live version, prints a note to stderr.
+    /// Reads the robots.txt `named`. If `named` is `None`, reads the site's robots.txt or, without
+    /// a config, the default file. If the site's file is not the live version, prints a note to
+    /// stderr.
     pub(in crate::commands) fn robots(&self, named: Option<&Path>) -> io::Result<RobotsFile> {
         match (named, &self.configured) {
             (Some(name), _) => self.named(name),
@@ -380,10 +382,10 @@ impl RobotsFile {
 
     /// Compiles the file. Findings about rules that crawlers do not read are printed to stderr.
     ///
-    /// A file that is not text has no rules and would look like a file that allows everything, so
-    /// it is an error. An HTML page or an error message that was saved as robots.txt would also
-    /// allow everything. Such a file is an error if `pages` is `Refuse`. The reference parser
-    /// accepts any file, because the user wants to know how that parser reads it.
+    /// A file that is not text is an error, because it has no rules and would look like a file that
+    /// allows everything. An HTML page or an error message that was saved as robots.txt also has no
+    /// rules, and is an error if `pages` is `Refuse`. Any file is accepted for the reference
+    /// parser, because the user wants to know how that parser reads the file.
     pub(in crate::commands) fn evaluator(
         self,
         reading: Reading,
@@ -408,8 +410,8 @@ impl RobotsFile {
     }
 }
 
-/// Returns a hint for the error: the file that the user may have meant. Empty if the file is not
-/// missing.
+/// Returns a hint for the error: the file that the user may have meant. The hint is empty unless
+/// the file is missing.
 pub(in crate::commands) fn missing_hint(path: &Path, error: &io::Error) -> String {
     let usual = || (path == Path::new(USUAL_FILE)).then(|| WHAT_TO_NAME.to_owned());
     let of_git = || {
@@ -461,8 +463,8 @@ impl ConfiguredSite {
         }
     }
 
-    /// Reads the file for a host. Opens the folder in the same way as `serve`, because a file name
-    /// must mean the same host as on the server.
+    /// Reads the file for a host. Opens the folder in the same way as `serve`, so that each file
+    /// name represents the same host as on the server.
     fn robots_of_host(&self, path: &Path, fallback: &str) -> io::Result<RobotsFile> {
         let name = &self.site.name;
         let directory = open_folder(path, fallback)?;

@@ -117,7 +117,7 @@ impl FixArgs {
         self.fix || self.diff
     }
 
-    /// Reports whether lines of the files go to standard output without escaping.
+    /// Reports whether standard output contains unescaped lines of the checked files.
     pub(super) fn writes_lines(&self, paths: &[PathBuf]) -> bool {
         self.diff || (self.fix && has_stdin(paths))
     }
@@ -207,7 +207,7 @@ fn explain(out: &mut impl Write, lint: &Lint) -> io::Result<()> {
     )
 }
 
-/// Explains a lint about servers' responses. These lints have no example files.
+/// Explains a lint about servers' responses, which has no example files.
 fn explain_answer(out: &mut impl Write, lint: &AnswerLint) -> io::Result<()> {
     write_why(out, lint.code, lint.severity, lint.summary, lint.why)?;
     writeln!(

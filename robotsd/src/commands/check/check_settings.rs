@@ -23,7 +23,7 @@ const NAME: &str = "robots-check.toml";
 /// memory as its text.
 const MAX_BYTES: u64 = 64 << 10;
 
-/// Maximum number of folders to search. Real paths have fewer levels.
+/// Maximum number of folders to search, more than the levels of any real path.
 const MAX_FOLDERS: usize = 1_000;
 
 tables! {
@@ -73,7 +73,7 @@ impl CheckFile {
         within: &WithinArgs,
     ) -> Result<Self, ConfigError> {
         let folder = source.path().or(stdin_filename).and_then(Path::parent).unwrap_or(Path::new(""));
-        // With `--stdin-filename`, the folder may not exist.
+        // The folder in `--stdin-filename` does not have to exist.
         let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
         let Ok(folder) = fs::canonicalize(folder) else { return Ok(Self::default()) };
         match nearest(&folder) {
@@ -159,7 +159,8 @@ fn unknown(code: &str) -> (String, String) {
 fn nearest(folder: &Path) -> Option<PathBuf> {
     for folder in folder.ancestors().take(MAX_FOLDERS) {
         let file = folder.join(NAME);
-        // A file that cannot be examined counts as found, so that reading it reports the error.
+        // A file that cannot be examined counts as found: the caller then tries to read the file,
+        // and reports the error.
         if !matches!(fs::metadata(&file), Err(error) if is_absent(&error)) {
             return Some(file);
         }
@@ -174,7 +175,7 @@ fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory | io::ErrorKind::PermissionDenied)
 }
 
-/// Returns the path relative to the working directory if the file is below it.
+/// Returns the path relative to the working directory if the file is below this directory.
 fn shown(path: &Path) -> PathBuf {
     let here = std::env::current_dir().and_then(fs::canonicalize);
     here.ok().and_then(|here| path.strip_prefix(here).ok()).map_or_else(|| path.to_owned(), Path::to_owned)

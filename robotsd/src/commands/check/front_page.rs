@@ -22,8 +22,8 @@ const NAMES: (usize, usize) = (6, 12);
 #[serde(transparent)]
 pub(super) struct FrontPage {
     rows: Vec<FrontPageAccess>,
-    /// Whether rules determine the access. Otherwise, a response without rules, such as a 404,
-    /// determines it.
+    /// Whether rules determine the access; `false` if a response without rules, such as a 404,
+    /// determines the access.
     #[serde(skip)]
     has_rules: bool,
 }

@@ -48,11 +48,12 @@ pub(crate) use self::check_args::CheckArgs;
 pub(in crate::commands) use self::check_settings::CheckFile;
 pub(in crate::commands) use self::fixing::{replace, write_difference};
 
-/// Maximum number of findings per lint with `--verbose`. No file that a person wrote has so many.
+/// Maximum number of findings per lint with `--verbose`, more than any file that a person wrote
+/// has.
 const MAX_SHOWN: usize = 100_000;
 
-/// Note that is printed after a check without a config: the settings of a site can lead to more
-/// findings.
+/// Note that is printed after a check without a config, because the settings of a site can lead to
+/// more findings.
 const WITHOUT_SITE: &str =
     "checked without --config, so the mode, overrides, exemptions and crawlers of a site were not considered";
 
@@ -60,7 +61,7 @@ const WITHOUT_SITE: &str =
 enum Detail {
     /// Every finding, in the order of the file.
     All,
-    /// One finding of each code.
+    /// Findings grouped by code, with snippets of the file.
     Snippets,
     Lines,
 }
@@ -190,8 +191,8 @@ struct CheckOutput<'a> {
     settings: &'a EvaluatorSettings,
     summary: &'a mut CheckSummary,
     sarif: SarifLog,
-    /// Errors of settings files that have been printed. Each error is printed only once, because
-    /// one settings file may apply to many checked files.
+    /// Errors of settings files that have been printed. They are not printed again for other
+    /// checked files that the same settings file applies to.
     faults: BTreeSet<String>,
 }
 

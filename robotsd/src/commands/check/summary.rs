@@ -22,9 +22,9 @@ pub(super) struct CheckSummary {
     /// Whether the check fails because of `--diff`, or because of `deny` in a settings file.
     pub(super) is_denied: bool,
     pub(super) is_cut: bool,
-    /// Number of findings with a safe fix, and number of findings with an unsafe fix.
+    /// Numbers of findings with a safe fix and with an unsafe fix, in this order.
     fixable: [usize; 2],
-    /// Whether some findings were only counted. It is unknown whether these findings can be fixed.
+    /// Whether some findings were only counted, so that it is unknown whether they can be fixed.
     has_omitted: bool,
     /// Number of findings by severity, in the order of [`Severity::ALL`].
     found: [usize; 3],
@@ -104,8 +104,8 @@ struct SummaryText<'a> {
     notes: ShownNotes,
 }
 
-/// Maximum number of findings of one code that are shown in full. If there are more, only the first
-/// one is shown in full.
+/// Maximum number of findings of one code that are shown in full. If a code has more findings, only
+/// its first finding is shown in full.
 const SHOWN_WHOLE: usize = 3;
 
 /// Maximum number of line numbers that are listed for findings that are not shown in full.

@@ -21,11 +21,11 @@ use crate::sites::open_sitemap;
 /// Maximum number of lost pages that are shown per list and group of crawlers.
 const SHOWN: usize = 10;
 
-/// Phrase for the pages of all sitemaps. In output, it follows the word "pages".
+/// Phrase for the pages of all sitemaps, which follows the word "pages" in output.
 pub(super) const OF_SITEMAPS: &str = "of the sitemaps";
 
-/// Phrase for the pages that any search engine requested according to the logs. In output, it
-/// follows the word "pages".
+/// Phrase for the pages that any search engine requested according to the logs, which follows the
+/// word "pages" in output.
 const REQUESTED: &str = "that search engines requested in the log";
 
 #[derive(Args, Debug)]
@@ -97,14 +97,14 @@ struct ListRead {
 /// same groups of the file.
 #[derive(Debug, Serialize)]
 pub(super) struct ListLoss {
-    /// Description of the list. In output, it follows the word "pages".
+    /// Description of the list of pages, which follows the word "pages" in output.
     pub(super) of: String,
     pub(super) crawlers: Vec<String>,
     /// Pages that the old file allows, but the new file disallows. `allowed` counts all pages that
     /// the old file allows.
     pub(super) lost: u64,
     pub(super) allowed: u64,
-    /// Requests for these pages, if the list is a log.
+    /// Requests for lost and for allowed pages; `None` if the list is not a log.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) requests: Option<LostRequests>,
     /// Rules that disallow the lost pages, the rule with the most pages first.
@@ -115,7 +115,8 @@ pub(super) struct ListLoss {
     pub(super) permitted: Option<f64>,
 }
 
-/// Requests for lost pages, and for all pages that the old file allows.
+/// Number of requests for lost pages, and number of requests for all pages that the old file
+/// allows.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(super) struct LostRequests {
     pub(super) lost: u64,
@@ -206,7 +207,8 @@ impl PageListArgs {
         });
         let (problem, pages) = (walk.problem(), walk.into_pages());
         match problem {
-            // Without this error, the output would report that no pages are lost.
+            // If no sitemap has pages, the problem is an error, because the output would otherwise
+            // report that no pages are lost.
             Some(problem) if pages.is_empty() => return Err(io::Error::other(problem)),
             Some(problem) => complain(&format_args!("some sitemaps could not be used: {problem}")),
             None => {}
@@ -262,7 +264,8 @@ impl ListLosses {
         self.lists.is_empty()
     }
 
-    /// Returns the lists without losses: description (see [`ListLoss::of`]) and number of pages.
+    /// Returns the description (see [`ListLoss::of`]) and the number of pages of each list without
+    /// losses.
     pub(super) fn without_loss(&self) -> impl Iterator<Item = (&str, u64)> {
         let lists = self.lists.iter().filter(|list| !self.losses.iter().any(|loss| loss.is_of(&list.of)));
         lists.map(|list| (&*list.of, list.pages as u64))
@@ -286,7 +289,8 @@ impl ListLoss {
         Self { of, crawlers, lost, allowed, requests, rules, examples: examples.collect(), permitted: None }
     }
 
-    /// Returns the lost share: of requests if they were counted, otherwise of pages.
+    /// Returns the share of requests that are lost or, if requests were not counted, the share of
+    /// pages that are lost.
     fn share(&self) -> f64 {
         let (lost, of) = self.requests.map_or((self.lost, self.allowed), |requests| (requests.lost, requests.all));
         lost as f64 / of.max(1) as f64

@@ -2,7 +2,7 @@
 //!
 //! Exit status:
 //!
-//! - 0 if neither 1 nor 2 applies, even if the files differ;
+//! - 0 if none of the conditions for 1 and 2 is true, even if the files differ;
 //! - 1 if `--forbid` forbids one of the changes, or the loss exceeds `--max-loss`;
 //! - 2 if a file could not be read, `--forbid` names a crawler that does not exist, or comparing
 //!   the files took too long.
@@ -119,7 +119,7 @@ pub(in crate::commands) fn complain_of_cut(name: &str) {
 }
 
 /// Prints that OLD is the robots.txt in the working directory. Returns an error if NEW is a URL or
-/// the same file.
+/// is itself this file.
 fn beside_usual_file(new: &Path) -> io::Result<()> {
     let real = |path: &Path| path.canonicalize().ok();
     let name = printable_path(new);

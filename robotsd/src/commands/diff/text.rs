@@ -41,7 +41,7 @@ impl DiffNames {
     }
 }
 
-/// Text about the pages that search engines lose. Empty if no list is given.
+/// Text about the pages that search engines lose. The text is empty if no list of pages is given.
 #[derive(Template)]
 #[template(path = "commands/diff/losses.txt", whitespace = "preserve")]
 pub(super) struct LossesText<'a> {
@@ -74,7 +74,7 @@ fn loss_line(loss: &ListLoss, style: NameStyle) -> String {
     }
 }
 
-/// Describes a list. The result follows the word "pages" in output.
+/// Describes a list of pages, with a phrase that follows the word "pages" in output.
 fn list_name(of: &str, style: NameStyle) -> String {
     match of.strip_prefix("of ") {
         Some(file) if of != OF_SITEMAPS => format!("of {}", style(file)),
@@ -106,8 +106,8 @@ fn width(effect: &Effect) -> usize {
 }
 
 /// Lists the crawlers that a change of the group for `*` does not affect, because another group
-/// contains their own name or the name of a related crawler. Returns `None` if there are no such
-/// crawlers.
+/// contains their own name or the name of a related crawler. Returns `None` if the change affects
+/// all of these crawlers.
 fn spared(diff: &Diff, style: NameStyle) -> Option<String> {
     let of_class = |class: &Vec<Subject>| {
         let (named, others): (Vec<_>, Vec<_>) = class.iter().partition(|subject| subject.named);
@@ -191,7 +191,7 @@ fn more_named(more: usize) -> String {
     format!("{more} more named in the files")
 }
 
-/// Lists the first [`SHOWN`] names. `more` formats the number of the other crawlers.
+/// Lists the first [`SHOWN`] names. `more` formats the number of the crawlers that are not listed.
 fn list(crawlers: &[&Subject], style: NameStyle, more: impl Fn(usize) -> String) -> String {
     let names = crawlers.iter().filter_map(|crawler| crawler.name.as_deref()).take(SHOWN).map(style);
     let names = names.collect::<Vec<_>>().join(", ");
@@ -202,8 +202,8 @@ fn list(crawlers: &[&Subject], style: NameStyle, more: impl Fn(usize) -> String)
 }
 
 /// Formats a summary such as `3 rules changed for 372 crawlers: the whole site is disallowed now
-/// for 4 of them, 2 parts of it are disallowed now`. A rule is counted once, although it may change
-/// paths for many crawlers.
+/// for 4 of them, 2 parts of it are disallowed now`. A rule is counted once, even if it affects
+/// many crawlers.
 fn totals(effects: &[Effect]) -> String {
     let changes = || effects.iter().flat_map(shown);
     // A path may be allowed because of a rule in the new file, or because a rule of the old file
@@ -257,7 +257,8 @@ fn whom<'e>(crawlers: impl IntoIterator<Item = &'e [Subject]>) -> String {
     }
 }
 
-/// Maximum size of a comment, in bytes; further rows are left out. GitHub allows 65,536 characters.
+/// Maximum size of a comment on a pull request, in bytes. Rows that exceed it are left out. GitHub
+/// allows 65,536 characters.
 const MAX_BYTES: usize = 48 << 10;
 
 /// Maximum length of a path, pattern or list of crawlers in a row, in characters.
@@ -333,7 +334,7 @@ fn add_changes(comment: &mut String, diff: &Diff) {
     comment.push_str(if is_folded { "\n</details>\n\n" } else { "\n" });
 }
 
-/// One row per change, each on its own line.
+/// Rows of a Markdown table, one per change.
 #[derive(Template)]
 #[template(path = "commands/diff/rows_markdown.txt", whitespace = "preserve")]
 struct RowsMarkdown<'a> {

@@ -74,7 +74,7 @@ struct BatchAnswer<'a> {
     agent: Option<AgentSummary<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     identity: Option<IdentitySummary>,
-    /// Action of the policy. `None` if the answer has no `identity`.
+    /// Action of the policy for the request; `None` if the answer has no `identity`.
     #[serde(skip_serializing_if = "Option::is_none")]
     action: Option<Action>,
 }
@@ -150,7 +150,7 @@ fn answer(
     }
 }
 
-/// Removes the line number from the message. In the message, the number is always 1, because each
+/// Removes the line number from the message. The message always contains the number 1, because each
 /// question is parsed separately. The answer contains the real line number in a separate field.
 fn without_line(error: &serde_json::Error) -> String {
     let message = error.to_string();
@@ -181,8 +181,8 @@ impl BatchQuestion {
         lines.map(|(_, value)| value.trim_matches([' ', '\t']))
     }
 
-    /// Returns the evidence that a person sent the request, as `RobotsLayer` reads it. `Referer` is
-    /// left out, because no decision depends on it.
+    /// Returns the evidence that a person sent the request, as `RobotsLayer` reads this evidence.
+    /// `Referer` is left out, because no decision depends on it.
     fn human_evidence(&self) -> HumanEvidence<'_> {
         let first = |name| self.lines(name).next().unwrap_or_default().as_bytes();
         let cookies = self.lines("cookie").map(str::as_bytes);
@@ -282,8 +282,8 @@ impl EvaluatorCache<'_> {
         self.evaluators.get(&key).ok_or_else(|| "the robots.txt is not in the cache".to_owned())
     }
 
-    /// Reads the robots.txt that a question names or contains. The name in the result is for error
-    /// messages.
+    /// Reads the robots.txt that a question names or contains. Error messages contain the name in
+    /// the result.
     fn read(&self, question: &BatchQuestion) -> Result<RobotsFile, String> {
         let (name, bytes) = match (&question.robots, &question.robots_base64) {
             // Standard input contains the questions, so the path `-` is the name of a file.
@@ -358,8 +358,8 @@ fn in_one_form(name: &str) -> String {
 }
 
 /// Uses the evidence in the question. If the question contains no evidence, the built-in copies of
-/// lists are used. These copies can confirm that the client is the crawler, but cannot refute the
-/// claim.
+/// lists are used. Built-in copies can confirm that the client is the crawler, but cannot refute
+/// this claim.
 impl ClaimEvidence for BatchQuestion {
     fn range(&self, crawler: &Crawler, address: PublicAddress, now: SystemTime) -> Option<MethodOutcome> {
         let list = |url: &String| match &self.evidence {

@@ -59,7 +59,7 @@ impl Requester {
         Self::Agents { agents, is_star: false }
     }
 
-    /// Returns the agents that the request names; empty for a token.
+    /// Returns the agents that the request names; empty if the requester is a product token.
     pub(super) fn agents(&self) -> &[Agent] {
         match self {
             Self::Token { .. } => &[],
@@ -82,7 +82,7 @@ impl Requester {
         }
     }
 
-    /// Returns the name for a column heading.
+    /// Returns the name of the requester for the heading of its column.
     pub(super) fn column(&self) -> String {
         match self {
             Self::Agents { is_star: true, .. } => "*".to_owned(),
@@ -94,7 +94,7 @@ impl Requester {
 #[derive(Debug, Default)]
 pub(super) struct ExplainedSender {
     pub(super) address: Option<IpAddr>,
-    /// `None` if no address was given.
+    /// Result of checking the sender's claim; `None` if no address was given.
     pub(super) claim: Option<CheckedClaim>,
 }
 
@@ -122,8 +122,8 @@ pub(super) struct ExplainedRequest<'a> {
 }
 
 impl ExplainedRequest<'_> {
-    /// Returns the host of the URL, or the host of the site. If neither is known (`None`), the
-    /// explanation applies to every host that serves the file.
+    /// Returns the host of the URL, or the host of the site. Returns `None` if neither host is
+    /// known, so that the explanation applies to every host that serves the file.
     pub(super) fn host(&self) -> Option<String> {
         let (_, hosts) = self.site.hosts().unwrap_or_default();
         match (self.url.host(), hosts) {
@@ -133,8 +133,8 @@ impl ExplainedRequest<'_> {
         }
     }
 
-    /// Returns the header fields that the config adds to the response, as `name: value`. A refusal
-    /// contains only the links to licences.
+    /// Returns the header fields that the config adds to the response, as `name: value`. For a
+    /// refusal, these are only the links to licences.
     pub(super) fn fields(&self) -> Vec<String> {
         let Self { explanation, requester, site, .. } = self;
         let Some(signals) = site.signals().filter(|_| explanation.action.is_some()) else { return Vec::new() };
@@ -173,7 +173,7 @@ pub(super) struct Explanation<'e> {
     /// come too early.
     pub(super) rate_limit: Option<(Duration, RateMode)>,
     pub(super) agent: Option<Agent>,
-    /// `None` if the request is not refused.
+    /// The response to a refused request; `None` if the request is not refused.
     pub(super) refusal: Option<ExpectedRefusal>,
     /// Product tokens that the crawler or agent obeys.
     tokens: Vec<ProductToken>,
@@ -291,8 +291,8 @@ impl<'e> Explanation<'e> {
     pub(super) fn trace(&self, path: &RequestPath<'_>) -> Option<Trace<'e>> {
         let decider = self.verdict?.group()?.line();
         let own = self.tokens.as_slice();
-        // The policy chose the groups with one of these combinations of tokens and fallback. It
-        // used the combination that leads to the deciding group.
+        // The policy selected the groups with one of the three combinations of tokens and fallback
+        // in `choices`: the combination that selects the deciding group.
         let first = &own[..own.len().min(1)];
         let choices = [(own, Fallback::Nothing), (first, Fallback::Nothing), (&own[..0], Fallback::Star)];
         let mut selections = choices.into_iter().map(|(tokens, of)| self.evaluator.rules.select(tokens, of));

@@ -264,8 +264,7 @@ impl ExplainArgs {
 }
 
 /// Refuses a name that is similar to the name of a crawler, and a value that is only part of a
-/// header. Otherwise, the explanation could be about a different client from the one that the user
-/// meant.
+/// header, because the user may have meant a different client from the one that would be explained.
 fn refuse_near_names(user_agents: &[&str], evaluator: &Evaluator) -> io::Result<()> {
     for name in user_agents {
         let shown = printable(name);
@@ -287,8 +286,9 @@ fn refuse_near_names(user_agents: &[&str], evaluator: &Evaluator) -> io::Result<
 /// Maximum length of a line, in bytes. Servers do not accept longer URLs.
 const MAX_LINE_LENGTH: u64 = 1 << 20;
 
-/// Reads URLs from standard input, and writes the answer for each of them at once, because the list
-/// may be larger than memory. Reports invalid lines on stderr, and returns their number.
+/// Reads URLs from standard input, and writes the answer for each URL before the next URL is read,
+/// because the list may be larger than memory. Reports invalid lines on stderr, and returns their
+/// number.
 fn answer_list<W: Write>(out: &mut W, answer: impl Fn(&mut W, TargetUrl<'_>) -> io::Result<()>) -> io::Result<usize> {
     let mut lines = BufReader::new(io::stdin());
     let (mut line, mut number, mut rejected, mut has_urls) = (Vec::new(), 0, 0, false);

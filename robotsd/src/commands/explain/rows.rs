@@ -120,8 +120,8 @@ struct ExplanationJson<'a> {
     /// Number of rules in the file that are not enforced until `grace_end`.
     #[serde(skip_serializing_if = "Option::is_none")]
     grace_rules: Option<usize>,
-    /// Status of the refusal, and the number of the refusal case in the config. The status is
-    /// `null` if the case names an upstream, which then sends the response.
+    /// Status of the response to a refused request, and the number of the refusal case in the
+    /// config. The status is `null` if an upstream sends the response.
     #[serde(skip_serializing_if = "Option::is_none")]
     refusal: Option<ExpectedRefusal>,
     /// Result of checking the sender; `None` if no address was given.

@@ -17,7 +17,7 @@ use crate::date::rfc3339;
 use crate::refusal::ExpectedRefusal;
 use crate::render::{printable, young_rules};
 
-/// Maximum number of matching rules, and of path forms, that are shown.
+/// Maximum number of shown rules, and maximum number of shown path forms.
 const SHOWN: usize = 20;
 
 #[derive(Template)]
@@ -75,8 +75,8 @@ impl ExplainedRequest<'_> {
         format!("{}:{number}: {text}", printable(self.file))
     }
 
-    /// Returns the subject of the sentence. Capitalizes phrases such as "any crawler", but not
-    /// names.
+    /// Returns the requester as the subject of a sentence. Capitalizes phrases such as "any
+    /// crawler", but not names.
     fn subject(&self) -> String {
         let name = self.requester.name();
         match ["a ", "this ", "any "].iter().any(|class| name.starts_with(class)) {
@@ -106,9 +106,9 @@ impl ExplainedRequest<'_> {
         star.verdict(self.path).rule().filter(|rule| rule.access() == Access::Disallow && !rule.pattern().is_empty())
     }
 
-    /// Returns a note if the group for `*` would disallow the path, but the crawler has its own
-    /// group, which allows the path. Returns an empty string otherwise. Many owners expect the
-    /// rules for `*` to apply in addition.
+    /// Returns a note if the crawler's own group allows the path, but the group for `*` would
+    /// disallow it. Many owners expect the rules for `*` to apply in addition to the crawler's own
+    /// group. Without a note, returns an empty string.
     fn without_own_group(&self) -> String {
         let is_judged = self.explanation.fallback == Fallback::Star && matches!(self.method, "GET" | "HEAD");
         let star = self.rule_of_star().filter(|_| is_judged && self.explanation.access == Access::Allow);
@@ -126,8 +126,8 @@ impl ExplainedRequest<'_> {
                 "no group names it, and its operator says that it does not obey `*`".to_owned()
             }
             (true, false) => match agent.filter(|agent| agent.is_registered()).and_then(Agent::category) {
-                // `robotsd test` assumes that the crawler obeys the group for `*`, so the message
-                // contains the rule of this group that disallows the path.
+                // The message contains the rule of the group for `*` that disallows the path,
+                // because `robotsd test` applies this group to the crawler.
                 Some(category) => {
                     let though = self.rule_of_star().map_or_else(String::new, |rule| {
                         format!(", although {rule}, is for every crawler without a group", rule = rule_line(rule))
@@ -170,7 +170,7 @@ impl ExplainedRequest<'_> {
     }
 }
 
-/// Returns the forms of the path that are shown. The flag is set for the deciding form.
+/// Returns the forms of the path that are shown. The flag of the deciding form is `true`.
 fn shown_forms<'t, 'a>(trace: &'t Trace<'a>) -> impl Iterator<Item = (&'t FormTrace<'a>, bool)> {
     let deciding = trace.deciding();
     let forms = trace.forms.iter().map(move |form| {
@@ -204,8 +204,8 @@ fn rule_line(rule: Rule<'_>) -> String {
     format!("line {}, `{field}: {}`", rule.line(), printable(rule.pattern()))
 }
 
-/// Returns the name in the group that matches the crawler, or the first names of the group if none
-/// matches.
+/// Returns the name in the group that matches the crawler, or the first names of the group if no
+/// name matches.
 fn names(group: Group<'_>, token: Option<&ProductToken>) -> String {
     let is_meant = |value: &[u8]| {
         let own = ProductToken::from_name(value);
@@ -220,7 +220,8 @@ fn names(group: Group<'_>, token: Option<&ProductToken>) -> String {
     first_few(group.names().map(|name| printable(name.value())), NAMES)
 }
 
-/// Describes the form of the path that the rule matches. Empty if this is the form in the request.
+/// Describes the form of the path that the rule matches. The result is empty if the request
+/// contains the path in this form.
 fn read_as(form: PathForm, trace: Option<&Trace<'_>>) -> String {
     if matches!(form, PathForm::Standard | PathForm::Verbatim) {
         return String::new();

@@ -190,7 +190,7 @@ fn media_type(headers: &HeaderMap) -> Option<(String, Option<String>)> {
     Some((name, charset))
 }
 
-/// Returns the age of a cached copy.
+/// Returns the age of a response from a cache, according to the field `Age`.
 fn age(headers: &HeaderMap) -> Option<Duration> {
     headers.get(AGE)?.to_str().ok()?.trim().parse().ok().map(Duration::from_secs)
 }

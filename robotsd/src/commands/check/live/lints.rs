@@ -1,4 +1,4 @@
-//! The lints about the answers of servers. `--explain` and the page `answers.md` contain their list.
+//! The lints about the answers of servers. `--explain` and the page `answers.md` list these lints.
 
 use tower_robots::check::Severity;
 
@@ -136,7 +136,7 @@ mod tests {
         let at = page.find(HEAD).expect("the page contains the table") + HEAD.len();
         let row = |lint: &AnswerLint| {
             let AnswerLint { code, severity, summary, why } = lint;
-            // The link of a finding points to this anchor.
+            // The link of a finding points to the anchor in its row.
             assert!(lint.url().ends_with(&format!("/docs/answers/#{code}")), "{}", lint.url());
             format!("| <a id=\"{code}\"></a>`{code}` | {severity} | {summary}. {why} |\n")
         };

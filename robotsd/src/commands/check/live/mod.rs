@@ -164,7 +164,7 @@ fn names_of_site(word: &str) -> Result<(FetchUrl, Vec<FetchUrl>), String> {
         ));
     }
     let others = if named.authority().ends_with(&format!(":{}", named.port())) {
-        // With an explicit port, the ports of the other names and schemes are unknown.
+        // If the URL contains a port, the ports of the other names and schemes are unknown.
         Vec::new()
     } else {
         let hosts: Vec<_> = [Some(named.host().to_owned()), counterpart(named.host())].into_iter().flatten().collect();

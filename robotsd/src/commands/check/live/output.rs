@@ -22,9 +22,9 @@ struct AnswersText<'a> {
 }
 
 impl AnswersText<'_> {
-    /// Reports whether the output can leave out how crawlers interpret the response. Returns `true`
-    /// if a finding explains the interpretation, or if the file is not a robots.txt and therefore
-    /// has no rules.
+    /// Reports whether the output need not state how crawlers interpret the response. Returns
+    /// `true` if a finding states this, or if the file is not a robots.txt and therefore has no
+    /// rules.
     fn is_said(&self, answer: &AnswerSummary) -> bool {
         let lint = answers::lint_of(answer.kind).map(|(lint, _)| lint.code);
         let is_other_file = || self.report.evaluator.as_ref().is_some_and(Evaluator::is_other_file);

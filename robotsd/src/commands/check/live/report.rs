@@ -26,7 +26,8 @@ pub(super) struct LiveReport {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) sitemaps: Vec<SitemapSummary>,
     pub(super) front_page: FrontPage,
-    /// Why this machine could not reach the server. Crawlers may be able to reach it.
+    /// Reason why this machine could not reach the server. Crawlers may still be able to reach the
+    /// server.
     #[serde(skip)]
     pub(super) unreached: Option<String>,
 }
@@ -46,7 +47,7 @@ pub(super) struct AnswerSummary {
     pub(super) content_type: Option<String>,
     pub(super) cache_control: Option<String>,
     pub(super) codings: Vec<String>,
-    /// Size of the body as sent, in bytes. `octets` is the size after decoding.
+    /// Size of the body as sent, in bytes. `octets` is the size of the decoded body.
     pub(super) octets_sent: Option<usize>,
     pub(super) octets: Option<usize>,
     /// Whether the body was too large to be read completely.
@@ -66,9 +67,9 @@ pub(super) struct RedirectSummary {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum SameFile {
-    /// The name is the one in the argument.
+    /// The compared name is the name in the argument.
     Named,
-    /// Crawlers get the same rules under both names, or no rules under either.
+    /// Both names lead to the same rules, or both lead to no rules.
     Same,
     Differs,
     /// The name has no address, so there is no site under this name.

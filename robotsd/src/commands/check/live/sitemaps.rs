@@ -24,7 +24,7 @@ const MAX_URLS: u64 = 50_000;
 #[derive(Debug, Serialize)]
 pub(super) struct SitemapSummary {
     pub(super) url: String,
-    /// Status, or the reason why there is no response.
+    /// Status of the response, or the reason why there is no response.
     pub(super) answer: String,
     /// `None` if the document is not a sitemap.
     pub(super) urls: Option<u64>,
