@@ -3,8 +3,8 @@
 //! `check`, `diff`, `edit`, `test`, `explain`, `replay`, `agents` and `config` read files and need
 //! no server. `status`, `history`, `reload`, `accept`, `rollback` and `enforce` query a running
 //! robotsd, which [`running`] finds, or every replica of a [`fleet`]. `accept`, `rollback` and
-//! `enforce` are in [`decisions`], and `completions` and `man` in [`command_line`]. `serve` is a
-//! separate module.
+//! `enforce` are in [`decisions`], and `completions` and `man` in [`command_line`]. The command
+//! `serve` is in a module outside this folder.
 
 pub(crate) mod agents;
 pub(crate) mod audit;

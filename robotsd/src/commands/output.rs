@@ -35,7 +35,7 @@ impl Page {
         self.fold(&format!("  {label:<width$}", width = LABEL - 2), LABEL, text);
     }
 
-    /// Appends wrapped text. The lines after the first one are indented.
+    /// Appends wrapped text, with all lines indented except the first one.
     pub(in crate::commands) fn text(&mut self, text: &str) {
         self.fold("", 2, text);
     }

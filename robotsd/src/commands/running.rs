@@ -55,15 +55,15 @@ impl Running {
         find_place(&self.config_path().unwrap_or_else(|| USUAL_CONFIG.into()))
     }
 
-    /// Returns the path of the config from an option or the environment, otherwise the default path
-    /// if a file exists there.
+    /// Returns the path of the config: from an option, from the environment, or the default path if
+    /// a file exists there.
     pub(in crate::commands) fn config_path(&self) -> Option<PathBuf> {
         // The process at the address of `--admin` may use a config that is not the default one.
         if self.admin.is_some() { None } else { config_if_any(self.config.as_deref()) }
     }
 
     /// Returns a robotsd command with the options `--config` and `--admin` of this command, so that
-    /// it queries the same process.
+    /// both commands query the same process.
     pub(in crate::commands) fn command<'a>(
         &self,
         words: impl IntoIterator<Item = &'a (impl AsRef<str> + ?Sized + 'a)>,
@@ -80,8 +80,8 @@ impl Running {
         command
     }
 
-    /// Returns the command for a next step. If the command acts on a running robotsd, adds the
-    /// options that select the robotsd of this command.
+    /// Returns the command that the user should run next. If that command acts on a running
+    /// robotsd, adds the options that select the same robotsd.
     pub(in crate::commands) fn step(&self, step: &NextStep) -> Vec<String> {
         if step.is_for_running() { self.command(&step.command) } else { step.command.clone() }
     }

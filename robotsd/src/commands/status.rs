@@ -176,7 +176,7 @@ impl<'a> StatusText<'a> {
     }
 
     /// Reports whether this is the first site whose gate does not check any pages. The advice to
-    /// configure pages is printed only for this site, because it is the same for every site.
+    /// configure pages is the same for every site, so it is printed only for the first one.
     fn explains_pages(&self, site: &SiteReport) -> bool {
         let first = self.described.iter().find(|site| site.watched_pages.as_ref().is_some_and(Vec::is_empty));
         first.is_some_and(|first| first.name == site.name)

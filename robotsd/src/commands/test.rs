@@ -150,8 +150,8 @@ pub(in crate::commands) struct EvaluatedExpectations<'a> {
 
 impl EvaluatedExpectations<'_> {
     /// Prints likely mistakes in the expectations to stderr: agents that are not crawlers, and
-    /// paths that look like patterns. Returns `true` if a crawler name is misspelled, because such
-    /// an expectation would test nothing.
+    /// paths that look like patterns. Returns `true` if a crawler name is misspelled, because an
+    /// expectation with a misspelled name would test nothing.
     pub(in crate::commands) fn complain_of_slips(&self, evaluator: &Evaluator) -> bool {
         let path = printable_path(self.path);
         let mut has_slips = false;

@@ -75,9 +75,9 @@ pub(in crate::commands) struct SiteHosts {
     logged: String,
     sites: Vec<String>,
     patterns: Vec<String>,
-    /// Host maps, each with the name of the selected site or file, to which a host must be
-    /// assigned. The first map assigns hosts to the sites of the config. If the selected site has
-    /// one file per host, a second map assigns hosts to these files.
+    /// Host maps, each with the name of the selected site or file, which must be the value for a
+    /// host. The first map assigns hosts to the sites of the config. If the selected site has one
+    /// file per host, a second map assigns hosts to these files.
     owners: Vec<(HostMap<String>, String)>,
 }
 

@@ -69,7 +69,8 @@ fn of_directive(spelling: &str, directive: Directive, range: Range) -> Value {
 /// `None` if the registry contains no token for the crawler.
 fn of_crawler(crawler: &Crawler, range: Range) -> Option<Value> {
     let token = crawler.tokens.first()?.to_string();
-    // Case does not matter in tokens, and the name is more readable.
+    // Case does not matter in tokens. A name that differs from the token only in case is used
+    // instead, because it is more readable.
     let name = if crawler.name.eq_ignore_ascii_case(&token) { crawler.name.clone() } else { token };
     let mut detail = format!("{} ({})", crawler.category, operator_of(crawler));
     if crawler.obeys_robots == Obeys::No {

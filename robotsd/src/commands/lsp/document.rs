@@ -30,9 +30,9 @@ pub(super) struct Document {
     pub(super) version: i32,
     pub(super) buffer: TextBuffer,
     pub(super) is_due: bool,
-    /// Whether the editor requests diagnostics. The server then does not publish diagnostics.
+    /// Whether the editor requests diagnostics, so that the server does not publish them.
     pub(super) is_pulled: bool,
-    /// Findings about the bytes of the file, from the time when it was last opened or saved.
+    /// Findings about the bytes of the file, computed when the document was last opened or saved.
     pub(super) on_disk: Vec<Finding>,
     path: Option<PathBuf>,
     settings: EvaluatorSettings,
@@ -121,7 +121,7 @@ impl Document {
         if let Some(report) = self.computed.report.get() {
             return Ok(report);
         }
-        // Parsing cannot be interrupted, so `goes_on` is called before it.
+        // Parsing cannot be interrupted, so `goes_on` is called before parsing begins.
         if !goes_on() {
             return Err(Interrupted);
         }
@@ -135,7 +135,7 @@ impl Document {
     }
 
     /// Returns the document after all safe fixes that can be applied within a second. Returns an
-    /// error if `goes_on` returns `false` in the meantime.
+    /// error if `goes_on` returns `false` before the fixes are complete.
     pub(super) fn fixed(&self, goes_on: &dyn Fn() -> bool) -> Result<&FixedFile, Interrupted> {
         if let Some(fixed) = self.computed.fixed.get() {
             return Ok(fixed);
@@ -149,8 +149,9 @@ impl Document {
         Ok(self.computed.fixed.get_or_init(|| fixed))
     }
 
-    /// Reports whether the document is so long that crawlers do not read all of it. Such a document
-    /// is not fixed: if a fix made it shorter, crawlers would read more lines than before.
+    /// Reports whether the document is so long that crawlers do not read all of it. A document of
+    /// this length is not fixed, because crawlers would read more of its lines if a fix made it
+    /// shorter.
     pub(super) fn is_long(&self) -> bool {
         self.buffer.text().len() > Reading::STANDARD_LIMIT
     }

@@ -99,7 +99,7 @@ fn safe_fixes(document: &Document, fixed: &FixedFile) -> Option<Value> {
     (!old.is_empty() || !new.is_empty()).then(|| json!({ "range": document.range(old), "newText": new }))
 }
 
-/// Returns the length of the equal lines at the start of both strings, in bytes.
+/// Returns the size of the equal lines at the start of `one` and `other`, in bytes.
 fn common_start(one: &str, other: &str) -> usize {
     let same = one.bytes().zip(other.bytes()).take_while(|(one, other)| one == other).count();
     memchr::memrchr(b'\n', &one.as_bytes()[..same]).map_or(0, |line_end| line_end + 1)

@@ -24,7 +24,7 @@ use crate::render::{plural, printable, printable_path};
 
 const SHOWN: usize = 8;
 
-/// The configured list of URLs. It is read again when the file changes.
+/// The configured list of URLs, which is read again when its file changes.
 #[derive(Debug)]
 pub(super) struct UrlList {
     path: PathBuf,
@@ -191,7 +191,8 @@ fn matched(rules: &RuleSet, rule: Rule<'_>, pages: &[Page], list: &str) -> Strin
     )
 }
 
-/// Returns one name per group that the agent obeys: the name that matches the agent.
+/// Returns one name for each group that the agent obeys: the name in the group that matches the
+/// agent.
 fn deciding_groups<'e>(evaluator: &'e Evaluator, agent: &Agent, named_as: NamedAs) -> Vec<Name<'e>> {
     let fallback = if named_as == NamedAs::Star { Fallback::Star } else { agent.fallback() };
     let selection = evaluator.rules.select(agent.tokens(), fallback);

@@ -44,8 +44,8 @@ impl<'c> Inbox<'c> {
         })
     }
 
-    /// Reports whether a waiting message changes or closes a document. Results about the current
-    /// text of the document are then outdated.
+    /// Reports whether a waiting message changes or closes a document, so that results about the
+    /// current text of the document are outdated.
     pub(super) fn has_change_of(&self, uri: &str) -> bool {
         self.look();
         self.waiting.borrow().iter().any(|message| match message {

@@ -70,8 +70,8 @@ pub(crate) fn run(_: &LspArgs) -> ExitCode {
     });
     let is_running = |process| test_kill_process(process) != Err(Errno::SRCH);
     let watch = |editor: Pid| {
-        // If the server runs in a container with its own PID namespace, no process has this ID. The
-        // editor can then still end the server by closing standard input.
+        // If the server runs in a container with its own PID namespace, no process has the ID of
+        // the editor. The editor can still end the server by closing standard input.
         if !is_running(editor) {
             return;
         }

@@ -28,7 +28,7 @@ pub(super) struct Range {
 }
 
 impl Range {
-    /// Reports whether the ranges overlap or touch. Touching is sufficient, because a cursor is an
+    /// Reports whether the ranges overlap or touch. Ranges that touch count, because a cursor is an
     /// empty range.
     pub(super) fn touches(&self, other: &Self) -> bool {
         self.start <= other.end && other.start <= self.end
@@ -38,7 +38,7 @@ impl Range {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum PositionEncoding {
     Utf8,
-    /// Every editor supports this unit, and most support only this one.
+    /// UTF-16 code units, which every editor supports. Most editors support no other unit.
     #[default]
     Utf16,
 }
@@ -113,14 +113,14 @@ pub(super) struct Client {
 }
 
 impl Client {
-    /// Reads the parameters of `initialize`. An unexpected value in a parameter that is not needed
-    /// is not an error.
+    /// Reads the parameters of `initialize`. Ignores unexpected values of parameters that are not
+    /// needed.
     pub(super) fn of(params: &Value) -> Self {
         let capabilities = &params["capabilities"];
         let document = &capabilities["textDocument"];
         let lists = |list: &Value, word: &str| list.as_array().is_some_and(|list| list.iter().any(|item| item == word));
         let is_utf8 = lists(&capabilities["general"]["positionEncodings"], "utf-8");
-        // The editor lists its preferred format first.
+        // The editor lists its preferred format of hovers first.
         let prefers_markdown = document["hover"]["contentFormat"][0] == MarkupKind::Markdown.name();
         Self {
             encoding: if is_utf8 { PositionEncoding::Utf8 } else { PositionEncoding::Utf16 },

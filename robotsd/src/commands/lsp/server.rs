@@ -2,8 +2,8 @@
 //!
 //! **Diagnostics are computed when no message is waiting.** A burst of changes therefore leads to
 //! only one check. A check ends early if the document changes during the check, so no outdated
-//! diagnostics are published. If a client's request needed the result of this check, the response
-//! is an error that makes the editor send the request again.
+//! diagnostics are published. If a request needed the result of a check that ended early, the
+//! response is an error that makes the editor send the request again.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -74,8 +74,8 @@ impl<'c> Server<'c> {
     }
 
     fn send(&self, message: impl Into<Message>) {
-        // The error can be ignored: if the editor has closed the connection, `run` returns when it
-        // waits for the next message.
+        // Errors of `send` can be ignored: if the editor has closed the connection, `run` returns
+        // when it waits for the next message.
         let _ = self.connection.sender.send(message.into());
     }
 

@@ -2,8 +2,8 @@
 //! index of the lines.
 //!
 //! **Lines end as in robots.txt**: at LF, CR or CRLF. The language server protocol defines lines in
-//! the same way. After an edit, only the line starts within the edit are computed again. This keeps
-//! the server fast even if an editor sends 200 edits of a 5 MB document at once.
+//! the same way. After an edit, only the line starts within the edit are computed again, so the
+//! server stays fast even if an editor sends 200 edits of a 5 MB document at once.
 
 use std::ops;
 
@@ -28,7 +28,8 @@ impl TextBuffer {
         &self.text
     }
 
-    /// Applies a change. A range that ends before it starts counts as empty.
+    /// Applies a change. If the range of the change ends before it starts, the range counts as
+    /// empty.
     pub(super) fn apply(&mut self, change: ContentChange) {
         let Some(range) = change.range else {
             *self = Self::new(change.text, self.encoding);
@@ -38,8 +39,8 @@ impl TextBuffer {
         let end = self.offset(range.end).max(start);
         self.text.replace_range(start..end, &change.text);
         let new_end = start + change.text.len();
-        // Whether a line starts at an offset depends on the byte before the offset. If this byte is
-        // a CR, it also depends on the byte after the offset.
+        // Whether a line starts at an offset depends on the byte before the offset and, if this
+        // byte is a CR, also on the byte after the offset.
         let kept = self.starts.partition_point(|known| *known < start);
         let next = self.starts.partition_point(|known| *known <= end);
         let inside = self.starts_within(start..new_end + 1);
@@ -91,8 +92,8 @@ impl TextBuffer {
         Range { start: self.position(span.start), end: self.position(span.end) }
     }
 
-    /// Returns the byte range of a line without its line end. `line` is counted from 0. If there is
-    /// no such line, the range is empty.
+    /// Returns the byte range of a line without its line end. `line` is counted from 0. If the line
+    /// does not exist, the range is empty.
     pub(super) fn line(&self, line: usize) -> ops::Range<usize> {
         let Some(start) = self.starts.get(line).copied() else { return self.text.len()..self.text.len() };
         let end = self.starts.get(line + 1).copied().unwrap_or(self.text.len());

@@ -39,7 +39,7 @@ pub(super) struct ReplayPlan {
     pub(super) logs: Vec<String>,
     pub(super) robots: String,
     pub(super) against: Option<String>,
-    /// The compiled robots.txt. In a comparison, the last element is the second file.
+    /// The compiled robots.txt. In a comparison, the last evaluator is that of the second file.
     pub(super) evaluators: Vec<Evaluator>,
     pub(super) selection: LogSelection,
     /// Time when the rules began to apply; earlier requests are counted separately.
@@ -74,11 +74,11 @@ pub(super) struct ReplayCounts {
     pub(super) rows: Rows,
     pub(super) hours: Hours,
     pub(super) has_limit: bool,
-    /// Crawlers with suspect claims, and these claims: see [`crawler_rows::with_suspect_path`].
+    /// Crawlers with suspect claims ([`crawler_rows::with_suspect_path`]), each with these claims.
     pub(super) suspects: Vec<(String, FailedClaims)>,
     pub(super) has_referers: bool,
     pub(super) sent: HashMap<Arc<Referrer>, u64, RandomState>,
-    /// Observations for the board in one chunk; `board` combines the observations in all chunks.
+    /// Observations in one chunk for the board; `board` combines the observations in all chunks.
     pub(super) board_notes: BoardNotes,
     pub(super) board: LogBoard,
 }
@@ -352,8 +352,8 @@ impl SearchRequests {
                 one.unread += u64::from(line == LogLine::Unread);
                 let LogLine::Request(request) = line else { return };
                 one.requests += 1;
-                // No search engine sends a header longer than the limit, so requests with longer
-                // headers are skipped.
+                // Requests with headers above [`MAX_HEADER_LENGTH`] are skipped, because no search
+                // engine sends such long headers.
                 if request.agent.len() <= MAX_HEADER_LENGTH && !RequestPath::is_robots_txt_target(&request.target) {
                     let kind = &headers.known.identify(slice::from_ref(evaluator), &evidence, &request.agent).kind;
                     if kind.is_index_engine {

@@ -35,7 +35,8 @@ pub(super) struct ReplayRow {
     pub(super) agent: AgentKind,
     pub(super) verified: RequestTally,
     pub(super) verified_period: LogPeriod,
-    /// Requests whose claim is neither confirmed nor refuted. `undecided` counts them by reason.
+    /// Requests whose claim is neither confirmed nor refuted. `undecided` counts these requests by
+    /// reason.
     pub(super) claimed: RequestTally,
     pub(super) undecided: BTreeMap<&'static str, u64>,
     /// Disallowed targets of verified and claimed requests; in a comparison, the targets with
@@ -168,16 +169,16 @@ const HANDFUL: usize = 5;
 const DAY: i64 = 24 * 60 * 60;
 
 /// Returns the crawlers whose failed claims do not prove that impostors sent the requests, because
-/// the log may not contain the addresses of clients. Without this check, all crawlers in a log that
-/// was written behind a proxy would be counted as impostors.
+/// the log may not contain the addresses of clients. If all failed claims counted, all crawlers in
+/// a log that was written behind a proxy would be impostors.
 ///
 /// The failed claims of a crawler are suspect in two cases:
 ///
 /// 1. The claims come from many addresses (more than [`HANDFUL`]), and no request of the crawler is
 ///    verified within a day of these claims.
 /// 2. No request of any crawler is verified, and one of the addresses also has failed claims for
-///    crawlers of other operators. This is typical of a log that contains the address of a proxy
-///    instead of the addresses of clients.
+///    crawlers of other operators. Such a shared address is typical of a log that contains the
+///    address of a proxy instead of the addresses of clients.
 ///
 /// Requests with suspect claims are counted as claimed.
 pub(super) fn with_suspect_path<'r>(rows: impl Iterator<Item = &'r ReplayRow> + Clone) -> Vec<String> {

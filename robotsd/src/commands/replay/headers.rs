@@ -26,7 +26,7 @@ pub(super) struct HeaderCache {
 }
 
 /// Headers with their agents, evaluated with one version of robots.txt. When another version is
-/// needed, the headers of this version are dropped.
+/// needed, these headers are dropped.
 #[derive(Debug, Default)]
 pub(super) struct VersionHeaders {
     version: usize,
@@ -52,13 +52,13 @@ pub(super) struct KnownHeaders {
 
 #[derive(Debug)]
 pub(super) struct IdentifiedHeader {
-    /// The crawler or the class of agents that the header names. Its row counts the requests with
-    /// this header.
+    /// The crawler or the class of agents that the header names. The row of this crawler or class
+    /// counts the requests with this header.
     pub(super) kind: AgentKind,
     /// Agents of the header, evaluated with each robots.txt of the replay.
     pub(super) agents: Vec<JudgedAgents>,
-    /// Methods that check whether a client with a known address is the crawler in the header.
-    /// `None` if an address can neither confirm nor refute this.
+    /// Methods that check whether a client with a known address is the crawler in the header;
+    /// `None` if there is no method.
     pub(super) methods: Option<ClaimMethods>,
     /// Whether none of the agents in the header is a crawler.
     pub(super) is_of_visitor: bool,
@@ -69,10 +69,10 @@ pub(super) struct AgentKind {
     pub(super) name: String,
     pub(super) class: Class,
     pub(super) category: Option<Category>,
-    /// Whether this is a crawler, or the row of all crawlers that have no row of their own. If
-    /// `false`, this is a class of agents that are not crawlers.
+    /// Whether `name` is the name of a crawler, or of the row that all crawlers without their own
+    /// row share; `false` for a class of agents that are not crawlers.
     pub(super) is_crawler: bool,
-    /// Whether this is a search engine that people use.
+    /// Whether the crawler belongs to a search engine that people use.
     pub(super) is_index_engine: bool,
     pub(super) operator: Option<String>,
 }

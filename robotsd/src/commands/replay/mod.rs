@@ -7,11 +7,12 @@
 //! ([`identity`]): a crawler's counts do not include requests of impostors
 //! ([`FailedClaims`](crawler_rows::FailedClaims)). By default, query values are removed from
 //! reports, and addresses are shortened ([`redaction`]). A report does not show which requests came
-//! before the `Crawl-delay` had passed. To count them, run a server with the rate mode `observe`.
+//! before the `Crawl-delay` had passed. Only a server counts these requests, with the rate mode
+//! `observe`.
 //!
 //! Exit status:
 //!
-//! - 0 if neither 1 nor 2 applies;
+//! - 0 if none of the conditions for 1 and 2 is true;
 //! - 1 if a change blocks a search engine from a path that it requested, or if an expectation is
 //!   not met;
 //! - 2 if an input could not be read (the other inputs are still read), or if no request names an
@@ -319,7 +320,8 @@ impl ReplayArgs {
             )));
         }
         let mut questions = NameQuestions::default();
-        // Errors of logs that cannot be read are reported later, when the requests are counted.
+        // Read errors are ignored here, because they are reported later, when the requests are
+        // counted.
         self.read_logs(
             source::open_unchecked,
             |headers, chunk| counts::name_questions(plan, headers, chunk),

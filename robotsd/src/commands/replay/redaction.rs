@@ -24,7 +24,7 @@ impl ReportPrivacy {
                 shown.extend_from_slice(&target[..at]);
                 for (index, pair) in target[at + 1..].split(|octet| *octet == b'&').enumerate() {
                     shown.push(if index == 0 { b'?' } else { b'&' });
-                    // A parameter without `=` may itself be a secret, so it is replaced, too.
+                    // A parameter without `=` is replaced as a whole, because it may be a secret.
                     let name = memchr::memchr(b'=', pair).map_or(0, |end| end + 1);
                     shown.extend_from_slice(&pair[..name]);
                     if !pair.is_empty() {

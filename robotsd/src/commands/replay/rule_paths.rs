@@ -9,9 +9,9 @@ use serde::Serialize;
 /// number.
 const NODES_A_RULE: usize = 8;
 
-/// Limits that make the trees smaller, applied one after another until the trees are small enough:
-/// the maximum number of different values after the same prefix, and the maximum number of parts
-/// per target.
+/// Limits that make the trees smaller: the maximum number of different values after the same
+/// prefix, and the maximum number of parts per target. They are applied one after another until the
+/// trees are small enough.
 const KEPT: [(usize, usize); 8] = [(32, 12), (16, 8), (8, 6), (4, 4), (2, 3), (1, 2), (0, 1), (0, 0)];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -25,8 +25,8 @@ pub(super) enum Effect {
     LetIn,
 }
 
-/// The rule that disallows a request. In a comparison, this is a rule of the first file if only the
-/// first file disallows the request. Otherwise, it is a rule of the second file.
+/// The rule that disallows a request. In a comparison, this is a rule of the second file, or of the
+/// first file if only the first file disallows the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct DecidingRule {
     pub(super) effect: Effect,
@@ -137,9 +137,9 @@ const KINDS: [u8; 4] = *b"/?&=";
 pub(super) struct PathTree {
     /// Path segment, parameter name or value, with the preceding separator; empty at the root.
     part: Box<[u8]>,
-    /// Number of requests whose target ends at this node; `total` also includes the requests that
-    /// end at nodes below this one.
+    /// Number of requests whose target ends at this node.
     ends: u64,
+    /// Number of requests whose target ends at this node or below it.
     pub(super) total: u64,
     /// Whether targets that differ only after this part are counted together.
     is_cut: bool,

@@ -1,5 +1,5 @@
 //! Selects the requests in a log that are counted: the requests for a host of the site. If the log
-//! is from a proxy that asks robotsd for decisions, the proxy's own questions are not counted.
+//! is from a proxy that asks robotsd for decisions, the proxy's decision requests are not counted.
 
 use std::io;
 
@@ -27,12 +27,12 @@ pub(in crate::commands) struct LogSelection {
 /// contains a note about each of these numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, derive_more::AddAssign)]
 pub(in crate::commands) struct RequestedHosts {
-    /// Number of requests for other sites. No other count includes them.
+    /// Number of requests for other sites, which no other count includes.
     pub(in crate::commands) other: u64,
-    /// Number of requests without a host in the log. They are counted as requests for the site.
+    /// Number of requests without a host in the log, which are counted as requests for the site.
     pub(in crate::commands) unnamed: u64,
     /// Number of log lines that contain a proxy's decision request instead of the client's request.
-    /// No other count includes them.
+    /// No other count includes these lines.
     pub(in crate::commands) questions: u64,
     /// Number of requests that a proxy sent to get a refusal page. The refused request itself is in
     /// an earlier line of robotsd's log.

@@ -89,8 +89,8 @@ fn unpacked(path: &Path, progress: &ProgressBar) -> io::Result<(Box<dyn Read + S
 fn unread_packing(start: &[u8]) -> Option<(&'static str, &'static str)> {
     Some(match start {
         [0xFD, b'7', b'z', b'X', b'Z', 0, ..] => ("xz", "xz -dc"),
-        // The digit is the block size. It is followed by the start of the first block or, in an
-        // empty file, by the end mark.
+        // The digit in a bzip2 header is the block size. The bytes after the digit are the start of
+        // the first block or, in an empty file, of the end mark.
         [b'B', b'Z', b'h', b'1'..=b'9', 0x31 | 0x17, 0x41 | 0x72, ..] => ("bzip2", "bzip2 -dc"),
         [0x04, 0x22, 0x4D, 0x18, ..] => ("lz4", "lz4 -dc"),
         [b'L', b'Z', b'I', b'P', 0 | 1, ..] => ("lzip", "lzip -dc"),
@@ -108,7 +108,7 @@ fn is_device(path: &Path) -> io::Result<bool> {
     Ok((kind.is_char_device() || kind.is_block_device()) && path != Path::new("/dev/null"))
 }
 
-/// A log. Its read errors contain the name of the log.
+/// A log whose read errors contain the name of the log.
 struct NamedLog {
     name: String,
     log: Box<dyn Read + Send>,
@@ -163,7 +163,7 @@ impl<R: BufRead> Read for Zstd<R> {
 }
 
 pub(super) fn reading_bar(paths: &[PathBuf]) -> ProgressBar {
-    // The total is `None` if any path is not a regular file.
+    // The total size is `None` if any path is not a regular file.
     let size = |path: &PathBuf| std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file).map(|meta| meta.len());
     let total: Option<u64> = paths.iter().map(size).sum();
     let template = match total {
@@ -173,8 +173,8 @@ pub(super) fn reading_bar(paths: &[PathBuf]) -> ProgressBar {
     bar(total, template)
 }
 
-/// Returns a progress bar on standard error. It is hidden if standard error is not a terminal, and
-/// erased when it is dropped.
+/// Returns a progress bar on standard error, which is hidden if standard error is not a terminal,
+/// and erased when the bar is dropped.
 pub(super) fn bar(total: Option<u64>, template: &str) -> ProgressBar {
     // All templates are valid. For an invalid template, the default style would be used.
     let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());

@@ -14,11 +14,12 @@ pub(super) struct RequestTally {
     pub(super) requests: u64,
     pub(super) allowed: u64,
     pub(super) disallowed: u64,
-    /// Number of requests that the first file disallows. All other counts refer to the last file.
+    /// Number of requests that the first file disallows; `disallowed` counts the requests that the
+    /// last file disallows.
     pub(super) disallowed_before: u64,
-    /// Number of requests that the first file allows and the second disallows. `opened` counts
-    /// requests that the first file disallows and the second allows.
+    /// Number of requests that the first file allows and the second disallows.
     pub(super) shut: u64,
+    /// Number of requests that the first file disallows and the second allows.
     pub(super) opened: u64,
     /// Number of disallowed requests that were sent before the rules began to apply.
     pub(super) not_blamed: u64,
@@ -26,10 +27,10 @@ pub(super) struct RequestTally {
     pub(super) shut_search_engines: u64,
     #[serde(skip)]
     pub(super) disallowed_search_engines: u64,
-    /// Number of disallowed requests that robotsd would have refused in the mode `refuse`;
-    /// `would_tag` counts disallowed requests that it would only have tagged.
+    /// Number of disallowed requests that robotsd would have refused in the mode `refuse`.
     #[serde(skip)]
     pub(super) would_refuse: u64,
+    /// Number of disallowed requests that robotsd would only have tagged in the mode `refuse`.
     #[serde(skip)]
     pub(super) would_tag: u64,
     /// The requests in `would_refuse`, by the status of the response.
@@ -149,7 +150,7 @@ pub(super) struct AddressTally {
 }
 
 /// Numbers of requests for at most `MAX` keys, such as addresses. If there are more keys, the half
-/// of the keys with the lowest numbers is dropped.
+/// of the keys with the fewest requests is dropped.
 #[derive(Clone, Debug)]
 pub(super) struct FrequentCounts<K, const MAX: usize> {
     counts: HashMap<K, AddressTally, RandomState>,
@@ -188,8 +189,8 @@ impl<K: Copy + Hash + Ord, const MAX: usize> FrequentCounts<K, MAX> {
         let (known, mut new): (Vec<_>, Vec<_>) =
             next.counts.into_iter().partition(|(key, _)| self.counts.contains_key(key));
         if self.counts.len() + new.len() > MAX {
-            // There is not enough space for all new keys. They are sorted, because the choice of
-            // keys must not depend on the iteration order of the map.
+            // If there is not enough space for all new keys, the new keys are sorted, because the
+            // choice of keys must not depend on the iteration order of the map.
             sort(&mut new);
         }
         known.into_iter().chain(new).for_each(|(key, tally)| self.add(key, tally));

@@ -113,7 +113,7 @@ pub(super) fn is_address(word: &[u8]) -> bool {
 }
 
 /// Reports whether a word can be the address of a client, or the host name that a server logs
-/// instead of the address. A word such as `nginx:` is neither: it is the tag of a program.
+/// instead of the address. A word such as `nginx:` is the tag of a program instead.
 fn is_client(word: &[u8]) -> bool {
     let is_of_name = |octet: &u8| matches!(octet, b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'.' | b'-' | b'_' | b':' | b'%' | b'[' | b']');
     !word.is_empty() && word.iter().all(is_of_name) && (!word.ends_with(b":") || word == b"unix:" || is_address(word))
@@ -172,7 +172,7 @@ pub(super) fn request_line(request: &[u8]) -> Option<(&[u8], Cow<'_, [u8]>)> {
 }
 
 /// Reports whether two values of a JSON or W3C line can be the method and the target of a request.
-/// Lines about other events may have values with the same names.
+/// In lines about other events, values with the same names may have another meaning.
 pub(super) fn is_request(method: &[u8], target: &[u8]) -> bool {
     is_method(method) && (target.starts_with(b"/") || target == b"*" || has_scheme(target) || method == b"CONNECT")
 }
@@ -354,7 +354,7 @@ fn clf_time(text: &[u8]) -> Option<i64> {
     Some(days(year, month as i64 + 1, day) * 86_400 + clock - zone(&text[20..]))
 }
 
-/// Parses `2000-10-10T13:55:36.123+02:00`. A space may replace the `T`.
+/// Parses `2000-10-10T13:55:36.123+02:00`, also with a space instead of the `T`.
 pub(super) fn rfc3339(text: &[u8]) -> Option<i64> {
     let (year, month, day) = (number(text.get(..4)?)?, number(text.get(5..7)?)?, number(text.get(8..10)?)?);
     let clock = clock(text.get(11..19)?)?;

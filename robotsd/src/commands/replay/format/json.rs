@@ -65,7 +65,8 @@ fn has_agent(object: &ObjectAsVec<'_>) -> bool {
 /// Reports whether a line belongs to robotsd's event log. Such lines are not counted, because their
 /// requests are also in robotsd's access log.
 pub(super) fn is_event(line: &[u8]) -> bool {
-    // Every event begins with these bytes, so other lines are not parsed twice.
+    // Every event begins with these bytes. Lines that begin with other bytes are not parsed here,
+    // because they are parsed later.
     if !line.starts_with(br#"{"ts":"#) {
         return false;
     }
@@ -103,9 +104,9 @@ fn add_texts(value: &Value<'_>, keys: &JsonKeys, texts: &mut Vec<Vec<u8>>) {
     }
 }
 
-/// Reports whether an object describes a request. In such an object, the client chose some of the
-/// strings, and could forge a log line in them. A path does not show this, because Fluentd and
-/// Logstash write the path of the log file under the key `path`.
+/// Reports whether an object describes a request. The client chose some of the strings in a
+/// described request, and could forge a log line in them. An object with only a path does not count
+/// as a request, because Fluentd and Logstash write the path of the log file under the key `path`.
 fn is_about_request(object: &ObjectAsVec<'_>, keys: &JsonKeys) -> bool {
     let fields = [JsonField::Request, JsonField::Method, JsonField::Agent, JsonField::Referer];
     has_agent(object) || fields.into_iter().any(|field| keys.values(object, field, text_of).next().is_some())

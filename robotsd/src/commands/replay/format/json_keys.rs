@@ -1,6 +1,6 @@
 //! The keys of requests in JSON logs. The known keys are the keys in nginx's documentation, and the
 //! keys of Caddy, Traefik, Envoy, Cloudflare, Google Cloud and the Elastic Common Schema. An
-//! operator may give other keys.
+//! operator can specify other keys with `--json-keys`.
 
 use std::fmt;
 use std::str::FromStr;

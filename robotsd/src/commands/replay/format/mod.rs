@@ -34,7 +34,8 @@ pub(in crate::commands) enum ReplayLogFormat {
 }
 
 /// Maximum number of enclosing objects and prefixes that are removed from a line. A container
-/// runtime may add one, and the service that collects the output of containers may add another.
+/// runtime may add one wrapper, and the service that collects the output of containers may add
+/// another.
 const MAX_WRAPPERS: usize = 3;
 
 #[derive(Debug)]
@@ -42,8 +43,8 @@ pub(super) struct ChunkReader<'k> {
     format: ReplayLogFormat,
     json_keys: &'k JsonKeys,
     columns: W3cColumns,
-    /// Whether the format was detected from the first lines. In this case, lines in other formats
-    /// are also read.
+    /// Whether the format was detected from the first lines, so that lines in other formats are
+    /// also read.
     is_found: bool,
 }
 
@@ -147,8 +148,8 @@ impl ReplayLogFormat {
         }
     }
 
-    /// Reports whether a parsed line is certainly in this format. The check is needed because error
-    /// logs quote requests, so their lines can be parsed, too.
+    /// Reports whether a parsed line is certainly in this format. The check is needed because lines
+    /// of error logs quote requests, and can therefore be parsed, too.
     fn is_sure_of(self, request: &LoggedRequest<'_>) -> bool {
         match self {
             Self::Common => request.time.is_some(),

@@ -52,8 +52,8 @@ impl W3cColumns {
 
     pub(super) fn read<'a>(&self, line: &'a [u8]) -> Option<LoggedRequest<'a>> {
         let line = line.trim_ascii_end();
-        // The first space or tab in the line is the separator. Quoted values may contain both
-        // characters.
+        // The first space or tab in the line is the separator. Later spaces and tabs may be part of
+        // quoted values.
         let blank = line[memchr::memchr2(b' ', b'\t', line)?];
         let values = self.values(line, blank)?;
         let value = |column: Option<usize>| values.get(column?).filter(|value| !matches!(value, W3cValue::Plain(b"-")));
@@ -145,8 +145,8 @@ fn with_strings(line: &[u8], blank: u8) -> Option<Vec<W3cValue<'_>>> {
     }
 }
 
-/// Returns the text before and after the closing quote of a string. Quotes in the first text are
-/// still doubled.
+/// Returns the text before and after the closing quote of a string. In the text before the closing
+/// quote, quotes are still doubled.
 fn string(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let mut end = memchr::memchr(b'"', text)?;
     while text.get(end + 1) == Some(&b'"') {

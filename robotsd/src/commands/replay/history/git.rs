@@ -31,9 +31,9 @@ const ALWAYS: &str = "--no-pager --literal-pathspecs -c log.showRoot=true -c log
 
 /// Environment variables of every git command. They prevent git from fetching objects that are
 /// missing in a partial clone. To fetch these objects, git would run programs from the config of
-/// the repository. Git 2.45 and later obeys `GIT_NO_LAZY_FETCH`. For earlier versions, only the
-/// protocol "none" is allowed. To use this protocol, git runs the alias `remote-none`, which
-/// [`ALWAYS`] defines as a command that does nothing.
+/// the repository. Git 2.45 and later obeys `GIT_NO_LAZY_FETCH`. For earlier versions,
+/// `GIT_ALLOW_PROTOCOL` allows only the protocol "none". To use this protocol, git runs the alias
+/// `remote-none`, which [`ALWAYS`] defines as a command that does nothing.
 const ENVIRONMENT: [(&str, &str); 3] =
     [("GIT_OPTIONAL_LOCKS", "0"), ("GIT_NO_LAZY_FETCH", "1"), ("GIT_ALLOW_PROTOCOL", "none")];
 
@@ -127,7 +127,7 @@ fn read_blobs(folder: &Path, changes: &[&Change], found: &mut FoundVersions) -> 
     let mut process = git.spawn()?;
     let names: String =
         changes.iter().filter(|change| !change.is_removal()).map(|change| format!("{}\n", change.blob)).collect();
-    // All names fit into the buffer of a pipe, so writing them does not block.
+    // The names of all blobs fit into the buffer of a pipe, so writing them does not block.
     if let Some(mut questions) = process.stdin.take() {
         questions.write_all(names.as_bytes())?;
     }
@@ -173,7 +173,7 @@ fn size_of_next(answers: &mut impl BufRead, commit: &str) -> io::Result<usize> {
 fn command(folder: &Path) -> Command {
     let mut command = Command::new("git");
     command.arg("-C").arg(folder).args(ALWAYS.split(' ')).envs(ENVIRONMENT);
-    // If a git hook runs robotsd, git has set these variables for the repository of the hook.
+    // If a git hook runs robotsd, git has set the variables below for the repository of the hook.
     for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_GLOB_PATHSPECS", "GIT_ICASE_PATHSPECS"] {
         command.env_remove(name);
     }

@@ -3,7 +3,7 @@
 //!
 //! The versions come from git ([`git`]) or from dated files ([`dated`]), and the fetches of
 //! robots.txt come from the log. The code of the server's board judges the crawlers ([`LogBoard`]),
-//! so the same traffic leads to the same judgements.
+//! so the same traffic leads to the same judgements as on the server.
 
 mod dated;
 mod git;
@@ -52,8 +52,8 @@ struct FoundVersions {
 }
 
 impl FoundVersions {
-    /// Reports whether another version of this size is within the limits. If the limits are
-    /// exceeded, records why the version is left out.
+    /// Reports whether a version of this size can be added within the limits on versions. If it
+    /// cannot be added, records the reason.
     fn has_room_for(&mut self, octets: usize, source: &str) -> bool {
         self.octets = self.octets.saturating_add(octets);
         let fault = match (self.versions.len(), self.octets) {
@@ -170,7 +170,7 @@ const DEPLOYED: Second = 15 * 60;
 /// The observations in one chunk of the log that are needed to judge crawlers.
 #[derive(Debug, Default)]
 pub(super) struct BoardNotes {
-    /// Earlier counts that have reached the maximum number of rows.
+    /// Counts that are complete, because they have reached the maximum number of rows.
     full: Vec<Counted>,
     counted: Counted,
     times: LoggedTimes,
@@ -242,7 +242,7 @@ impl BoardNotes {
         self.counted.disallow(&seen, done, |RowScratch { case, hits, .. }| {
             case.judge_by(history.gone_by(place, at), Some(policy), &request);
             if history.maybe_served(place, at).any(|version| !case.disallowed_by.contains(&version.name)) {
-                // A request without a version that disallows it is not judged.
+                // The request is judged only if all versions that may have been served disallow it.
                 case.disallowed_by.clear();
             }
             origin(&mut case.origin);
@@ -254,8 +254,8 @@ impl BoardNotes {
     }
 }
 
-/// Result of a request for `/robots.txt`. If the response contains no rules, the version of the
-/// read is unknown, so the read can only excuse the crawler.
+/// Result of a request for `/robots.txt`. A response without rules does not show which version the
+/// crawler knows, so it can only excuse the crawler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum RobotsRead {
     Rules,
@@ -342,7 +342,7 @@ mod tests {
         }
         // A server error does not change the rules that the crawler knows.
         assert_eq!(judged(&history, &[first, (later, "/robots.txt", 503), request]), [1, 0, 0, 0]);
-        // The fetch that follows a redirect in the same second counts.
+        // If a fetch follows a redirect in the same second, the crawler knows the fetched version.
         let redirected = [(later, "/robots.txt", 301), (later, "/robots.txt", 200), request];
         assert_eq!(judged(&history, &redirected), [1, 0, 0, 0]);
     }
@@ -352,7 +352,8 @@ mod tests {
         let history = history(15 * 60, &[(START, OLD), (START + 30 * HOUR, NEW)]);
         let read = (START + HOUR, "/robots.txt", 200);
         let at = |minutes: Second, path| (START + 30 * HOUR + minutes * 60, path, 200);
-        // All hours must be in the log, because a gap may contain another read.
+        // The log must contain a line in every hour, because the crawler may have fetched
+        // robots.txt in a gap of the log.
         let logged = (2..=30).map(|hour| (START + hour * HOUR, "/", 200));
         let log = |request| [read].into_iter().chain(logged.clone()).chain([request]).collect::<Vec<_>>();
         assert_eq!(judged(&history, &log(at(14, "/new/1"))), [0, 0, 0, 1]);

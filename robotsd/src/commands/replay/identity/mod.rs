@@ -3,8 +3,8 @@
 //! The evidence may be older or newer than a request. Therefore, these rules apply:
 //!
 //! 1. A list verifies requests of any age. It refutes a claim only if the request was sent close to
-//!    the date of the list ([`is_close`]). At other times, a request from an address that is not on
-//!    the list is counted as claimed.
+//!    the date of the list ([`is_close`]). Any other request from an address that is not on the
+//!    list is counted as claimed.
 //! 2. If there are several copies of a list, only the copy that a server would start with can
 //!    refute a claim. The other copies can only verify claims: newer copies verify requests of any
 //!    age, and older copies verify only requests made before the date of the server's copy.
@@ -15,8 +15,8 @@
 //!    belongs to a trusted proxy.
 //! 5. Signatures are not used, because logs do not contain them.
 //!
-//! A log may not contain the addresses of clients at all. Whether this is the case is determined
-//! from all requests in the log ([`with_suspect_path`](super::crawler_rows::with_suspect_path)).
+//! A log may not contain the addresses of clients at all. Only all requests of a log together can
+//! show whether it contains them ([`with_suspect_path`](super::crawler_rows::with_suspect_path)).
 
 mod names;
 
@@ -75,8 +75,8 @@ impl LogEvidence {
         (evidence, problems)
     }
 
-    /// Returns how an address can confirm or refute that a request is from these agents; `None` if
-    /// an address cannot do this.
+    /// Returns the methods that use an address to confirm or refute that a request is from these
+    /// agents; `None` if there is no method.
     pub(super) fn methods_of(&self, agents: &[Agent]) -> Option<ClaimMethods> {
         let known = |agent: &Agent| self.crawlers.get(agent.registered()?.name.as_str()).cloned();
         match agents {
@@ -97,7 +97,7 @@ impl LogEvidence {
     ) -> Identity {
         let address = PublicAddress::of(address, |address| self.is_trusted_proxy(address)).ok();
         let evidence = EvidenceAt { evidence: self, methods, time, questions };
-        // The time argument is not used, because `evidence` contains the time of the request.
+        // The time argument has no effect, because `evidence` contains the time of the request.
         IdentityRequest::new(agents, address).identify(&evidence, SystemTime::UNIX_EPOCH).identity
     }
 
@@ -123,7 +123,7 @@ impl LogEvidence {
     }
 }
 
-/// How requests with a given header can be checked. Determined once per header.
+/// Methods that check the sender of requests with a given header, determined once per header.
 #[derive(Debug)]
 pub(super) enum ClaimMethods {
     One(Arc<CrawlerEvidence>),
@@ -138,8 +138,8 @@ struct EvidenceAt<'e> {
     questions: Option<&'e RefCell<NameQuestions>>,
 }
 
-/// Reports whether an address can refute the claim to be this crawler. A fetcher that acts for a
-/// person may run on the device of that person, so it can have any address.
+/// Reports whether an address can refute the claim that a client is this crawler. A fetcher that
+/// acts for a person may run on the device of that person, so the fetcher can have any address.
 fn is_refutable(crawler: &Crawler) -> bool {
     crawler.category != Category::UserFetch
 }
@@ -160,8 +160,8 @@ impl ClaimEvidence for EvidenceAt<'_> {
             let copies = copies.as_ref()?;
             let set = copies.set_for(address, self.time);
             let best = &copies.best;
-            // Only a fetched list can refute a claim. For any other copy, it is not known when the
-            // crawler's operator last confirmed the list.
+            // Only a fetched list can refute a claim, because for any other copy it is unknown when
+            // the crawler's operator last confirmed the list.
             let is_close = best.copy.confirmed.is_some() && is_close(best.date, self.time);
             let counts = !is_refutable(crawler) || is_close;
             Some(ListEvidence { set, confirmed: counts.then_some(now) })
@@ -176,8 +176,8 @@ impl ClaimEvidence for EvidenceAt<'_> {
             questions.borrow_mut().note((names, address), false);
         }
         let Some(answers) = &self.evidence.answers else {
-            // Names were not looked up. If the crawler has lists, the lists are sufficient, because
-            // they contain all addresses of the crawler.
+            // Names were not looked up. They are not needed if the crawler has lists, because the
+            // lists contain all addresses of the crawler.
             return methods.lists.is_empty().then_some(MethodOutcome::Undecided(UndecidedReason::NotLoaded));
         };
         Some(match answers.outcome(names, address) {
@@ -197,8 +197,8 @@ pub(crate) fn address_as_logged(text: &[u8]) -> Option<IpAddr> {
 }
 
 /// Reports whether an address can be the complete address of a client. Many servers log addresses
-/// that are truncated to a /24, a /48 or a /64. Few clients have a complete address that ends with
-/// so many zeros.
+/// that are truncated to a /24, a /48 or a /64. Few complete addresses end with as many zeros as a
+/// truncated address.
 pub(crate) fn is_whole(address: &IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => address.octets()[3] != 0,
@@ -209,12 +209,12 @@ pub(crate) fn is_whole(address: &IpAddr) -> bool {
 const DAY: i64 = 24 * 60 * 60;
 
 /// Maximum time from the confirmation of a list to a later request, in seconds. If more time has
-/// passed, the list cannot refute the request's claim. The server uses the same maximum.
+/// passed, the list cannot refute the request's claim. `serve` uses the same maximum.
 const CONFIRMED_BEFORE: i64 = DAY;
 
 /// Maximum time from a request to a later confirmation of a list, in seconds. If more time has
 /// passed, the list cannot refute the request's claim, because the address may have been removed
-/// from the list in the meantime: within four months, one list lost half of its prefixes.
+/// from the list after the request. One list lost half of its prefixes within four months.
 const CONFIRMED_AFTER: i64 = 30 * DAY;
 
 #[derive(Debug)]

@@ -1,6 +1,6 @@
 //! Looks up reverse DNS names of addresses, before the requests of a log are counted.
 //!
-//! Ctrl-C ends the look-ups. The answers that were received until then are used.
+//! Ctrl-C ends the look-ups. The answers that were received before Ctrl-C are used.
 
 use std::collections::HashMap;
 use std::io;
@@ -26,8 +26,8 @@ use crate::exit::complain;
 /// 10,000 addresses take more than three minutes.
 const MAX_LOOKED_UP: usize = 10_000;
 
-/// If there are more addresses than this, and no progress bar is shown, a message announces how
-/// long the look-ups will take.
+/// Maximum number of addresses that are looked up without an announcement. For more addresses, a
+/// progress bar or a message shows how long the look-ups will take.
 const FEW: usize = 500;
 
 /// Number of DNS queries sent per second.
@@ -121,10 +121,10 @@ fn end_on_the_next_interrupt(runtime: Runtime) {
     });
 }
 
-/// Drops refutations by resolvers that may not work, because a resolver without network access
-/// finds no name for any address. A claim is refuted only if another address was verified with the
-/// same patterns, which proves that the resolver works. The proof is valid for an hour, and the
-/// look-ups of one run take less time.
+/// Drops refutations by resolvers that may not work. A resolver without network access finds no
+/// name for any address, so a claim is refuted only if another address was verified with the same
+/// patterns. This verification proves that the resolver works. Such a proof is valid for an hour,
+/// which is longer than the look-ups of one run take.
 fn refute_only_through_proven_resolvers(outcomes: &mut HashMap<NameQuestion, MethodOutcome>, patterns: usize) {
     let mut is_proven = vec![false; patterns];
     for ((names, _), outcome) in &*outcomes {
@@ -141,8 +141,8 @@ fn refute_only_through_proven_resolvers(outcomes: &mut HashMap<NameQuestion, Met
 
 const MAX_COUNTED: usize = 1 << 16;
 
-/// A look-up of the host names of an address. The number is the index of an operator's list of
-/// patterns, which the host names must match.
+/// A look-up of the host names of an address. The first element is the index of the list of
+/// patterns that the host names must match.
 pub(crate) type NameQuestion = (usize, PublicAddress);
 
 pub(in crate::commands::replay) type NameQuestions = FrequentCounts<NameQuestion, MAX_COUNTED>;

@@ -1,5 +1,5 @@
-//! Judgements of crawlers by the versions of robots.txt that they had fetched, and the visitors
-//! that their operators' services referred.
+//! Judgements of crawlers by the versions of robots.txt that they had fetched, and the numbers of
+//! visitors that services of the crawlers' operators referred.
 
 use std::collections::BTreeMap;
 

@@ -28,9 +28,9 @@ pub(crate) struct Report {
     pub(crate) robots: String,
     pub(crate) against: Option<String>,
     pub(crate) requests: u64,
-    /// Number of requests for hosts of other sites. No other count includes these requests. The
-    /// requests in `without_host` are also in the other counts.
+    /// Number of requests for hosts of other sites, which no other count includes.
     other_hosts: u64,
+    /// Number of requests without a host in the log, which the other counts include, too.
     without_host: u64,
     #[serde(skip)]
     host_notes: Vec<String>,
@@ -58,7 +58,7 @@ pub(crate) struct Report {
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     refusals: BTreeMap<String, u64>,
     /// Pages that an operator's crawlers fetched, and visitors that the operator's services
-    /// referred. Operators without such a service are left out.
+    /// referred. Operators without a service that refers visitors are left out.
     given_back: Vec<OperatorBalance>,
     #[serde(skip_serializing_if = "Option::is_none")]
     history: Option<PastJudgements>,
@@ -229,7 +229,7 @@ impl Report {
     }
 
     /// Reports whether the requests of agents other than crawlers are shown. If no request has a
-    /// User-Agent, they are shown only if a rule disallows some of them.
+    /// User-Agent, the requests are shown only if a rule disallows some of them.
     pub(crate) fn has_others(&self) -> bool {
         !self.lacks_names() || self.others.iter().any(|row| row.disallowed > 0)
     }

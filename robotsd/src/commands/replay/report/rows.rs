@@ -29,8 +29,8 @@ pub(super) struct RuleRows {
 #[derive(Debug, Serialize)]
 pub(super) struct RuleRow {
     pub(super) effect: Effect,
-    /// Name of the file that contains the rule: the first file if the change allows requests,
-    /// otherwise the last file.
+    /// Name of the file that contains the rule: the last file or, for requests that the change
+    /// allows, the first file.
     pub(super) file: String,
     /// `line` and `pattern` are `None` in the row that contains the sum for several rules. This row
     /// exists only if there are too many rules to list.
@@ -127,7 +127,7 @@ pub(super) struct Senders {
     /// Date of the oldest list that was used.
     pub(super) lists_of: Option<String>,
     lists: Vec<ListRow>,
-    /// `None` if names were not looked up.
+    /// Look-ups of names; `None` if names were not looked up.
     pub(super) names: Option<NamesRow>,
     #[serde(flatten)]
     pub(super) split: SenderSplit,
@@ -161,8 +161,8 @@ pub(super) struct NamesRow {
     left_out: usize,
 }
 
-/// A crawler with suspect claims. The log suggests that the requests did not come from the
-/// crawler's operator, but it may not contain the addresses of clients.
+/// A crawler with suspect claims: the log suggests that the requests did not come from the
+/// crawler's operator, but the log may not contain the addresses of clients.
 #[derive(Debug, Serialize)]
 pub(super) struct SuspectRow {
     pub(super) crawler: String,

@@ -23,11 +23,11 @@ const BAR: usize = 20;
 const RULES: usize = 8;
 const PATTERNS: usize = 5;
 
-/// Maximum number of crawlers whose impostors are shown. `ADDRESSES` is the maximum number of
-/// addresses per crawler. `DETAILED_IMPOSTORS` is the maximum number of crawlers whose impostors
-/// are shown with rules and paths.
+/// Maximum number of crawlers whose impostors are shown.
 const IMPOSTORS: usize = 10;
+/// Maximum number of addresses per crawler.
 const ADDRESSES: usize = 5;
+/// Maximum number of crawlers whose impostors are shown with rules and paths.
 const DETAILED_IMPOSTORS: usize = 3;
 
 #[derive(Template)]
