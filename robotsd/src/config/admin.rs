@@ -129,9 +129,9 @@ impl AdminListenerConfig {
         match self.access {
             Some(access) => access,
             None if rights.asks_for_token => AdminAccess::Token,
-            // Only the address of `[admin]` can reach this branch: for an additional listener that
-            // other machines can reach, `access` is always set. If `[admin]` has such an address,
-            // it sets `reach = "network"`, which permits everything.
+            // An additional listener that other machines can reach always has `access`, so this is
+            // the address of `[admin]`. The key `reach = "network"`, which an open address
+            // requires, permits everything.
             None if is_open(self.address) => AdminAccess::Full,
             None => AdminAccess::TokenForChanges,
         }
@@ -210,8 +210,8 @@ impl AdminSettings {
         self.command_listener().into_iter().chain(self.listeners.iter().cloned())
     }
 
-    /// Returns the local token if a listener accepts one. The token is in the first of `files`,
-    /// which this function does not read.
+    /// Returns the local token if a listener accepts one. The file of the token is the first of
+    /// `files`, which this function does not read.
     pub(crate) fn local_token(&self, files: &[PathBuf]) -> Option<LocalToken> {
         let is_taken = self.all_listeners().any(|listener| listener.takes_local_token());
         let file = files.first().filter(|_| is_taken)?;
@@ -371,7 +371,7 @@ pub(crate) fn runtime_folders() -> Vec<PathBuf> {
     // If there are several folders, systemd separates them with colons.
     let systemd = variable("RUNTIME_DIRECTORY").and_then(|folders| folders.split(':').next().map(PathBuf::from));
     // `su` keeps `XDG_RUNTIME_DIR`, so the folder may belong to another user. Commands of root must
-    // not read the files of that user.
+    // not read the files of another user.
     let is_own = |folder: &String| {
         std::fs::metadata(folder).is_ok_and(|found| found.uid() == rustix::process::geteuid().as_raw())
     };

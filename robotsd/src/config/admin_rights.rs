@@ -115,8 +115,8 @@ impl AdminRights {
     }
 
     /// Reports whether this is the hash of a local token that is ignored because the config has
-    /// tokens. Commands send the local token even then, because they do not know the tokens in the
-    /// config.
+    /// tokens. Commands send the local token even if it is ignored, because they do not know the
+    /// tokens in the config.
     pub(crate) fn ignores(&self, hash: &[u8; 32]) -> bool {
         let local = self.local.as_ref().filter(|_| !self.tokens.is_empty());
         local.is_some_and(|local| local.token.as_ref().is_ok_and(|token| token.has_hash(hash)))

@@ -25,7 +25,7 @@ pub(crate) struct ConfigError {
 pub(crate) struct Fault {
     pub(crate) span: Range<usize>,
     pub(crate) message: String,
-    /// `None` if the message already contains the correction.
+    /// The correction; `None` if the message already contains it.
     pub(crate) help: Option<String>,
     /// Name of the affected site, if other sites may have the same problem.
     pub(crate) site: Option<String>,
@@ -60,7 +60,7 @@ impl ConfigError {
         Self::with(path, text, faults, |fault| fault.diagnostic(Severity::Error, &name, text))
     }
 
-    /// Like [`at`](Self::at), but creates the diagnostics with `shown`.
+    /// Like [`at`](Self::at), but creates each diagnostic with the function `shown`.
     pub(super) fn with(
         path: &Path,
         text: &str,
@@ -165,7 +165,8 @@ impl Faults {
     /// Returns the values of all results. If some results are errors, adds all of these errors to
     /// the problems and returns `None`.
     pub(super) fn keep_all<T>(&mut self, results: impl IntoIterator<Item = Result<T, Fault>>) -> Option<Vec<T>> {
-        // The results are collected first, because the errors of all results must be added.
+        // All results are examined before they are combined, because stopping at the first error
+        // would lose the other errors.
         let results: Vec<_> = results.into_iter().map(|result| self.keep(result)).collect();
         results.into_iter().collect()
     }

@@ -42,8 +42,8 @@ pub(crate) struct FleetSettings {
 }
 
 impl FleetSettings {
-    /// Resolves `[fleet]`. Returns `None` if the table does not set `name`. If it does not set
-    /// `store`, the store of `[rate]` is used.
+    /// Resolves `[fleet]`. Returns `None` if the table does not set `name`. If the table does not
+    /// set `store`, the fleet uses the store of `[rate]`.
     pub(super) fn resolve(file: &RawFleet, rate: Option<&StoreSettings>, folder: &Path) -> Result<Option<Self>, Fault> {
         let RawFleet { name, replica, store, cluster, password_file, ca, .. } = file;
         let named = NamedStore { store, cluster, password_file, ca }.resolve(folder)?;
@@ -88,7 +88,7 @@ pub(crate) fn replicas(path: &Path) -> Result<(bool, Vec<AdminPlace>), ConfigErr
     let (Part { fleet }, faults) = partial_parse::read::<Part>(&text).map_err(|fault| fault.at(path, &text))?;
     let is_named = fleet.as_ref().is_some_and(|fleet| fleet.name.is_some());
     let replicas = fleet.map(|fleet| fleet.replicas).unwrap_or_default();
-    // An invalid address is an error. Otherwise, the command would leave out this replica without a
+    // An invalid address is an error, because the command must not leave out a replica without a
     // message.
     let places: Result<Vec<_>, Fault> = replicas.iter().map(place).collect();
     match places {

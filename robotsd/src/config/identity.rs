@@ -110,8 +110,9 @@ fn directory(url: &Spanned<String>) -> Result<String, Fault> {
     parsed.map(|_| url.get_ref().clone()).map_err(|error| url.fault(error.to_string()))
 }
 
-/// Reads a local copy of a list, because errors in the copy must be reported as errors of the
-/// config. The server reads the file again when it starts to verify crawlers.
+/// Reads a local copy of a list while the config is resolved, so that errors in the copy are
+/// reported as errors of the config. The server reads the file again when it starts to verify
+/// crawlers.
 fn list_copy(list: &RawListCopy, folder: &Path) -> Result<OwnList, Fault> {
     let url = list.url.get_ref();
     if !url.starts_with("https://") {

@@ -6,12 +6,12 @@
 //! 2. A file is used or refused as a whole. If it is refused, the last good copy of the file is
 //!    used instead. An invalid file therefore does not affect the sites of other files.
 //! 3. If several files contain the same site name or host (the port does not matter), only one of
-//!    them may use it: the file whose last good copy contains it, or else the config. The other
-//!    files are refused. If neither rule selects a file, for example at the first start, all of
-//!    these files are refused.
+//!    them may use it: the file whose last good copy contains it or, if there is no such copy, the
+//!    config. All other files that contain it are refused. Without such a copy, and if the config
+//!    does not contain it, all files that contain it are refused.
 //!
-//! **The content of these files is appended to the content of the config.** Every span in the
-//! settings is therefore a position in the joined text.
+//! **The content of the included files is appended to the content of the config.** Every span in
+//! the settings is therefore a position in the joined text.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -61,7 +61,8 @@ pub(crate) type GoodCopies = BTreeMap<String, String>;
 pub(crate) struct Included {
     pub(crate) patterns: Vec<IncludePattern>,
     pub(crate) paths: Vec<PathBuf>,
-    /// The content that is in use for each file: its current content or its last good copy.
+    /// The content that is in use for each included file: the current content or the last good copy
+    /// of the file.
     pub(crate) good: GoodCopies,
     pub(crate) refused: Vec<RefusedFile>,
 }
@@ -164,8 +165,8 @@ pub(super) struct IncludedFile {
 /// Finds the files that a config includes, in the order of their names, with their last good
 /// copies. The last good copies come from `served` or, if `served` is `None`, from the state
 /// directory. If a folder cannot be listed, each of its files with a last good copy is returned as
-/// an unreadable file. If there are no copies either, the pattern itself is returned as an
-/// unreadable file.
+/// an unreadable file. If no file of the folder has a last good copy, the pattern itself is
+/// returned as an unreadable file.
 pub(super) fn find(config: &Path, text: &str, served: Option<&GoodCopies>) -> Vec<IncludedFile> {
     tables! {
         Part {
@@ -252,7 +253,7 @@ impl StatePlace {
             partial_parse::read::<Part>(&text).map_err(|fault| fault.at(path, &text))?;
         let of_config = path.parent().unwrap_or(Path::new(""));
         let folder = state_dir.map(|state_dir| of_config.join(state_dir));
-        // If `state_dir` was not found, the key may be in the unreadable part of the file.
+        // If `state_dir` was not found, the unreadable part of the file may contain this key.
         if let (None, Some(fault)) = (&folder, faults.into_iter().next()) {
             return Err(fault.at(path, &text));
         }
@@ -390,8 +391,8 @@ impl<'f> ChosenText<'f> {
         }
     }
 
-    /// Refuses the content that is currently chosen for the file. The last good copy then replaces
-    /// the current content. If the last good copy is refused, too, no content is used for the file.
+    /// Refuses the content that is chosen for the file, and chooses the last good copy instead. If
+    /// the refused content is the last good copy, no content is chosen.
     pub(super) fn refuse(&mut self, config: &Path, error: ConfigError) {
         let before = self.text.take();
         let error = ConfigError { path: config.to_string_lossy().into_owned(), ..error };
@@ -465,7 +466,7 @@ struct Claim<'s> {
 impl<'s> Claim<'s> {
     /// Returns the value that only one file may contain: a name as it is written, or a host without
     /// its port, normalized in the same way as the hosts of requests. `None` if the host is
-    /// invalid; another check reports this.
+    /// invalid; another check reports the invalid host.
     fn owned(&self) -> Option<(&'static str, Cow<'s, str>)> {
         if self.kind == "name" || self.text == "*" {
             return Some((self.kind, self.text.into()));
@@ -480,12 +481,13 @@ impl<'s> Claim<'s> {
 pub(super) struct Disputes {
     /// Positions of the names and hosts that an earlier file also contains.
     pub(super) places: HashSet<Range<usize>>,
-    /// Errors about the conflicts. The position of each error is the refused name or host.
+    /// Errors about names and hosts that are refused, with their positions.
     pub(super) faults: Vec<Fault>,
 }
 
 /// Finds names and hosts that an earlier file also contains. Reports at most one conflict per file,
-/// because the caller then refuses the file and examines its last good copy in the same way.
+/// because the caller refuses a file with a conflict, and examines its last good copy in the same
+/// way.
 pub(super) fn disputes(sites: &[Spanned<RawSite>], parts: &Parts, files: &[IncludedFile]) -> Disputes {
     let mut disputes = Disputes::default();
     if files.is_empty() {
@@ -502,8 +504,8 @@ pub(super) fn disputes(sites: &[Spanned<RawSite>], parts: &Parts, files: &[Inclu
         }
     }
     // `open` contains the conflicts about names and hosts that are in no last good copy. All files
-    // in these conflicts are refused, but only if there are no other conflicts: refusing a file
-    // because of another conflict may resolve them.
+    // in these conflicts are refused, unless there are other conflicts. Other conflicts are handled
+    // first, because refusing a file may also resolve the conflicts in `open`.
     if disputes.faults.is_empty() {
         disputes.faults = open;
     }
@@ -511,7 +513,7 @@ pub(super) fn disputes(sites: &[Spanned<RawSite>], parts: &Parts, files: &[Inclu
 }
 
 /// Returns at most one conflict per file: a claim in an earlier file, and the conflicting claim in
-/// this file. Adds the position of every claim that conflicts with an earlier claim to `places`.
+/// the file. Adds the position of every claim that conflicts with an earlier claim to `places`.
 fn disputed_claims<'s>(
     sites: &'s [Spanned<RawSite>],
     parts: &Parts,

@@ -9,7 +9,7 @@ pub(crate) enum Kind {
     Time,
     /// A number of bytes, as a number or as a string with a unit.
     Size,
-    /// A whole number. The value in parentheses is the minimum.
+    /// A whole number that is not less than the value in parentheses.
     Number(u64),
     Flag,
     Date,
@@ -90,7 +90,7 @@ impl Keys {
         let others = || tables.iter().filter(|other| other.path != table);
         let homes: Vec<_> = others().filter(|other| names(other).contains(&key)).map(|home| &*home.path).collect();
         if of_number.is_none() && !homes.is_empty() {
-            // If several tables have the key, subtables of this table are suggested first.
+            // If subtables of `table` have the key, only these subtables are suggested.
             let is_below = |home: &&str| !table.is_empty() && home.starts_with(table);
             let below: Vec<_> = homes.iter().copied().filter(is_below).collect();
             let homes = if below.is_empty() { homes } else { below };

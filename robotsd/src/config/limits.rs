@@ -87,16 +87,16 @@ const HEAD: RangeInclusive<Size> = Size(8 * 1024)..=Size(1024 * 1024);
 /// maximum is the same as for the whole head.
 const TARGET: RangeInclusive<Size> = Size(256)..=Size(1024 * 1024);
 
-/// Allowed sizes of a response buffer. 0 disables buffering. Larger buffers would waste memory: the
-/// upstream can wait until the buffer has space again.
+/// Allowed sizes of a response buffer. 0 disables buffering. Buffers above the maximum would waste
+/// memory, because the upstream can wait until a smaller buffer has space again.
 const BUFFER: RangeInclusive<Size> = Size(0)..=Size(16 * 1024 * 1024);
 
 const MAX_HANDSHAKES: NonZeroUsize = NonZeroUsize::new(1_000_000).unwrap();
 
-/// Maximum number of connections. No machine has enough ports and memory for more.
+/// Maximum number of connections, more than any machine has ports and memory for.
 const MAX_CONNECTIONS: NonZeroUsize = NonZeroUsize::new(10_000_000).unwrap();
 
-/// Returns the range of a timeout. It excludes zero, because a timeout of zero would abort every
+/// Returns the range of a timeout, which excludes zero, because a timeout of zero would abort every
 /// request.
 fn deadline() -> Bound<Span> {
     some_time("\"{key}\" is zero: write a duration such as \"10s\"")

@@ -3,9 +3,9 @@
 //! Each submodule declares one table, with the defaults and bounds of its keys, and the resolved
 //! settings that the program uses. The module [`site`] contains the settings of a site.
 //!
-//! If a file has a syntax error, [`reader`] reports only that error. Otherwise, [`reader`] reports
-//! every problem with keys and types, and [`resolve`] adds the problems with values. Each problem
-//! is reported with its line, its column and a correction.
+//! If a file has a syntax error, [`reader`] reports only that error. Without a syntax error,
+//! [`reader`] reports every problem with keys and types, and [`resolve`] adds the problems with
+//! values. Each problem is reported with its line, its column and a correction.
 
 mod admin;
 mod admin_place;

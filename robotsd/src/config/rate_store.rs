@@ -65,13 +65,13 @@ impl NamedStore<'_> {
 }
 
 /// Returns an error for the first key that is set, because these keys have no effect without a
-/// store. Each key has the position of its value if it is set.
+/// store. If a key is set, `keys` contains the position of its value.
 fn without_store<const N: usize>(keys: [(&str, Option<Range<usize>>); N]) -> Result<Option<StoreSettings>, Fault> {
     let Some((key, span)) = keys.into_iter().find_map(|(key, span)| Some((key, span?))) else { return Ok(None) };
     Err(Fault::new(span, format!("{key:?} requires a store: write store = \"redis://127.0.0.1:6379\"")))
 }
 
-/// Resolves `[rate]`. `None` if there is no store; each process then counts separately.
+/// Resolves `[rate]`. Returns `None` if there is no store, so that each process counts separately.
 pub(super) fn resolve(file: &RawRateStore, folder: &Path) -> Result<Option<StoreSettings>, Fault> {
     let RawRateStore { store, cluster, password_file, ca, prefix: placed, wait } = file;
     let (prefix, deadline) = (placed.get_ref(), wait.get_ref().0);

@@ -1,6 +1,6 @@
 //! Reads the tables of a TOML file. If the file has a syntax error, only this error is reported.
-//! Otherwise, all problems with keys and types are reported: [`Reader`] continues after a value of
-//! the wrong type.
+//! Without a syntax error, all problems with keys and types are reported: [`Reader`] continues
+//! after a value of the wrong type.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -33,8 +33,8 @@ pub(crate) trait Value: Sized {
     /// value is unusable.
     fn read(reader: &mut Reader<'_>, place: Place<'_>, value: &Spanned<DeValue<'_>>) -> Option<Self>;
 
-    /// Returns the default of this type, for absent keys whose declaration has no default. `None`
-    /// if these keys are required.
+    /// Returns the value of an absent key whose declaration has no default; `None` if such a key is
+    /// required.
     fn absent() -> Option<Self> {
         None
     }
@@ -59,7 +59,8 @@ pub(crate) trait Document: Table {
 pub(super) type UnreadKeys = Vec<(String, usize)>;
 
 pub(super) struct ReadText<D> {
-    /// `None` if the text is not TOML. Unreadable values have their defaults.
+    /// The document that was read; `None` if the text is not TOML. Keys with unreadable values have
+    /// their defaults.
     pub(super) document: Option<D>,
     pub(super) faults: Vec<Fault>,
     pub(super) unread: UnreadKeys,
@@ -70,7 +71,8 @@ pub(super) fn parse(text: &str) -> Result<Spanned<DeTable<'_>>, Fault> {
     DeTable::parse(text).map_err(|error| syntax_fault(&error))
 }
 
-/// The help for a key that occurs twice. Dotted keys and a table of the same name also conflict.
+/// The help for a key that occurs twice, and for dotted keys that conflict with a table of the same
+/// name.
 const TWICE: &str =
     "write each key once, and all keys of a table in one place: as dotted keys, or below a [table] header";
 

@@ -57,8 +57,8 @@ impl ConfigFile {
     /// Returns the settings of the valid tables, and all problems. With these settings, `config
     /// check` can continue after an error.
     ///
-    /// An included file with a problem is refused, and its last good copy is used instead. This is
-    /// repeated until no included file has a problem.
+    /// Included files with problems are refused, and their last good copies are used instead, until
+    /// no included file has a problem.
     fn examined(&self) -> (Option<Config>, Option<ConfigError>) {
         // Nothing is appended to a config with a syntax error, such as an unclosed string, because
         // the appended text could become part of the unclosed string.
@@ -123,7 +123,8 @@ impl ConfigFile {
         let without_source: BTreeSet<usize> = of_robots.map(|(_, at)| unit_of(*at)).collect();
         let is_source_unknown = |site: Range<usize>| without_source.contains(&unit_of(site.start));
         let mut config = collect(&mut file, parts, &mut found, is_source_unknown);
-        // This is a hash set, because a file may have ten thousand sites, each with a problem.
+        // The positions are in a hash set, because a file may have ten thousand sites, each with a
+        // problem.
         let places: HashSet<_> = of_sites.as_flattened().iter().collect();
         let (mut of_units, mut hides_absence) = (HashMap::<_, bool>::new(), false);
         for (key, at) in unread {
@@ -131,7 +132,7 @@ impl ConfigFile {
             hides_absence |= key.starts_with("listener") || matches!(&**key, "site" | "site.hosts");
         }
         // A fleet without its own store uses the store of `[rate]`. If a key of `[rate]` could not
-        // be read, problems with the fleet may result from it.
+        // be read, problems with the fleet may result from this key.
         if let Some(name) = file.fleet.name.as_ref().filter(|_| unread.iter().any(|(key, _)| key.starts_with("rate"))) {
             of_units.insert(unit_of(name.span().start), true);
         }
@@ -263,7 +264,7 @@ fn collect(
     let of_rate = rate_store.as_ref().and_then(Option::as_ref);
     let fleet = FleetSettings::resolve(&file.fleet, of_rate, folder);
     // A fleet without its own store uses the store of `[rate]`. If there is a problem with the
-    // store of `[rate]`, problems with the fleet may result from it.
+    // store of `[rate]`, problems with the fleet may result from this problem.
     let is_certain = rate_store.is_some() || file.fleet.store.is_some();
     let of_fleet = if is_certain { faults.keep(fleet) } else { None };
     let limits = file.limits.resolve(faults);

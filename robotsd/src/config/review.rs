@@ -48,8 +48,8 @@ impl Config {
                 found.extend(faults.into_iter().map(|fault| (severity, fault)));
             }
         };
-        // Each call lists the keys that the findings depend on. If one of these keys could not be
-        // read, the findings may be wrong, so they are left out.
+        // Each call of `note` lists the keys that its findings depend on. If one of these keys
+        // could not be read, the findings are left out, because they may be wrong.
         note(Severity::Warning, &["agents", "site"], unknown_crawlers(file, self));
         note(Severity::Warning, &["agents", "identity"], evidence(file, self));
         note(Severity::Warning, &["identity", "listener"], idle_names(file));
@@ -138,7 +138,7 @@ fn idle_names(file: &RawConfig) -> Vec<Fault> {
 }
 
 /// Finds crawler names in the config that appear neither in the registry nor in a robots.txt.
-/// Entries with such names only affect requests that contain exactly these names.
+/// Entries with unknown names only affect requests that contain exactly these names.
 fn unknown_crawlers(file: &RawConfig, config: &Config) -> Vec<Fault> {
     // A missing registry file is not reported here, but when the sites are opened.
     if config.registry.extra.as_deref().is_some_and(|extra| !extra.is_file()) {
@@ -207,8 +207,8 @@ fn idle_cases(file: &RawConfig, config: &Config) -> Vec<Fault> {
     faults
 }
 
-/// Finds the first refusal case with a status other than 403. nginx does not relay such a status if
-/// it uses only `auth_request`.
+/// Finds the first refusal case with a status other than 403, which nginx does not relay if nginx
+/// uses only `auth_request`.
 fn unrelayed_case(file: &RawConfig) -> Option<Fault> {
     let is_asked = file.listener.iter().any(|listener| listener.kind == ListenerKind::Decision);
     let mut statuses = cases(file).filter_map(|case| case.status.as_ref()).filter(|status| *status.get_ref() != 403);
@@ -300,7 +300,8 @@ fn uncovered_hosts(file: &RawConfig, config: &Config) -> Option<Fault> {
 }
 
 fn unknown_sites(file: &RawConfig, config: &Config, names: &[String]) -> Vec<Fault> {
-    // If an included file was refused, it may contain the unknown site.
+    // If an included file was refused, tokens and users are not checked, because the refused file
+    // may contain their sites.
     let admin = || file.admin.iter().filter(|_| config.included.refused.is_empty());
     let of_tokens = admin().flat_map(|admin| &admin.token).flat_map(|token| &token.sites);
     let of_users = admin().flat_map(|admin| &admin.user).flat_map(|user| &user.sites);
@@ -329,7 +330,7 @@ fn unusable_secrets<'a>(file: &'a RawConfig, config: &'a Config) -> impl Iterato
 }
 
 /// Reports whether the site's robots.txt has a group for this crawler. Returns `true` if the
-/// robots.txt cannot be read here, because the group may exist.
+/// robots.txt cannot be read here, because it may have this group.
 fn may_name(site: &SiteConfig, name: &str) -> bool {
     let robots = match local_robots(site) {
         Ok(Some(robots)) => robots,
@@ -404,8 +405,8 @@ fn doubtful_roots(file: &RawConfig, config: &Config) -> impl Iterator<Item = Fau
     })
 }
 
-/// Finds a socket of the admin interface that cannot be created at its path. robotsd would then
-/// fail to start. A running process keeps its current socket.
+/// Finds a socket of the admin interface that cannot be created at its path, so that robotsd would
+/// fail at its next start. A running process keeps its current socket.
 fn admin_socket(file: &RawConfig, config: &Config) -> Option<Fault> {
     use std::os::unix::fs::FileTypeExt;
     let written = file.admin.as_ref()?.socket.as_ref()?;
@@ -474,8 +475,8 @@ fn open_networks(file: &RawConfig) -> impl Iterator<Item = Fault> {
     })
 }
 
-/// Finds decision listeners that let clients evade all rules. If no site serves every host, a
-/// client can do this by sending an unknown `Host`.
+/// Finds decision listeners that let clients evade all rules: if no site serves every host, a
+/// client can evade the rules by sending an unknown `Host`.
 fn open_hosts(file: &RawConfig) -> impl Iterator<Item = Fault> {
     let is_named = |site: &Spanned<RawSite>| {
         let hosts = &site.get_ref().hosts;

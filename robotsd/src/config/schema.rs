@@ -51,8 +51,8 @@ fn of_kind(kind: &Kind) -> Value {
 mod tests {
     use super::*;
 
-    /// Reports whether a value matches a schema. Supports only the JSON Schema keywords that this
-    /// schema uses.
+    /// Reports whether a value matches a schema. Supports only the JSON Schema keywords that the
+    /// schemas of this module use.
     fn fits(schema: &Value, value: &toml::Value) -> bool {
         let is_type = |name: &Value| match value {
             toml::Value::String(_) | toml::Value::Datetime(_) => name == "string",

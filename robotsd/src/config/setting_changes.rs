@@ -22,12 +22,12 @@ const SHOWN: usize = 200;
 /// Keys that take effect only when the process starts.
 const AT_START: [&str; 6] = ["workers", "state_dir", "admin", "fleet", "board", "log"];
 
-/// Prefixes of settings that take effect immediately although their table is in [`AT_START`]. Only
-/// commands use `fleet.replicas`.
+/// Prefixes of settings that take effect immediately although their table is in [`AT_START`].
+/// `fleet.replicas` is included, because only commands use it.
 const AT_ONCE: [&str; 3] = ["admin.token[", "admin.user[", "fleet.replicas"];
 
-/// Repeated tables that have names, except sites and exceptions. [`NAMES`] contains the keys whose
-/// values are the names.
+/// Repeated tables that have names, except sites and exceptions. The name of a table is the value
+/// of one of the keys in [`NAMES`].
 const NAMED: [&str; 3] = ["listener", "token", "user"];
 const NAMES: [&str; 4] = ["name", "address", "uid", "group"];
 
@@ -35,7 +35,7 @@ const NAMES: [&str; 4] = ["name", "address", "uid", "group"];
 /// such as `listener[127.0.0.1:80]`.
 type Settings = (Table, BTreeMap<String, Table>);
 
-/// Returns the changes between two configs in TOML. `None` if one of them cannot be read.
+/// Returns the changes between two configs in TOML; `None` if one of the configs cannot be read.
 pub(crate) fn setting_changes(before: &str, after: &str) -> Option<Vec<SettingChange>> {
     if before == after {
         return Some(Vec::new());
@@ -48,8 +48,8 @@ pub(crate) fn setting_changes(before: &str, after: &str) -> Option<Vec<SettingCh
             (Some(then), Some(now)) => compare("", then, now),
             (then, now) => vec![change("site".to_owned(), then.map(|_| name.clone()), now.map(|_| name.clone()))],
         };
-        // A site without a mode uses the mode of the config. The mode of the config is then shown
-        // as the old or new mode of the site.
+        // A site without a mode uses the mode of the config, which is therefore shown as the old or
+        // new mode of the site.
         if let Some(at) = of_site.iter().position(|change| change.setting == "enforcement.mode") {
             let mode = &mut of_site[at];
             mode.before = mode.before.take().or_else(|| before.get("mode").map(shown));
@@ -209,8 +209,8 @@ fn hide_secrets(raw: &mut RawConfig) {
 /// Characters that begin the query or the fragment of a URL. Both may contain an API key.
 const QUERY: &[char] = &['?', '#'];
 
-/// Hides the credentials in a URL. After the host, also hides the text after the first character
-/// that occurs in `from`.
+/// Hides the credentials in a URL. If a character in `from` occurs after the host, also hides the
+/// text after that character.
 fn hide_behind(url: &mut String, from: &[char]) {
     let start = url.find("://").map_or(0, |at| at + 3);
     let authority = url[start..].find(['/', '?', '#']).map_or(url.len(), |at| start + at);
@@ -243,8 +243,8 @@ mod tests {
         format!("{top}{HEAD}{of_site}")
     }
 
-    /// A case has two configs with `+++` between them, and the changes. `...` stands for one
-    /// `[[listener]]` and one `[[site]]`.
+    /// A case has two configs with `+++` between them, and the changes. In a config, `...` stands
+    /// for one `[[listener]]` and one `[[site]]`.
     #[test]
     fn changes_are_named_with_what_they_take_effect_with() {
         check_cases("setting_changes.txt", |configs| {

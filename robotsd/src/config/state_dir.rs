@@ -13,8 +13,8 @@ use crate::files;
 
 impl Config {
     /// Returns the reason why no user can create the state directory, for example because a file
-    /// has this path, or because the file system does not allow new folders. In this case, robotsd
-    /// does not start. Blocks while the file system hangs.
+    /// has this path, or because the file system does not allow new folders. If no user can create
+    /// the directory, robotsd does not start. Blocks while the file system hangs.
     pub(crate) fn misplaced_state(&self) -> Option<String> {
         let path = self.state_dir.as_deref()?;
         let is_file = |part: &&Path| part.exists() && !part.is_dir();
@@ -33,8 +33,8 @@ impl Config {
 }
 
 /// Returns the reason why no user can create this folder or, if the folder exists, create files in
-/// it. `None` if some user may be able to do this, or if this process does not have the permission
-/// to find out.
+/// it. Returns `None` if some user may be able to create the folder or the files, or if this
+/// process does not have the permission to find out.
 fn unusable(path: &Path) -> Option<String> {
     let exists = match fs::metadata(path) {
         Ok(_) => true,
@@ -79,7 +79,7 @@ fn nearest(path: &Path) -> &Path {
 }
 
 /// Reports whether the file system of this folder exposes the kernel's state. Such a file system
-/// refuses new folders regardless of permissions, or gives them a special meaning (proc(5),
+/// refuses new folders regardless of permissions, or gives new folders a special meaning (proc(5),
 /// sysfs(5), cgroups(7)).
 fn is_of_kernel(folder: &Path) -> bool {
     statfs(folder).is_ok_and(|found| {

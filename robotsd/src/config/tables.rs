@@ -17,8 +17,7 @@ use tower_robots::rules::PathForm;
 use super::{Faults, Kind, Place, Reader, Value};
 
 /// Declares tables. An absent key has the default that is written after `=`, otherwise the default
-/// of its type. If there is no default, the key is required. The range of a value is written after
-/// `=>`.
+/// of its type. A key with neither default is required. The range of a value is written after `=>`.
 macro_rules! tables {
     ($($(#[doc = $about:literal])* $table:ident {
         $($(#[doc = $doc:literal])* $(#[serde($($serde:tt)*)])* $key:ident: $type:ty $(= $default:expr)? $(=> $bound:expr)?,)*
@@ -96,7 +95,8 @@ macro_rules! words {
     )*};
 }
 
-/// Implements [`Value`] for enums that [`words`] declares. The default precedes `=>`.
+/// Implements [`Value`] for enums that [`words`] declares. In each row, the value of an absent key
+/// precedes `=>`.
 macro_rules! word_values {
     ($($absent:expr => $($word:ident),+;)+) => {$($(
         impl $crate::config::Value for $word {

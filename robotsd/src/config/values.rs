@@ -214,7 +214,7 @@ impl Display for Size {
 
 pub(crate) struct Bound<T> {
     range: RangeInclusive<T>,
-    /// Message about a value out of range, with `{}` for the value and `{key}` for its key. `None`
+    /// Message about a value out of range, with `{}` for the value and `{key}` for its key; `None`
     /// for the default message.
     says: Option<String>,
 }

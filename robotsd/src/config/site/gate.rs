@@ -61,7 +61,7 @@ pub(in crate::config) fn resolve(file: &RawGate) -> Result<Option<Gate>, Fault> 
 
 /// The files that the gate of a site uses to check a new version, except the file of expectations.
 ///
-/// `==` ignores the positions of [`Spanned`] values in the config.
+/// A comparison with `==` ignores the positions of [`Spanned`] values in the config.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct GateBasis {
     /// File in version control whose content counts as the last accepted version.

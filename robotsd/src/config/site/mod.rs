@@ -101,7 +101,7 @@ pub(crate) struct SiteConfig {
     /// Responses to refused requests; `None` for the default response of `RobotsLayer`.
     pub(crate) refusal: Option<Arc<SiteRefusals>>,
     pub(crate) signals: Signals,
-    /// Serialized form of the values that determine the policy, the checks and the gate.
+    /// The values that determine the policy, the checks and the gate, in serialized form.
     pub(crate) terms: String,
 }
 
@@ -248,7 +248,8 @@ pub(super) fn resolve(
         // The refusal page is read later, and only for valid sites.
         refusal: None,
         signals: signals.unwrap_or_default(),
-        // The default is never used, because serialization fails only if a path is not UTF-8.
+        // `unwrap_or_default` never returns the default, because serialization fails only if a path
+        // is not UTF-8.
         terms: serde_json::to_string(&(terms, &site.enforcement, &site.rate, &site.modes)).unwrap_or_default(),
     })
 }

@@ -98,7 +98,7 @@ pub(crate) struct OfAllSites<'f> {
     pub(crate) state_dir: Option<&'f Path>,
 }
 
-/// Resolves the policy. If there are errors, adds them to the faults and returns `None`.
+/// Resolves the policy. If the policy has errors, adds them to the faults and returns `None`.
 pub(super) fn resolve(
     all: &OfAllSites<'_>,
     enforcement: &RawEnforcement,
@@ -177,7 +177,7 @@ pub(super) fn refused_engines(registry: &Registry, policy: &Policy) -> impl Iter
 }
 
 /// Returns the crawler, and the rules that the policy enforces by refusing this crawler's requests.
-/// `None` if the policy never refuses its requests.
+/// Returns `None` if the policy never refuses requests of the crawler.
 fn refused(crawler: &Crawler, policy: &Policy, now: SystemTime) -> Option<RefusedCrawler> {
     let agent = Agent::from(crawler);
     let is_refused = |pattern: Option<&[u8]>| policy.action_for_rule(&agent, pattern, now).0 == Action::Refuse;

@@ -69,9 +69,9 @@ words! {
 const CONNECTIONS: std::ops::RangeInclusive<NonZeroUsize> = NonZeroUsize::MIN..=NonZeroUsize::new(10_000).unwrap();
 const DEFAULT_CONNECTIONS: NonZeroUsize = NonZeroUsize::new(32).unwrap();
 
-/// Maximum number of refusal cases of a site. [`MAX_FIELDS`] is the maximum number of header fields
-/// of a case.
+/// Maximum number of refusal cases of a site.
 const MAX_CASES: usize = 64;
+/// Maximum number of header fields of a refusal case.
 const MAX_FIELDS: usize = 16;
 
 /// Header fields that a case cannot set, because robotsd sets them.
@@ -80,8 +80,8 @@ const OURS: [&str; 3] = ["content-language", "server", "x-content-type-options"]
 /// Resolves a site's responses to refused requests. `None` if the site uses the default response.
 /// If no listener forwards requests, the `upstream` of cases is ignored.
 ///
-/// An error in a template has a position in the template. For all other errors, the function
-/// `in_config` adds the position in the config.
+/// An error in a template has a position in the template. The function `in_config` adds positions
+/// in the config to all other errors.
 pub(in crate::config) fn resolve(
     raw: &RawRefusal,
     listeners: &[RawListener],
@@ -120,7 +120,7 @@ pub(in crate::config) fn resolve(
 }
 
 /// The keys that determine the page of a response. If a case does not set one of these keys, the
-/// value of the site is used.
+/// case has the value that the site sets for this key.
 #[derive(Clone, Copy)]
 struct PageKeys<'r> {
     status: Option<&'r Spanned<u16>>,

@@ -54,8 +54,8 @@ fn rule(field: &Spanned<RawField>) -> Result<FieldRule, Fault> {
     Ok(rule.for_crawlers(super::refusal::crawlers(crawlers)?))
 }
 
-/// Returns the settings of a site that make responses differ by client. With these settings, caches
-/// store more copies of a page.
+/// Returns the settings of a site that make responses differ by client, so that caches store more
+/// copies of a page.
 pub(in crate::config) fn varying<'r>(
     signals: &'r RawSignals,
     fields: &'r [Spanned<RawField>],
@@ -97,7 +97,8 @@ pub(in crate::config) fn unseen(fields: &[Spanned<RawField>], robots: &RobotsTxt
 }
 
 /// Reports whether all crawlers of a field are disallowed from fetching a page with the field's
-/// path. If the field has no `crawlers`, checks this for a crawler that is not named in any group.
+/// path. If the field has no `crawlers`, the result is about a crawler that is not named in any
+/// group.
 fn may_not_read(field: &RawField, rules: &RuleSet, registry: &Registry) -> bool {
     // Replacing each `*` by `x` gives the path of one possible page.
     let page = field.path.get_ref().trim_end_matches('$').replace('*', "x");
