@@ -34,8 +34,8 @@ pub(super) enum Names {
 }
 
 /// Checks whether a request from an address comes from one of `agents`. Address lists are not
-/// fetched. Each list is read from the copy that a running robotsd saved, otherwise from the file
-/// in the config, otherwise from the built-in copy.
+/// fetched. A list is read from the first existing copy in this order: the copy that a running
+/// robotsd saved, the file in the config, the built-in copy.
 pub(super) fn check(
     agents: &[Agent],
     address: IpAddr,

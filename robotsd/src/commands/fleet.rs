@@ -8,11 +8,11 @@
 //! - 1 if a replica reports a problem, or replicas serve different versions;
 //! - 2 if any replica could not be reached or refused the command.
 //!
-//! If the fleet has a name, its replicas share a document in a store. A change is then sent to only
-//! one replica, which writes it to the store, and the other replicas read it a second later.
-//! `enforce off` must work without the store, so it is sent to every replica, each time with the
-//! same switch ID. If only some replicas of a named fleet cannot be reached, the exit status is 1
-//! instead of 2, because these replicas will read the change from the store.
+//! If the fleet has a name, its replicas share a document in a store. A change is sent to only one
+//! replica of a named fleet, which writes the change to the store, and the other replicas read it a
+//! second later. `enforce off` must work without the store, so it is sent to every replica, each
+//! time with the same switch ID. If only some replicas of a named fleet cannot be reached, the exit
+//! status is 1 instead of 2, because these replicas will read the change from the store.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -315,7 +315,7 @@ pub(super) fn accept(running: &Running, target: &str, site: &str, hash: &str) ->
 }
 
 /// Rolls back every replica. Returns an error if replicas serve different versions, because it is
-/// not clear which of them the operator wants to replace.
+/// not clear which version the operator wants to replace.
 pub(super) fn roll_back(running: &Running, target: &str, site: &str) -> io::Result<ExitCode> {
     let answers = statuses(running)?;
     let fleets = answers.iter().filter_map(|of| of.answer.as_ref()?.fleet.as_ref());

@@ -121,8 +121,8 @@ fn select(report: &mut StatusReport, wanted: &str) -> Result<(), String> {
     let all: Vec<_> = report.sites.iter().map(of_site).collect();
     let hosts = owners(all.iter().flat_map(|(hosts, name)| host_patterns(hosts).map(move |pattern| (pattern, name))));
     let is_name = report.sites.iter().any(|site| is_of(wanted, &site.name));
-    // A value without a dot is probably a misspelled site name, unless a site lists it as a host.
-    // It must not be looked up as a host, because a site for all hosts would match it.
+    // A value without a dot is probably a misspelled site name, unless a site lists it as a host. A
+    // misspelled name must not be looked up as a host, because a site for all hosts would match it.
     let is_listed = || all.iter().any(|(hosts, _)| hosts.iter().any(|host| host.eq_ignore_ascii_case(wanted)));
     let host = hosts.get(wanted).filter(|_| !is_name && (wanted.contains(['.', ':']) || is_listed()));
     if !is_name && host.is_none() {

@@ -108,8 +108,8 @@ pub(crate) struct AdminSettings {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct AdminListenerConfig {
     pub(crate) address: SocketAddr,
-    /// `None` if the config does not set `access`. The access then depends on the tokens in the
-    /// config: see [`AdminListenerConfig::access`].
+    /// `None` if the config does not set `access`. Without `access`, the tokens in the config
+    /// determine the access: see [`AdminListenerConfig::access`].
     pub(crate) access: Option<AdminAccess>,
     pub(crate) certificates: Option<LiveCertificates>,
     pub(crate) proxy: Option<AdminProxy>,

@@ -68,7 +68,7 @@ impl ConfigError {
         shown: impl Fn(&Fault) -> FoundProblem,
     ) -> Self {
         // The sort is stable. If several problems have the same position, the problem that was
-        // found first stays first, because it usually causes the others.
+        // found first stays first, because that problem usually causes the other problems.
         faults.sort_by_key(|fault| fault.order(text));
         // Two functions may report the same problem with a value.
         faults.dedup();

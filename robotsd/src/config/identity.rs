@@ -49,7 +49,7 @@ pub(crate) struct IdentityConfig {
     pub(crate) directories: Vec<String>,
     pub(crate) require_components: Vec<RequiredComponent>,
     pub(crate) lists: Vec<OwnList>,
-    /// The trusted proxies of all listeners. Their addresses do not identify clients.
+    /// The trusted proxies of all listeners, whose addresses do not identify clients.
     pub(crate) trusted_proxies: Vec<Network>,
 }
 

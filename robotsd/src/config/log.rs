@@ -93,7 +93,7 @@ pub(super) fn resolve(log: &RawLog, folder: &Path) -> Result<LogConfig, Fault> {
 }
 
 /// Resolves the path of the access log. Returns an error if the file cannot be created, because the
-/// process would then fail at the next start.
+/// process would fail at the next start without this file.
 fn access_path(written: &Spanned<PathBuf>, folder: &Path) -> Result<PathBuf, Fault> {
     let path = folder.join(written.get_ref());
     let wrong = match std::fs::metadata(&path) {

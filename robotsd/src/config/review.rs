@@ -319,8 +319,8 @@ fn unknown_sites(file: &RawConfig, config: &Config, names: &[String]) -> Vec<Fau
     of_tokens.chain(of_users).filter(is_unknown).map(fault).collect()
 }
 
-/// Finds secrets that cannot be used to sign notifications. Notifications that need such a secret
-/// are never sent.
+/// Finds secrets that cannot be used to sign notifications, so that the notifications are never
+/// sent.
 fn unusable_secrets<'a>(file: &'a RawConfig, config: &'a Config) -> impl Iterator<Item = Fault> {
     let hooks = file.notify.iter().zip(&config.notify);
     hooks.filter_map(|(written, hook)| {
@@ -443,8 +443,9 @@ fn unwritable_audit(file: &RawConfig, config: &Config) -> Option<Fault> {
     )
 }
 
-/// Finds listener addresses that do not belong to this machine. Such an address is not always a
-/// mistake: a supervisor may pass the socket, or the address may be moved to this machine later.
+/// Finds listener addresses that do not belong to this machine. An address of another machine is
+/// not always a mistake: a supervisor may pass the socket, or the address may be moved to this
+/// machine later.
 fn foreign_addresses(file: &RawConfig) -> impl Iterator<Item = Fault> {
     let listeners = file.listener.iter().map(|listener| &listener.address);
     let admin = file.admin.iter().flat_map(RawAdmin::addresses);
@@ -500,8 +501,7 @@ fn is_open(network: &str) -> bool {
     network.parse::<Network>().is_ok_and(|network| network.length() < widest(&network))
 }
 
-/// Finds exemptions that apply to every path or to every address. Such an exemption disables all
-/// rules.
+/// Finds exemptions that disable all rules, because they apply to every path or to every address.
 fn everything_exempt(file: &RawConfig) -> impl Iterator<Item = Fault> {
     let is_every_path = |path: &&Spanned<String>| matches!(path.get_ref().trim_end_matches('*'), "" | "/");
     let paths = file.exempt.paths.iter().filter(is_every_path).map(|path| (path, "every path"));
@@ -561,7 +561,7 @@ fn strictest_limit(file: &RawConfig, site: &RawSite) -> RateMode {
     overrides.fold(of_site, RateMode::max)
 }
 
-/// Returns a note if the mode of a site limits the site's rate mode. The rate mode is then less
+/// Returns a note if the mode of a site limits the site's rate mode. A limited rate mode is less
 /// strict than configured.
 fn bounded_rate(file: &RawConfig, site: &RawSite) -> Option<Fault> {
     let (rate, mode) = (&site.rate.mode, file.mode_of(site));

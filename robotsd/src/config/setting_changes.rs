@@ -206,7 +206,8 @@ fn hide_secrets(raw: &mut RawConfig) {
     }
 }
 
-/// Characters that begin the query or the fragment of a URL. Both may contain an API key.
+/// Characters that begin the query or the fragment of a URL. A query or a fragment may contain an
+/// API key.
 const QUERY: &[char] = &['?', '#'];
 
 /// Hides the credentials in a URL. If a character in `from` occurs after the host, also hides the

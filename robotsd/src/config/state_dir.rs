@@ -78,9 +78,9 @@ fn nearest(path: &Path) -> &Path {
     path.ancestors().find(|part| fs::symlink_metadata(part).is_ok()).unwrap_or(Path::new("."))
 }
 
-/// Reports whether the file system of this folder exposes the kernel's state. Such a file system
-/// refuses new folders regardless of permissions, or gives new folders a special meaning (proc(5),
-/// sysfs(5), cgroups(7)).
+/// Reports whether the file system of this folder exposes the kernel's state. A file system of the
+/// kernel refuses new folders regardless of permissions, or gives new folders a special meaning
+/// (proc(5), sysfs(5), cgroups(7)).
 fn is_of_kernel(folder: &Path) -> bool {
     statfs(folder).is_ok_and(|found| {
         matches!(

@@ -16,8 +16,9 @@ use tower_robots::rules::PathForm;
 
 use super::{Faults, Kind, Place, Reader, Value};
 
-/// Declares tables. An absent key has the default that is written after `=`, otherwise the default
-/// of its type. A key with neither default is required. The range of a value is written after `=>`.
+/// Declares tables. An absent key has the default that is written after `=` or, if there is no `=`,
+/// the default of its type. A key with neither default is required. The range of a value is written
+/// after `=>`.
 macro_rules! tables {
     ($($(#[doc = $about:literal])* $table:ident {
         $($(#[doc = $doc:literal])* $(#[serde($($serde:tt)*)])* $key:ident: $type:ty $(= $default:expr)? $(=> $bound:expr)?,)*

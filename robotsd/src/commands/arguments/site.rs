@@ -68,8 +68,8 @@ pub(in crate::commands) struct SelectedSite {
     pub(in crate::commands) sees_all: bool,
     retrieval: RetrievalSettings,
     configured: Option<ConfiguredSite>,
-    /// The state directory, and the state of the site in this directory. Both are read on first
-    /// use.
+    /// The state directory, and the state of the site in this directory. The directory and the
+    /// state are read on first use.
     kept: OnceLock<(Option<StateDir>, Remembered)>,
 }
 
@@ -533,8 +533,8 @@ fn find(config: &Config, path: &Path, wanted: Option<&str>) -> Result<Configured
         }
     }
     let hosts = sites_of(config);
-    // A value without a dot is probably a misspelled site name. It must not be looked up as a host,
-    // because a site for all hosts would match it.
+    // A value without a dot is probably a misspelled site name. Such a value must not be looked up
+    // as a host, because a site for all hosts would match it.
     match hosts.get(wanted).filter(|_| wanted.contains(['.', ':'])) {
         Some(site) => Ok(found(site, Some(wanted))),
         None => Err(sites::unknown(wanted, config.sites.iter().map(|site| &site.name))),

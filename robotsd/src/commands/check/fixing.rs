@@ -58,8 +58,8 @@ impl<'a> FixRun<'a> {
         Err((file.to_owned(), io::Error::other(fault)))
     }
 
-    /// Reports whether the corrected text is written to standard output. Findings are then written
-    /// to standard error.
+    /// Reports whether the corrected text is written to standard output, so that findings are
+    /// written to standard error.
     pub(super) fn is_filter(&self) -> bool {
         self.args.fixing.fix && has_stdin(&self.args.paths)
     }

@@ -191,7 +191,7 @@ struct CheckOutput<'a> {
     settings: &'a EvaluatorSettings,
     summary: &'a mut CheckSummary,
     sarif: SarifLog,
-    /// Errors of settings files that have been printed. They are not printed again for other
+    /// Errors of settings files that have been printed. An error is not printed again for other
     /// checked files that the same settings file applies to.
     faults: BTreeSet<String>,
 }
@@ -278,8 +278,8 @@ impl CheckOutput<'_> {
     }
 }
 
-/// Describes usage preferences, content signals and licences. Returns `None` if the file has none
-/// of them.
+/// Describes usage preferences, content signals and licences. Returns `None` if the file contains
+/// no such lines.
 fn usage_line(evaluator: &Evaluator) -> Option<String> {
     let rules = &evaluator.rules;
     let front_page = evaluator.path(b"/");

@@ -261,7 +261,7 @@ impl<'e> Explanation<'e> {
     }
 
     /// Reports whether the agent is a search engine that no group names. The policy does not limit
-    /// the request rate of such a search engine.
+    /// the request rate of a search engine that no group names.
     pub(super) fn is_spared_engine(&self) -> bool {
         let is_star = self.evaluator.rules.select(&self.tokens, self.fallback).is_star();
         is_star && self.agent.as_ref().is_some_and(Agent::is_index_engine)

@@ -30,8 +30,9 @@ pub(super) fn of_text(document: &Document, finding: &Finding) -> Value {
     diagnostic
 }
 
-/// Returns the diagnostic of a finding about the bytes of the file. Its position is the start of
-/// the document, because the lines of the text in the editor may differ from the lines of the file.
+/// Returns the diagnostic of a finding about the bytes of the file. The position of the diagnostic
+/// is the start of the document, because the lines of the text in the editor may differ from the
+/// lines of the file.
 fn of_disk(finding: &Finding) -> Value {
     let message = format!("line {} of the file on disk: {}", finding.line, finding.message);
     diagnostic(finding, Range::default(), message)

@@ -2,7 +2,7 @@
 //! `robotsd check --fix`.
 //!
 //! Formatting and `source.fixAll` apply safe fixes only. Unsafe fixes are offered only as quick
-//! fixes. The title of such a quick fix states its effect on crawlers.
+//! fixes. The title of an unsafe quick fix states the effect of the fix on crawlers.
 
 use lsp_server::{ErrorCode, ResponseError};
 use serde_json::{Value, json};

@@ -263,8 +263,8 @@ impl<'c> Server<'c> {
         })
     }
 
-    /// Stops publishing the diagnostics of a document, because the editor requests them itself.
-    /// Otherwise, the editor would show each diagnostic twice.
+    /// Stops publishing the diagnostics of a document, because the editor requests them itself, and
+    /// would show published diagnostics twice.
     fn pulled(&mut self, uri: &str) {
         let Some(document) = self.documents.get_mut(uri).filter(|document| !document.is_pulled) else { return };
         let was_published = !document.is_due;

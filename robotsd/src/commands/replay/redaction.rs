@@ -41,9 +41,9 @@ impl ReportPrivacy {
         shown
     }
 
-    /// Returns an unreadable line for the report. Any part of such a line may be an address or a
-    /// query. Therefore, this function masks all digits, and all text from a `?` up to the next
-    /// space, tab or quote.
+    /// Returns an unreadable line for the report. Any part of an unreadable line may be an address
+    /// or a query. Therefore, this function masks all digits, and all text from a `?` up to the
+    /// next space, tab or quote.
     pub(super) fn line(self, line: &[u8]) -> Vec<u8> {
         if self.keep_queries && self.keep_addresses {
             return line.to_vec();

@@ -10,8 +10,8 @@ use serde::Serialize;
 const NODES_A_RULE: usize = 8;
 
 /// Limits that make the trees smaller: the maximum number of different values after the same
-/// prefix, and the maximum number of parts per target. They are applied one after another until the
-/// trees are small enough.
+/// prefix, and the maximum number of parts per target. The pairs of limits are applied one after
+/// another until the trees are small enough.
 const KEPT: [(usize, usize); 8] = [(32, 12), (16, 8), (8, 6), (4, 4), (2, 3), (1, 2), (0, 1), (0, 0)];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]

@@ -83,11 +83,11 @@ const MAX_HEADERS: usize = 32;
 const OURS: [&str; 3] = ["expect", "host", "user-agent"];
 
 /// A header field is secret if its name contains one of these words. The fields in [`NO_SECRET`]
-/// are exceptions: most of them identify cache entries.
+/// are exceptions. Most of these fields identify cache entries.
 const SECRET: [&str; 7] = ["auth", "token", "secret", "key", "cookie", "password", "credential"];
 const NO_SECRET: [&str; 4] = ["surrogate-key", "cache-key", "xkey", "idempotency-key"];
 
-/// The purpose of a hook. It determines which placeholders the hook's body may contain.
+/// The purpose of a hook, which determines the placeholders that the hook's body may contain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::config) enum HookUse {
     /// Reports new versions of sites with at least one concrete host.

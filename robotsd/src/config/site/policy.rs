@@ -1,4 +1,4 @@
-//! Resolves a site's policy and the checks of its robots.txt. Both depend on the settings of the
+//! Resolves a site's policy and the checks of its robots.txt, which depend on the settings of the
 //! site and on the settings that apply to all sites.
 
 use std::net::SocketAddr;

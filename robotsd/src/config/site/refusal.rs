@@ -236,8 +236,8 @@ fn fields(case: &RawCase) -> Result<HeaderMap, Fault> {
     Ok(fields)
 }
 
-/// Reports each case whose server is one of the upstreams of the site. Such a server would send the
-/// disallowed pages to the refused crawlers.
+/// Reports each case whose server is one of the upstreams of the site. An upstream of the site
+/// would send the disallowed pages to the refused crawlers.
 pub(super) fn own_upstreams(raw: &RawRefusal, upstreams: &[Spanned<String>], folder: &Path, faults: &mut Faults) {
     let endpoint = |url: &Spanned<String>| Endpoint::parse(url.get_ref(), folder).ok();
     let own: Vec<_> = upstreams.iter().filter_map(endpoint).collect();

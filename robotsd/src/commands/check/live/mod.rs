@@ -6,7 +6,8 @@
 //! is the table of the lints for these problems. The file is then checked like any other file, and
 //! [`FrontPage`] shows which crawlers may fetch `/`.
 //!
-//! The check fetches no pages and follows no links. It fetches sitemaps only if requested.
+//! The check fetches no pages and follows no links. Sitemaps are fetched only if the user requests
+//! it.
 
 mod answers;
 mod lints;

@@ -135,9 +135,10 @@ fn without_colour(word: &[u8]) -> &[u8] {
     memchr::memchr(b'm', escape).map_or(word, |end| &escape[end + 1..])
 }
 
-/// Returns the site name from the end of a line in robotsd's log. Such a line ends with the site,
-/// the action and the ID of the request, each in quotes. A line from another server may also end
-/// with three quoted values, so the caller must check that the config has a site with this name.
+/// Returns the site name from the end of a line in robotsd's log. A line in robotsd's log ends with
+/// the site, the action and the ID of the request, each in quotes. A line from another server may
+/// also end with three quoted values, so the caller must check that the config has a site with this
+/// name.
 fn site_of_robotsd(rest: &[u8]) -> Option<Cow<'_, [u8]>> {
     let (site, rest) = quoted(rest)?;
     let (_action, rest) = quoted(rest)?;

@@ -62,8 +62,8 @@ fn has_agent(object: &ObjectAsVec<'_>) -> bool {
     })
 }
 
-/// Reports whether a line belongs to robotsd's event log. Such lines are not counted, because their
-/// requests are also in robotsd's access log.
+/// Reports whether a line belongs to robotsd's event log. Lines of the event log are not counted,
+/// because their requests are also in robotsd's access log.
 pub(super) fn is_event(line: &[u8]) -> bool {
     // Every event begins with these bytes. Lines that begin with other bytes are not parsed here,
     // because they are parsed later.

@@ -29,9 +29,9 @@ const ALWAYS: &str = "--no-pager --literal-pathspecs -c log.showRoot=true -c log
                       -c log.mailmap=false -c core.pager=cat -c core.hooksPath=/dev/null -c core.fsmonitor= \
                       -c core.alternateRefsCommand=true -c alias.remote-none=";
 
-/// Environment variables of every git command. They prevent git from fetching objects that are
-/// missing in a partial clone. To fetch these objects, git would run programs from the config of
-/// the repository. Git 2.45 and later obeys `GIT_NO_LAZY_FETCH`. For earlier versions,
+/// Environment variables of every git command. The variables prevent git from fetching objects that
+/// are missing in a partial clone. To fetch these objects, git would run programs from the config
+/// of the repository. Git 2.45 and later obeys `GIT_NO_LAZY_FETCH`. For earlier versions,
 /// `GIT_ALLOW_PROTOCOL` allows only the protocol "none". To use this protocol, git runs the alias
 /// `remote-none`, which [`ALWAYS`] defines as a command that does nothing.
 const ENVIRONMENT: [(&str, &str); 3] =
@@ -90,7 +90,7 @@ pub(super) fn versions(path: &Path) -> io::Result<FoundVersions> {
 }
 
 impl Change {
-    /// Reports whether the commit deleted the file. Such a version has no rules.
+    /// Reports whether the commit deleted the file, so that the version has no rules.
     fn is_removal(&self) -> bool {
         self.mode.bytes().all(|digit| digit == b'0')
     }

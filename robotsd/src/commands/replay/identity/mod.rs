@@ -2,9 +2,9 @@
 //!
 //! The evidence may be older or newer than a request. Therefore, these rules apply:
 //!
-//! 1. A list verifies requests of any age. It refutes a claim only if the request was sent close to
-//!    the date of the list ([`is_close`]). Any other request from an address that is not on the
-//!    list is counted as claimed.
+//! 1. A list verifies requests of any age. A list refutes a claim only if the request was sent
+//!    close to the date of the list ([`is_close`]). Any other request from an address that is not
+//!    on the list is counted as claimed.
 //! 2. If there are several copies of a list, only the copy that a server would start with can
 //!    refute a claim. The other copies can only verify claims: newer copies verify requests of any
 //!    age, and older copies verify only requests made before the date of the server's copy.
@@ -46,7 +46,7 @@ pub(super) struct LogEvidence {
     /// Patterns of reverse DNS names. The [`NameQuestions`] contain indexes into this list.
     pub(super) patterns: Vec<Arc<[NamePattern]>>,
     pub(super) answers: Option<NameAnswers>,
-    /// The trusted proxies of the config. Their addresses are not used as evidence about clients.
+    /// The trusted proxies of the config, whose addresses are not used as evidence about clients.
     trusted_proxies: Vec<Network>,
 }
 

@@ -1,4 +1,5 @@
-//! The report of a replay as text, JSON or HTML. This module counts, sorts and redacts its data.
+//! The report of a replay as text, JSON or HTML. This module counts, sorts and redacts the data of
+//! the report.
 
 mod details;
 mod history;
