@@ -2,9 +2,9 @@
 //! of robots.txt was recorded (watches). The control thread adds to the table once per second, and
 //! a blocking thread writes it to files once per minute.
 //!
-//! Counts are lost if there are too many rows or if writing fails. The table
-//! then records a gap for this time. So a crawler whose fetch of robots.txt was lost is not reported
-//! as ignoring the file.
+//! Counts are lost if there are too many rows or if writing fails. For the time of the lost counts,
+//! the table records a gap, so that a crawler whose fetch of robots.txt was lost is not reported as
+//! ignoring the file.
 //!
 //! **The history is locked while counts are written to files and while they are read.** A reader
 //! therefore finds each count either in the table or in the files, but never in both. Old files are
@@ -189,7 +189,7 @@ pub(crate) struct SiteMoment {
     pub(crate) visitors: VisitorTotals,
     /// Pages that crawlers received since the process started.
     pub(crate) pages: PageTotals,
-    /// Registry of the site. If it is missing, visitors are not counted.
+    /// Registry of the site. If the registry is missing, visitors are not counted.
     pub(crate) registry: Option<Arc<Registry>>,
     /// Whether fetches of robots.txt are recorded. While enforcement is off or no version is live,
     /// crawlers are not recognised, so fetches are not recorded.
@@ -363,8 +363,8 @@ impl Board {
         outcome.and_then(|()| mark_folded(folder, before).map_err(failed))
     }
 
-    /// Records that the process is ending. It still writes counts, but leaves the removal and
-    /// folding of old files to the next process.
+    /// Records that the process is ending. An ending process still writes counts, but leaves the
+    /// removal and folding of old files to the next process.
     pub(crate) fn end(&self) {
         self.is_ending.store(true, Ordering::Release);
     }
@@ -373,7 +373,7 @@ impl Board {
         self.is_ending.load(Ordering::Acquire)
     }
 
-    /// Returns the rows of a site, including unwritten ones. Blocks the thread.
+    /// Returns the rows of a site, including unwritten rows. Blocks the thread.
     pub(crate) fn rows(&self, site: &str, from: Second, to: Second) -> DayRows {
         let history = self.history.lock();
         let mut all = history.range(site, from, to, self.settings.replicas.get());
