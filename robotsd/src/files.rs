@@ -15,8 +15,8 @@ pub(crate) fn folder_of(path: &Path) -> &Path {
 }
 
 /// Opens a regular file, and returns it with its metadata. Never blocks on devices or on FIFOs
-/// without a writer. The type is checked after opening, because the file could otherwise be
-/// replaced between the check and the opening.
+/// without a writer. The type is checked after opening, because a file that is checked before
+/// opening could be replaced in between.
 ///
 /// # Errors
 ///
@@ -88,8 +88,8 @@ pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     replace_by(path, |file| file.write_all(bytes))
 }
 
-/// Replaces a file like [`replace`]. Once this function has returned, the new file survives a crash
-/// of the machine.
+/// Does the same as [`replace`], and syncs the new file to the disk, so that the file survives a
+/// crash of the machine.
 pub(crate) fn replace_durably(path: &Path, bytes: &[u8]) -> io::Result<()> {
     replace_by(path, |file| {
         file.write_all(bytes)?;
@@ -172,7 +172,8 @@ mod tests {
         let path = folder.path().join("made/a.txt");
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
         replace(&path, b"1").unwrap();
-        // An earlier version may have left a file that others can read, and a temporary file.
+        // An earlier version of robotsd may have left a file that other users can read, and a
+        // temporary file.
         fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
         fs::write(path.with_extension("tmp"), b"left").unwrap();
         replace(&path, b"2").unwrap();

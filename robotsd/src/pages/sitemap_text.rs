@@ -1,5 +1,5 @@
-//! A reader for the text of a sitemap. It decompresses the text, makes it valid UTF-8, and tracks
-//! the position. Only the current part of the text is kept in memory.
+//! A reader for the text of a sitemap. The reader decompresses the text, makes it valid UTF-8, and
+//! tracks the position. Only the current part of the text is kept in memory.
 
 use std::fmt;
 use std::io::{self, BufRead, Cursor, ErrorKind, Read};

@@ -157,8 +157,8 @@ fn window(octets: &[u8], at: usize) -> Range<usize> {
         return 0..octets.len();
     }
     let start = at.saturating_sub(BEFORE).min(octets.len() - SHOWN);
-    // In UTF-8, bytes of the form 10xxxxxx continue a character. A character has at most three such
-    // bytes.
+    // In UTF-8, bytes of the form 10xxxxxx continue a character. A character has at most three
+    // continuation bytes.
     let between = |from: usize| {
         (from.saturating_sub(3)..=from).rev().find(|at| octets.get(*at).is_none_or(|octet| octet & 0xC0 != 0x80))
     };
