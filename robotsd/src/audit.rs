@@ -55,7 +55,7 @@ pub(crate) struct AuditRecord {
     pub(crate) result: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) message: Option<String>,
-    /// Number of earlier refusals that were left out of the file because there were too many.
+    /// Number of earlier refusals that were not recorded because of the limit per hour.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) left_out: Option<usize>,
 }
@@ -115,8 +115,8 @@ fn open(path: &Path) -> io::Result<File> {
             let folder = files::folder_of(path);
             fs::create_dir_all(folder)?;
             let file = options.create(true).open(path)?;
-            // If root creates the file, but robotsd runs as another user, that user must be able to
-            // write to it. The file therefore gets the same owner as its folder.
+            // If root creates the file, but robotsd runs as another user, robotsd must still be
+            // able to write to the file. The file therefore gets the owner of its folder.
             if let Ok(of) = fs::metadata(folder) {
                 use std::os::unix::fs::{MetadataExt, fchown};
                 let _ = fchown(&file, Some(of.uid()), Some(of.gid()));

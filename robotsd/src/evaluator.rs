@@ -217,8 +217,8 @@ impl Evaluator {
         self.check().findings.iter().filter(|finding| codes.contains(&finding.code))
     }
 
-    /// Returns the findings together with their fixes. This is slower than [`check`](Self::check),
-    /// which computes no fixes.
+    /// Returns the findings together with their fixes. Slower than [`check`](Self::check), which
+    /// computes no fixes.
     pub(crate) fn check_with_fixes(&self) -> Report {
         self.check().clone().with_fixes(self.robots(), &self.settings.checks)
     }

@@ -20,8 +20,8 @@ pub(crate) fn folder_of(path: &Path) -> &Path {
 ///
 /// # Errors
 ///
-/// Returns the errors of the system, and [`InvalidInput`](io::ErrorKind::InvalidInput) if this is
-/// not a regular file.
+/// Returns the errors of the system, and [`InvalidInput`](io::ErrorKind::InvalidInput) if the file
+/// is not a regular file.
 pub(crate) fn open(path: &Path) -> io::Result<(File, Metadata)> {
     let other = || io::Error::new(io::ErrorKind::InvalidInput, "this is not a regular file");
     // With `O_NOCTTY`, a terminal that is opened does not become the controlling terminal of the
@@ -119,7 +119,7 @@ pub(crate) fn with_room(json: &[u8], room: usize) -> Vec<u8> {
     octets
 }
 
-/// Overwrites a file in place with JSON that is not longer than the file. This works even on a full
+/// Overwrites a file in place with JSON that is not longer than the file. Works even on a full
 /// disk, where a new file cannot be created. If the process ends during the write, the file
 /// contains invalid JSON. Blocks.
 ///

@@ -101,8 +101,8 @@ impl NextStep {
         Self { what: what.into(), command: Vec::new() }
     }
 
-    /// Reports whether the command acts on the running robotsd. This is true for all commands
-    /// except `check` and `config`, which read a file whose path is in the command.
+    /// Reports whether the command acts on the running robotsd. The commands `check` and `config`
+    /// do not: they read a file whose path is in the command.
     pub(crate) fn is_for_running(&self) -> bool {
         let words = self.command.iter().map(String::as_str).take(2);
         matches!(*words.collect::<Vec<_>>(), ["robotsd", command] if !matches!(command, "check" | "config"))
@@ -122,8 +122,8 @@ impl NextStep {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct ConfigReport {
     pub(crate) path: String,
-    /// `accepted` if the file is in force. `rejected` if the file cannot be used; the previous
-    /// config then stays in force.
+    /// `accepted` if the file is in force. `rejected` if the file cannot be used, so that the
+    /// previous config stays in force.
     pub(crate) state: String,
     pub(crate) accepted: String,
     pub(crate) rejected: Option<RejectedConfigReport>,

@@ -146,10 +146,11 @@ impl AsyncRead for Socket {
             Self::Tls(stream) => {
                 let is_client = matches!(**stream, TlsStream::Server(_));
                 Poll::Ready(match ready!(Pin::new(stream).poll_read(cx, buffer)) {
-                    // Many clients close a connection without a close_notify. This is harmless,
-                    // because the length of a request shows whether the request is complete. On a
-                    // connection to an upstream, a missing close_notify is an error, because the
-                    // end of the connection may mark the end of a response.
+                    // Many clients close a connection without a close_notify. On a connection from
+                    // a client, this is harmless, because the length of a request shows whether the
+                    // request is complete. On a connection to an upstream, a missing close_notify
+                    // is an error, because the end of the connection may mark the end of a
+                    // response.
                     Err(error) if is_client && error.kind() == UnexpectedEof => Ok(()),
                     read => read,
                 })

@@ -35,10 +35,10 @@ pub(crate) struct AuditWriter {
 
 #[derive(Debug, Default)]
 struct Refusals {
-    /// Time of the first refusal in the current hour. `left_out` is the number of unrecorded
-    /// refusals since the last recorded refusal.
+    /// Time of the first refusal in the current hour.
     since: Option<Instant>,
     count: u32,
+    /// Number of unrecorded refusals since the last recorded refusal.
     left_out: usize,
 }
 

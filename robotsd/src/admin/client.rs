@@ -52,7 +52,7 @@ const SILENT: Duration = Duration::from_secs(1);
 const AUTHORITIES: &str = "ROBOTSD_ADMIN_CA";
 
 /// Maximum number of connections for one request. robotsd may close the connection of a slow
-/// command to free a slot for another client, and the command must then connect again.
+/// command to free a slot for another client, and the command must connect again.
 const ATTEMPTS: usize = 5;
 
 /// Delay before the local token is read again after a response with status 401: robotsd may have
@@ -228,8 +228,9 @@ fn authorities() -> Result<Option<Authorities>, String> {
 struct Connection {
     socket: Socket,
     host: String,
-    /// Whether a token may be sent: only over TLS or to a loopback address, where nobody else can
-    /// read it. On a Unix socket, no token is needed, because the kernel identifies the user.
+    /// Whether a token may be sent: only over TLS or to a loopback address, because nobody else can
+    /// read the token there. On a Unix socket, no token is needed, because the kernel identifies
+    /// the user.
     takes_token: bool,
     /// The remote address if it is a loopback address, otherwise `None`.
     local: Option<SocketAddr>,

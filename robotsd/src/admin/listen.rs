@@ -279,8 +279,8 @@ fn identity(path: &Path) -> io::Result<(u64, u64)> {
     Ok((found.dev(), found.ino()))
 }
 
-/// Creates the runtime folder. If it exists, checks that other users cannot write to it, because
-/// they could replace its files.
+/// Creates the runtime folder. If the folder exists, checks that other users cannot write to it and
+/// replace files in it.
 pub(super) fn prepare_runtime_folder(folder: &Path) -> io::Result<()> {
     use std::os::unix::fs::{DirBuilderExt, MetadataExt};
     match DirBuilder::new().mode(0o700).create(folder) {

@@ -62,8 +62,8 @@ impl CommandAccess<'_> {
     }
 }
 
-/// The place file of a running process. Dropping this removes the file, unless another process has
-/// replaced it.
+/// The place file of a running process. Dropping a `PlaceFile` removes the file, unless another
+/// process has replaced the file.
 #[derive(Debug)]
 pub(crate) struct PlaceFile {
     path: PathBuf,

@@ -59,8 +59,8 @@ impl AdminReply {
     }
 
     /// Returns a page for browsers. With `reload`, the browser reloads the page after that many
-    /// seconds. Only the reload links on the page set `reload`, because some people cannot use a
-    /// page that reloads itself.
+    /// seconds. `reload` is set only if the user has followed a reload link, because some people
+    /// cannot use a page that reloads itself.
     pub(super) fn page(body: String, reload: Option<&'static str>) -> Self {
         let page = Self::new(StatusCode::OK, "text/html; charset=utf-8", body).rendered();
         reload.into_iter().fold(page, |page, seconds| page.with(REFRESH, seconds))

@@ -198,7 +198,7 @@ impl ServerState {
     }
 
     /// Returns the report of the last upgrade. The report of a failed upgrade is dropped if the
-    /// program file or the config file has changed since then.
+    /// program file or the config file has changed since the upgrade.
     fn upgrade_report(&self) -> Option<UpgradeReport> {
         let mut last = self.last_upgrade.lock();
         last.take_if(|(report, files)| report.state == "failed" && *files != self.upgrade_files());

@@ -114,7 +114,7 @@ impl History {
     ///
     /// # Errors
     ///
-    /// Returns an error if the rows cannot be written. The file is then unchanged.
+    /// Returns an error if the rows cannot be written. In this case, the file is unchanged.
     pub(crate) fn add(&mut self, site: &str, day: Second, rows: &DayRows) -> io::Result<Added> {
         match self {
             Self::Memory(days) => {
@@ -129,7 +129,7 @@ impl History {
 
     /// Locks the folder. Without the lock, another process could read a file before this process
     /// changes it, and overwrite the change. Returns `None` if the file system does not support
-    /// locks, or if another process holds the lock too long.
+    /// locks, or if another process keeps holding the lock.
     pub(crate) fn lock(&self) -> Option<fs::File> {
         if let Self::Files(folder) = self {
             let folder = fs::File::open(folder).ok()?;
@@ -246,8 +246,8 @@ pub(super) struct DayFile {
 /// Returns the files of days before `before`, except files that are known to contain only daily
 /// rows. Blocks the thread.
 pub(super) fn unfolded(folder: &Path, before: Second) -> io::Result<Vec<DayFile>> {
-    // Without a valid date, every file is read. Folding does not change a file that is already
-    // folded.
+    // If the file `FOLDED` contains no valid date, every file of the board is read. This is
+    // harmless, because folding does not change a folded file.
     let mark = fs::read_to_string(folder.join(FOLDED)).ok().and_then(|mark| day_named(mark.trim()));
     let from = mark.unwrap_or(0);
     if from >= before {

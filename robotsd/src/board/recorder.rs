@@ -269,8 +269,8 @@ impl Counted {
         count(row, &self.scratch);
     }
 
-    /// Returns the row name of an unregistered crawler: its own name, or [`UNKNOWN`] if there are
-    /// already too many names.
+    /// Returns the row name of an unregistered crawler: its own name, or [`UNKNOWN`] if the limit
+    /// of names is reached.
     fn unknown_name<'n>(&mut self, name: &'n str) -> &'n str {
         let name = cut(name);
         let is_known = self.rows.keys().any(|key| key.crawler == name);

@@ -19,9 +19,9 @@ pub(crate) struct BoardReport {
     pub(crate) step_seconds: u64,
     /// Whether the config states that every fetch of robots.txt reaches robotsd.
     pub(crate) sees_all: bool,
-    /// Number of processes that serve the sites. `counted_replicas` is the number of processes
-    /// whose counts the report contains.
+    /// Number of processes that serve the sites.
     pub(crate) replicas: usize,
+    /// Number of processes whose counts the report contains.
     pub(crate) counted_replicas: usize,
     /// Sentences about counts that may be missing from the report.
     #[serde(default)]

@@ -281,8 +281,9 @@ impl Board {
             of_old_files = Some(self.prune(now, &mut history));
         }
         drop(history);
-        // Without the lock, readers do not wait for the work on old files. Each file is removed or
-        // replaced as a whole, and only this thread writes files.
+        // Old files are removed and folded without the lock, so that readers do not wait. This is
+        // safe, because each file is removed or replaced as a whole, and only this thread writes
+        // files.
         if let Some(folder) = &self.folder
             && must_prune
             && !self.is_ending()
@@ -308,7 +309,8 @@ impl Board {
         for (day, mut rows) in by_day(taken, self.site_line(site)) {
             if let Some(unwritten) = &mut unwritten {
                 // The watches of an unwritten day must not be written to the file of a later day.
-                // That file would claim that every fetch on the unwritten day was counted.
+                // The file of the later day would claim that every fetch on the unwritten day was
+                // counted.
                 unwritten.append(&mut rows.watches);
                 if rows.is_empty() {
                     continue;

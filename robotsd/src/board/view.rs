@@ -262,7 +262,7 @@ fn chosen<T>(mut sites: Vec<(String, T)>, query: &BoardQuery, notes: &mut Vec<St
 }
 
 impl History {
-    /// Opens a board. `folder` is a state directory, or the board's folder in it.
+    /// Opens a board. `folder` is a state directory, or the board's folder in a state directory.
     fn of_folder(folder: &Path) -> Option<Self> {
         let below = Self::below(folder);
         if !below.sites().is_empty() {

@@ -38,7 +38,7 @@ pub(super) type WriteAnswers = oneshot::Receiver<Result<Vec<WriteAnswer>, String
 
 /// A message of a webhook: the ID of a notice, what the webhook reports about the notice, and the
 /// channel for the reply. The reply decides whether this replica sends the notice. If the channel
-/// is dropped without a reply, this replica sends it.
+/// is dropped without a reply, this replica sends the notice.
 pub(super) type TurnRequest = (String, TurnOf, oneshot::Sender<Turn>);
 
 /// A request to a task for one more round. The task drops this sender when a round ends that began

@@ -83,7 +83,7 @@ pub(crate) struct Stamp {
     pub(crate) why: Option<String>,
 }
 
-/// An off switch. While it is in force, nothing is enforced for its scope.
+/// An off switch. While an off switch is in force, nothing is enforced for its scope.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct OffSwitch {
     pub(crate) scope: String,
@@ -202,9 +202,9 @@ impl Document {
         self.damaged.iter().map(|(field, damage)| format!("{:?}: {}", String::from_utf8_lossy(field), damage.why))
     }
 
-    /// Returns repairs for the damaged fields. A damaged off switch gets its stamp (who wrote it,
-    /// when and why) from `known`, or `stamp` if it is not in `known`. A damaged tombstone gets
-    /// `stamp`. All other damaged fields are removed.
+    /// Returns repairs for the damaged fields. A damaged off switch gets the stamp (who wrote it,
+    /// when and why) of the off switch in `known`. If `known` does not contain the off switch, it
+    /// gets `stamp`. A damaged tombstone gets `stamp`. All other damaged fields are removed.
     pub(super) fn mends(&self, known: &BTreeMap<String, OffSwitch>, stamp: &Stamp) -> Vec<Mend> {
         let mend = |(field, Damage { value, .. }): (&Vec<u8>, &Damage)| {
             let stamp = match str::from_utf8(field).ok().and_then(|field| field.split_once(':')) {

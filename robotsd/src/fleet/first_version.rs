@@ -21,7 +21,7 @@ use crate::render::short_hash;
 use crate::report::is_of;
 
 /// Maximum time that a replica without stored state waits for the store at its start. If the store
-/// does not respond by then, robots.txt files go live, but nothing is enforced.
+/// does not respond within this time, robots.txt files go live, but nothing is enforced.
 const CONTACT: Duration = Duration::from_secs(3);
 
 impl Fleet {

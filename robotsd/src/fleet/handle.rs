@@ -133,8 +133,8 @@ impl Fleet {
         Arc::new(fleet)
     }
 
-    /// Reads the file in the state directory again. This is done during an upgrade, because the
-    /// previous process may have changed the file.
+    /// Reads the file in the state directory again. The previous process may have changed the file
+    /// during an upgrade.
     pub(crate) fn read_file(&self) {
         let Some(file) = &self.file else { return self.follow() };
         let read = match files::read(file) {
@@ -350,8 +350,8 @@ impl Fleet {
     ///
     /// # Errors
     ///
-    /// Returns an error if an off switch with this ID was lifted before. Enforcement is then not
-    /// turned off.
+    /// Returns an error if an off switch with this ID was lifted before. In this case, enforcement
+    /// is not turned off.
     pub(crate) fn turn_off(&self, id: &str, scope: &str, by: &Attribution) -> Result<SentDecision, String> {
         let mut refused = None;
         let decision = self.decide(|member| match member.turn_off(id, scope, stamp(by)) {

@@ -20,8 +20,8 @@
 //!   entry.
 //! - An accepted version is replaced only by a version with a higher rev. If the entry in the
 //!   document is older than the member's own entry, or is missing, the member keeps its own entry
-//!   and reports the problem. The operator can then write the member's entries to the store
-//!   ([`restore`](Member::restore)).
+//!   and reports the problem. To write the member's entries to the store, the operator can use
+//!   [`restore`](Member::restore).
 //! - The member ignores documents whose epoch differs from the epoch of its first document. Until a
 //!   member has read a document, nothing is enforced.
 
@@ -142,7 +142,7 @@ impl Member {
             None if !self.is_known() => return seen,
             None => &none,
             // Without a valid epoch, this may be the document of another fleet. A replica that has
-            // never read a document therefore ignores it.
+            // never read a document therefore ignores this document.
             Some(document) if document.epoch.is_empty() && !self.is_known() => {
                 seen.standing = DocumentState::Damaged(document.damages().collect());
                 return seen;

@@ -35,8 +35,9 @@ fn held(page: &Page) -> usize {
 #[derive(Debug)]
 pub(crate) struct PageSet {
     pages: Vec<Page>,
-    /// Memory that the pages take, in bytes. `room` is the maximum.
+    /// Memory that the pages take, in bytes.
     held: usize,
+    /// Maximum memory for the pages, in bytes.
     room: usize,
     /// Interval of kept pages: every `stride`-th page is kept.
     stride: usize,

@@ -74,7 +74,8 @@ impl<'a> SitemapText<'a> {
         (self.part, self.of_part) = (self.place, 0);
     }
 
-    /// Skips white space. Returns the next byte without consuming it; `None` at the end.
+    /// Skips white space. Returns the next byte without consuming it; `None` at the end of the
+    /// text.
     pub(super) fn skip_blank(&mut self) -> Result<Option<u8>, SitemapFault> {
         loop {
             let text = self.fill_buf()?;

@@ -159,8 +159,8 @@ impl FoundProblem {
 
     /// Renders the problem like a finding, with the line of the file and a caret.
     pub(crate) fn snippet(&self, colour: Colour) -> String {
-        // The message may contain text from the file. Quoted text in it is already escaped, and
-        // `printable` escapes everything else.
+        // The message may contain text from the file. Quoted text in the message is already
+        // escaped, and `printable` escapes everything else.
         let (message, help) = (printable(&self.message), self.help.as_deref().map(printable));
         let ShownLine { line, span } = self.shown.clone().unwrap_or_default();
         let snippet = LineSnippet {

@@ -34,7 +34,7 @@ pub(crate) fn printable_path(path: impl AsRef<Path>) -> String {
 }
 
 /// Returns the first 16 hex digits of a version's hash. Messages contain hashes in this form, and
-/// every command accepts it.
+/// every command accepts this form.
 pub(crate) fn short_hash(hash: &str) -> &str {
     let digits = hash.strip_prefix("sha256:").unwrap_or(hash);
     digits.get(..16).unwrap_or(digits)

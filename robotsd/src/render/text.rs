@@ -77,7 +77,7 @@ pub(super) struct LineSnippet<'a> {
     pub(super) name: &'a str,
     /// Line and column, both from 1.
     pub(super) place: (usize, usize),
-    /// The line without its line end. It may contain any bytes.
+    /// The line without its line end. The line may contain any bytes.
     pub(super) line: &'a [u8],
     /// Byte range of `line` that the message is about.
     pub(super) span: Range<usize>,

@@ -91,7 +91,7 @@ pub(crate) struct AppendReport {
     pub(crate) state: String,
     pub(crate) hash: Option<String>,
     pub(crate) problem: Option<String>,
-    /// The rules of the list that are left out because no crawler obeys them.
+    /// Rules of the list that robotsd leaves out, because no crawler obeys them.
     pub(crate) left_out: Option<String>,
 }
 
@@ -186,7 +186,8 @@ pub(crate) struct ListenerReport {
     pub(crate) kind: String,
     /// `http` or `https`.
     pub(crate) scheme: String,
-    /// `bound` by this process, or `passed` to it.
+    /// `bound` if this process opened the socket; `passed` if another process passed the socket to
+    /// this process.
     pub(crate) socket: String,
 }
 

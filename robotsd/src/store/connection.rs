@@ -2,7 +2,8 @@
 //!
 //! **All addresses of a store's host name are tried at the same time, and the lowest usable address
 //! is chosen.** The client library would use the first address that accepts a connection, even if
-//! the server there hangs or is a replica. Different processes could then choose different servers.
+//! the server there hangs or is a replica. As a result, different processes could choose different
+//! servers.
 //!
 //! **A lost connection to a cluster is opened again through any known node of the cluster.** The
 //! node in the URL may be down, and another node may have taken over its slots.
