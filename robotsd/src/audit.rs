@@ -2,9 +2,9 @@
 //! refused. The file has one JSON object per line, and only the owner of the file can read it.
 //!
 //! Accepting a version, rolling back and turning enforcement on have two records with the same ID.
-//! The first, `started`, is written before the action; if it cannot be written, the action is
-//! refused. The second contains the outcome. Other actions have only the second record. A full disk
-//! therefore cannot prevent an operator from turning enforcement off.
+//! The first record, `started`, is written before the action; if it cannot be written, the action
+//! is refused. The second record contains the outcome. All other actions have only the record with
+//! the outcome, so a full disk cannot prevent an operator from turning enforcement off.
 
 use std::fs::{self, File, OpenOptions};
 use std::hash::{BuildHasher, RandomState};
@@ -27,7 +27,7 @@ const MAX_TEXT_LENGTH: usize = 300;
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct AuditRecord {
     pub(crate) event: String,
-    /// Random ID. It is the same in both records of an action.
+    /// Random ID, which both records of an action share.
     pub(crate) id: String,
     pub(crate) ts: String,
     /// Name of a token, name of a user that a proxy authenticated, or user ID such as `uid 1000`;
@@ -46,15 +46,16 @@ pub(crate) struct AuditRecord {
     /// Name of the site; `*` for all sites; `None` if the action concerns the whole process.
     pub(crate) site: Option<String>,
     /// State before the action: the position of the kill switch (`on` or `off`), the hash of the
-    /// live version, or the mode. `after` contains the state after the action.
+    /// live version, or the mode.
     pub(crate) before: Option<String>,
+    /// State after the action, in the same form.
     pub(crate) after: Option<String>,
     pub(crate) reason: Option<String>,
-    /// `started`, `done`, `failed` or `refused`.
+    /// Result of the action: `started`, `done`, `failed` or `refused`.
     pub(crate) result: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) message: Option<String>,
-    /// Number of earlier refusals that were left out of the file because there were too many.
+    /// Number of earlier refusals that were not recorded because of the limit per hour.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) left_out: Option<usize>,
 }
@@ -97,8 +98,8 @@ pub(crate) fn append(path: &Path, record: &AuditRecord) -> Result<(), String> {
         if is_cut(&mut file)? {
             line.insert(0, b'\n');
         }
-        // The line is written with a single call, because another process may append at the same
-        // time.
+        // The line is written with a single call, because another process may append to the file at
+        // the same time.
         file.write_all(&line)?;
         file.sync_data()
     };
@@ -114,8 +115,8 @@ fn open(path: &Path) -> io::Result<File> {
             let folder = files::folder_of(path);
             fs::create_dir_all(folder)?;
             let file = options.create(true).open(path)?;
-            // If root creates the file, but robotsd runs as another user, that user must be able to
-            // write to it. The file therefore gets the same owner as its folder.
+            // If root creates the file, but robotsd runs as another user, robotsd must still be
+            // able to write to the file. The file therefore gets the owner of its folder.
             if let Ok(of) = fs::metadata(folder) {
                 use std::os::unix::fs::{MetadataExt, fchown};
                 let _ = fchown(&file, Some(of.uid()), Some(of.gid()));

@@ -9,7 +9,7 @@ use tower_robots::internals::roots_of;
 
 use crate::files;
 
-/// Certificate authorities that are trusted instead of the system's authorities.
+/// Certificate authorities that are trusted instead of the system's certificate authorities.
 #[derive(Clone, derive_more::Debug)]
 pub(crate) struct Authorities {
     #[debug(skip)]

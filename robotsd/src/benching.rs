@@ -30,8 +30,7 @@ impl CountingBench {
         send(&self.quiet, request, |_| {});
     }
 
-    /// Sends a request through the counting layer, but ignores the decision instead of recording
-    /// it.
+    /// Sends a request through the counting layer, but does not record the decision.
     #[inline(never)]
     pub fn observed(&mut self, request: Request<()>) {
         send(&self.counting, request, |_| {});

@@ -1,6 +1,6 @@
 //! Formats and parses times. The dependencies of this module panic for times before 1970 or after
-//! the year 9999. If a wrong clock returns one of these times, this module uses the nearest
-//! supported time instead.
+//! the year 9999. If a wrong clock returns an unsupported time, this module uses the nearest
+//! supported time.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 

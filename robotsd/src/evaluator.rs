@@ -21,9 +21,8 @@ use crate::names::UnknownName;
 use crate::refusal::{ExpectedRefusal, SiteRefusals};
 
 /// Maximum processor time for comparing two files or correcting one file. When this time is used
-/// up, the command reports partial results and states that they are incomplete. Normal files need
-/// only milliseconds. Parsing and checking are not included; for a file of 8 MiB, they take two
-/// seconds.
+/// up, the command reports its partial results as incomplete. Normal files need only milliseconds.
+/// Parsing and checking are not included; for a file of 8 MiB, they take two seconds.
 pub(crate) const MAX_TIME: Duration = Duration::from_secs(1);
 
 /// Measures how much of [`MAX_TIME`] is left for this thread. Measures processor time instead of
@@ -111,7 +110,7 @@ impl Evaluator {
     }
 
     /// Returns the path of a URL in all forms that the policy checks. With [`Reading::Reference`],
-    /// there is only one form.
+    /// returns only one form.
     pub(crate) fn path<'u>(&self, url: &'u [u8]) -> RequestPath<'u> {
         self.settings.policy.path_read_as(self.reading, url)
     }
@@ -134,8 +133,8 @@ impl Evaluator {
     }
 
     /// Reports whether a name is a single word, such as `curl`, for a client that is not a crawler.
-    /// In an expectation, such a name is probably a mistake, because rules apply only to crawlers.
-    /// A complete `User-Agent` header of such a client is not a mistake.
+    /// In an expectation, a word of this kind is probably a mistake, because rules apply only to
+    /// crawlers. A complete `User-Agent` header of a client that is not a crawler is not a mistake.
     pub(crate) fn is_word_of_no_crawler(&self, name: &str) -> bool {
         let (named_as, agents) = self.resolve(name);
         let is_crawler = agents.first().class().is_crawler();
@@ -204,8 +203,8 @@ impl Evaluator {
     }
 
     /// Returns the findings about new lines (lines that the file `old` does not contain) that
-    /// crawlers ignore, or read differently than a person would. A comparison of the effects does
-    /// not show these lines.
+    /// crawlers ignore, or read differently than a person would. A comparison of the paths that
+    /// both files allow does not show these lines.
     pub(crate) fn unread_lines_since(&self, old: &Self) -> Vec<&Finding> {
         let found: Vec<&Finding> = self.findings(&OF_LINES).collect();
         let known: HashSet<&[u8]> = old.robots().lines().map(|line| line.bytes().trim_ascii()).collect();
@@ -218,8 +217,8 @@ impl Evaluator {
         self.check().findings.iter().filter(|finding| codes.contains(&finding.code))
     }
 
-    /// Returns the findings together with their fixes. This is slower than [`check`](Self::check),
-    /// which computes no fixes.
+    /// Returns the findings together with their fixes. Slower than [`check`](Self::check), which
+    /// computes no fixes.
     pub(crate) fn check_with_fixes(&self) -> Report {
         self.check().clone().with_fixes(self.robots(), &self.settings.checks)
     }
@@ -258,8 +257,8 @@ impl EvaluatorSettings {
         Ok(Self { registry, policy, checks, refusals, checks_senders: config.identity.is_some() })
     }
 
-    /// Returns the same settings for the robots.txt of `host`. Messages of the checks contain the
-    /// host.
+    /// Returns a copy of the settings for the robots.txt of `host`, which the messages of the
+    /// checks contain.
     pub(crate) fn for_host(&self, host: &str) -> Self {
         Self { checks: self.checks.clone().site_host(host), ..self.clone() }
     }

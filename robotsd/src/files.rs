@@ -15,13 +15,13 @@ pub(crate) fn folder_of(path: &Path) -> &Path {
 }
 
 /// Opens a regular file, and returns it with its metadata. Never blocks on devices or on FIFOs
-/// without a writer. The type is checked after opening, because the file could otherwise be
-/// replaced between the check and the opening.
+/// without a writer. The type is checked after opening, because a file that is checked before
+/// opening could be replaced in between.
 ///
 /// # Errors
 ///
-/// Returns the errors of the system, and [`InvalidInput`](io::ErrorKind::InvalidInput) if this is
-/// not a regular file.
+/// Returns the errors of the system, and [`InvalidInput`](io::ErrorKind::InvalidInput) if the file
+/// is not a regular file.
 pub(crate) fn open(path: &Path) -> io::Result<(File, Metadata)> {
     let other = || io::Error::new(io::ErrorKind::InvalidInput, "this is not a regular file");
     // With `O_NOCTTY`, a terminal that is opened does not become the controlling terminal of the
@@ -88,8 +88,8 @@ pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     replace_by(path, |file| file.write_all(bytes))
 }
 
-/// Replaces a file like [`replace`]. Once this function has returned, the new file survives a crash
-/// of the machine.
+/// Does the same as [`replace`], and syncs the new file to the disk, so that the file survives a
+/// crash of the machine.
 pub(crate) fn replace_durably(path: &Path, bytes: &[u8]) -> io::Result<()> {
     replace_by(path, |file| {
         file.write_all(bytes)?;
@@ -119,7 +119,7 @@ pub(crate) fn with_room(json: &[u8], room: usize) -> Vec<u8> {
     octets
 }
 
-/// Overwrites a file in place with JSON that is not longer than the file. This works even on a full
+/// Overwrites a file in place with JSON that is not longer than the file. Works even on a full
 /// disk, where a new file cannot be created. If the process ends during the write, the file
 /// contains invalid JSON. Blocks.
 ///
@@ -172,7 +172,8 @@ mod tests {
         let path = folder.path().join("made/a.txt");
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
         replace(&path, b"1").unwrap();
-        // An earlier version may have left a file that others can read, and a temporary file.
+        // An earlier version of robotsd may have left a file that other users can read, and a
+        // temporary file.
         fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
         fs::write(path.with_extension("tmp"), b"left").unwrap();
         replace(&path, b"2").unwrap();

@@ -15,7 +15,7 @@ use crate::render::printable_path;
 pub(crate) enum InputSource {
     Stdin,
     File(PathBuf),
-    /// A file that was found by listing a folder. It is read only if it is a regular file.
+    /// A file that was found by listing a folder. The file is read only if it is a regular file.
     Found(PathBuf),
 }
 
@@ -58,8 +58,8 @@ impl InputSource {
 /// Returns the error of the system, or [`InvalidInput`](io::ErrorKind::InvalidInput) if the file is
 /// a FIFO. Opening a FIFO would block until it has a writer, perhaps forever.
 pub(crate) fn open(path: &Path) -> io::Result<File> {
-    // The shell's pipe is `/dev/fd/63`. On Linux, this is a link to `pipe:[4711]`, which is not a
-    // path.
+    // The shell's pipe is `/dev/fd/63`. On Linux, this file is a link to `pipe:[4711]`, which is
+    // not a path.
     let has_place = || path.canonicalize().is_ok_and(|place| !place.starts_with("/dev/fd"));
     if std::fs::metadata(path)?.file_type().is_fifo() && has_place() {
         let fault = "a FIFO blocks this command until another program writes to it: use a regular file, or send the \
@@ -69,8 +69,7 @@ pub(crate) fn open(path: &Path) -> io::Result<File> {
     File::open(path)
 }
 
-/// Reads a whole file that was given on the command line. Rejects FIFOs in the same way as
-/// [`open`].
+/// Reads a whole file that was given on the command line. Rejects FIFOs, like [`open`].
 pub(crate) fn read_whole(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     open(path)?.read_to_end(&mut bytes)?;
@@ -162,8 +161,9 @@ impl TooManyOctets {
     }
 }
 
-/// A wrapper around a decoder. It converts the errors of the decoder (invalid or incomplete data)
-/// with the function `named`. Errors of the underlying reader are returned unchanged.
+/// A wrapper around a decoder. The wrapper converts the errors of the decoder (invalid or
+/// incomplete data) with the function `named`. Errors of the underlying reader are returned
+/// unchanged.
 #[derive(Debug)]
 pub(crate) struct Unpacked<R, F> {
     pub(crate) octets: R,
@@ -211,8 +211,8 @@ impl<'t> Places<'t> {
         Self { text, known }
     }
 
-    /// Returns the line and column of a byte position. Both are counted from 1. The column is
-    /// counted in characters.
+    /// Returns the line and column of a byte position. Line and column are counted from 1. The
+    /// column is counted in characters.
     pub(crate) fn at(&self, octet: usize) -> (usize, usize) {
         let before = self.known.partition_point(|(at, _)| *at <= octet).saturating_sub(1);
         let (start, place) = self.known[before];

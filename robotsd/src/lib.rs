@@ -7,13 +7,14 @@
 //!
 //! This crate uses only the public API of `tower_robots`. Its main modules:
 //!
-//! - `edge` and `upstream` implement HTTP. They do not depend on robots.txt.
+//! - `edge` and `upstream` implement HTTP. Neither module depends on robots.txt.
 //! - `sites` contains the sites that are served, and `serve` runs the server. The robots layer is
 //!   between `edge` and `upstream`.
 //! - `request` decides about a request, and `decision` answers other proxies that ask for a
 //!   decision.
 //! - `admin` is the interface that operators use to query and change a running server.
-//! - `commands` contains the other commands, which read files or query a running server.
+//! - `commands` contains all commands except `serve`. These commands read files or query a running
+//!   server.
 
 #![cfg_attr(not(test), warn(clippy::too_many_lines))]
 

@@ -7,10 +7,11 @@ use tower_robots::agent::{Crawler, NamedAs, Recognizer, Registry};
 use tower_robots::internals::first_few;
 use tower_robots::rules::{ProductToken, RobotsTxt};
 
-/// Returns the known word that is most similar, ignoring case; `None` if no word is similar enough.
+/// Returns the known word that is most similar to `word`, ignoring case; `None` if no known word is
+/// similar enough.
 pub(crate) fn nearest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
     // The time to compare two words grows with the product of their lengths. Nobody types words
-    // that are longer than this.
+    // that are longer than this limit.
     const MAX_WORD_LENGTH: usize = 128;
     if word.is_empty() || word.len() > MAX_WORD_LENGTH {
         return None;
@@ -20,7 +21,7 @@ pub(crate) fn nearest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) 
     // crawler.
     let ending = ["bot", "spider", "crawler"].iter().find(|ending| word.ends_with(**ending)).map_or(0, |one| one.len());
     let distance = |known: &'k str| (strsim::damerau_levenshtein(&word, &known.to_lowercase()), known);
-    // One third of the letters before the ending may differ, but at least one letter.
+    // A third of the letters before the ending may differ; in short words, one letter may differ.
     let allowed = |known: &str| (known.len().min(word.len()).saturating_sub(ending) / 3).max(1);
     let is_near = |(distance, known): &(usize, &str)| *distance <= allowed(known);
     known

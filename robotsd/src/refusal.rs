@@ -20,8 +20,8 @@ pub(crate) use self::cases::{AnsweringCase, CaseAnswer, CaseServer, ExpectedRefu
 
 use crate::word_enum::word_enum;
 
-/// Allowed statuses of the response to a refused request. Other statuses are unsuitable, because
-/// 2xx and 3xx do not refuse a request, and crawlers treat 5xx as a problem of the site. A 401
+/// Allowed statuses of the response to a refused request. 2xx and 3xx are not allowed because they
+/// do not refuse a request, and 5xx because crawlers treat them as a problem of the site. A 401
 /// response needs a challenge, so the config can set this status only in a `[[site.refusal.case]]`.
 pub(crate) const REFUSAL_STATUSES: [StatusCode; 7] = [
     StatusCode::FORBIDDEN,
@@ -36,7 +36,7 @@ pub(crate) const REFUSAL_STATUSES: [StatusCode; 7] = [
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RefusalPage {
     pub(crate) status: StatusCode,
-    /// Path of the template. The file is watched for changes like the config.
+    /// Path of the template file. robotsd watches both the config and this file for changes.
     pub(crate) file: Option<PathBuf>,
     pub(crate) template: Option<Template>,
     /// `Content-Language` of responses from the template.
@@ -48,8 +48,8 @@ impl RefusalPage {
     /// Returns the response to a refused request. Clients that accept only JSON get problem
     /// details, and gRPC calls get a gRPC status, even if there is a template.
     pub(crate) fn respond(&self, event: &Event<'_>) -> Response<Bytes> {
-        // The template quotes the rule that disallows the request, so it is used only if such a
-        // rule exists. Requests of impostors may be refused without a rule.
+        // The template quotes the rule that disallows the request, so it is not used if there is no
+        // rule. Requests of impostors may be refused without a rule.
         let is_quoted = event.record.is_disallowed() && !event.wants_json() && !event.request.is_grpc_call();
         let Some(template) = self.template.as_ref().filter(|_| is_quoted) else {
             return event.refusal_with_status(self.status);
@@ -71,11 +71,11 @@ impl RefusalPage {
 /// Maximum size of a template file, in bytes.
 pub(crate) const MAX_TEMPLATE: usize = 64 * 1024;
 
-/// Maximum number of placeholders in a template. It limits the size of a response, because clients
-/// control the lengths of the values.
+/// Maximum number of placeholders in a template. The limit bounds the size of a response, because
+/// clients control the lengths of the values.
 const MAX_PLACEHOLDERS: usize = 32;
 
-/// The format of a template. It determines how values are escaped.
+/// The format of a template. The format determines how values are escaped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TemplateFormat {
     Html,
@@ -101,8 +101,8 @@ pub(crate) struct TemplateError {
     pub(crate) message: String,
 }
 
-/// Whether the config of the site sets `contact`. If it does, the template can contain the
-/// placeholder `{{contact}}`.
+/// Whether the config of the site sets `contact`. If so, the template can contain the placeholder
+/// `{{contact}}`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Contact {
     Given,
@@ -267,7 +267,7 @@ word_enum! {
 
 impl Placeholder {
     /// Reports whether the value contains no text from a request or from a robots.txt, which may be
-    /// fetched from another server. Only such values are safe in every attribute.
+    /// fetched from another server. Values with such text are not safe in every attribute.
     const fn is_trusted(self) -> bool {
         matches!(self, Self::Contact | Self::Line | Self::Status | Self::Title)
     }
@@ -321,7 +321,7 @@ enum HtmlContext {
 const RAW: [&str; 7] = ["script", "style", "xmp", "iframe", "noembed", "noframes", "plaintext"];
 
 impl HtmlContext {
-    /// Returns the context at the end of `text`. `self` is the context at the beginning.
+    /// Returns the context at the end of `text`. `self` is the context at the beginning of `text`.
     fn after(mut self, text: &[u8]) -> Self {
         let mut rest = text;
         while let Some((&byte, after)) = rest.split_first() {

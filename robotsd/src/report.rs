@@ -44,14 +44,14 @@ pub(crate) struct StatusReport {
     /// State of the fleet, as last read from the store.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) fleet: Option<FleetReport>,
-    /// Traffic of the listeners; `None` before the sites are opened. The same applies to
-    /// `connections`.
+    /// Traffic of the listeners; `None` before the sites are opened.
     pub(crate) traffic: Option<TrafficReport>,
+    /// Maximum number of connections; `None` before the sites are opened.
     pub(crate) connections: Option<usize>,
     /// `off` if nothing is enforced for any site, otherwise `on`. Empty while robotsd starts.
     pub(crate) enforcement: String,
-    /// State of the kill switch for all sites, including the fleet-wide switch: `on` or `off`.
-    /// Enforcement of single sites may be off even if this is `on`.
+    /// State of the kill switch for all sites, including the fleet-wide switch: `on` or `off`. If
+    /// this switch is `on`, enforcement of single sites may still be off.
     pub(crate) switch: String,
     /// Next steps for the operator, except steps for a single site.
     pub(crate) next: Vec<NextStep>,
@@ -101,8 +101,8 @@ impl NextStep {
         Self { what: what.into(), command: Vec::new() }
     }
 
-    /// Reports whether the command acts on the running robotsd. This is true for all commands
-    /// except `check` and `config`, which read a file whose path is in the command.
+    /// Reports whether the command acts on the running robotsd. The commands `check` and `config`
+    /// do not: they read a file whose path is in the command.
     pub(crate) fn is_for_running(&self) -> bool {
         let words = self.command.iter().map(String::as_str).take(2);
         matches!(*words.collect::<Vec<_>>(), ["robotsd", command] if !matches!(command, "check" | "config"))
@@ -122,8 +122,8 @@ impl NextStep {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct ConfigReport {
     pub(crate) path: String,
-    /// `accepted` if the file is in force. `rejected` if the file cannot be used; the previous
-    /// config then stays in force.
+    /// `accepted` if the file is in force. `rejected` if the file cannot be used, so that the
+    /// previous config stays in force.
     pub(crate) state: String,
     pub(crate) accepted: String,
     pub(crate) rejected: Option<RejectedConfigReport>,
@@ -140,15 +140,16 @@ pub(crate) struct RefusedFileReport {
     /// The first error (with path, line and column), the number of further errors, and what is
     /// served instead of the file.
     pub(crate) why: String,
-    /// Whether the last good copy of the file is in force. If it is not in force, the sites in the
-    /// file are not served.
+    /// Whether the last good copy of the file is in force. If `false`, the sites in the file are
+    /// not served.
     pub(crate) is_kept: bool,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct RejectedConfigReport {
-    /// Time when the file became unusable. `tried` is the time when the file was last read.
+    /// Time when the file became unusable.
     pub(crate) since: String,
+    /// Time when the file was last read.
     pub(crate) tried: String,
     /// The first error (with path, line and column), and the number of further errors.
     pub(crate) why: String,
@@ -166,12 +167,12 @@ pub(crate) struct SettingChange {
     pub(crate) site: Option<String>,
     /// Path of the key: `limits.drain`, `modes[agent:GPTBot].mode`.
     pub(crate) setting: String,
-    /// Value in the first config, such as the config in force. `None` if it is not set and has no
-    /// default.
+    /// Value in the first config, such as the config in force. `None` if the key is not set and has
+    /// no default.
     #[serde(rename = "running")]
     pub(crate) before: Option<String>,
-    /// Value in the second config, such as the current config file. `None` if it is not set and has
-    /// no default.
+    /// Value in the second config, such as the current config file. `None` if the key is not set
+    /// and has no default.
     #[serde(rename = "file")]
     pub(crate) after: Option<String>,
 }
@@ -181,8 +182,8 @@ pub(crate) struct SettingChange {
 pub(crate) struct RateStoreReport {
     /// URL of the store, without user name and password.
     pub(crate) place: String,
-    /// `used`, or `out` if the store is unavailable. While it is unavailable, each process counts
-    /// separately.
+    /// `used`, or `out` if the store is unavailable. While the store is unavailable, each process
+    /// counts separately.
     pub(crate) state: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) unasked: Option<String>,
@@ -206,7 +207,7 @@ pub(crate) struct UpgradeReport {
     /// `under-way`, `done` (the new process serves) or `failed` (the old process continues).
     pub(crate) state: String,
     pub(crate) at: String,
-    /// `None` if no new process was started.
+    /// ID of the new process; `None` if no new process was started.
     pub(crate) process: Option<u32>,
     pub(crate) message: String,
 }
@@ -217,7 +218,7 @@ pub(crate) struct RegistryReport {
     pub(crate) crawlers: usize,
     /// Number of crawlers whose rows were checked against the operator's documentation.
     pub(crate) checked: usize,
-    /// Day of the latest of these checks.
+    /// Day of the latest check against an operator's documentation.
     pub(crate) last_checked: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) published: Option<PublishedRegistryReport>,
@@ -231,7 +232,7 @@ pub(crate) struct PublishedRegistryReport {
     pub(crate) hash: Option<String>,
     /// Time of the last response that confirmed that this registry is current.
     pub(crate) confirmed: Option<String>,
-    /// The version that must be accepted before it is used.
+    /// Pending version of the registry, which an operator must accept before robotsd uses it.
     pub(crate) waiting: Option<WaitingRegistryReport>,
     /// Why the last fetch failed; `None` if it succeeded.
     pub(crate) problem: Option<String>,
@@ -248,12 +249,12 @@ pub(crate) struct WaitingRegistryReport {
 pub(crate) struct IdentityReport {
     pub(crate) lists: Vec<ListReport>,
     pub(crate) directories: Vec<DirectoryReport>,
-    /// Number of client addresses whose reverse DNS names are known. `names_waiting` is the number
-    /// of addresses whose names are still to be looked up.
+    /// Number of client addresses whose reverse DNS names are known.
     pub(crate) names_known: usize,
+    /// Number of client addresses whose reverse DNS names are still to be looked up.
     pub(crate) names_waiting: usize,
     pub(crate) suspects: Vec<SuspectReport>,
-    /// Messages about missing evidence, the same as in the log: one message per cause.
+    /// Messages about missing evidence, one message per cause. The log contains the same messages.
     pub(crate) problems: Vec<String>,
     /// Why the data about network paths is not saved and will be lost when the process ends; `None`
     /// if it is saved.
@@ -316,10 +317,11 @@ pub(crate) struct SuspectReport {
 /// Response to `POST /reload`.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct ReloadReport {
-    /// `None` if the config was not read.
+    /// Outcome for the config; `None` if the config was not read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) config: Option<ReloadOutcome>,
-    /// `None` if the config has neither an extra nor a published registry.
+    /// Outcome for the registry; `None` if the config sets neither `registry_extra` nor
+    /// `registry_url`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) registry: Option<ReloadOutcome>,
     pub(crate) sites: Vec<SiteReload>,
@@ -327,7 +329,7 @@ pub(crate) struct ReloadReport {
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct ReloadOutcome {
-    /// `published` or `kept`. For a config, also `unchanged` or `partly`.
+    /// `published` or `kept`. For the config, `unchanged` and `partly` are also possible.
     pub(crate) outcome: String,
     /// One line about the result, and one line per refused included file.
     pub(crate) message: String,
@@ -346,8 +348,8 @@ pub(crate) struct SiteReload {
     pub(crate) outcome: String,
     pub(crate) hash: Option<String>,
     pub(crate) message: String,
-    /// The appended lists. If each host has its own robots.txt, a site has several of these reports,
-    /// and only the first one contains the lists.
+    /// The appended lists. If a site has one report per host, only the first report contains the
+    /// lists.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) append: Vec<AppendReport>,
 }
@@ -363,7 +365,7 @@ pub(crate) struct ChangeReport {
     pub(crate) enforcement: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) enforcement_before: Option<String>,
-    /// Whether a running robotsd made the change; otherwise the change takes effect at the next
+    /// Whether a running robotsd made the change. If `false`, the change takes effect at the next
     /// start.
     pub(crate) running: bool,
     /// Whether the change survives a restart.
@@ -464,7 +466,7 @@ word_enum! {
 }
 
 impl ReplicaState {
-    /// Reports whether the replica itself determined this state. The other states result from a
+    /// Reports whether the replica itself determined this state. All other states result from a
     /// comparison with the document.
     pub(crate) const fn is_own(self) -> bool {
         matches!(
@@ -519,7 +521,7 @@ pub(crate) struct RecordedReload {
     pub(crate) findings: Findings,
     pub(crate) effect: Option<String>,
     pub(crate) message: String,
-    /// `None` if the person is unknown.
+    /// Person who made the decision; `None` if the person is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) who: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -27,7 +27,7 @@ pub(crate) struct SiteJudge {
     pub(crate) evidence: VerifyLayer,
     /// The store that counts requests of crawlers; `None` if this process counts them itself.
     pub(crate) store: Option<PaceStore>,
-    /// `None` if the board is disabled.
+    /// The services that refer visitors; `None` if the board is disabled.
     pub(crate) services: Option<Arc<SendingServices>>,
 }
 
@@ -53,8 +53,8 @@ impl SiteJudge {
         };
         let judgement = self.layer.decide(&original);
         let wait = match (&self.store, judgement.rate_limited()) {
-            // The future is boxed, because otherwise every request would need its memory, although
-            // few requests wait for the store.
+            // The future is boxed, because few requests wait for the store and all other requests
+            // should not need memory for it.
             (Some(store), Some(rate_limited)) => Box::pin(store.ask(rate_limited)).await,
             _ => None,
         };

@@ -18,8 +18,8 @@ use tokio_rustls::{TlsStream, server};
 pub(crate) enum Socket {
     Tcp(TcpStream),
     Unix(UnixStream),
-    /// The stream is boxed, because a TLS session needs a kilobyte of memory, which would otherwise
-    /// be part of every socket.
+    /// The stream is boxed, because a TLS session needs a kilobyte of memory, which sockets without
+    /// TLS should not occupy.
     Tls(Box<TlsStream<TcpStream>>),
 }
 
@@ -51,8 +51,8 @@ impl Socket {
 /// limit is reached.
 ///
 /// If a socket is closed while bytes are unread or still arriving, the connection is reset (RFC
-/// 9112, section 9.6), and the peer may lose the response. Such bytes are often frames or further
-/// requests from an HTTP/2 client, or the rest of an upload that was answered before it was
+/// 9112, section 9.6), and the peer may lose the response. The unread bytes are often frames or
+/// further requests from an HTTP/2 client, or the rest of an upload that was answered before it was
 /// complete.
 #[derive(Debug)]
 pub(crate) struct LingeringClose {
@@ -66,9 +66,9 @@ const MAX_SILENCE: Duration = Duration::from_secs(5);
 const MAX_TIME: Duration = Duration::from_secs(10);
 
 /// Maximum number of discarded bytes, so that an endless upload cannot keep the socket open.
-/// [`READS`] is the number of reads before the task yields.
 const DISCARDED: usize = 64 << 20;
 const ROOM: usize = 4 * 1024;
+/// Number of reads before the task yields.
 const READS: usize = 16;
 
 impl LingeringClose {
@@ -146,10 +146,11 @@ impl AsyncRead for Socket {
             Self::Tls(stream) => {
                 let is_client = matches!(**stream, TlsStream::Server(_));
                 Poll::Ready(match ready!(Pin::new(stream).poll_read(cx, buffer)) {
-                    // Many clients close a connection without a close_notify. This is harmless,
-                    // because the length of a request shows whether the request is complete. On a
-                    // connection to an upstream, it is an error, because the end of the connection
-                    // may mark the end of a response.
+                    // Many clients close a connection without a close_notify. On a connection from
+                    // a client, this is harmless, because the length of a request shows whether the
+                    // request is complete. On a connection to an upstream, a missing close_notify
+                    // is an error, because the end of the connection may mark the end of a
+                    // response.
                     Err(error) if is_client && error.kind() == UnexpectedEof => Ok(()),
                     read => read,
                 })

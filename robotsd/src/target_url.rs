@@ -117,7 +117,8 @@ fn begins_with_host(word: &str) -> bool {
         return false;
     }
     // If the first segment contains a dot, it is treated as a host only if more text follows, as in
-    // `example.com/index.html`. Without more text, it may be a path such as `index.html`.
+    // `example.com/index.html`. If nothing follows the first segment, it may be a path such as
+    // `index.html`.
     let is_alone = first.len() == word.len();
     port.is_some() || host == "localhost" || host.starts_with("www.") || (host.contains('.') && !is_alone)
 }

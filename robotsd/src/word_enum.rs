@@ -1,7 +1,7 @@
 //! A macro for enums whose variants are written as words in the log, metrics, JSON and pages.
 
 /// Declares an enum and the word for each variant. Adds the constant `ALL` and the method `as_str`.
-/// The words cannot be parsed.
+/// Does not add a parser for the words.
 macro_rules! word_enum {
     (
         $(#[$about:meta])*

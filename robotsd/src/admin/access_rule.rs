@@ -13,9 +13,9 @@
 //! If a proxy forwarded requests to this interface by mistake, all clients of the proxy would get
 //! access. Proxies, including robotsd itself, add header fields about the client to the requests
 //! that they forward. Requests with one of these fields are refused unless the listener is
-//! configured for a proxy. Requests from robotsd's own fetcher are always refused. Otherwise, if a
-//! configured robots.txt URL or a redirect led to this interface by mistake, robotsd would publish
-//! the response as robots.txt.
+//! configured for a proxy. Requests from robotsd's own fetcher are always refused: if the
+//! configured URL of a robots.txt, or a redirect from it, led to this interface by mistake, robotsd
+//! would publish the response as robots.txt.
 //!
 //! [`authority`](super::authority) decides who a client is and what it may do.
 
@@ -57,7 +57,7 @@ pub(super) struct SocketPeer {
     pub(super) group: u32,
     /// Whether the user is the owner of the socket, the user of this process, or root.
     pub(super) is_owner: bool,
-    /// Whether a supervisor such as systemd created the socket. The mode of the socket file then
+    /// Whether a supervisor such as systemd created the socket. If so, the mode of the socket file
     /// determines who may connect. If robotsd created the socket, users other than the owner can
     /// connect only while the config lists local users.
     pub(super) is_of_supervisor: bool,
@@ -80,12 +80,13 @@ pub(super) struct AddressTerms {
 impl AccessRule {
     pub(super) fn admit(&self, head: &Parts) -> Result<(), AdminReply> {
         let refuse = |message: &str| Err(AdminReply::error(StatusCode::FORBIDDEN, message));
-        // This check comes first, because a later branch, such as the branch for HTTP/1.0 probes,
-        // could admit a request from a web page.
+        // Requests from web pages are refused first, because a later branch, such as the branch for
+        // HTTP/1.0 probes, could admit them.
         if let Some(message) = foreign_page(&head.headers, self.schemes()) {
             return refuse(message);
         }
-        // An authority in the target would replace the Host (RFC 9112, section 3.2.2).
+        // If the request target contained an authority, it would replace the `Host` field (RFC
+        // 9112, section 3.2.2).
         if head.uri.authority().is_some() || !head.uri.path().starts_with('/') {
             return Err(AdminReply::bad_request("the request target is not a path: send a path such as /status"));
         }
@@ -109,7 +110,7 @@ impl AccessRule {
         let mut hosts = head.headers.get_all(HOST).iter();
         let host = match (hosts.next(), hosts.next()) {
             (Some(host), None) => host,
-            // Load balancers may send HTTP/1.0 probes without a Host.
+            // Load balancers may send HTTP/1.0 probes without a `Host` field.
             (None, None) if head.version == Version::HTTP_10 => return Ok(()),
             _ => return Err(AdminReply::bad_request("the request must have exactly one Host field")),
         };
@@ -146,8 +147,8 @@ impl AccessRule {
         }
     }
 
-    /// Returns the schemes that `Origin` may have in requests from this listener's own pages.
-    /// Behind a proxy, these include `https`, because the proxy may use TLS.
+    /// Returns the schemes that `Origin` may have in requests from this listener's own pages. If
+    /// the listener is behind a proxy, `https` is allowed, because the proxy may use TLS.
     fn schemes(&self) -> &'static [&'static str] {
         match self {
             Self::Address(_, terms) if terms.config.proxy.is_some() => &["http://", "https://"],
@@ -271,7 +272,8 @@ mod tests {
             for version in [Version::HTTP_10, Version::HTTP_11] {
                 for target in ["/enforce?to=off", "http://127.0.0.1:9145/enforce?to=off"] {
                     for (page, host) in pages.iter().flat_map(|page| hosts.map(|host| (page, host))) {
-                        // One field line that names another site is enough for a refusal.
+                        // The request is refused even if only one of several field lines names
+                        // another site.
                         let behind = [host, &[own, ("sec-fetch-site", "same-origin"), *page]].concat();
                         for fields in [[host, &[*page]].concat(), behind] {
                             let status = sent(version, target, &fields, &rule);

@@ -12,7 +12,7 @@ use tokio::time::timeout;
 use crate::audit::{AuditRecord, append};
 use crate::log::{Log, LogEntry, LogEvent, LogLevel};
 
-/// Maximum time to wait until a record is written to the disk.
+/// Maximum time to wait for the disk to write a record.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Maximum number of recorded refusals per hour. Without this limit, an unknown client could fill
@@ -28,17 +28,17 @@ pub(crate) struct AuditWriter {
     /// Why the last record could not be written to the audit file; `None` if it was written.
     problem: Mutex<Option<String>>,
     refusals: Mutex<Refusals>,
-    /// Task that writes the records of the latest config change, after the records of earlier
-    /// changes.
+    /// Task that writes the records of the latest config change. It first waits for the task of the
+    /// previous change.
     pub(super) config_lines: Mutex<Option<JoinHandle<()>>>,
 }
 
 #[derive(Debug, Default)]
 struct Refusals {
-    /// Time of the first refusal in the current hour. `left_out` is the number of unrecorded
-    /// refusals since the last recorded refusal.
+    /// Time of the first refusal in the current hour.
     since: Option<Instant>,
     count: u32,
+    /// Number of unrecorded refusals since the last recorded refusal.
     left_out: usize,
 }
 
@@ -104,7 +104,7 @@ impl AuditWriter {
         }
     }
 
-    /// Waits until the records of config changes are written, but at most [`PATIENCE`].
+    /// Waits until the records of config changes are written, or until [`PATIENCE`] has passed.
     pub(crate) async fn finish(&self) {
         let last = self.config_lines.lock().take();
         let _ = timeout(PATIENCE, OptionFuture::from(last)).await;

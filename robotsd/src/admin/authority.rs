@@ -99,8 +99,8 @@ fn no_local_token(why: &str) -> String {
 impl SocketPeer {
     fn client(self, rights: &AdminRights) -> Identified {
         let grant = match rights.user(&[AdminUser::Uid(self.uid), AdminUser::Group(self.group)]) {
-            // If a supervisor created the socket and the config lists no local users, everyone who
-            // can connect may do everything. The mode of the socket file then restricts access.
+            // If a supervisor created the socket and the config lists no local users, only the mode
+            // of the socket file restricts access: everyone who can connect may do everything.
             _ if self.is_owner || self.is_of_supervisor && !rights.has_local_users() => {
                 Some(Grant::everywhere(AdminRole::Admin))
             }
@@ -125,8 +125,8 @@ impl SocketPeer {
     }
 }
 
-/// Identifies a user by the header field of a proxy. Only requests from the proxy's addresses may
-/// have this field.
+/// Identifies a user by the header field that contains the user's name. Only requests from the
+/// proxy's addresses may have this field.
 fn user_of_proxy(proxy: &AdminProxy, peer: &TcpPeer, head: &Parts, rights: &AdminRights) -> Identified {
     if !proxy.from.iter().any(|network| network.contains(peer.remote)) {
         let message = format!(
@@ -155,8 +155,8 @@ fn user_of_proxy(proxy: &AdminProxy, peer: &TcpPeer, head: &Parts, rights: &Admi
 /// the listener grants to everyone.
 fn by_token(peer: &TcpPeer, terms: &AddressTerms, head: &Parts, rights: &AdminRights) -> Identified {
     let access = terms.config.access(rights);
-    // Some clients always send an `Authorization` field, so the field is ignored if no tokens are
-    // in use.
+    // Some clients always send an `Authorization` field, so the field is ignored if the listener
+    // accepts no tokens.
     let counts = match access {
         AdminAccess::Token => true,
         AdminAccess::TokenForChanges => !rights.tokens.is_empty() || !head.method.is_safe(),

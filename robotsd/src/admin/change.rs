@@ -144,8 +144,8 @@ async fn note(state: Arc<ServerState>, record: AuditRecord) {
 async fn make(state: &Arc<ServerState>, route: &Route, asked: Asked) -> Answer {
     let mut _change = None;
     if !route.is_of_process() {
-        // While a new process is about to replace this one, a change must wait. If the new process
-        // takes over, this process must not make the change.
+        // While a new process is about to replace this process, a change waits until the upgrade
+        // has ended. If the new process has taken over, this process must not make the change.
         _change = Some(Arc::clone(&state.changes).read_owned().await);
         if let Some(process) = state.successor() {
             let message = format!("process {process} has replaced this process: try again");

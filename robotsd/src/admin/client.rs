@@ -27,11 +27,10 @@ use crate::config::{AdminPlace, is_open};
 use crate::socket::Socket;
 use crate::upstream::secured;
 
-/// Timeout for connecting. A process on this machine accepts a connection immediately or not at
-/// all.
+/// Timeout for connecting.
 const CONNECT: Duration = Duration::from_secs(5);
 
-/// Timeout for a response. A process that is not stopped (SIGSTOP) responds much sooner.
+/// Timeout for a response. A process needs much less time, unless it is stopped (SIGSTOP).
 const WHOLE: Duration = Duration::from_secs(30);
 
 /// Timeout for a reload. robotsd may first read thousands of files, and waits up to a minute for
@@ -42,18 +41,18 @@ const RELOADED: Duration = Duration::from_secs(300);
 const ONE_OF_MANY: Duration = Duration::from_secs(10);
 const RELOADED_OF_MANY: Duration = Duration::from_secs(120);
 
-/// Timeout for the rows of the board if many replicas are queried. It is short because a browser
-/// waits for the page with these rows.
+/// Timeout for the rows of the board if many replicas are queried. The timeout is short, because a
+/// browser waits for the page with these rows.
 const ROWS_OF_MANY: Duration = Duration::from_secs(2);
 
 const SILENT: Duration = Duration::from_secs(1);
 
-/// Environment variable with the path of a file. The certificate authorities in this file replace
-/// the system's.
+/// Environment variable with the path of a PEM file. Its certificate authorities are trusted
+/// instead of the system's certificate authorities.
 const AUTHORITIES: &str = "ROBOTSD_ADMIN_CA";
 
 /// Maximum number of connections for one request. robotsd may close the connection of a slow
-/// command to free a slot for another client, and the command must then connect again.
+/// command to free a slot for another client, and the command must connect again.
 const ATTEMPTS: usize = 5;
 
 /// Delay before the local token is read again after a response with status 401: robotsd may have
@@ -176,8 +175,8 @@ impl Traffic {
         })
     }
 
-    /// Reports whether a failed request can be sent again. This is safe if no byte of a response
-    /// was received, and either no byte of the request was sent or the request is idempotent.
+    /// Reports whether a failed request can be sent again. It can if no byte of a response was
+    /// received, and if no byte of the request was sent or the request is idempotent.
     fn may_be_repeated(&self, (method, target): AdminQuestion<'_>) -> bool {
         let path = target.split('?').next();
         let is_idempotent = method.is_safe() || path == Some("/enforce");
@@ -200,8 +199,8 @@ async fn exchange(place: &AdminPlace, of: AdminQuestion<'_>) -> Result<Response<
         let traffic = Arc::new(Traffic::default());
         match send(traffic.of(socket), place, of, (&host, token.as_deref())).await {
             Err(_) if attempts < ATTEMPTS && traffic.may_be_repeated(of) => attempts += 1,
-            // A process that has just started may have written its token and place file after this
-            // command has looked for them.
+            // A new process may have written its token file and its place file after this command
+            // searched for these files.
             Ok(answer) if attempts < ATTEMPTS && is_local && answer.status() == StatusCode::UNAUTHORIZED => {
                 sleep(TOKEN_WRITTEN).await;
                 if read_token() == token {
@@ -229,8 +228,9 @@ fn authorities() -> Result<Option<Authorities>, String> {
 struct Connection {
     socket: Socket,
     host: String,
-    /// Whether a token may be sent: only over TLS or to a loopback address, where nobody else can
-    /// read it. On a Unix socket, no token is needed, because the kernel identifies the user.
+    /// Whether a token may be sent: only over TLS or to a loopback address, because nobody else can
+    /// read the token there. On a Unix socket, no token is needed, because the kernel identifies
+    /// the user.
     takes_token: bool,
     /// The remote address if it is a loopback address, otherwise `None`.
     local: Option<SocketAddr>,
@@ -265,7 +265,7 @@ async fn connect(place: &AdminPlace) -> Result<Connection, AskError> {
             }
             AdminPlace::Address(_) | AdminPlace::Local(..) | AdminPlace::Name(..) => {
                 let stream = TcpStream::connect(place.to_string()).await.map_err(failed)?;
-                // robotsd always accepts the address of the connection as `Host`.
+                // robotsd always accepts the address that the client connects to as `Host`.
                 let address = stream.peer_addr().map_err(failed)?;
                 let local = Some(address).filter(|address| !is_open(*address));
                 let (socket, host) = (Socket::Tcp(stream), address.to_string());
@@ -321,7 +321,7 @@ mod tests {
         for (answer, is_answer) in [
             (interim(16) + OK, true),
             (interim(17) + OK, false),
-            // Far more interim responses than the client accepts.
+            // This number of interim responses is far above the client's limit.
             (interim(1 << 19), false),
         ] {
             let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -329,7 +329,7 @@ mod tests {
             let serving = std::thread::spawn(move || {
                 let (mut stream, _) = listener.accept().unwrap();
                 let _ = stream.read(&mut [0; 4096]);
-                // Writing fails if the client has left.
+                // Writing fails if the client has closed the connection.
                 let _ = stream.write_all(answer.as_bytes());
             });
             let answered: Result<bool, AskError> = ask(&place, (&Method::GET, "/status"), |_| {});
@@ -368,7 +368,7 @@ mod tests {
         let serving = std::thread::spawn(move || {
             let mut came = 0;
             for mut stream in listener.incoming().map_while(Result::ok) {
-                // The test opens this last connection without a request, to stop the server.
+                // To stop the server, the test opens a connection and sends no request.
                 if stream.read(&mut [0; 4096]).unwrap_or(0) == 0 {
                     break;
                 }
@@ -388,7 +388,7 @@ mod tests {
             (Method::GET, "/status", ATTEMPTS, true, ATTEMPTS),
             (Method::POST, "/enforce?to=off", ATTEMPTS, true, ATTEMPTS),
             (Method::POST, "/enforce?to=off", ATTEMPTS + 1, false, ATTEMPTS),
-            // Other changes are not repeated, because robotsd may have made them.
+            // Changes except `enforce` are not repeated, because robotsd may have made the change.
             (Method::POST, "/rollback?site=a", 2, false, 1),
             (Method::POST, "/accept?site=enforce&hash=1", 2, false, 1),
         ] {

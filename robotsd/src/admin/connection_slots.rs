@@ -1,7 +1,7 @@
-//! Slots for the connections of one listener. They prevent idle connections from locking out an
-//! operator.
+//! Slots for the connections of one listener. The slots prevent idle connections from locking out
+//! an operator.
 //!
-//! A listener has a small number of slots. If all slots are in use, another connection is closed,
+//! A listener has a small number of slots. If all slots are in use, an open connection is closed,
 //! if possible, to free a slot for the new connection. The oldest connection without a complete
 //! request is closed first. If every connection has a complete request, the oldest connection whose
 //! client has not read the response is closed. A client that opens many idle connections therefore
@@ -22,8 +22,8 @@ use tokio::sync::oneshot;
 
 const MAX_CONNECTIONS: usize = 24;
 
-/// Number of additional slots for the owner of the Unix socket. They are used if requests are in
-/// progress in all other slots.
+/// Number of additional slots for the owner of the Unix socket. The additional slots are used if
+/// requests are in progress in all other slots.
 const OWNERS: usize = 8;
 
 /// Returns the maximum number of connections over one Unix socket and `addresses` TCP listeners.
@@ -90,7 +90,7 @@ struct OpenSlot {
     number: u64,
     peer: PeerRole,
     stage: ConnectionStage,
-    /// Dropping this sender closes the connection.
+    /// Sender whose drop closes the connection.
     _close: oneshot::Sender<Infallible>,
 }
 
@@ -114,8 +114,8 @@ impl ConnectionSlots {
         if table.open.len() >= MAX_CONNECTIONS {
             let closable = table.open.iter().enumerate();
             let closable = closable.filter(|(_, open)| open.stage != ConnectionStage::Working && open.peer <= peer);
-            // `open` is ordered by age, and `min_by_key` returns the first of several equal
-            // elements.
+            // This chooses the oldest of several equal connections: `open` is ordered by age, and
+            // `min_by_key` returns the first of several equal elements.
             let victim = closable.min_by_key(|(_, open)| (open.peer, open.stage)).map(|(at, _)| at);
             match victim {
                 Some(at) => drop(table.open.remove(at)),
@@ -130,8 +130,8 @@ impl ConnectionSlots {
         Some((Arc::new(ConnectionSlot { number, peer, slots: Arc::clone(self) }), closing))
     }
 
-    /// Closes the slots when the listener ends. Connections without a complete request are closed,
-    /// because a later request would be checked against the settings of the ended listener.
+    /// Ends the slots when the listener ends. Connections without a complete request are closed,
+    /// because their requests would be checked against the settings of the ended listener.
     pub(crate) fn close(&self) {
         let mut table = self.table.lock();
         table.is_closed = true;

@@ -1,9 +1,9 @@
 //! Makes fleet-wide changes that an operator requests from this replica. This module also
 //! implements [`FleetSites`], the trait that lets the fleet thread read and change the sites.
 //!
-//! An off switch takes effect on this replica even if the store cannot be reached. The response
-//! then reports that the switch is not in the store yet. The response contains *off* only if a
-//! check has shown that enforcement is off for the served sites.
+//! An off switch takes effect on this replica even if the store cannot be reached. In this case,
+//! the response reports that the off switch is not in the store yet. The response contains *off*
+//! only if a check has shown that enforcement is off for the served sites.
 
 use std::sync::Arc;
 
@@ -27,8 +27,8 @@ impl FleetSites for ServerState {
     fn accept(&self, site: &str, hash: &str, by: &Attribution) {
         let hash = hash.trim_start_matches("sha256:").parse::<VersionHashPrefix>();
         if let (Some(serving), Ok(hash)) = (self.serving(), hash) {
-            // The result can be ignored: the fleet learns from the status of the site whether the
-            // version is live.
+            // The returned result is not needed: the fleet reads from the status of the site
+            // whether the version is live.
             let _ = serving.sites.accept(site, &hash, by);
         }
     }
@@ -64,7 +64,7 @@ pub(super) async fn enforce(
         return Err(AdminReply::error(StatusCode::NOT_FOUND, &serving.sites.unknown(site)));
     }
     if to == Enforcement::On {
-        // Off switches that other replicas have added in the meantime must be removed, too.
+        // Off switches of other replicas must be removed, too, so the document is read again first.
         fleet.look().await;
     }
     let scope = site.clone().unwrap_or_else(|| EVERY_SITE.to_owned());
@@ -120,8 +120,8 @@ pub(super) async fn accept(serving: Arc<Serving>, site: &str, hash: Option<Strin
     let before = live.robots.status().before.map(|hash| hash.short());
     let none = || conflict(&format!("site {site:?}: this replica has no earlier version to roll back to"));
     let hash = hash.or(before).ok_or_else(none)?;
-    // The document is read first, because the change must replace the entry that is currently in
-    // the store.
+    // The document is read first, because the store accepts the change only if this replica knows
+    // the current entry.
     fleet.look().await;
     let calls = fleet.accept(site, &hash, by);
     let stored = fleet.ask(calls).await;

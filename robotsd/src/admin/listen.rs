@@ -22,7 +22,7 @@ pub(crate) enum InheritedSocket {
     Tcp(TcpListener),
     Unix {
         listener: UnixListener,
-        /// Whether a previous robotsd process created the socket file. Otherwise, a supervisor
+        /// Whether a previous robotsd process created the socket file. If `false`, a supervisor
         /// created it.
         is_made: bool,
     },
@@ -55,8 +55,8 @@ pub(crate) struct CommandPlace {
 }
 
 impl CommandPlace {
-    /// Opens the configured sockets. Uses a passed socket instead of binding its address or path
-    /// again. Must be called in a Tokio runtime.
+    /// Opens the configured sockets. If `passed` contains a socket for an address or path, uses
+    /// this socket instead of opening a new one. Must be called in a Tokio runtime.
     pub(crate) fn open(settings: &AdminSettings, passed: Vec<InheritedSocket>) -> Result<Self, String> {
         let (mut tcp, mut unix) = (None, None);
         for socket in passed {
@@ -110,13 +110,14 @@ fn cannot_listen(address: SocketAddr, error: &io::Error) -> String {
 fn bound(address: SocketAddr) -> Result<TcpListener, String> {
     let cannot = |error| cannot_listen(address, &error);
     let listener = TcpListener::bind(address).map_err(cannot)?;
-    // The standard library's backlog is 128. If a burst of connections filled it, an operator's
-    // connection would be delayed by a second or more, until the client sends its SYN again.
+    // The standard library uses a backlog of 128 connections. If a burst of connections filled the
+    // backlog, the kernel would drop the SYN of an operator's client, and the client would send it
+    // again only after a second or more.
     socket2::SockRef::from(&listener).listen(BACKLOG).map_err(cannot)?;
     Ok(listener)
 }
 
-/// A bound TCP address. Each new config creates a new listener on the same socket.
+/// The socket of a bound TCP address. A reload keeps the socket and creates a new listener on it.
 #[derive(Debug)]
 pub(crate) struct AddressSocket {
     socket: TcpListener,
@@ -180,7 +181,7 @@ impl AddressSocket {
     }
 }
 
-/// The open Unix socket for commands. Each new config creates a new listener on the same socket.
+/// The open Unix socket for commands. A reload keeps the socket and creates a new listener on it.
 #[derive(Debug)]
 pub(crate) struct CommandSocket {
     listener: UnixListener,
@@ -198,7 +199,8 @@ impl CommandSocket {
         let listener = self.listener.try_clone().map_err(cannot)?;
         listener.set_nonblocking(true).map_err(cannot)?;
         let owner = fs::metadata(&self.path).ok().map(|found| std::os::unix::fs::MetadataExt::uid(&found));
-        // All unknown users have this ID, so it does not identify the owner.
+        // The kernel reports this ID for every user that it cannot identify, so the ID does not
+        // identify the owner.
         let owner = owner.filter(|owner| *owner != UNKNOWN_ID);
         let listener = tokio::net::UnixListener::from_std(listener).map_err(cannot)?;
         Ok(OpenListener {
@@ -208,14 +210,15 @@ impl CommandSocket {
         })
     }
 
-    /// Lets all users of the machine connect, or only the owner. `with_others` must be true only if
-    /// the config lists the rights of local users. Does not change the mode of a file that a
-    /// supervisor created.
+    /// Lets all users of the machine connect if `with_others` is true, and only the owner if it is
+    /// false. `with_others` must be true only if the config lists the rights of local users. Does
+    /// not change the mode of a file that a supervisor created.
     pub(crate) fn share(&self, with_others: bool) {
         use std::os::unix::fs::PermissionsExt;
         if self.is_there() {
             let mode = if with_others { 0o666 } else { 0o600 };
-            // If the mode cannot be changed, only the owner of the file can connect.
+            // If the mode cannot be changed, more users than intended may connect, but each of them
+            // still needs rights in the config.
             let _ = fs::set_permissions(&self.path, fs::Permissions::from_mode(mode));
         }
     }
@@ -228,7 +231,7 @@ impl CommandSocket {
     /// Removes the socket file, unless a supervisor or another process created it.
     pub(crate) fn remove_file(&self) {
         if self.is_there() {
-            // If this fails, the next start replaces the stale file.
+            // If the file cannot be removed, the next start replaces it.
             let _ = fs::remove_file(&self.path);
         }
     }
@@ -256,7 +259,7 @@ fn bind_file(path: &Path) -> io::Result<(UnixListener, (u64, u64))> {
     }
     let inside = staging_socket(path);
     let aside = inside.parent().unwrap_or(path);
-    // A killed process with the same process ID may have left this folder behind.
+    // A killed process that had the same process ID may have left this folder behind.
     let _ = fs::remove_dir_all(aside);
     DirBuilder::new().mode(0o700).create(aside)?;
     let made = (|| {
@@ -276,8 +279,8 @@ fn identity(path: &Path) -> io::Result<(u64, u64)> {
     Ok((found.dev(), found.ino()))
 }
 
-/// Creates the runtime folder. If it exists, checks that other users cannot write to it, because
-/// they could replace its files.
+/// Creates the runtime folder. If the folder exists, checks that other users cannot write to it and
+/// replace files in it.
 pub(super) fn prepare_runtime_folder(folder: &Path) -> io::Result<()> {
     use std::os::unix::fs::{DirBuilderExt, MetadataExt};
     match DirBuilder::new().mode(0o700).create(folder) {
@@ -337,7 +340,7 @@ mod tests {
             AdminListener::Address(..) => panic!("an address"),
         };
         assert_eq!(owner(), Some(rustix::process::geteuid().as_raw()));
-        // Only root can change the owner.
+        // Only root can change the owner of a file, so other users skip this check.
         if std::os::unix::fs::chown(&path, Some(UNKNOWN_ID), None).is_ok() {
             assert_eq!(owner(), None);
         }

@@ -17,7 +17,7 @@ use crate::fleet::Fleet;
 use crate::metrics::{Exposition, ExpositionFormat, accepts_gzip, family};
 use crate::report::ReplicaState;
 
-/// Returns the metrics. They are built on a blocking thread, because building them takes a while
+/// Returns the metrics. The metrics are built on a blocking thread, because building takes a while
 /// with tens of thousands of sites.
 pub(super) async fn answer(state: Arc<ServerState>, fields: HeaderMap) -> Answer {
     let (format, is_packed) = (ExpositionFormat::accepted(&fields), accepts_gzip(&fields));
@@ -86,7 +86,7 @@ fn write_process(exposition: &mut Exposition, started: SystemTime) {
             Err(_) => {}
         }
     }
-    // Reading the directory itself uses one descriptor.
+    // One of the listed descriptors belongs to the open directory, so it is subtracted.
     if let Ok(open) = std::fs::read_dir("/proc/self/fd") {
         exposition.sample(&family::PROCESS_OPEN_FDS, &[], open.count().saturating_sub(1));
     }

@@ -7,12 +7,12 @@
 //! their rights, and [`change`] writes audit records of changes. [`place_file`] records the address
 //! of the interface for commands. [`replicas`] sends requests to all replicas of a fleet.
 //! [`routes`] is the table of paths; a new path is a new entry in it. [`report`](crate::report)
-//! contains the types of the responses, and [`state`] the data for them. [`metrics`] returns the
-//! same data for Prometheus. [`watchdog`] detects stalled threads.
+//! contains the types of the responses, and [`state`] contains the data for the responses.
+//! [`metrics`] formats the data for Prometheus. [`watchdog`] detects stalled threads.
 //!
 //! The interface runs on the control thread and shares no thread with the listeners that serve
-//! sites. It therefore responds even if these listeners are busy. The number of connections, the
-//! size of requests and all waiting times are limited.
+//! sites. The interface therefore responds even if these listeners are busy. The number of
+//! connections, the size of requests and all waiting times are limited.
 
 mod access_rule;
 mod audit_writer;

@@ -1,7 +1,7 @@
 //! The place file. A process writes the address of its admin interface to this file, and commands
-//! read the address from it. Commands therefore find the process even if the config has changed in
-//! the meantime. The file also contains the path of the local token's file, and all TCP addresses
-//! of the admin interface.
+//! read the address from it. Commands therefore find the process even if the config has changed
+//! since the process started. The file also contains the path of the local token's file, and all
+//! TCP addresses of the admin interface.
 //!
 //! One copy of the place file is in the runtime folder, with a name that depends only on the path
 //! of the config. Another copy is in the state directory, for commands with a different runtime
@@ -34,8 +34,8 @@ const MAX: u64 = 8 * 1024;
 pub(crate) struct CommandAccess<'a> {
     pub(crate) place: &'a AdminPlace,
     pub(crate) tokens: &'a [PathBuf],
-    /// All TCP addresses of the admin interface. A command uses them to find the token for the
-    /// address that it connects to.
+    /// All TCP addresses of the admin interface. A command uses these addresses to choose the token
+    /// for the address that it connects to.
     pub(crate) addresses: Vec<SocketAddr>,
 }
 
@@ -43,8 +43,8 @@ pub(crate) struct CommandAccess<'a> {
 struct Content {
     /// Address or socket path, in the form that `--admin` accepts.
     place: String,
-    /// Path of the token file in the same folder as this place file. Each folder has its own token
-    /// file, because a command may be able to read only one of the folders.
+    /// Path of the token file, if possible in the folder of this place file: a command may be able
+    /// to read only one of the folders.
     token: Option<String>,
     addresses: Vec<SocketAddr>,
 }
@@ -62,8 +62,8 @@ impl CommandAccess<'_> {
     }
 }
 
-/// The place file of a running process. Dropping this removes the file, unless another process has
-/// replaced it.
+/// The place file of a running process. Dropping a `PlaceFile` removes the file, unless another
+/// process has replaced the file.
 #[derive(Debug)]
 pub(crate) struct PlaceFile {
     path: PathBuf,
@@ -97,8 +97,8 @@ impl PlaceFile {
         let text = serde_json::to_vec(&access.content(files::folder_of(&path))?)?;
         let aside = path.with_extension(format!("{}.new", std::process::id()));
         let file = internals::replace(&path, &aside, |file| {
-            // Other users may be allowed to use the admin interface, so their commands must be able
-            // to read the file.
+            // Other users may be allowed to use the admin interface, and their commands must be
+            // able to read the place file.
             file.set_permissions(fs::Permissions::from_mode(0o644))?;
             // If the file system does not support locks, commands treat the file as valid as long
             // as it exists.

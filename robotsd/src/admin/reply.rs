@@ -1,4 +1,4 @@
-//! Responses of the admin interface: text, JSON, metrics or a page. All of them forbid caching.
+//! Responses of the admin interface: text, JSON, metrics or a page. Every response forbids caching.
 
 use std::fmt::Display;
 
@@ -32,8 +32,8 @@ pub(super) struct ChangeRecord {
 /// Response to a request. `Err` contains the response that refuses a request.
 pub(super) type Answer = Result<AdminReply, AdminReply>;
 
-/// Content-Security-Policy of pages. It allows only the page's own styles and images, and neither
-/// scripts nor frames.
+/// Content-Security-Policy of pages. The policy allows only the page's own styles and images, and
+/// neither scripts nor frames.
 const PAGE_POLICY: &str = "default-src 'none'; style-src 'self'; img-src 'self' data:; form-action 'self'; \
                            frame-ancestors 'none'; base-uri 'none'";
 
@@ -59,8 +59,8 @@ impl AdminReply {
     }
 
     /// Returns a page for browsers. With `reload`, the browser reloads the page after that many
-    /// seconds. Only the reload links on the page set `reload`, because some people cannot use a
-    /// page that reloads itself.
+    /// seconds. `reload` is set only if the user has followed a reload link, because some people
+    /// cannot use a page that reloads itself.
     pub(super) fn page(body: String, reload: Option<&'static str>) -> Self {
         let page = Self::new(StatusCode::OK, "text/html; charset=utf-8", body).rendered();
         reload.into_iter().fold(page, |page, seconds| page.with(REFRESH, seconds))
@@ -126,9 +126,9 @@ impl AdminReply {
             .with(CONTENT_SECURITY_POLICY, "default-src 'none'; frame-ancestors 'none'")
     }
 
-    /// Adds the header fields for content that browsers render. The referrer policy is
-    /// `same-origin`, because with `no-referrer`, browsers would send `Origin: null` with the
-    /// page's forms, and robotsd would refuse these requests.
+    /// Adds the header fields for content that browsers render. With the referrer policy
+    /// `no-referrer`, browsers would send `Origin: null` when they submit the page's forms, and
+    /// robotsd would refuse these requests. The policy is therefore `same-origin`.
     fn rendered(self) -> Self {
         self.with(CONTENT_SECURITY_POLICY, PAGE_POLICY)
             .with(REFERRER_POLICY, "same-origin")

@@ -78,8 +78,8 @@ pub(super) enum Need {
     /// Read access to at least one site. The response contains only the sites that the client may
     /// read.
     Own,
-    /// The given role for any site, because the request concerns the process, not a particular
-    /// site.
+    /// The given role for at least one site, because the request concerns the process and not a
+    /// particular site.
     Process(AdminRole),
     /// The given role for all sites, even if the query has `site`.
     All(AdminRole),
@@ -168,11 +168,11 @@ fn alive(state: &ServerState) -> AdminReply {
 /// The response lists each site without a robots.txt. A site without a robots.txt does not affect
 /// the other sites, and requests to it are forwarded. With `?require=sites`, a site without a
 /// robots.txt makes the process unready, but only if the site had no robots.txt when the process
-/// started. A robots.txt that becomes unavailable later is probably unavailable to all replicas,
-/// and one bad file must not take all other sites out of rotation.
+/// started. A robots.txt that becomes unavailable after the start is probably unavailable to all
+/// replicas, and one bad file must not take all other sites out of rotation.
 ///
-/// A rejected included file has the same effect as a missing robots.txt, unless an earlier version
-/// of the included file is in use.
+/// A rejected included file counts as a site without a robots.txt, unless an earlier version of the
+/// included file is in use.
 ///
 /// If the config file is rejected, the response reports the problem, and the previous config stays
 /// in force. With `?require=config`, a rejected config file makes the process unready. Both
@@ -238,10 +238,11 @@ fn status(state: &ServerState, grant: &Grant) -> StatusReport {
     report.fleet = report.fleet.filter(|_| grant.covers(None));
     report.sites.retain(|site| grant.covers(Some(&site.name)));
     report.traffic.iter_mut().for_each(|traffic| traffic.sites.retain(|site| grant.covers(Some(&site.name))));
-    // A site with a folder of files has one entry per file in `sites`, and none if the folder is
-    // empty. `traffic` contains every site.
+    // `traffic` contains every site. In `sites`, a site with a folder of robots.txt files has one
+    // entry per file, and no entry if the folder is empty.
     let has_no_site = report.traffic.as_ref().is_some_and(|traffic| traffic.sites.is_empty());
-    // A rejected included file may define a site that the client is allowed to read.
+    // If an included file is rejected, it is unknown whether the client may read the sites in that
+    // file.
     let is_whole = report.config.refused.is_empty();
     report.is_blind = has_no_site && is_whole && report.sites.is_empty() && !grant.covers(None);
     if report.is_blind {
@@ -299,7 +300,7 @@ async fn accept(state: Arc<ServerState>, Asked { query, by, .. }: Asked) -> Answ
 }
 
 /// Rolls the site in `?site=` back to the previously accepted version. With `?fleet=`, rolls back
-/// all replicas. If the query contains `?hash=`, they roll back to this version.
+/// all replicas. With `?hash=`, the replicas roll back to the version with this hash.
 async fn roll_back(state: Arc<ServerState>, Asked { query, by, .. }: Asked) -> Answer {
     query.only(if query.value("fleet").is_some() { &["site", "fleet", "hash"] } else { &["site"] })?;
     let (site, hash) = (query.needed("site", "NAME")?, query.value("hash").map(version).transpose()?);
@@ -319,8 +320,8 @@ fn version(written: &str) -> Result<VersionHashPrefix, AdminReply> {
     written.parse().map_err(|error: ValueError| AdminReply::bad_request(&error.to_string()))
 }
 
-/// Turns enforcement on or off, for all sites or for the site in `?site=`. With `?mark=`, which
-/// contains the ID of an off switch, the change affects the whole fleet.
+/// Turns enforcement on or off, for all sites or for the site in `?site=`. If the query contains
+/// `?mark=` (the ID of an off switch), the change affects the whole fleet.
 async fn enforce(state: Arc<ServerState>, Asked { query, by, .. }: Asked) -> Answer {
     query.only(&["to", "site", "mark"])?;
     let to = match &*query.needed("to", "off or to=on")? {
@@ -469,7 +470,7 @@ async fn board(
     let wanted = board_query(&query)?;
     if wanted.is_of_fleet {
         let mut report = board_of_all(&state, wanted).await?;
-        // The first note states how many replicas the board covers. The other notes contain
+        // The first note states how many replicas the board covers. All later notes contain
         // addresses of replicas, which only clients with access to all sites may see.
         report.notes.truncate(if grant.covers(None) { usize::MAX } else { 1 });
         return Ok(write(&state, &report));

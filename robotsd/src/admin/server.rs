@@ -64,9 +64,9 @@ pub(crate) async fn serve(listening: OpenListener, state: Arc<ServerState>) {
                 Err(error) => pause(&state, &error).await,
             },
         }
-        // The task of the new connection can now read a request that has already arrived.
-        // Otherwise, the connection would count as idle, and a later connection could take its
-        // slot.
+        // The task of the new connection must run before the next connection is accepted. If a
+        // request has already arrived, the task reads it, so that the connection does not count as
+        // idle and lose its slot.
         yield_now().await;
     }
 }
@@ -184,7 +184,8 @@ async fn admit(
     if body.size_hint().lower() > BODY as u64 {
         return Err(too_large());
     }
-    // If the connection were closed with unread bytes, the client might not receive the response.
+    // If the connection were closed before all received bytes are read, the client might not get
+    // the response.
     let read = timeout(READ, Limited::new(body, BODY).collect()).await;
     let late = |_| AdminReply::error(StatusCode::REQUEST_TIMEOUT, "the body was not received in time");
     read.map_err(late)?.map_err(|_| too_large())?;

@@ -37,8 +37,8 @@ pub(crate) struct ServerState {
     pub(super) started: (SystemTime, Instant),
     phase: Mutex<Phase>,
     serving: ArcSwapOption<Serving>,
-    /// Sites that had no robots.txt when the process began to serve, and included files whose sites
-    /// were not served at that time.
+    /// When the process began to serve: the sites that had no robots.txt, and the included files
+    /// whose sites were not served.
     began_without: OnceLock<BTreeSet<String>>,
     requests: mpsc::Sender<ReloadWaiter>,
     upgrades: mpsc::Sender<UpgradeWaiter>,
@@ -47,8 +47,8 @@ pub(crate) struct ServerState {
     /// Lock that prevents changes during an upgrade. An operator's change holds a read lock. While
     /// a new process may replace this process, the upgrade holds a write lock.
     pub(crate) changes: Arc<RwLock<()>>,
-    /// Lock that is held while all replicas of the fleet are queried, so that only one such query
-    /// runs at a time.
+    /// Lock that is held while all replicas of the fleet are queried, so that only one query of all
+    /// replicas runs at a time.
     pub(super) asking: Arc<RwLock<()>>,
     pub(crate) config: ConfigState,
     /// The board, set together with the first sites. Not set if the board is disabled.
@@ -198,7 +198,7 @@ impl ServerState {
     }
 
     /// Returns the report of the last upgrade. The report of a failed upgrade is dropped if the
-    /// program file or the config file has changed since then.
+    /// program file or the config file has changed since the upgrade.
     fn upgrade_report(&self) -> Option<UpgradeReport> {
         let mut last = self.last_upgrade.lock();
         last.take_if(|(report, files)| report.state == "failed" && *files != self.upgrade_files());
@@ -215,7 +215,7 @@ impl ServerState {
         UpgradeFiles { program, config: version(Path::new(&self.config.report().path)) }
     }
 
-    /// Returns the status. `is_of_all` is true if the client may read all sites. Otherwise,
+    /// Returns the status. `is_of_all` is true if the client may read all sites. If it is false,
     /// problems whose messages contain site names are left out.
     pub(crate) fn report(&self, is_of_all: bool) -> StatusReport {
         let serving = self.serving();
@@ -272,7 +272,7 @@ impl ServerState {
         let dates = pairs().flat_map(LiveCertificates::dates);
         let dates = dates.filter_map(|(path, dates)| Some(format!("{}: {}", path.display(), dates.warning(now)?)));
         let rejected = pairs().flat_map(LiveCertificates::rejections).filter_map(|(_, why)| why);
-        // Several listeners may use the same certificate file.
+        // A set removes duplicates, because several listeners may use the same certificate file.
         let certificates: BTreeSet<_> = rejected.chain(dates).collect();
         // The local token is created after the state directory is opened, so problems with the
         // token are known only after the start.
@@ -319,8 +319,8 @@ impl Serving {
             *undecided.entry(reason).or_default() += count;
         }
         exposition.each_word(&family::QUESTIONS_UNDECIDED, &[], "reason", undecided);
-        // Listeners may have read different versions of the same certificate file. For each file,
-        // the earliest end date counts.
+        // If listeners have read different versions of the same certificate file, the earliest end
+        // date counts.
         let mut ends = BTreeMap::<PathBuf, SystemTime>::new();
         for (path, dates) in self.certificates.iter().flat_map(LiveCertificates::dates) {
             ends.entry(path).and_modify(|first| *first = dates.end.min(*first)).or_insert(dates.end);
@@ -349,7 +349,7 @@ impl Serving {
 }
 
 /// Maximum time that a request waits for a reload of the config. After this time, the next reload
-/// starts even if the previous one has not ended.
+/// starts even if the previous reload has not ended.
 pub(crate) const CONFIG_PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) type ReloadWaiter = oneshot::Sender<ReloadOutcome>;

@@ -74,8 +74,8 @@ pub(crate) struct KeptToken {
 }
 
 /// Reads the local token from these files, or creates a token. Writes the token to every file that
-/// does not contain it. A command that cannot read the state directory can find the token in
-/// another file. If other users may know the token in one of the files, all files get a new token.
+/// does not contain it. Several files are needed, because some commands cannot read the state
+/// directory. If other users may know the token in one of the files, all files get a new token.
 /// Blocks.
 ///
 /// # Errors
@@ -135,9 +135,9 @@ fn local_token(path: &Path) -> Result<Option<String>, String> {
 
 impl TokenFile {
     /// Reads the token. Returns `None` if this user cannot read the file, or if the token file and
-    /// the place file have different owners. Otherwise, an attacker could write a place file with
-    /// the path of another user's token file, and the command would send that token to the
-    /// attacker's process.
+    /// the place file have different owners. Without the check of the owners, an attacker could
+    /// write a place file with the path of another user's token file, and the command would send
+    /// that token to the attacker's process.
     pub(super) fn read(&self) -> Option<String> {
         let (token, found) = read_token(&self.path).ok()?;
         token.filter(|_| found.uid() == self.owner)

@@ -26,8 +26,9 @@ use crate::metrics::{Exposition, family};
 
 const BEAT: Duration = Duration::from_secs(2);
 
-/// Number of tasks in a row that an event loop must miss to count as stalled. Time is not measured,
-/// because it also passes while the process is stopped or the machine sleeps.
+/// Number of tasks in a row that an event loop must miss to count as stalled. The watchdog counts
+/// tasks instead of seconds, because time also passes while the process is stopped or the machine
+/// sleeps.
 const MISSED: u64 = 3;
 
 #[derive(Debug, Default)]
@@ -135,8 +136,8 @@ impl EventLoop {
                 seconds = self.seconds()
             )
         });
-        // The count is reset before the message is logged. Otherwise, an operator who reads the
-        // message and then requests the status could still see the stall.
+        // The count is reset before the message is logged, because an operator who has read the
+        // message must not see the stall in the status any more.
         self.missed.store(0, Ordering::Relaxed);
         if let Some(message) = goes_on {
             log.say_at(LogLevel::Info, LogEvent::Stalled, message);

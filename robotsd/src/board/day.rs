@@ -41,12 +41,12 @@ pub(crate) struct DayRows {
     pub(crate) unseen: Vec<Lost>,
     #[serde(with = "pairs")]
     pub(crate) rows: BTreeMap<RowKey, Row>,
-    /// Rows per crawler and day, for days whose hours were folded. Counts that are added to such a
-    /// day after folding are in `rows`.
+    /// Rows per crawler and day, for days whose hours were folded. Counts that are added to one of
+    /// these days after folding are in `rows`.
     #[serde(with = "pairs")]
     pub(crate) days: BTreeMap<RowKey, Row>,
-    /// Paths that verified search engines requested, by day. They are used to check new versions of
-    /// robots.txt.
+    /// Paths that verified search engines requested, by day. The gate checks these paths against
+    /// new versions of robots.txt.
     #[serde(skip)]
     pub(crate) requested: BTreeMap<Second, RequestedPaths>,
     pub(crate) visitors: SentVisitors,
@@ -119,8 +119,8 @@ impl DayRows {
         if surplus == 0 {
             return;
         }
-        // In addition, a quarter of the limit is removed. Otherwise, the next watch would exceed
-        // the limit again.
+        // In addition to the surplus, a quarter of the allowed number is removed, so that the next
+        // watch does not exceed the limit.
         self.watches.sort_by_key(|watch| (watch.to, watch.from));
         let given_up = self.watches.drain(..(surplus + MAX_TIMES / 4).min(self.watches.len()));
         let given_up = given_up.map(|watch| Lost { from: watch.from, to: watch.to });
@@ -343,7 +343,7 @@ pub(super) fn encoded(rows: &DayRows) -> io::Result<Vec<u8>> {
         octets.push(b'\n');
         io::Result::Ok(())
     };
-    // All records belong to one day, so the map has at most one entry.
+    // `rows` contains only one day, so `requested` has at most one entry.
     let requested = rows.requested.values().next().cloned().unwrap_or_default();
     let visitors = rows.visitors.clone();
     rows.site.iter().try_for_each(|site| {

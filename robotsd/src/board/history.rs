@@ -24,7 +24,8 @@ const FOLDER: &str = "board";
 /// already merged into daily rows.
 const FOLDED: &str = "folded";
 
-/// Maximum number of bytes that a query reads per site. Older days beyond this limit count as lost.
+/// Maximum number of bytes that a query reads per site. When the limit is reached, all older days
+/// count as lost.
 const MAX_READ_BYTES: u64 = 256 << 20;
 
 /// Maximum number of attempts to lock the folder.
@@ -74,8 +75,8 @@ impl History {
     /// `unseen`.
     pub(crate) fn range(&self, site: &str, from: Second, to: Second, merged: usize) -> DayRows {
         let (mut all, mut octets) = (DayRows::default(), 0);
-        // The newest day is read first. If another thread deletes the oldest days at the same time,
-        // no day is then missing between two days that were read.
+        // The newest day is read first, because another thread may delete the oldest days at the
+        // same time. In this order, no day can be missing between two days that were read.
         for day in days(from, to).rev() {
             if octets > MAX_READ_BYTES {
                 all.lost.push(Lost { from: 0, to: day + DAY });
@@ -84,8 +85,8 @@ impl History {
             let (mut rows, read) = self.read(site, day);
             octets += read;
             if rows.site.as_ref().is_some_and(|site| !site.is_complete(merged)) {
-                // The first watch may have begun on an earlier day. If nothing was counted on that
-                // day, it has no file.
+                // The first watch in the file may have begun on an earlier day that has no file
+                // because nothing was counted.
                 let from = rows.watches.iter().map(|watch| watch.from).fold(day, Second::min);
                 rows.unseen.push(Lost { from, to: day.saturating_add(DAY) });
             }
@@ -113,7 +114,7 @@ impl History {
     ///
     /// # Errors
     ///
-    /// Returns an error if the rows cannot be written. The file is then unchanged.
+    /// Returns an error if the rows cannot be written. In this case, the file is unchanged.
     pub(crate) fn add(&mut self, site: &str, day: Second, rows: &DayRows) -> io::Result<Added> {
         match self {
             Self::Memory(days) => {
@@ -128,7 +129,7 @@ impl History {
 
     /// Locks the folder. Without the lock, another process could read a file before this process
     /// changes it, and overwrite the change. Returns `None` if the file system does not support
-    /// locks, or if another process holds the lock too long.
+    /// locks, or if another process keeps holding the lock.
     pub(crate) fn lock(&self) -> Option<fs::File> {
         if let Self::Files(folder) = self {
             let folder = fs::File::open(folder).ok()?;
@@ -175,7 +176,7 @@ impl History {
             }
             Self::Files(folder) => {
                 let mut files = files(folder, |_| true)?;
-                // The largest file of a day is deleted first. Otherwise, a small site could lose
+                // The largest file of a day is deleted first, because a small site must not lose
                 // its records because of a large site.
                 files.sort_unstable_by(|one, other| {
                     (one.day, other.octets, &one.path).cmp(&(other.day, one.octets, &other.path))
@@ -183,8 +184,8 @@ impl History {
                 let today = day_of(now);
                 refuse_jump(files.iter().map(|file| file.day), today, oldest)?;
                 let mut size: u64 = files.iter().map(|file| file.octets).sum();
-                // If a file cannot be deleted, newer files of the same site are kept. Otherwise,
-                // fetches that excuse a crawler could be missing between two remaining days.
+                // If a file cannot be deleted, newer files of its site are kept, because a gap
+                // between the remaining days could hide fetches that excuse a crawler.
                 let mut failed = Ok(());
                 let mut stays = HashSet::new();
                 for DayFile { day, octets, path } in files {
@@ -223,7 +224,7 @@ impl History {
 }
 
 /// Returns an error if the retention would delete the files of all days before today. In this case,
-/// the clock has probably jumped ahead.
+/// the system clock has probably jumped ahead.
 fn refuse_jump(days: impl Iterator<Item = Second>, today: Second, oldest: Second) -> io::Result<()> {
     match days.filter(|day| *day < today).max() {
         Some(newest) if newest < oldest => Err(io::Error::other(format!(
@@ -245,8 +246,8 @@ pub(super) struct DayFile {
 /// Returns the files of days before `before`, except files that are known to contain only daily
 /// rows. Blocks the thread.
 pub(super) fn unfolded(folder: &Path, before: Second) -> io::Result<Vec<DayFile>> {
-    // Without a valid date, every file is read. Folding does not change a file that is already
-    // folded.
+    // If the file `FOLDED` contains no valid date, every file of the board is read. This is
+    // harmless, because folding does not change a folded file.
     let mark = fs::read_to_string(folder.join(FOLDED)).ok().and_then(|mark| day_named(mark.trim()));
     let from = mark.unwrap_or(0);
     if from >= before {
@@ -257,8 +258,8 @@ pub(super) fn unfolded(folder: &Path, before: Second) -> io::Result<Vec<DayFile>
     Ok(files)
 }
 
-/// Records that the hourly rows of all days before `before` are merged into daily rows. The files
-/// of these days are then not read again. Blocks the thread.
+/// Records that the hourly rows of all days before `before` are merged into daily rows. The next
+/// folding does not read the files of these days again. Blocks the thread.
 pub(super) fn mark_folded(folder: &Path, before: Second) -> io::Result<()> {
     if !folder.is_dir() {
         return Ok(());

@@ -3,13 +3,14 @@
 //!
 //! No crawler may be falsely reported as ignoring robots.txt. It is often uncertain which fetch of
 //! robots.txt was the crawler's last fetch before a request. The request counts against the crawler
-//! only if **every** fetch that may have been the last one is evidence against the crawler. A fetch
-//! is evidence if the fetched version disallows the request, or if the fetch was more than 24 hours
-//! before the request (RFC 9309, section 2.4). Each of these fetches may have been the last one:
+//! only if **every** fetch that may have been the last fetch is evidence against the crawler. A
+//! fetch is evidence if the fetched version disallows the request, or if the fetch was more than 24
+//! hours before the request (RFC 9309, section 2.4). Each of the following fetches may have been
+//! the crawler's last fetch:
 //!
 //! - the last verified fetch before the request, from the same origin, by the crawler itself or by
-//!   another crawler that obeys one of the same product tokens. Without such a fetch, the request
-//!   does not count against the crawler;
+//!   another crawler that obeys one of the same product tokens. Without a fetch of this kind, the
+//!   request does not count against the crawler;
 //! - every later fetch by crawlers of the same operator, unless the client was an impostor;
 //! - every fetch that may not have been recorded, because no process was running, enforcement was
 //!   off, or counts were lost.
@@ -42,8 +43,9 @@ pub(crate) struct Disallowed<'r> {
     pub(crate) agent: &'r Agent,
     pub(crate) method: &'r str,
     pub(crate) target: &'r [u8],
-    /// The version in force. `form` is the form of the requested path that this version disallows.
+    /// The version in force.
     pub(crate) by: VersionHash,
+    /// Form of the requested path that matched a rule of the version in force.
     pub(crate) form: PathForm,
 }
 
@@ -110,8 +112,8 @@ pub(crate) enum ReadJudgement {
     Undecided,
 }
 
-/// Fetches of one version of robots.txt by one crawler. They are used to judge the requests of this
-/// crawler, and of other crawlers of the same operator.
+/// Fetches of one version of robots.txt by one crawler. These fetches are used to judge the
+/// requests of this crawler and of its operator's other crawlers.
 #[derive(Clone, Debug)]
 pub(crate) struct Reading<'r> {
     pub(crate) origin: &'r str,
@@ -137,11 +139,11 @@ pub(crate) enum Reader {
 pub(crate) struct Gap {
     pub(crate) from: Second,
     pub(crate) to: Second,
-    /// The version that was served during the whole gap, if this is certain.
+    /// The version that was served during the whole gap; `None` if this version is uncertain.
     pub(crate) version: Option<String>,
 }
 
-/// A fetch that may have been the crawler's last one before the requests.
+/// A fetch that may have been the crawler's last fetch before the requests.
 struct Candidate<'r> {
     version: Option<&'r str>,
     /// Latest possible time of the fetch.
@@ -159,7 +161,7 @@ pub(crate) fn judge(case: &Case, reads: &[Reading<'_>], gaps: &[Gap]) -> ReadJud
     let proofs = || reads.iter().filter(|read| read.reader == Reader::Chain && read.version.is_some());
     let known = proofs().filter_map(|read| Some((read, case.moment_before(read)?))).max_by_key(|(_, at)| *at);
     let Some((known, at)) = known else {
-        // The order of events in the same second is unknown.
+        // If the request and a fetch happened in the same second, their order is unknown.
         let is_open = proofs().any(|read| read.first == case.first);
         return if is_open { ReadJudgement::Undecided } else { ReadJudgement::Unread };
     };
@@ -169,8 +171,8 @@ pub(crate) fn judge(case: &Case, reads: &[Reading<'_>], gaps: &[Gap]) -> ReadJud
     let missed = gaps.iter().filter(|gap| gap.to > at && gap.from < case.last);
     let missed =
         missed.map(|gap| Candidate { version: gap.version.as_deref(), at: gap.to.min(case.last), is_seen: false });
-    // If the last recorded fetch is evidence against the crawler, but a later fetch may have been
-    // missed, it is unknown which version the crawler used. Then the result is not `NotNewest`.
+    // The result is not `NotNewest` if the last recorded fetch is evidence against the crawler but
+    // a later fetch may have been missed, because it is unknown which version the crawler used.
     let is_mild = !certain.accuses(case);
     let mut others = later.chain(missed).chain([certain]).filter(|candidate| !candidate.accuses(case)).peekable();
     if others.peek().is_none() {

@@ -15,7 +15,8 @@ use super::summary::{Evidence, Period, sum_up};
 use super::table::{MAX_LIVE, UnregisteredNames};
 use super::watch::{Lost, Watch};
 
-/// Maximum number of hourly rows. If there are more, all hourly rows are merged into daily rows.
+/// Maximum number of hourly rows. If there are more hourly rows, all of them are merged into daily
+/// rows.
 const MAX_HOURLY: usize = MAX_LIVE / 2;
 
 /// Maximum number of hours in [`LoggedTimes`]: a little more than four years.

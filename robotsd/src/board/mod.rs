@@ -8,13 +8,14 @@
 //! whether a crawler ignores robots.txt; [`watch`] tells `judgement` when fetches may have been
 //! missed. [`summary`] builds the [`report`] from the rows and judgements. [`requested_paths`]
 //! holds the most requested paths. Before a new version of robots.txt goes live, robotsd checks
-//! whether it disallows one of them. [`visitors`] counts people that services such as search
-//! engines referred to the site; [`referrals`](mod@referrals) compares the number of these visitors
-//! with the number of pages that crawlers fetched. The board never affects or delays a request.
+//! whether the version disallows one of these paths. [`visitors`] counts people that services such
+//! as search engines referred to the site; [`referrals`](mod@referrals) compares the number of
+//! these visitors with the number of pages that crawlers fetched. The board never affects or delays
+//! a request.
 //!
 //! To show another figure, add it to the [`report`] and to [`page`]. Figures about all requests of
-//! a site, such as durations, are counted in `counting` instead of the rows; `ServedSite::traffic`
-//! (in `sites`) passes them to the board.
+//! a site, such as durations, are not in the rows: the module `counting` counts them, and
+//! `ServedSite::traffic` (in `sites`) passes them to the board.
 
 mod row;
 

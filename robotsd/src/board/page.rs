@@ -1,4 +1,4 @@
-//! The board as an HTML page. The page has no scripts and loads nothing from other hosts. It
+//! The board as an HTML page. The page has no scripts and loads nothing from other hosts. The page
 //! supports dark and light mode and small screens.
 //!
 //! The template is `page.html`. The template escapes all names, because names from clients and
@@ -23,14 +23,14 @@ use crate::report::{HistoryReport, NextStep, RequestsReport, SiteReport, StatusR
 /// Maximum number of robots.txt lines per site. `/board.json` contains more.
 const LINES: usize = 20;
 
-/// Maximum number of reloads per site. The newest are shown.
+/// Maximum number of reloads that are shown per site: the newest reloads.
 const RELOADS: usize = 10;
 
 /// Maximum number of sites whose details are shown. If there are more sites, the page contains only
 /// the table of sites, with a link to the page of each site.
 const DETAILED_SITES: usize = 3;
 
-/// Data of the page. `robotsd status` and `robotsd board` print the same reports.
+/// Data of the page: the reports that `robotsd status` and `robotsd board` print.
 #[derive(Template)]
 #[template(path = "board/page.html")]
 pub(crate) struct BoardPage<'a> {
@@ -92,8 +92,8 @@ impl Sums {
 type Task<'a> = (String, Vec<String>, &'a [NextStep]);
 
 impl<'a> BoardPage<'a> {
-    /// Returns the links to all views of the page. An entry contains the target, whether the view
-    /// is the current one, and the label.
+    /// Returns the links to all views of the page. Each link consists of its target, whether its
+    /// view is the current view, and its label.
     fn links(&self) -> Vec<(String, bool, &'static str)> {
         let (query, reload) = (self.query, self.reload);
         let spans = BoardSpan::ALL.map(|span| (BoardQuery { span, ..query.clone() }, in_words(span)));
@@ -410,7 +410,8 @@ mod tests {
         let refused = "8 forwarded requests would have been refused. Search engines sent 4 more";
         let want = format!("so disallowed requests are forwarded. With <code>refuse</code>, {refused}");
         assert!(said.contains(&want), "{said}");
-        // With an override, the page does not claim that all disallowed requests are forwarded.
+        // If the site has overrides, the page does not claim that all disallowed requests are
+        // forwarded.
         let said = page(&board, vec![overridden]).split_whitespace().collect::<Vec<_>>().join(" ");
         let want =
             format!("are forwarded unless an override refuses them. With <code>refuse</code> for all, {refused}");

@@ -32,18 +32,18 @@ pub(super) const MAX_UNKNOWN: usize = 64;
 /// Name of the row for all unregistered crawlers beyond [`MAX_UNKNOWN`].
 pub(super) const UNKNOWN: &str = "other crawlers";
 
-/// Maximum length of a stored name or host, in bytes. Longer ones are truncated.
+/// Maximum length of a stored name or host, in bytes. Longer names and hosts are truncated.
 pub(super) const MAX_NAME_LENGTH: usize = 128;
 
-/// Header field with the scheme of the original request, in a decision request from another proxy.
+/// Header field with the scheme of the client's request. A proxy adds it to its decision request.
 const SCHEME: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
 /// The live version of a site's robots.txt, and each earlier version for [`GONE_BY`] seconds after
-/// its replacement. Crawlers may rely on any of them.
+/// its replacement. Crawlers may rely on any of these versions.
 #[derive(Debug, Default)]
 pub(crate) struct KnownVersions {
     policy: Option<Arc<Policy>>,
-    /// The versions, oldest first. The last one is live.
+    /// The versions, the oldest first and the live version last.
     versions: Vec<KnownVersion>,
 }
 
@@ -111,8 +111,9 @@ impl SiteRecorders {
         let mut recorders = self.recorders.lock();
         let mut taken = Vec::new();
         recorders.retain(|recorder| {
-            // `is_used` must be computed first. Otherwise, the worker could count a last request
-            // and drop the recorder between the two steps, and this request would be lost.
+            // `is_used` must be computed before the counts are taken. If it were computed later,
+            // the worker could count a last request and drop the recorder in between, and this
+            // request would be lost.
             let is_used = Arc::strong_count(recorder) > 1;
             taken.push(recorder.take());
             is_used
@@ -133,7 +134,7 @@ impl SiteRecorders {
         if is_known {
             return;
         }
-        // A crawler may have fetched the previous version just now.
+        // A crawler may have fetched the previous version immediately before this change.
         let until = now + GONE_BY;
         let mut versions: Vec<_> = known.versions.iter().filter(|version| now <= version.until).cloned().collect();
         if let Some(last) = versions.last_mut() {
@@ -268,8 +269,8 @@ impl Counted {
         count(row, &self.scratch);
     }
 
-    /// Returns the row name of an unregistered crawler: its own name, or [`UNKNOWN`] if there are
-    /// already too many names.
+    /// Returns the row name of an unregistered crawler: its own name, or [`UNKNOWN`] if the limit
+    /// of names is reached.
     fn unknown_name<'n>(&mut self, name: &'n str) -> &'n str {
         let name = cut(name);
         let is_known = self.rows.keys().any(|key| key.crawler == name);

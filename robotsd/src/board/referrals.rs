@@ -20,7 +20,7 @@ pub(crate) struct OperatorBalance {
     pub(crate) purposes: Vec<String>,
     pub(crate) pages: u64,
     pub(crate) visitors: u64,
-    /// `None` if there are no visitors.
+    /// Pages per referred visitor; `None` if there are no visitors.
     pub(crate) pages_per_visitor: Option<f64>,
     /// Crawlers of the operator, most pages first.
     pub(crate) crawlers: Vec<TakenPages>,

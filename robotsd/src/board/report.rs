@@ -1,5 +1,5 @@
 //! The report of the board, as returned by `/board.json`. The page, the table in the terminal and
-//! `/board.csv` are generated from it.
+//! `/board.csv` are generated from this report.
 
 use std::collections::VecDeque;
 
@@ -19,9 +19,9 @@ pub(crate) struct BoardReport {
     pub(crate) step_seconds: u64,
     /// Whether the config states that every fetch of robots.txt reaches robotsd.
     pub(crate) sees_all: bool,
-    /// Number of processes that serve the sites. `counted_replicas` is the number of processes
-    /// whose counts the report contains.
+    /// Number of processes that serve the sites.
     pub(crate) replicas: usize,
+    /// Number of processes whose counts the report contains.
     pub(crate) counted_replicas: usize,
     /// Sentences about counts that may be missing from the report.
     #[serde(default)]
@@ -36,7 +36,7 @@ pub(crate) struct SiteBoard {
     /// Recent traffic; `None` in the first seconds of a process, and if the report comes from files
     /// of other processes.
     pub(crate) traffic: Option<RecentTraffic>,
-    /// `None` if there is no live version, or more than one.
+    /// Lines that disallowed no request; `None` if there is no live version, or more than one.
     pub(crate) never_hit: Option<NeverHit>,
     /// Crawlers, most disallowed requests first.
     pub(crate) crawlers: Vec<CrawlerBoard>,
@@ -48,10 +48,12 @@ pub(crate) struct SiteBoard {
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct CrawlerBoard {
     pub(crate) crawler: String,
-    /// Empty if the crawler is not registered.
+    /// Operator of the crawler; empty if the crawler is not registered.
     pub(crate) operator: String,
+    /// Category of the crawler; empty if the crawler is not registered.
     pub(crate) category: String,
-    /// `verified`, `claimed` (neither confirmed nor refuted) or `impostor`.
+    /// Identity of the crawler's clients: `verified`, `claimed` (neither confirmed nor refuted) or
+    /// `impostor`.
     pub(crate) identity: String,
     /// The verdict: `obeys`, `has not read the newest version`, `ignores` or `no read seen here`.
     pub(crate) word: Option<String>,
@@ -83,7 +85,7 @@ pub(crate) struct RecentTraffic {
     /// Share of refused requests, from 0 to 1.
     pub(crate) refused_share: f64,
     /// 99th percentile of the decision time since the process started. Only one in 64 decisions is
-    /// measured. `None` if none has been measured yet.
+    /// measured. `None` if no decision has been measured yet.
     pub(crate) decision_p99_seconds: Option<f64>,
 }
 
@@ -92,8 +94,9 @@ pub(crate) struct NeverHit {
     pub(crate) version: String,
     /// Time when the version went live, or the start of the period if that is later.
     pub(crate) since: String,
-    /// Number of lines with a `Disallow` rule. `count` is the number of these lines without hits.
+    /// Number of lines with a `Disallow` rule.
     pub(crate) of: usize,
+    /// Number of lines with a `Disallow` rule that have no hits.
     pub(crate) count: usize,
     /// Whether the listed lines certainly have no hits. `false` if some hits are only known as a
     /// total of several lines, if counts are missing for part of the time, or if there are other
@@ -118,9 +121,9 @@ pub(crate) struct JudgedCounts {
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct LastRead {
     pub(crate) when: String,
-    /// `None` if another server responded.
+    /// The fetched version; `None` if another server responded.
     pub(crate) version: Option<String>,
-    /// `None` if the live version is unknown.
+    /// Whether the fetched version is live; `None` if the live version is unknown.
     pub(crate) is_newest: Option<bool>,
 }
 
@@ -192,7 +195,7 @@ impl RecentTraffic {
         Some(match self.decision_p99_seconds? {
             seconds if seconds < 1e-6 => format!("{:.0} ns", seconds * 1e9),
             seconds if seconds < 1e-3 => format!("{:.1} µs", seconds * 1e6),
-            // The last bucket of the histogram begins at 1 ms.
+            // The last bucket of the histogram contains all times from 1 ms.
             _ => "1 ms or more".to_owned(),
         })
     }
@@ -282,7 +285,7 @@ fn columns(site: &SiteBoard, crawler: &CrawlerBoard) -> [(&'static str, String);
     let number = |number: u64| number.to_string();
     let CrawlerBoard { judged, done, .. } = crawler;
     let read = crawler.last_read.as_ref();
-    // Visitors are known only per operator, so all crawlers of an operator have the same number.
+    // Visitors are counted per operator, so the rows of all its crawlers contain the same number.
     let is_of = |balance: &&OperatorBalance| balance.operator == crawler.operator && !crawler.operator.is_empty();
     let balance = site.given_back.iter().find(is_of);
     let ratio = balance.and_then(|balance| balance.pages_per_visitor);

@@ -67,7 +67,7 @@ impl RequestedPaths {
         self.paths.iter().filter(move |(_, count)| is_much(count)).map(|(path, _)| &**path)
     }
 
-    /// Reports whether these counts are valid. Invalid counts show that the file is damaged.
+    /// Reports whether the counts are valid. Invalid counts show that the file is damaged.
     pub(super) fn is_sound(&self) -> bool {
         let is_sound = |(path, of): (&String, &PathCount)| {
             path.starts_with('/') && path.len() <= MAX_PATH_LENGTH && of.error <= of.count

@@ -1,9 +1,9 @@
-//! Defines the row: the data about one crawler on one site in one hour or day. It contains counts,
-//! fetches of robots.txt, and the data that is needed to judge disallowed requests later.
+//! Defines the row: the data about one crawler on one site in one hour or day. A row contains
+//! counts, fetches of robots.txt, and the data that is needed to judge disallowed requests later.
 //!
 //! [`Row::merge`] adds up the rows of workers, processes and replicas. Every list in a row has a
-//! maximum length. For privacy, a row contains neither requested paths nor client addresses. It
-//! contains the matching patterns of robots.txt instead of the paths.
+//! maximum length. For privacy, a row contains neither requested paths nor client addresses.
+//! Instead of the paths, it contains the matching patterns of robots.txt.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -48,8 +48,9 @@ pub(crate) struct RowKey {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Row {
-    /// Empty if the crawler is not registered.
+    /// Operator of the crawler; empty if the crawler is not registered.
     pub(crate) operator: String,
+    /// Category of the crawler; empty if the crawler is not registered.
     pub(crate) category: String,
     /// Product tokens whose groups the crawler obeys, most preferred first.
     pub(crate) chain: Vec<String>,
@@ -86,15 +87,15 @@ pub(crate) struct Done {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ReadSpan {
     pub(crate) origin: String,
-    /// `None` if another server responded.
+    /// The fetched version; `None` if another server responded.
     pub(crate) version: Option<String>,
     pub(crate) first: Second,
     pub(crate) last: Second,
     pub(crate) count: u64,
 }
 
-/// Disallowed requests to one origin that are judged together, because the same versions of
-/// robots.txt disallow them and the same versions allow them.
+/// Disallowed requests to one origin. They are judged together, because the same versions of
+/// robots.txt disallow all of them, and the same versions allow all of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Case {
     pub(crate) origin: String,
@@ -136,7 +137,7 @@ impl Row {
     }
 
     /// Adds fetches of robots.txt. Fetches beyond [`MAX_SPANS`] are merged into one span with an
-    /// unknown version and [`ANY_ORIGIN`]. This span cannot be evidence against a crawler.
+    /// unknown version and [`ANY_ORIGIN`]. The merged span cannot be evidence against a crawler.
     pub(crate) fn read(&mut self, read: &ReadSpan) {
         let is_full = self.reads.len() >= MAX_SPANS;
         let parted = |own: &ReadSpan| {
@@ -162,11 +163,12 @@ impl Row {
         }
     }
 
-    /// Adds a [`Case`]. The caller has already added the number of its requests to `disallowed`.
+    /// Adds a [`Case`]. Does not change `disallowed`: the caller has already added the number of
+    /// requests in the case.
     pub(crate) fn disallow(&mut self, case: &Case) {
         // If a fetch begins between two requests, only the later request was sent after the fetch,
-        // so the requests stay in separate cases. The same applies if the fetch begins in the same
-        // second as one of the requests.
+        // so the requests stay in separate cases. A fetch in the same second as one of the requests
+        // also counts as a fetch between them.
         let begins = |from: Second, to: Second| {
             let at = [case.origin.as_str(), ANY_ORIGIN];
             let of = |read: &&ReadSpan| at.contains(&read.origin.as_str());

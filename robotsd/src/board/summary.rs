@@ -1,7 +1,7 @@
 //! Builds the board of a site from its rows.
 //!
-//! The rows may come from one process or several. A request is judged by all fetches of robots.txt
-//! that one of the processes recorded or may have missed.
+//! The rows may come from one process or several. To judge a request, all fetches of robots.txt
+//! count that one of these processes recorded or may have missed.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -69,8 +69,9 @@ pub(crate) fn sum_up(
     live: Option<&str>,
 ) -> SiteBoard {
     let rows = SiteRows::of(processes, period);
-    // With partial evidence, no crawler is reported as ignoring robots.txt, so the unseen periods
-    // are not needed to excuse a crawler. A recorded fetch can still excuse it.
+    // With partial evidence, no crawler is reported as ignoring robots.txt. Periods that may lack
+    // fetches are therefore not needed to excuse a crawler, but recorded fetches can still excuse a
+    // crawler.
     let is_complete = evidence == Evidence::Complete;
     let gaps = |process: &DayRows| {
         let unseen = process.unseen.iter().filter(|_| is_complete);

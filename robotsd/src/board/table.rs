@@ -2,9 +2,9 @@
 //! of robots.txt was recorded (watches). The control thread adds to the table once per second, and
 //! a blocking thread writes it to files once per minute.
 //!
-//! Counts are lost if there are too many rows or if writing fails. The table
-//! then records a gap for this time. So a crawler whose fetch of robots.txt was lost is not reported
-//! as ignoring the file.
+//! Counts are lost if there are too many rows or if writing fails. For the time of the lost counts,
+//! the table records a gap, so that a crawler whose fetch of robots.txt was lost is not reported as
+//! ignoring the file.
 //!
 //! **The history is locked while counts are written to files and while they are read.** A reader
 //! therefore finds each count either in the table or in the files, but never in both. Old files are
@@ -189,7 +189,7 @@ pub(crate) struct SiteMoment {
     pub(crate) visitors: VisitorTotals,
     /// Pages that crawlers received since the process started.
     pub(crate) pages: PageTotals,
-    /// Registry of the site. If it is missing, visitors are not counted.
+    /// Registry of the site. If the registry is missing, visitors are not counted.
     pub(crate) registry: Option<Arc<Registry>>,
     /// Whether fetches of robots.txt are recorded. While enforcement is off or no version is live,
     /// crawlers are not recognised, so fetches are not recorded.
@@ -281,8 +281,9 @@ impl Board {
             of_old_files = Some(self.prune(now, &mut history));
         }
         drop(history);
-        // Without the lock, readers do not wait for the work on old files. Each file is removed or
-        // replaced as a whole, and only this thread writes files.
+        // Old files are removed and folded without the lock, so that readers do not wait. This is
+        // safe, because each file is removed or replaced as a whole, and only this thread writes
+        // files.
         if let Some(folder) = &self.folder
             && must_prune
             && !self.is_ending()
@@ -308,7 +309,8 @@ impl Board {
         for (day, mut rows) in by_day(taken, self.site_line(site)) {
             if let Some(unwritten) = &mut unwritten {
                 // The watches of an unwritten day must not be written to the file of a later day.
-                // That file would claim that every fetch on the unwritten day was counted.
+                // The file of the later day would claim that every fetch on the unwritten day was
+                // counted.
                 unwritten.append(&mut rows.watches);
                 if rows.is_empty() {
                     continue;
@@ -363,8 +365,8 @@ impl Board {
         outcome.and_then(|()| mark_folded(folder, before).map_err(failed))
     }
 
-    /// Records that the process is ending. It still writes counts, but leaves the removal and
-    /// folding of old files to the next process.
+    /// Records that the process is ending. An ending process still writes counts, but leaves the
+    /// removal and folding of old files to the next process.
     pub(crate) fn end(&self) {
         self.is_ending.store(true, Ordering::Release);
     }
@@ -373,7 +375,7 @@ impl Board {
         self.is_ending.load(Ordering::Acquire)
     }
 
-    /// Returns the rows of a site, including unwritten ones. Blocks the thread.
+    /// Returns the rows of a site, including unwritten rows. Blocks the thread.
     pub(crate) fn rows(&self, site: &str, from: Second, to: Second) -> DayRows {
         let history = self.history.lock();
         let mut all = history.range(site, from, to, self.settings.replicas.get());

@@ -18,7 +18,7 @@ use crate::render::plural;
 use crate::report::ReplicaAnswer;
 use crate::word_enum::word_enum;
 
-/// Maximum number of sites in a report. The other sites can be queried one at a time.
+/// Maximum number of sites in a report. Sites above this limit can be queried one at a time.
 const MAX_SITES: usize = 50;
 
 /// Length of the time before a report's period, in seconds. Fetches of robots.txt in this time are
@@ -262,7 +262,7 @@ fn chosen<T>(mut sites: Vec<(String, T)>, query: &BoardQuery, notes: &mut Vec<St
 }
 
 impl History {
-    /// Opens a board. `folder` is a state directory, or the board's folder in it.
+    /// Opens a board. `folder` is a state directory, or the board's folder in a state directory.
     fn of_folder(folder: &Path) -> Option<Self> {
         let below = Self::below(folder);
         if !below.sites().is_empty() {

@@ -9,8 +9,8 @@ use tower_robots::agent::Referrer;
 use super::recorder::{MAX_NAME_LENGTH, cut};
 use super::row::{Second, day_of};
 
-/// Maximum number of counts in a day's file: enough for 512 services in every hour. The registry
-/// contains fewer.
+/// Maximum number of counts in a day's file: enough for 512 services in every hour, which is more
+/// than the registry contains.
 const MAX_COUNTS: usize = 24 * 512;
 
 /// Number of visitors per service and hour.
@@ -56,7 +56,7 @@ impl SentVisitors {
         days
     }
 
-    /// Reports whether these counts are valid in the file for `day`. Invalid counts show that the
+    /// Reports whether the counts are valid in the file for `day`. Invalid counts show that the
     /// file is damaged.
     pub(super) fn is_sound(&self, day: Second) -> bool {
         let is_name = |name: &str| name.len() <= MAX_NAME_LENGTH;
@@ -88,7 +88,8 @@ impl From<SentVisitors> for Vec<HourCount> {
 
 impl From<&Referrer> for Service {
     fn from(referrer: &Referrer) -> Self {
-        // If a name were longer, the day's file would be treated as damaged.
+        // Names above the maximum length are cut, because they would make the day's file count as
+        // damaged.
         Self { operator: cut(&referrer.operator).to_owned(), host: cut(&referrer.host).to_owned() }
     }
 }
@@ -112,8 +113,8 @@ mod tests {
         assert_eq!(all.in_hours(|hour| hour > 4_000).map(|(_, visitors)| visitors).collect::<Vec<_>>(), [3]);
     }
 
-    /// A custom registry may contain a name of any length. Such a name must not be treated as
-    /// damage to the file.
+    /// A custom registry may contain names of any length. Long names must not make the file count
+    /// as damaged.
     #[test]
     fn a_long_name_makes_no_file_unsound() {
         let name = "ö".repeat(100);

@@ -1,28 +1,29 @@
 //! Records watches. A watch is a period when every fetch of robots.txt was recorded and one version
-//! was live. All other times are gaps: fetches may be missing from the records.
+//! was live. All times without a watch are gaps: fetches at these times may be missing from the
+//! records.
 //!
 //! **A gap counts as a possible fetch.** In every gap, a crawler may have fetched the version that
-//! was live at that time. A crawler is accused only if every fetch that may have been its last one
-//! is evidence against the crawler. The watches in a file cover the time since the previous write,
-//! including days without counts. The watches of two files never overlap, so a missing file leaves
-//! a gap.
+//! was live at that time. A crawler is accused only if every fetch that may have been its last
+//! fetch is evidence against the crawler. The watches in a file cover the time since the previous
+//! write, including days without counts. The watches of two files never overlap, so a missing file
+//! leaves a gap.
 //!
 //! The version during a gap is certain only if the same process was running before and after the
 //! gap, and recorded that it served no other version (`live_since`). Equal versions before and
-//! after the gap are not enough, because another version may have been live in between. If a reload
-//! moves hosts to another site, the time before the reload is a gap for that site.
+//! after the gap are not enough, because another version may have been live during the gap. If a
+//! reload moves hosts to another site, the time before the reload is a gap for that site.
 
 use serde::{Deserialize, Serialize};
 
 use super::judgement::Gap;
 use super::row::Second;
 
-/// Maximum time between two calls of [`Watches::add`], in seconds. If the time is longer, the
-/// process was suspended, or the clock was changed.
+/// Maximum time between two calls of [`Watches::add`], in seconds. If the time between two calls is
+/// longer, the process was suspended, or the clock was changed.
 const MAX_TICK: Second = 30;
 
 /// Maximum number of watches of a site that are kept in memory while writing fails. If there are
-/// more, the oldest are dropped, and their time becomes a gap.
+/// more watches, the oldest watches are dropped, and their time becomes a gap.
 const MAX_QUEUED: usize = 256;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -47,7 +48,7 @@ pub(crate) struct Lost {
     pub(crate) to: Second,
 }
 
-/// Whether fetches of robots.txt are recorded at the moment.
+/// Whether fetches of robots.txt are currently recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Sight {
     #[default]
@@ -86,11 +87,12 @@ impl Watches {
     pub(super) fn interrupt(&mut self, now: Second) {
         self.process = now;
         let Some(last) = self.list.last_mut() else { return };
-        // Another server may have responded in the last second of the watch.
+        // Another server may have responded in the last second of the watch, so this second is
+        // removed.
         if last.from < last.to {
             last.to -= 1;
         } else {
-            // A watch of one second cannot be shortened.
+            // A watch of one second cannot be shortened, so its time is recorded as lost.
             self.lost.push(Lost { from: last.to, to: last.to });
             self.bound_lost();
         }
@@ -121,13 +123,13 @@ impl Watches {
                 return false;
             }
             if !is_other && self.is_blind {
-                // While fetches are not recorded, the watch is not extended. No new watch begins
-                // either, because the live version is the same.
+                // While fetches are not recorded, the watch is not extended. A new watch is not
+                // needed, because the live version has not changed.
                 return false;
             }
             if is_seen {
-                // There is no gap between the two watches: a fetch in between certainly got one of
-                // the two versions.
+                // There is no gap between the last watch and the new watch, because every fetch
+                // certainly got one of their two versions.
                 from = last.to;
             }
             if !is_other && is_of_process {
@@ -144,13 +146,13 @@ impl Watches {
         self.has_begun || !self.lost.is_empty()
     }
 
-    /// Puts back lost periods that could not be written.
+    /// Adds the lost periods again after they could not be written to a file.
     pub(super) fn put_back_lost(&mut self, lost: Vec<Lost>) {
         self.lost.extend(lost);
         self.bound_lost();
     }
 
-    /// Puts back watches that could not be written.
+    /// Adds the watches again after they could not be written to a file.
     pub(super) fn put_back(&mut self, mut watches: Vec<Watch>) {
         merge(&mut watches, &self.list);
         let surplus = watches.len().saturating_sub(MAX_QUEUED);
@@ -179,8 +181,8 @@ impl Watches {
     }
 }
 
-/// Adds the watches in `others`. A new watch that begins during or at the end of a watch of the
-/// same process and version is joined with it.
+/// Adds the watches in `others`. If one of these watches begins during or at the end of a watch of
+/// the same process and version, the two watches are joined.
 pub(super) fn merge(watches: &mut Vec<Watch>, others: &[Watch]) {
     for other in others {
         let goes_on = |own: &&mut Watch| {
@@ -194,7 +196,7 @@ pub(super) fn merge(watches: &mut Vec<Watch>, others: &[Watch]) {
     }
 }
 
-/// Returns the gaps of one process: its lost periods, and the times before, between and after its
+/// Returns the gaps of one process: the lost periods, and the times before, between and after the
 /// watches.
 pub(super) fn gaps(watches: &[Watch], lost: &[Lost]) -> Vec<Gap> {
     let mut watches: Vec<&Watch> = watches.iter().collect();
@@ -222,8 +224,8 @@ pub(super) fn gaps(watches: &[Watch], lost: &[Lost]) -> Vec<Gap> {
 
 /// Returns the gap between two watches; `None` if `watch` begins at the end of `before`.
 fn gap_between(before: &Watch, watch: &Watch) -> Option<Gap> {
-    // Between two processes, another server may have served another version, even within one
-    // second.
+    // Between the end of one process and the start of the next, another server may have served
+    // another version, even if less than a second passed.
     if before.process != watch.process {
         let (from, to) = (before.to.min(watch.from), before.to.max(watch.from));
         return Some(Gap { from, to: to.max(from.saturating_add(1)), version: None });
@@ -231,8 +233,8 @@ fn gap_between(before: &Watch, watch: &Watch) -> Option<Gap> {
     if before.to >= watch.from {
         return None;
     }
-    // A deleted file may have contained a watch with another version, so equal versions before and
-    // after the gap are not enough.
+    // Equal versions before and after the gap do not prove that no other version was live: a
+    // deleted file may have contained a watch with another version.
     let is_certain = before.version == watch.version && watch.live_since.is_some_and(|at| at <= before.to);
     let version = if is_certain { before.version.clone() } else { None };
     Some(Gap { from: before.to, to: watch.from, version })

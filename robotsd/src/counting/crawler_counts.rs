@@ -3,9 +3,9 @@
 //! A crawler in the registry is counted under its name. All other crawlers are counted under the
 //! name of their class, because clients could otherwise create any number of metrics by inventing
 //! names. Each site counts only a limited number of combinations of crawler and outcome separately.
-//! All further combinations are counted as `other`. Alerts depend on the counts of search engines
-//! and of 429 responses. These counts have separate limits, so clients that invent names cannot use
-//! up those limits.
+//! Combinations above this limit are counted as `other`. Alerts depend on the counts of search
+//! engines and of 429 responses. Search engines and 429 responses therefore have their own limits,
+//! which clients that invent names cannot use up.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -44,7 +44,7 @@ const OTHER: &str = "other";
 pub(crate) const NO_CRAWLER: &str = "none";
 
 /// The outcome of a crawler's request, and the identity of its sender. Requests for `/robots.txt`
-/// are counted by the status code of the response instead ([`OfRobotsTxt`]).
+/// have no outcome and are counted by status code ([`OfRobotsTxt`]).
 type OfDecision = (RequestOutcome, &'static str);
 type OfRobotsTxt = u16;
 
@@ -57,15 +57,16 @@ pub(crate) struct CrawlerCounts {
     pub(crate) robots_txt: ByCrawler<OfRobotsTxt>,
 }
 
-/// The combinations that a site counts separately, shared by its workers. Before a worker counts a
-/// combination for the first time, it adds the combination here, unless the limit is reached.
+/// Combinations of crawler and outcome that a site counts separately. All workers of the site share
+/// this list. A worker adds a new combination to the list before counting it, unless the limit is
+/// reached.
 #[derive(Debug, Default)]
 pub(crate) struct CrawlerCombinations {
     requests: Combinations<OfDecision>,
     robots_txt: Combinations<OfRobotsTxt>,
 }
 
-/// The combinations, in one set per [`KeyRoom`].
+/// Combinations of crawler label and `W`, in one set per [`KeyRoom`].
 type Combinations<W> = Mutex<[BTreeSet<(Arc<str>, W)>; ROOMS]>;
 
 impl CrawlerCounts {

@@ -1,8 +1,9 @@
 //! Recognises the services that refer visitors to a site.
 //!
 //! A `GET` request for a page is counted as a visitor if its agent is not a crawler and its
-//! `Referer` contains a host from the registry's column `referers`. Requests for embedded files and
-//! links within the site are not counted, because their `Referer` is the site itself.
+//! `Referer` contains a host from the registry's column `referers`. Requests for embedded files,
+//! and requests that follow a link within the site, are not counted, because their `Referer`
+//! contains the site's own host.
 
 use std::sync::Arc;
 

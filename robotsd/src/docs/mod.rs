@@ -1,5 +1,5 @@
-//! Explains the findings of `robotsd check` about the responses of live sites. The findings link to
-//! these explanations. All other documentation of this program is in the
+//! Explains the findings of `robotsd check` about the responses of live sites. Each finding links
+//! to its explanation. All other documentation of this program is in the
 //! [handbook](https://github.com/OWNER/tower-robots/blob/main/docs/src/index.md).
 
 #[allow(rustdoc::bare_urls, reason = "the table holds messages as they are printed")]

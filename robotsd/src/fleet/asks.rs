@@ -38,11 +38,11 @@ pub(super) type WriteAnswers = oneshot::Receiver<Result<Vec<WriteAnswer>, String
 
 /// A message of a webhook: the ID of a notice, what the webhook reports about the notice, and the
 /// channel for the reply. The reply decides whether this replica sends the notice. If the channel
-/// is dropped without a reply, this replica sends it.
+/// is dropped without a reply, this replica sends the notice.
 pub(super) type TurnRequest = (String, TurnOf, oneshot::Sender<Turn>);
 
-/// A request to a task for one more round. The task drops the sender at the end of the first round
-/// that begins after the request.
+/// A request to a task for one more round. The task drops this sender when a round ends that began
+/// after the request.
 pub(super) type Round = oneshot::Sender<()>;
 
 #[derive(Debug)]
@@ -110,7 +110,7 @@ pub(crate) trait FleetSites: Send + Sync {
     /// Rolls a site back to the previous version. Blocks.
     fn roll_back(&self, site: &str, by: &Attribution);
 
-    /// Records on the board that enforcement was switched off or on, because some requests of that
-    /// time may not have been counted.
+    /// Records on the board that enforcement was switched off or on, because crawlers are not
+    /// recognised while enforcement is off.
     fn were_switched_off(&self);
 }

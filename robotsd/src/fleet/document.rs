@@ -15,9 +15,9 @@
 //!
 //! Each field is parsed separately. An off switch or a tombstone takes effect if the name of its
 //! field is valid, even if the value is damaged. Damage to values or to other fields therefore
-//! cannot turn enforcement on. The scope is part of the field's name. So a user with rights for one
-//! site can affect only this site, even by reusing the ID of another site's off switch. Numbers
-//! have an upper bound, because a damaged number that is too large would make later writes fail.
+//! cannot turn enforcement on. The scope is part of the field's name, so a user with rights for one
+//! site can affect only this site, even with the ID of another site's off switch. Numbers have an
+//! upper bound, because a damaged number that is too large would make later writes fail.
 
 use std::collections::BTreeMap;
 
@@ -31,8 +31,8 @@ pub(crate) const EVERY_SITE: &str = "*";
 
 const FORMAT: u64 = 1;
 
-/// Upper bound of a rev and of a format. No fleet needs more, and Lua scripts support exact numbers
-/// only up to 2^53.
+/// Upper bound of a rev and of a format. No fleet needs higher numbers, and Lua scripts support
+/// exact numbers only up to 2^53.
 pub(super) const MAX_NUMBER: u64 = 1 << 48;
 
 /// Upper bound of a time: the end of the year 9999, as Unix time in seconds.
@@ -55,7 +55,7 @@ pub(crate) struct Document {
     pub(crate) rev: u64,
     pub(crate) tag: String,
     pub(crate) marks: BTreeMap<String, OffSwitch>,
-    /// Tombstones by the name of the lifted off switch.
+    /// Tombstones, each by the name of the off switch that was lifted.
     pub(crate) lifted: BTreeMap<String, Stamp>,
     pub(crate) accepts: BTreeMap<String, Accept>,
     pub(crate) damaged: BTreeMap<Vec<u8>, Damage>,
@@ -83,7 +83,7 @@ pub(crate) struct Stamp {
     pub(crate) why: Option<String>,
 }
 
-/// An off switch. While it is in force, nothing is enforced for its scope.
+/// An off switch. While an off switch is in force, nothing is enforced for its scope.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct OffSwitch {
     pub(crate) scope: String,
@@ -162,8 +162,8 @@ impl Document {
         marks.retain(|name, _| !is_lifted(name));
     }
 
-    /// Returns a damaged document without entries. It is used if the key in the store does not
-    /// contain a hash.
+    /// Returns a damaged document without entries. This document is used if the key in the store
+    /// does not have the Redis type hash.
     pub(super) fn unreadable(key: &str, why: &str) -> Self {
         let damage = Damage { value: None, why: format!("the key in the store must have the type hash ({why})") };
         Self { damaged: [(key.as_bytes().to_owned(), damage)].into(), ..Self::default() }
@@ -202,9 +202,9 @@ impl Document {
         self.damaged.iter().map(|(field, damage)| format!("{:?}: {}", String::from_utf8_lossy(field), damage.why))
     }
 
-    /// Returns repairs for the damaged fields. A damaged off switch gets its stamp (who wrote it,
-    /// when and why) from `known`, or `stamp` if it is not in `known`. A damaged tombstone gets
-    /// `stamp`. All other damaged fields are removed.
+    /// Returns repairs for the damaged fields. A damaged off switch gets the stamp (who wrote it,
+    /// when and why) of the off switch in `known`. If `known` does not contain the off switch, it
+    /// gets `stamp`. A damaged tombstone gets `stamp`. All other damaged fields are removed.
     pub(super) fn mends(&self, known: &BTreeMap<String, OffSwitch>, stamp: &Stamp) -> Vec<Mend> {
         let mend = |(field, Damage { value, .. }): (&Vec<u8>, &Damage)| {
             let stamp = match str::from_utf8(field).ok().and_then(|field| field.split_once(':')) {
@@ -220,8 +220,8 @@ impl Document {
         self.damaged.iter().map(mend).collect()
     }
 
-    /// Returns a digest of the off switches and accepted versions. Two replicas with the same
-    /// digest know the same off switches and accepted versions.
+    /// Returns a digest of the off switches and accepted versions. Replicas with equal digests know
+    /// the same off switches and accepted versions.
     pub(crate) fn digest(&self) -> String {
         digest(&self.marks, &self.accepts)
     }
@@ -291,7 +291,7 @@ pub(crate) enum Write {
     Mend(Vec<Mend>),
 }
 
-/// Repair of one field. It is applied only if the field still has the damaged value `from`.
+/// Repair of one field. The repair is applied only if the field still has the damaged value `from`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Mend {
     pub(crate) field: Vec<u8>,
@@ -301,8 +301,8 @@ pub(crate) struct Mend {
 }
 
 /// A write, with the other arguments of the script that executes the write in the store. If the
-/// store has lost the document, the script creates a new document whose epoch is `epoch`. The
-/// replicas then keep their entries, because the epoch is the same.
+/// store has lost the document, the script creates a new document with the same epoch (`epoch`), so
+/// that the replicas keep their entries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct WriteCall {
     pub(crate) epoch: String,
@@ -319,10 +319,9 @@ pub(crate) enum WriteAnswer {
     /// The script wrote nothing, because the document already contains the entry, or because the
     /// off switch was lifted before.
     Kept,
-    /// The script wrote nothing, because the current entry has this rev instead of the expected
-    /// rev.
+    /// The script wrote nothing, because the current entry has this rev and not the expected rev.
     Conflict(u64),
-    /// The script wrote nothing, because the document has this epoch instead of the expected epoch.
+    /// The script wrote nothing, because the document has this epoch and not the expected epoch.
     Foreign(String),
 }
 

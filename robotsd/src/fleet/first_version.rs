@@ -1,7 +1,7 @@
 //! Decides whether the first version of a site may go live on a new replica. On a new replica,
 //! there is no earlier version that the gate could compare with the first version. The first
 //! version may therefore go live if the fleet has accepted it, or if a running replica serves it.
-//! If the fleet does not know the site, the gate works in the same way as without a fleet.
+//! If the fleet does not know the site, the gate ignores the fleet.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::render::short_hash;
 use crate::report::is_of;
 
 /// Maximum time that a replica without stored state waits for the store at its start. If the store
-/// does not respond by then, robots.txt files go live, but nothing is enforced.
+/// does not respond within this time, robots.txt files go live, but nothing is enforced.
 const CONTACT: Duration = Duration::from_secs(3);
 
 impl Fleet {
@@ -45,7 +45,7 @@ impl Fleet {
     }
 
     /// Returns the gate of a site. If the fleet knows versions of the site, the gate accepts only
-    /// one of these as the first version on this replica.
+    /// one of these versions as the first version on this replica.
     pub(crate) fn gate(&self, site: &str, gate: Gate) -> Gate {
         let known = self.known_versions(site);
         if known.is_empty() {

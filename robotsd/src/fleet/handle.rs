@@ -1,5 +1,5 @@
-//! The fleet's interface to other modules. It sets the kill switches of this process, makes the
-//! changes that operators request, and reports the state of the fleet.
+//! The fleet's interface to other modules. This module sets the kill switches of the process, makes
+//! the changes that operators request, and reports the state of the fleet.
 //!
 //! **An off switch takes effect even if writing to the store and to the disk fails.** The off
 //! switch is sent to the store first, because setting the kill switches and writing to the state
@@ -73,8 +73,8 @@ pub(super) struct StoreView {
     pub(super) read: Option<SystemTime>,
     /// Whether the document was read successfully in the last attempt.
     is_read: bool,
-    /// First and last time when a heartbeat of another process with this replica's name was found.
-    /// If no such heartbeat was found for a long time, the next one sets both times.
+    /// First and last time when another process sent heartbeats with this replica's name. After a
+    /// long pause, the next heartbeat of another process sets both times.
     other: Option<(Instant, Instant)>,
     read_problem: Option<String>,
     write_problem: Option<String>,
@@ -133,8 +133,8 @@ impl Fleet {
         Arc::new(fleet)
     }
 
-    /// Reads the file in the state directory again. This is done during an upgrade, because the
-    /// previous process may have changed the file.
+    /// Reads the file in the state directory again. The previous process may have changed the file
+    /// during an upgrade.
     pub(crate) fn read_file(&self) {
         let Some(file) = &self.file else { return self.follow() };
         let read = match files::read(file) {
@@ -177,8 +177,8 @@ impl Fleet {
         made
     }
 
-    /// Makes a change like [`change`](Self::change), for a decision of an operator. The writes are
-    /// sent to the store first, because setting many kill switches or writing to a slow disk may
+    /// Makes the change that an operator has decided. Unlike [`change`](Self::change), sends the
+    /// writes to the store first, because setting many kill switches or writing to a slow disk may
     /// take a while.
     fn decide(&self, change: impl FnOnce(&mut Member) -> Vec<Write>) -> SentDecision {
         let (writes, is_changed) = self.change_member(change);
@@ -263,8 +263,7 @@ impl Fleet {
     /// Stores the heartbeats of the replicas, and the time of the store's clock. Must run on a
     /// thread that may block, because parsing many heartbeats may take a long time.
     pub(super) fn hear(&self, now: u64, replicas: Vec<Field>) {
-        // Equal maps are stored only once, to save memory: nearly all replicas serve the same
-        // versions.
+        // To save memory, equal maps share one copy: nearly all replicas serve the same versions.
         let mut versions: Vec<ServedVersions> = Vec::new();
         let replicas = replicas.into_iter().map(|(name, beat)| {
             let mut beat: Heartbeat = serde_json::from_slice(&beat).unwrap_or_else(|_| Heartbeat::unreadable(now));
@@ -283,8 +282,8 @@ impl Fleet {
         });
         let missing = silent.map(|(name, beat)| (name.clone(), beat.at)).collect();
         store.missing = missing;
-        // The old heartbeats are freed after the lock is released, because the document reader must
-        // not wait for this.
+        // The old heartbeats are freed after the lock is released, because the document reader may
+        // be waiting for the lock.
         let before = std::mem::replace(&mut store.replicas, replicas);
         drop(store);
         drop(before);
@@ -310,8 +309,8 @@ impl Fleet {
             before.is_some() && store.is_read
         });
         if is_back {
-            // The store can be read again, so it can probably be written, too. A heartbeat shows
-            // whether this is true.
+            // The store can be read again. Sending a heartbeat shows whether the store can be
+            // written, too.
             self.asks.ask_beat();
         }
     }
@@ -351,8 +350,8 @@ impl Fleet {
     ///
     /// # Errors
     ///
-    /// Returns an error if an off switch with this ID was lifted before. Enforcement is then not
-    /// turned off.
+    /// Returns an error if an off switch with this ID was lifted before. In this case, enforcement
+    /// is not turned off.
     pub(crate) fn turn_off(&self, id: &str, scope: &str, by: &Attribution) -> Result<SentDecision, String> {
         let mut refused = None;
         let decision = self.decide(|member| match member.turn_off(id, scope, stamp(by)) {
@@ -375,7 +374,7 @@ impl Fleet {
         })
     }
 
-    /// Waits until the decision is in the store and the document has been read again.
+    /// Waits until the store contains the decision and the document has been read again.
     ///
     /// # Errors
     ///
@@ -398,8 +397,8 @@ impl Fleet {
         self.calls(vec![accept])
     }
 
-    /// Reports whether an off switch for all sites is in force. If no document was ever read,
-    /// returns `false`, although nothing is enforced in this case either.
+    /// Reports whether an off switch for all sites is in force. Returns `false` if no document was
+    /// ever read, although nothing is enforced without a document.
     pub(crate) fn is_off(&self) -> bool {
         let member = self.member.lock();
         member.is_known() && member.is_every_site_off()
@@ -451,8 +450,8 @@ impl Fleet {
         refused.map_or(Ok(answers), Err)
     }
 
-    /// Reads the document and the heartbeats at the same time. Errors are not returned, but are
-    /// shown in the report.
+    /// Reads the document and the heartbeats at the same time. Errors are not returned; the report
+    /// of the fleet contains them.
     pub(crate) async fn look(&self) {
         tokio::join!(self.asks.read(), self.asks.beat());
     }
@@ -523,8 +522,8 @@ impl Fleet {
     }
 }
 
-/// Sets a kill switch to off if `is_off` returns `true`, and to on otherwise. Repeats this until
-/// `is_off` returns the same result twice.
+/// Turns enforcement off if `is_off` returns `true`, and on if it returns `false`. Calls `is_off`
+/// again afterwards, and repeats both steps if the result has changed.
 fn follow(switch: &KillSwitch, why: impl Fn() -> Option<String>, is_off: impl Fn() -> bool) {
     loop {
         let wanted = is_off();
@@ -543,8 +542,8 @@ pub(super) fn stamp(by: &Attribution) -> Stamp {
 /// Returns 64 random bits in hex.
 pub(crate) fn random() -> String {
     let mut octets = [0; 8];
-    // Errors can be ignored. If the system provides no random numbers, TLS connections fail anyway,
-    // and a repeated tag only means that readers notice a change later.
+    // Errors can be ignored. A repeated tag does little harm: readers of the document notice a
+    // change later.
     let _ = ring::default_provider().secure_random.fill(&mut octets);
     HEXLOWER.encode(&octets)
 }

@@ -1,7 +1,7 @@
 //! Runs the threads that communicate with the store of a fleet. One thread only reads the document
-//! ([`reader`](super::reader)). The other thread runs three tasks, each with its own connection:
-//! one writes changes, one sends a heartbeat every five seconds, and one determines which replica
-//! sends a notice.
+//! ([`reader`](super::reader)). A second thread runs three tasks, each with its own connection: the
+//! first task writes changes, the second sends a heartbeat every five seconds, and the third
+//! determines which replica sends a notice.
 
 use std::collections::VecDeque;
 use std::io;
@@ -79,8 +79,8 @@ impl Writer {
         let _ = self.link.connected().await;
         let mut rest = VecDeque::new();
         loop {
-            // Lost entries are written back one at a time, so that a decision waits for at most one
-            // of them.
+            // Lost entries are written back one at a time, so that an operator's decision waits for
+            // at most one entry.
             let request = if rest.is_empty() {
                 tokio::select! {
                     request = requests.recv() => request,
@@ -112,8 +112,8 @@ impl Writer {
         }
     }
 
-    /// Writes the next lost entry back. If this fails, drops all remaining entries, because the
-    /// next read of the document finds them again.
+    /// Writes the next lost entry back. If writing fails, drops all remaining lost entries, because
+    /// the next read of the document finds them again.
     async fn write_back(&mut self, rest: &mut VecDeque<WriteCall>) {
         let Some(call) = rest.pop_front() else { return };
         if self.write(&call).await.is_err() {
@@ -147,7 +147,8 @@ struct Heart {
     sites: Arc<dyn FleetSites>,
     link: StoreLink,
     beaten: Option<Instant>,
-    /// A random string that distinguishes this process from others with the same replica name.
+    /// A random string that distinguishes this process from other processes with the same replica
+    /// name.
     process: String,
     accepting: Option<JoinHandle<()>>,
 }

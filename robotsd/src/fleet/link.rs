@@ -61,8 +61,8 @@ impl StoreLink {
     }
 
     /// Sends one or more commands. If the store has closed the connection, for example because it
-    /// was idle, connects again and repeats the commands. This is safe, because a repeated write
-    /// has no effect.
+    /// was idle, connects again and repeats the commands. Repeating is safe, because a repeated
+    /// write has no effect.
     pub(super) async fn ask<T>(
         &mut self,
         question: impl AsyncFn(&mut StoreConnection) -> RedisResult<T>,
@@ -76,7 +76,7 @@ impl StoreLink {
         Ok(question(self.connected().await?).await)
     }
 
-    /// Returns the open connection, or opens one.
+    /// Returns the open connection, or opens a connection.
     pub(super) async fn connected(&mut self) -> Result<&mut StoreConnection, String> {
         if self.connection.is_none() {
             let key = self.key("doc");
@@ -84,8 +84,8 @@ impl StoreLink {
                 let mut command = cmd("HMGET");
                 command.arg(&key).arg("epoch").arg("tag");
                 async move {
-                    // If the command times out, the client tries the next address. Other errors are
-                    // ignored here, because the next command will report them.
+                    // If the command times out, the client tries the next address. All other errors
+                    // are ignored, because the next command will report them.
                     match connection.query::<redis::Value>(&command).await {
                         Err(error) if error.is_timeout() => Err("the store did not answer in time".to_owned()),
                         _ => Ok(()),

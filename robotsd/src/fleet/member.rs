@@ -1,5 +1,5 @@
-//! What a replica knows about the document of its fleet, and how this changes when the replica
-//! reads a document.
+//! A member: what a replica knows about the document of its fleet. This module defines how reading
+//! a document changes a member.
 //!
 //! The methods of [`Member`] have no side effects, and get IDs, tags and times as arguments. The
 //! owner of a member reads the document and calls [`seen`](Member::seen) (with `None` if the store
@@ -13,17 +13,17 @@
 //!
 //! - An off switch that the member knows stays in force until it is lifted on this replica, or
 //!   until the document contains a tombstone for it. Off switches and tombstones that the store has
-//!   lost are written back. If the ID of a lifted off switch is used again, this is an error, and
-//!   enforcement is not turned off.
+//!   lost are written back. The ID of an off switch that was lifted cannot be used again:
+//!   enforcement is not turned off, and the caller gets an error.
 //! - In a damaged document, all off switches and tombstones take effect, and so does every other
 //!   field that can be parsed. If a field cannot be parsed, the member keeps its own value of the
 //!   entry.
 //! - An accepted version is replaced only by a version with a higher rev. If the entry in the
 //!   document is older than the member's own entry, or is missing, the member keeps its own entry
-//!   and reports the problem. The operator can then write the member's entries to the store
-//!   ([`restore`](Member::restore)).
-//! - The member ignores a document with another epoch. Until a member has read a document, nothing
-//!   is enforced.
+//!   and reports the problem. To write the member's entries to the store, the operator can use
+//!   [`restore`](Member::restore).
+//! - The member ignores documents whose epoch differs from the epoch of its first document. Until a
+//!   member has read a document, nothing is enforced.
 
 use std::collections::BTreeMap;
 
@@ -44,8 +44,8 @@ pub(crate) struct Member {
     marks: BTreeMap<String, OffSwitch>,
     lifted: BTreeMap<String, Stamp>,
     accepts: BTreeMap<String, Accept>,
-    /// For each site, the ID of the accepted entry whose version has been live on this replica. The
-    /// entry then counts as fulfilled, even if another version goes live later.
+    /// For each site, the ID of the accepted entry whose version has been live on this replica.
+    /// This entry counts as fulfilled, even if another version goes live later.
     reached: BTreeMap<String, String>,
 }
 
@@ -55,14 +55,15 @@ pub(crate) enum DocumentState {
     #[default]
     Unknown,
     Current,
-    /// Entries of the replica that are missing from the document, or older in it.
+    /// Some entries of the replica are missing from the document or older in the document. Contains
+    /// descriptions of these entries.
     WentBack(Vec<String>),
     /// The document has this epoch, which is not the epoch of the fleet.
     Foreign(String),
     /// A later version of robotsd wrote the document, so it cannot be read. Contains the error.
     Rejected(String),
     /// The document has damaged fields. Contains descriptions of the damaged fields, followed by
-    /// descriptions of entries that are older or missing.
+    /// descriptions of entries that are missing from the document or older in the document.
     Damaged(Vec<String>),
 }
 
@@ -141,7 +142,7 @@ impl Member {
             None if !self.is_known() => return seen,
             None => &none,
             // Without a valid epoch, this may be the document of another fleet. A replica that has
-            // never read a document therefore ignores it.
+            // never read a document therefore ignores this document.
             Some(document) if document.epoch.is_empty() && !self.is_known() => {
                 seen.standing = DocumentState::Damaged(document.damages().collect());
                 return seen;

@@ -2,7 +2,7 @@
 //! other work of the process cannot delay an off switch.
 //!
 //! The reader polls the epoch and the tag, and reads the whole document if one of them has changed.
-//! It does not subscribe to changes, because messages to subscribers may be lost.
+//! The reader does not subscribe to changes, because messages to subscribers may be lost.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -19,8 +19,8 @@ use super::handle::Fleet;
 use super::link::{LinkError, StoreLink};
 
 /// Maximum interval between two reads. Every replica must apply an off switch within two seconds of
-/// the command. This time includes up to 250 ms for the write, the time until the next read, and
-/// two responses of the store for this read.
+/// the command. The two seconds include up to 250 ms for the write, the time until the next read,
+/// and two responses of the store to this read.
 const PERIOD: Duration = Duration::from_millis(500);
 
 /// Maximum time that the reader waits for a slow disk before the next read.
@@ -33,8 +33,8 @@ pub(super) struct ReadTimer {
 }
 
 impl ReadTimer {
-    /// Creates a timer. `share`, from 0 to 1, shortens the period by up to 20 %. Replicas have
-    /// different shares, because they should not all read at the same moment.
+    /// Creates a timer. `share`, from 0 to 1, shortens the period by up to 20 %. Replicas use
+    /// different values of `share`, so that they do not all read at the same moment.
     pub(super) fn new(now: Instant, share: f64) -> Self {
         Self { period: PERIOD.mul_f64(1.0 - 0.2 * share.clamp(0.0, 1.0)), next: now }
     }
@@ -53,7 +53,8 @@ type Edition = (Option<Vec<u8>>, Option<Vec<u8>>);
 
 pub(super) struct DocumentReader {
     fleet: Arc<Fleet>,
-    /// The sites; `None` before they are opened, when the store is contacted for the first time.
+    /// The sites; `None` until the sites are opened. The first read of the document happens
+    /// earlier.
     sites: Option<Arc<dyn FleetSites>>,
     link: StoreLink,
     seen: Option<Edition>,

@@ -6,7 +6,8 @@ use super::document::Document;
 use super::member::{DocumentState, Member};
 use crate::report::{FleetReplica, ReplicaState, ServedVersions};
 
-/// Maximum age of a heartbeat, in seconds; a replica without a newer one counts as missing.
+/// Maximum age of a heartbeat, in seconds. If the last heartbeat of a replica is older, the replica
+/// counts as missing.
 pub(super) const SILENT: u64 = 15;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -21,8 +21,8 @@ use crate::webhooks::{Turn, TurnOf, Turns};
 /// Lifetime of a notice's key in the store, in seconds.
 const KEPT: u64 = 86_400;
 
-/// Maximum number of concurrent requests to the store; a process never sends more notices at the
-/// same time.
+/// Maximum number of concurrent requests to the store, one per notice. A process never sends more
+/// notices than this at the same time.
 const AT_ONCE: usize = 32;
 
 impl Turns for Fleet {
@@ -62,9 +62,9 @@ pub(super) async fn choose(fleet: Arc<Fleet>, mut requests: UnboundedReceiver<Tu
         if asked.is_empty() {
             continue;
         }
-        // If the connection is lost, `ask` repeats all of these requests. This is safe: if a
-        // request to send a notice is repeated, the store already contains the name of this
-        // replica.
+        // If the connection is lost, `ask` repeats all requests. Repeating is safe: if the first
+        // request succeeded, the store contains the name of this replica, so the repeated request
+        // has the same result.
         let turns = link.ask(async |connection| {
             let turns = asked.iter().map(|(id, of, _)| turn_of(&fleet, connection.clone(), id, *of));
             let mut answered = Vec::new();

@@ -13,7 +13,7 @@ pub(crate) type ChartPart = (&'static str, u64);
 /// Minimum length of a visible segment, in percent of the whole length.
 const MIN_PERCENT: f64 = 0.4;
 
-/// Draws a bar. A count of `most` fills its whole length.
+/// Draws a bar. A count of `most` fills the whole length of the bar.
 pub(crate) fn bar(parts: &[ChartPart], most: u64) -> Markup {
     let mut out = "<svg class=\"bar\" aria-hidden=\"true\">".to_owned();
     let mut x = 0.0;
@@ -28,10 +28,11 @@ pub(crate) fn bar(parts: &[ChartPart], most: u64) -> Markup {
 
 #[derive(Debug)]
 pub(crate) struct TimeChart {
-    /// Beginning of the first column as Unix time, and length of each column in seconds.
+    /// Beginning of the first column, as Unix time.
     pub(crate) first: i64,
+    /// Length of each column, in seconds.
     pub(crate) step: i64,
-    /// The segments of each column, from bottom to top, and the title of the column.
+    /// The columns, each with its segments from bottom to top and its title.
     pub(crate) columns: Vec<(Vec<ChartPart>, String)>,
 }
 
@@ -50,7 +51,7 @@ impl TimeChart {
         std::array::from_fn(|part| {
             let at = moment(self.first + length * part as i64 / 4);
             // For long periods, all labels are dates. For short periods, the first and last labels
-            // contain date and time, and the labels between them only the time.
+            // contain date and time, and the labels between them contain only the time.
             let (is_long, is_end) = (self.step >= 86_400 || length > 4 * 86_400, part % 4 == 0);
             let text = if is_long { at.get(..10) } else { at.get(if is_end { 5.. } else { 11.. }) };
             text.unwrap_or_default().to_owned()
@@ -69,7 +70,8 @@ impl TimeChart {
         self.first + self.step * self.columns.len() as i64
     }
 
-    /// Draws the columns, and returns each with its title. A count of `top` fills the height.
+    /// Draws the columns, and returns the drawing and the title of each column. A count of `top`
+    /// fills the height of the chart.
     pub(crate) fn columns(&self, top: u64) -> impl Iterator<Item = (Markup, &String)> {
         let width = 100.0 / self.columns.len().max(1) as f64;
         self.columns.iter().enumerate().map(move |(at, (parts, title))| {

@@ -7,7 +7,7 @@ use super::chart::{ChartPart, bar, sum};
 use super::{Markup, counted, filters, grouped, markup, percent};
 use crate::word_enum::word_enum;
 
-/// Maximum number of visible lines per group; a click shows the other lines.
+/// Maximum number of visible lines per group. A click shows the hidden lines.
 const SHOWN: usize = 20;
 
 word_enum! {

@@ -112,7 +112,7 @@ pub(crate) fn minute(written: &str) -> String {
     written.get(..16).unwrap_or(written).replace('T', " ")
 }
 
-/// Formats a period, or only one time if both ends are in the same minute.
+/// Formats a period as two times, or as one time if the period begins and ends in the same minute.
 pub(crate) fn period(first: i64, last: i64) -> String {
     let (from, to) = (moment(first), moment(last));
     if from == to { format!("{from} UTC") } else { format!("{from} to {to} UTC") }

@@ -80,8 +80,8 @@ fields! {
     group: &'a str,
     rule: &'a str,
     line: usize [number],
-    /// The form of the path that the deciding rule matched, if this form differs from the path in
-    /// the request.
+    /// The path form that matched the deciding rule, if this form differs from the path in the
+    /// request.
     form: &'a str,
     suspect_human: String,
     method: &'a str,

@@ -10,8 +10,8 @@ use tower_robots::source::fetch::FetchUrl;
 use crate::input::ReadInput;
 use crate::target_url::{TargetUrl, listed};
 
-/// Maximum number of pages in a [`PageSet`]. The sitemap protocol allows the same number of pages
-/// in one sitemap.
+/// Maximum number of pages in a [`PageSet`]. The sitemap protocol allows as many pages in one
+/// sitemap.
 pub(super) const MAX_PAGES: usize = 50_000;
 
 /// Maximum length of path and query together, in bytes; longer pages are left out.
@@ -35,8 +35,9 @@ fn held(page: &Page) -> usize {
 #[derive(Debug)]
 pub(crate) struct PageSet {
     pages: Vec<Page>,
-    /// Memory that the pages take, in bytes. `room` is the maximum.
+    /// Memory that the pages take, in bytes.
     held: usize,
+    /// Maximum memory for the pages, in bytes.
     room: usize,
     /// Interval of kept pages: every `stride`-th page is kept.
     stride: usize,

@@ -1,5 +1,5 @@
-//! Parses one sitemap (sitemaps.org). A sitemap is an XML file with pages or further sitemaps, a
-//! feed, or a list with one URL per line. Every kind of sitemap may be compressed.
+//! Parses one sitemap (sitemaps.org). A sitemap is a feed, a list with one URL per line, or an XML
+//! file that lists pages or further sitemaps. Every kind of sitemap may be compressed.
 
 use std::borrow::Cow;
 use std::io::Read;
@@ -190,7 +190,7 @@ fn is_root(element: &BytesStart<'_>) -> bool {
 }
 
 /// Returns the page of an Atom entry (RFC 4287, 4.2.7.2): a link whose `rel` is `alternate` or
-/// missing. Other links are for enclosures and comments.
+/// missing. Links with another `rel` lead to enclosures and comments.
 fn link_of_entry<'a>(parent: Option<Located>, element: &'a BytesStart<'_>) -> Option<Cow<'a, str>> {
     if parent != Some(Located::Entry) || element.local_name().as_ref() != "link" {
         return None;

@@ -1,5 +1,5 @@
-//! A reader for the text of a sitemap. It decompresses the text, makes it valid UTF-8, and tracks
-//! the position. Only the current part of the text is kept in memory.
+//! A reader for the text of a sitemap. The reader decompresses the text, makes it valid UTF-8, and
+//! tracks the position. Only the current part of the text is kept in memory.
 
 use std::fmt;
 use std::io::{self, BufRead, Cursor, ErrorKind, Read};
@@ -74,7 +74,8 @@ impl<'a> SitemapText<'a> {
         (self.part, self.of_part) = (self.place, 0);
     }
 
-    /// Skips white space. Returns the next byte without consuming it; `None` at the end.
+    /// Skips white space. Returns the next byte without consuming it; `None` at the end of the
+    /// text.
     pub(super) fn skip_blank(&mut self) -> Result<Option<u8>, SitemapFault> {
         loop {
             let text = self.fill_buf()?;

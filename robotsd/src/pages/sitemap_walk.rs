@@ -45,9 +45,9 @@ impl<'a> SitemapWalk<'a> {
         Self { hosts, pages: PageSet::within(room), read: 0, left_out: 0, problems: Vec::new() }
     }
 
-    /// Reads the sitemaps in `roots`. Also reads the sitemaps that they list, if these are on the
-    /// site's own hosts. Each sitemap is parsed while it is received. `fetch` returns `None` for a
-    /// missing document.
+    /// Reads the sitemaps in `roots`. Also reads the sitemaps that are listed in these sitemaps and
+    /// are on the site's own hosts. Each sitemap is parsed while it is received. `fetch` returns
+    /// `None` for a missing document.
     pub(crate) fn walk<R: Read>(
         &mut self,
         roots: impl IntoIterator<Item = SitemapSource>,

@@ -30,7 +30,7 @@ pub(crate) struct CaseAnswer {
     pub(crate) page: RefusalPage,
     /// Header fields that are added to the response, such as a challenge or a price.
     pub(crate) fields: HeaderMap,
-    /// The server that responds instead, if any.
+    /// The operator's server that responds instead of robotsd, if any.
     pub(crate) server: Option<CaseServer>,
 }
 
@@ -96,8 +96,9 @@ impl SiteRefusals {
     }
 }
 
-/// Reports whether requests with this method are forwarded to the server of a case. Requests with
-/// other methods may have a body, which robotsd would not forward.
+/// Reports whether requests with this method are forwarded to the server of a case. Only `GET` and
+/// `HEAD` requests are forwarded: requests with other methods may have a body, which robotsd would
+/// not forward.
 fn is_forwardable(method: &str) -> bool {
     matches!(method, "GET" | "HEAD")
 }

@@ -7,7 +7,7 @@ use tower_robots::check::{Finding, Fix, Report};
 use tower_robots::rules::RobotsTxt;
 
 /// Maximum size, in bytes, of a fix that is repeated with each finding that it corrects. A larger
-/// fix is written only with the first of these findings. Such a fix may correct every finding and
+/// fix is written only with the first of these findings. A large fix may correct every finding and
 /// change every line, so repeating it could make the output very large.
 const MAX_REPEATED_BYTES: usize = 4 << 10;
 
@@ -28,8 +28,8 @@ impl<'a> Checked<'a> {
         self.report.fixes.get(finding)
     }
 
-    /// Returns a sentence about the findings that the report only counts; `None` if there are no
-    /// such findings.
+    /// Returns a sentence about the findings that the report only counts; `None` if the report
+    /// lists all findings.
     pub(super) fn omitted(&self) -> Option<String> {
         let omitted = self.report.omitted();
         (omitted > 0).then(|| format!("{omitted} more findings of these kinds are not shown"))

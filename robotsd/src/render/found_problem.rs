@@ -55,10 +55,12 @@ pub(crate) struct FoundProblem {
     pub(super) url: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     sites: Vec<String>,
-    /// Key of the problem. The same problem of another site has the same key.
+    /// Key for the comparison of problems. If several sites have the same problem, the keys are
+    /// equal.
     #[serde(skip)]
     key: String,
-    /// The message for people, on one line. Used if there is no line of a file to show.
+    /// The message for people, on one line. This message is used if there is no line of a file to
+    /// show.
     #[serde(skip)]
     text: String,
     /// The line with the problem, if the file is one that people write, such as a config.
@@ -90,7 +92,7 @@ impl FoundProblem {
     }
 
     /// Creates a problem for a byte range of `text`. If the range spans several lines, only the
-    /// first one is shown.
+    /// first line is shown.
     pub(crate) fn at(severity: Severity, name: &str, text: &str, span: &Range<usize>, message: &str) -> Self {
         let start = floor(text, span.start);
         let line_start = text[..start].rfind('\n').map_or(0, |end| end + 1);
@@ -148,8 +150,8 @@ impl FoundProblem {
         Self { help: Some(without_passwords(&printable(help))), ..self }
     }
 
-    /// Sets the affected site. The name of the site is removed from the key, because other sites
-    /// may have the same problem.
+    /// Sets the affected site. Removes the name of the site from the key, because other sites may
+    /// have the same problem.
     pub(crate) fn of_site(self, site: &str) -> Self {
         let key = self.key.replacen(&format!("{site:?}"), "", 1);
         Self { text: format!("site {site:?}: {}", self.text), sites: vec![site.to_owned()], key, ..self }
@@ -157,8 +159,8 @@ impl FoundProblem {
 
     /// Renders the problem like a finding, with the line of the file and a caret.
     pub(crate) fn snippet(&self, colour: Colour) -> String {
-        // The message may contain text from the file. Quoted text in it is already escaped, and
-        // `printable` escapes everything else.
+        // The message may contain text from the file. Quoted text in the message is already
+        // escaped, and `printable` escapes everything else.
         let (message, help) = (printable(&self.message), self.help.as_deref().map(printable));
         let ShownLine { line, span } = self.shown.clone().unwrap_or_default();
         let snippet = LineSnippet {
@@ -196,12 +198,12 @@ pub(crate) enum ProblemFormat {
     Github,
 }
 
-/// Writes problems in the order of `problems`. A problem shared by many sites is written once, with
-/// all sites.
+/// Writes the problems. If many sites share a problem, writes it once, with the names of all these
+/// sites.
 pub(crate) fn write_problems(out: &mut impl Write, form: ProblemFormat, problems: Vec<FoundProblem>) -> io::Result<()> {
     let (mut first, mut groups) = (HashMap::new(), Vec::<Vec<FoundProblem>>::new());
     for problem in problems {
-        // Problems are grouped only if they belong to different sites.
+        // Only problems of different sites are grouped.
         let key = (problem.severity, problem.key.clone());
         let group = problem.sites.first().map(|_| *first.entry(key).or_insert(groups.len()));
         let is_other = |group: &&mut Vec<FoundProblem>| group.last().is_some_and(|other| other.sites != problem.sites);

@@ -34,7 +34,7 @@ pub(crate) fn printable_path(path: impl AsRef<Path>) -> String {
 }
 
 /// Returns the first 16 hex digits of a version's hash. Messages contain hashes in this form, and
-/// every command accepts it.
+/// every command accepts this form.
 pub(crate) fn short_hash(hash: &str) -> &str {
     let digits = hash.strip_prefix("sha256:").unwrap_or(hash);
     digits.get(..16).unwrap_or(digits)
@@ -48,7 +48,7 @@ pub(crate) fn plural(number: usize, what: &str) -> String {
 /// `2 rules are enforced from 2026-11-30T08:00:00Z at the latest`.
 pub(crate) fn young_rules(rules: usize, end: &str) -> String {
     let what = match rules {
-        // Without new rules, the new restriction is a crawl delay.
+        // If there are no new rules, the new restrictions are crawl delays.
         0 => "new restrictions are".to_owned(),
         1 => "1 rule is".to_owned(),
         rules => format!("{rules} rules are"),
@@ -234,8 +234,9 @@ fn style(octets: &[u8]) -> Option<usize> {
     (rest[end] == STYLE.1).then_some(STYLE.0.len() + end + 1)
 }
 
-/// Escapes non-printing characters of serialized JSON. Such characters occur only in strings,
-/// because JSON is ASCII outside strings. The serializer has already escaped what JSON requires.
+/// Escapes non-printing characters of serialized JSON. Non-printing characters occur only in
+/// strings, because JSON is ASCII outside strings. The serializer has already escaped what JSON
+/// requires.
 fn for_json(octets: &[u8]) -> String {
     let mut text = String::with_capacity(octets.len());
     for char in String::from_utf8_lossy(octets).chars() {

@@ -17,7 +17,7 @@ use super::printable::write_pretty_json;
 
 const SCHEMA: &str = "https://json.schemastore.org/sarif-2.1.0.json";
 
-/// Maximum number of results in one document; GitHub accepts no more.
+/// Maximum number of results in one document. This is the maximum that GitHub accepts.
 const MAX_RESULTS: usize = 25_000;
 
 /// Maximum number of edits in a fix; larger fixes are left out.
@@ -183,8 +183,8 @@ fn fingerprint(code: &str, line: &[u8], times: usize) -> String {
 }
 
 /// Reports whether the positions that this module writes are correct for programs that read SARIF.
-/// Such programs do not treat a lone CR as a line end, and count columns in characters. The file
-/// must therefore be valid UTF-8 without lone CRs.
+/// Programs that read SARIF do not treat a lone CR as a line end, and count columns in characters.
+/// The file must therefore be valid UTF-8 without lone CRs.
 fn has_places(robots: &RobotsTxt) -> bool {
     let file = robots.bytes();
     let is_lone = |at: usize| file[at] == b'\r' && file.get(at + 1) != Some(&b'\n');

@@ -1,10 +1,11 @@
 //! Masks passwords in lines and messages about files that people write, such as the config.
 
-/// Schemes of store URLs. Such a URL may contain a password.
+/// Schemes of store URLs, which may contain a password.
 const STORE_SCHEMES: [&str; 2] = ["redis://", "rediss://"];
 
 /// Masks a line with a syntax error, from the first position where a password may begin to the end
-/// of the line. The end of the password is unknown, because the error may be inside it.
+/// of the line. The end of the password is unknown, because the syntax error may be inside the
+/// password.
 pub(super) fn without_secret(line: &str) -> String {
     let of_store = line.match_indices("store").find_map(|(at, key)| {
         let is_part = line[..at].ends_with(|before: char| before.is_alphanumeric() || matches!(before, '_' | '-'));

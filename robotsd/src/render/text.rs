@@ -77,7 +77,7 @@ pub(super) struct LineSnippet<'a> {
     pub(super) name: &'a str,
     /// Line and column, both from 1.
     pub(super) place: (usize, usize),
-    /// The line without its line end. It may contain any bytes.
+    /// The line without its line end. The line may contain any bytes.
     pub(super) line: &'a [u8],
     /// Byte range of `line` that the message is about.
     pub(super) span: Range<usize>,
@@ -157,8 +157,8 @@ fn window(octets: &[u8], at: usize) -> Range<usize> {
         return 0..octets.len();
     }
     let start = at.saturating_sub(BEFORE).min(octets.len() - SHOWN);
-    // In UTF-8, bytes of the form 10xxxxxx continue a character. A character has at most three such
-    // bytes.
+    // In UTF-8, bytes of the form 10xxxxxx continue a character. A character has at most three
+    // continuation bytes.
     let between = |from: usize| {
         (from.saturating_sub(3)..=from).rev().find(|at| octets.get(*at).is_none_or(|octet| octet & 0xC0 != 0x80))
     };

@@ -25,8 +25,8 @@ impl From<BTreeMap<String, String>> for ServedVersions {
     fn from(sites: BTreeMap<String, String>) -> Self {
         let mut text = String::new();
         for (site, hash) in &sites {
-            // Names with tabs or line feeds are left out. Configs cannot contain such names, but
-            // damaged heartbeats can.
+            // Names with tabs or line feeds are left out. Only damaged heartbeats can contain these
+            // names.
             if !site.contains(['\t', '\n']) && !hash.contains('\n') {
                 text.extend([site, "\t", hash, "\n"]);
             }

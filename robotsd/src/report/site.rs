@@ -18,8 +18,8 @@ pub(crate) struct SiteReport {
     /// Exceptions from the mode, in the order of the config; the last matching exception counts for
     /// a request.
     pub(crate) overrides: Vec<OverrideReport>,
-    /// `off` if the kill switch of the site or the kill switch for all sites is off, otherwise
-    /// `on`.
+    /// `off` if the kill switch of the site or the kill switch for all sites is off; `on` if both
+    /// are on.
     pub(crate) enforcement: String,
     /// State of the site's own kill switch: `on` or `off`.
     pub(crate) switch: String,
@@ -38,7 +38,7 @@ pub(crate) struct SiteReport {
     pub(crate) not_taken_since: Option<String>,
     /// Number of reloads by cause and result, since the process started.
     pub(crate) reloads: Vec<ReloadCount>,
-    /// The version that must be accepted before it goes live.
+    /// Pending version, which an operator must accept before it goes live.
     pub(crate) pending: Option<PendingReport>,
     /// The operator's decision (`accept` or `rollback`) that published the live version, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -74,7 +74,7 @@ pub(crate) struct SiteReport {
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct WatchedPagesReport {
-    /// Description that is printed after the word "pages", such as `of the sitemaps`.
+    /// Description such as `of the sitemaps`, which is printed after the word "pages".
     pub(crate) of: String,
     pub(crate) count: u64,
 }
@@ -91,7 +91,7 @@ pub(crate) struct AppendReport {
     pub(crate) state: String,
     pub(crate) hash: Option<String>,
     pub(crate) problem: Option<String>,
-    /// The rules of the list that are left out because no crawler obeys them.
+    /// Rules of the list that robotsd leaves out, because no crawler obeys them.
     pub(crate) left_out: Option<String>,
 }
 
@@ -169,7 +169,8 @@ impl Findings {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct LastReload {
     pub(crate) when: Option<String>,
-    /// Cause of the reload: `start`, `config`, `new-file`, `event`, `poll`, `request` or another.
+    /// Cause of the reload: `start`, `config`, `new-file`, `event`, `poll`, `request` or another
+    /// cause.
     pub(crate) cause: String,
     /// `published`, `unchanged`, `kept` (the new file was rejected) or `gated` (the new file is
     /// held until an operator accepts it).
@@ -185,7 +186,8 @@ pub(crate) struct ListenerReport {
     pub(crate) kind: String,
     /// `http` or `https`.
     pub(crate) scheme: String,
-    /// `bound` by this process, or `passed` to it.
+    /// `bound` if this process opened the socket; `passed` if another process passed the socket to
+    /// this process.
     pub(crate) socket: String,
 }
 
@@ -236,13 +238,15 @@ pub(crate) struct RequestsReport {
     pub(crate) robots_txt: u64,
     /// Number of requests that robots.txt does not disallow.
     pub(crate) allowed: u64,
-    /// Disallowed requests that were refused. `tagged`, `observed` and `passed` count the other
-    /// disallowed requests by action.
+    /// Number of disallowed requests that were refused.
     pub(crate) refused: u64,
+    /// Number of disallowed requests that were forwarded with a tag.
     pub(crate) tagged: u64,
+    /// Number of disallowed requests that were forwarded because of the mode or a grace period.
     pub(crate) observed: u64,
+    /// Number of disallowed requests that were forwarded because of an exemption or an override.
     pub(crate) passed: u64,
-    /// Allowed requests that got a 429 because of a crawl delay.
+    /// Number of allowed requests that got the status 429 because of a crawl delay.
     pub(crate) limited: u64,
 }
 

@@ -250,8 +250,8 @@ impl ActiveConfig {
     fn replace_sites(&mut self, sites: Arc<Sites>, settings: &[SettingChange]) {
         let before = std::mem::replace(&mut self.sites, sites);
         self.workers.replace(&self.sites);
-        // Sites with changed hosts must be recorded once the new sites answer requests, but before
-        // the board collects counts again.
+        // The board must know which sites have changed hosts before it collects counts again. This
+        // is recorded after the replacement, because until then the old sites answer requests.
         self.sites.note_moved_hosts(&before);
         let sites = Arc::clone(&self.sites);
         tokio::task::spawn_blocking(move || sites.announce());

@@ -252,8 +252,8 @@ async fn wait_for_end(socket: &Path) {
     let _ = timeout(PATIENCE, ended).await;
 }
 
-/// Waits for a signal to stop, and ignores signals to reload, because a start reads everything
-/// anyway.
+/// Waits for a signal to stop. Ignores signals to reload, because a process that is starting reads
+/// the config and all robots.txt files.
 async fn stop_signal(signals: &mut Signals) {
     while signals.next().await != Signal::Stop {}
 }

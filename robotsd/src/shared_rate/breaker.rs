@@ -1,12 +1,12 @@
 //! A circuit breaker that decides whether rate limits use the shared store or only this process's
-//! own buckets. It is a state machine that takes the time as an argument.
+//! own buckets. The breaker is a state machine that takes the time as an argument.
 //!
 //! While the breaker is closed, requests use the store. Three consecutive queries without a reply,
-//! or a broken connection, open the breaker. While it is open, requests do not use the store, and a
-//! probe is sent every second. The breaker closes at the first reply to a probe after the hold
-//! time. At first, the hold time is one second, so a recovered store is used again within two
-//! seconds. If the store answers probes but fails under load, the hold time doubles each time, up
-//! to 30 seconds.
+//! or a broken connection, open the breaker. While the breaker is open, requests do not use the
+//! store, and a probe is sent every second. The breaker closes at the first reply to a probe after
+//! the hold time. At first, the hold time is one second, so a recovered store is used again within
+//! two seconds. If the store answers probes but fails under load, the hold time doubles each time
+//! the breaker opens, up to 30 seconds.
 //!
 //! All nodes of a cluster share one breaker, because the cluster client does not report which node
 //! stores a key.

@@ -3,9 +3,9 @@
 //!
 //! The store contains a TAT (theoretical arrival time) per bucket. **If a TAT is further in the
 //! future than the bucket allows, it was written with another clock** (such as the clock of a
-//! former primary), or for a bucket with another rate. The script then treats the bucket as unused,
-//! so that a wrong clock causes no refusals. No request waits longer than one interval. This also
-//! applies to the buckets in the process.
+//! former primary), or for a bucket with another rate. The script treats this bucket as unused, so
+//! that a wrong clock causes no refusals. No request waits longer than one interval. This limit
+//! also applies to the buckets in the process.
 
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ pub enum SharedVerdict {
     Unknown,
 }
 
-/// The script that updates a bucket. It uses only one key, so it also works in a cluster.
+/// The script that updates a bucket. The script uses only one key, so it also works in a cluster.
 pub(super) const SCRIPT: &str = include_str!("gcra.lua");
 
 impl SharedBucket {

@@ -77,7 +77,7 @@ mod tests {
         assert!(denials.0.lock().len() <= MAX_DENIALS);
     }
 
-    /// Does the same as the script in the store. Returns the time that a request must wait.
+    /// Imitates the script in the store. Returns the time that a request must wait.
     fn ask(tat: &mut u64, now: u64, interval: u64, burst: u64) -> u64 {
         let next = now.max(*tat) + interval;
         let wait = next.saturating_sub(now + interval * burst);

@@ -76,7 +76,8 @@ impl StoreKeeper {
                 question = questions.recv() => match (question, &connection) {
                     (None, _) => return,
                     (Some(question), Some(connection)) => self.send(connection, question),
-                    // The connection was lost meanwhile, so the query is dropped.
+                    // The connection has been lost since the request queued its query, so the query
+                    // is dropped.
                     (Some(_), None) => {}
                 },
                 _ = ticks.tick() => connection = self.renewed(connection.take(), &mut addresses).await,

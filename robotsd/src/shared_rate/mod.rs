@@ -5,7 +5,7 @@
 //! that exceeds its rate causes no calls until its next request is allowed. `breaker` decides
 //! whether the store is used at all. If anything fails, the verdict is [`SharedVerdict::Unknown`]
 //! within the deadline, and the bucket of the process decides. A failing store therefore never
-//! causes refusals. While it fails, more requests are allowed, because each process counts
+//! causes refusals. While the store fails, more requests are allowed, because each process counts
 //! separately.
 //!
 //! This module does not know crawlers or sites. A bucket has only a key and a rate.

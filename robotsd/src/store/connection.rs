@@ -2,7 +2,8 @@
 //!
 //! **All addresses of a store's host name are tried at the same time, and the lowest usable address
 //! is chosen.** The client library would use the first address that accepts a connection, even if
-//! that server hangs or is a replica. Different processes could then choose different servers.
+//! the server there hangs or is a replica. As a result, different processes could choose different
+//! servers.
 //!
 //! **A lost connection to a cluster is opened again through any known node of the cluster.** The
 //! node in the URL may be down, and another node may have taken over its slots.
@@ -35,7 +36,7 @@ fn connect_time(settings: &StoreSettings) -> Duration {
 }
 
 /// A connection to a store. Clones share the connection, and commands are sent without waiting for
-/// the replies to earlier ones.
+/// the replies to earlier commands.
 #[derive(Clone)]
 pub(crate) enum StoreConnection {
     One(MultiplexedConnection),
@@ -43,8 +44,8 @@ pub(crate) enum StoreConnection {
 }
 
 impl StoreConnection {
-    /// Tries all addresses of the store at the same time. If several reply to the probe, uses the
-    /// first one in sort order, so that all processes choose the same server. If no address
+    /// Tries all addresses of the store at the same time. If several addresses reply to the probe,
+    /// uses the lowest address, so that all processes choose the same server. If no address
     /// replies, tries the nodes that the cluster last listed.
     pub(crate) async fn connect<P: Future<Output = Result<(), String>>>(
         settings: &StoreSettings,
@@ -206,7 +207,7 @@ impl StoreScript {
 fn host(address: &ConnectionAddr) -> (&str, u16) {
     match address {
         ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. } => (host, *port),
-        // URLs with other kinds of addresses are never accepted.
+        // `StoreUrl` accepts only TCP addresses.
         _ => ("", 0),
     }
 }
@@ -231,7 +232,8 @@ fn nodes(ranges: Vec<Vec<Value>>, info: &ConnectionInfo) -> Vec<ConnectionInfo> 
     known.into_iter().map(|node| info.clone().set_addr(at(node))).collect()
 }
 
-/// Time limit for resolving a host name. When it is reached, the last known addresses are tried.
+/// Time limit for resolving a host name. When the limit is reached, the last known addresses are
+/// tried.
 const RESOLVE: Duration = Duration::from_millis(250);
 
 const MAX_ADDRESSES: usize = 4;
@@ -348,8 +350,8 @@ impl StoreProblem {
 
 const NODE_OUT: &str = "the cluster does not serve these keys: one of its nodes is down";
 
-/// Strings in errors of the server or the library, with explanations for the operator. The kind of
-/// an error cannot be used instead, because the cluster client wraps errors in other errors.
+/// Strings in errors of the server or the library, with explanations for the operator. Strings are
+/// needed, because the cluster client hides the kind of an error by wrapping it in another error.
 const MEANINGS: &[(&[&str], &str)] = &[
     (
         &["WRONGPASS", "invalid password", "AuthenticationFailed"],

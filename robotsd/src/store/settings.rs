@@ -10,10 +10,11 @@ use redis::{ConnectionInfo, IntoConnectionInfo};
 pub struct StoreSettings {
     /// The URL of the store.
     pub url: StoreUrl,
-    /// The password. This password replaces the password in the URL.
+    /// Password that is used instead of the password in the URL.
     #[debug(skip)]
     pub password: Option<String>,
-    /// Certificate authorities, in PEM, that are trusted instead of the system's.
+    /// Certificate authorities, in PEM, that are trusted instead of the system's certificate
+    /// authorities.
     #[debug(skip)]
     pub ca: Option<Vec<u8>>,
     /// Whether the store is a single server or a cluster.
@@ -31,7 +32,7 @@ pub enum StoreNodes {
     /// A single server.
     #[default]
     One,
-    /// A cluster. The server in the URL is one of its nodes.
+    /// A cluster. The server in the URL is a node of the cluster.
     Cluster,
 }
 
@@ -40,7 +41,7 @@ pub enum StoreNodes {
 #[debug("{:?}", self.to_string())]
 pub struct StoreUrl(String);
 
-/// End of the messages about an invalid URL, with examples of valid ones.
+/// End of the messages about an invalid URL, with examples of valid URLs.
 const RIGHT: &str =
     "write a URL such as \"redis://10.0.0.5:6379\", or with a user and TLS \"rediss://robotsd@cache.internal:6380\"";
 

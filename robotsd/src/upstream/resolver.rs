@@ -127,8 +127,8 @@ impl LookupPermit {
 
 impl Drop for LookupPermit {
     fn drop(&mut self) {
-        // If a task is dropped during a lookup because its runtime ends, dropping the permit also
-        // schedules the next lookup.
+        // The next lookup is scheduled even if the runtime ends during a lookup and drops the task
+        // that holds the permit.
         self.schedule.due.store(self.schedule.millis(Instant::now() + self.next), Ordering::SeqCst);
     }
 }

@@ -61,9 +61,8 @@ struct StreamState {
     ahead: ReadAhead,
     has_ended: bool,
     failed: Option<ResponseBodyError>,
-    /// `Some` while the upstream waits for the client to continue the request, and no byte of the
-    /// response is available. Contains the time when the upstream last accepted a part of the
-    /// request.
+    /// Time when the upstream last accepted a part of the request. `None` if a byte of the response
+    /// is available, or if the upstream does not wait for the client to continue the request.
     awaits_upload: Option<Instant>,
 }
 
