@@ -199,8 +199,8 @@ fn idle_cases(file: &RawConfig, config: &Config) -> Vec<Fault> {
             faults.push(identity.fault(message).help("add [identity], or remove this key".to_owned()));
         }
         if let (Some(upstream), false) = (&case.upstream, is_forwarding) {
-            let message = "no listener forwards requests, so clients get the status and page of the case, not the \
-                           answer of this upstream";
+            let message = "no listener forwards requests, so clients get the status and page of the refusal case, not \
+                           the answer of this upstream";
             faults.push(upstream.fault(message));
         }
     }

@@ -332,7 +332,8 @@ fn a_rollback_says_what_happens_to_another_pending_version() {
     operated.command(&["reload", "--site", "shop"]).ends_with(1);
     let waiting = operated.waiting();
     let want = format!(
-        "; version {} is no longer pending: the gate checks it again when its source is next read",
+        "; version {} is no longer pending: the gate checks this version again when robotsd next reads the \
+         source",
         short(&waiting)
     );
     assert_has(operated.said(&["rollback", "shop"]), &[&want]);
