@@ -302,7 +302,7 @@ fn roll_back(name: &str, live: &LiveRobots, by: &Attribution) -> Result<ChangeRe
             false => {
                 format!(
                     "; version {hash} is no longer pending: the gate checks this version again when robotsd next \
-                    reads the source"
+                     reads the source"
                 )
             }
         };

@@ -703,7 +703,8 @@ fn entries_dated_in_the_future_are_in_the_log_and_the_status() {
     fs::write(&path, format!("{text}{entry}\n")).unwrap();
     let operated = Operated::start(&folder);
     let line = operated.event("clock");
-    let said = "but the state directory contains entries of Fri, 01 Jan 2100 00:00:00 GMT: the clock is wrong now, or was wrong then";
+    let said = "but the state directory contains entries of Fri, 01 Jan 2100 00:00:00 GMT: the clock is wrong now, or \
+        was wrong when these entries were written";
     assert_eq!(line["level"], "warn");
     assert_has(message(&line), &["the clock shows ", said]);
     assert_has(unfolded(&operated.command(&["status", "--problems"]).ends_with(1).out), &[said]);
