@@ -529,7 +529,7 @@ fn without_grace(file: &RawConfig, site: &RawSite) -> Option<Fault> {
         let name = site.name.get_ref();
         let message = format!(
             "the site {name:?} refuses requests without a grace period: crawlers may use a cached robots.txt for 24 \
-             hours (RFC 9309, section 2.4), so they are refused because of {unseen} that they have not read yet"
+             hours (RFC 9309, section 2.4), so crawlers are refused because of {unseen} that they have not read yet"
         );
         site.name.fault(message).help("write grace = \"24h\" at the top of the file".to_owned()).of_site(name)
     })

@@ -28,8 +28,8 @@ lints! {
          disallowed; other crawlers read the file anyway. The certificate must be valid now and for this name, and \
          must be sent with its intermediate certificates.";
     TIMEOUT = Error "answer-timeout": "no complete answer in time",
-        "Crawlers wait for seconds, not minutes. A missing answer counts as a server error: the whole site is \
-         treated as disallowed.";
+        "Crawlers wait for seconds, not minutes. They treat a missing answer as a server error, and the whole site as \
+         disallowed.";
     BROKEN = Error "answer-broken": "an incomplete or invalid HTTP answer",
         "A connection that ends early, a body shorter than announced and an invalid HTTP response are network \
          errors: crawlers treat the whole site as disallowed (RFC 9309, section 2.3.1.4).";
@@ -37,11 +37,11 @@ lints! {
         "Crawlers learn nothing about the file from a status below 200 or above 599, or from 304 if the request was \
          not conditional. They treat such answers as failures.";
     REDIRECT_UNREACHABLE = Error "redirect-unreachable": "a redirect to an unreachable server",
-        "The redirect leads to a name without an address, to a port without a server, or from a public address to a private one. \
-         For a crawler this is the same as a failing server: the whole site is treated as disallowed.";
+        "The redirect leads to a name without an address, to a port without a server, or from a public address to a \
+         private one. Crawlers treat such a redirect as a server error, and the whole site as disallowed.";
     UNDECODABLE = Error "answer-undecodable": "a body that does not match its content coding",
-        "The body cannot be decoded according to the field Content-Encoding. Crawlers find no rules in it, or count \
-         it as a failure.";
+        "The body cannot be decoded according to the field Content-Encoding. Crawlers find no rules in such a body, or \
+         treat the answer as a failure.";
     REDIRECT_LOOP = Error "redirect-loop": "redirects in a loop",
         "A crawler follows five redirects and then treats the file as missing: everything is allowed (RFC 9309, \
          section 2.3.1.2).";
@@ -64,7 +64,7 @@ lints! {
         "RFC 9309 treats every 2xx alike. Some crawlers accept only 200, and 206 is only part of a file.";
     REDIRECT_OTHER_HOST = Warning "redirect-other-host": "the rules come from another host",
         "Crawlers follow redirects of robots.txt to other hosts, and apply the rules to the host where they started. \
-         So the other host decides what is crawled here. If every path redirects to a new domain, a login or a \
+         So the rules of the other host also apply to this host. If every path redirects to a new domain, a login or a \
          parking page, crawlers get no rules at all.";
     REDIRECT_TO_HTTP = Warning "redirect-to-http": "a redirect from https to http",
         "A file sent without TLS can be changed on the way, and some clients do not follow such a redirect.";
@@ -75,7 +75,7 @@ lints! {
          file of another type, and browsers offer such a file for download.";
     CHARSET = Warning "answer-charset": "a charset other than UTF-8",
         "Crawlers read robots.txt as UTF-8, whatever charset the Content-Type names (RFC 9309, section 2.3), so \
-         non-ASCII characters are misread, or not read at all.";
+         crawlers misread or ignore non-ASCII characters in another charset.";
     CODING = Warning "answer-coding": "a content coding that was not accepted",
         "A crawler that does not accept this coding cannot decode the body and finds no rules in it. Compress only \
          for clients that accept it.";
@@ -94,8 +94,8 @@ lints! {
         "If another file is served instead of a sitemap, search engines ignore it, with all URLs that should be in \
          it. From a broken sitemap, they ignore everything after the error.";
     SITEMAP_SIZE = Warning "sitemap-size": "a sitemap that is too large",
-        "The protocol allows 50,000 URLs and 50 MiB (52,428,800 bytes) in one sitemap. Search engines ignore the \
-         excess, or the whole sitemap.";
+        "The protocol allows 50,000 URLs and 50 MiB (52,428,800 bytes) in one sitemap. Search engines ignore the URLs \
+         and bytes above this limit, or the whole sitemap.";
     SITEMAP_SCOPE = Warning "sitemap-scope": "URLs of another site in a sitemap",
         "A sitemap is valid for the host that serves the sitemap, and for a host whose robots.txt names the sitemap; \
          scheme and port must be the same. Search engines ignore URLs of other sites, such as http URLs on an https \
