@@ -50,29 +50,35 @@ enum CliCommand {
     Status(StatusArgs),
     /// Make a running robotsd read its config, every robots.txt and their related files again, and
     /// show the result
-    #[command(after_help = "Exit status: 0 if everything was accepted, 1 if something was not, 2 if robotsd \
-            (with --fleet, any replica) could not be reached.")]
+    #[command(after_help = "Exit status: 0 if the config and all files were accepted, 1 if one of them was not, 2 if \
+            robotsd (with --fleet, any replica) could not be reached.")]
     Reload(ReloadArgs),
     /// Replace a running robotsd with a new process of the installed program
     #[command(after_help = "Exit status: 0 if the new process serves, 1 if the old process continues, 2 if \
             robotsd could not be reached.")]
     Upgrade(UpgradeArgs),
     /// Publish the pending version of a site's robots.txt
-    #[command(after_help = "Exit status: 0 if the version is live, 1 if it is live but could not be saved in \
-            the state directory, 2 if it failed. Without a hash: 0 if no version is pending, 1 \
-            if one is. With --fleet: 1 if a replica reports a problem, 2 if a replica refused the request \
-            or could not be reached. If the fleet has a name, 1 in either case.")]
+    #[command(
+        after_help = "Exit status: 0 if the version is live, 1 if it is live but could not be saved in the state \
+            directory, 2 if it failed. Without a hash: 0 if no version is pending, 1 if one is. With --fleet: 1 if a \
+            replica reports a problem, 2 (in a fleet with a name: 1) if a replica refused the request or could not be \
+            reached."
+    )]
     Accept(AcceptArgs),
     /// Restore the previous version of a site's robots.txt
-    #[command(after_help = "Exit status: 0 if the previous version is live, 1 if it is live but could not be \
-            saved in the state directory, 2 if it failed. With --diff: 1 if there is a \
-            version to restore. With --fleet: 1 if a replica reports a problem, 2 if a replica refused the request \
-            or could not be reached. If the fleet has a name, 1 in either case.")]
+    #[command(
+        after_help = "Exit status: 0 if the previous version is live, 1 if it is live but could not be saved in \
+            the state directory, 2 if it failed. With --diff: 1 if there is a version to restore. With --fleet: 1 if a \
+            replica reports a problem, 2 (in a fleet with a name: 1) if a replica refused the request or could not be \
+            reached."
+    )]
     Rollback(RollbackArgs),
     /// Switch enforcement off or on, for one site or for all
-    #[command(after_help = "Exit status: 0 if the switch was set, 1 if it was set but could not be saved in \
-            the state directory, 2 if it failed. With --fleet: 1 if a replica reports a problem, 2 if a replica \
-            refused the request or could not be reached. If the fleet has a name, 1 in either case.")]
+    #[command(
+        after_help = "Exit status: 0 if the switch was set, 1 if it was set but could not be saved in the state \
+            directory, 2 if it failed. With --fleet: 1 if a replica reports a problem, 2 (in a fleet with a name: 1) \
+            if a replica refused the request or could not be reached."
+    )]
     Enforce(EnforceArgs),
     /// Show the reloads of a site and their results
     #[command(after_help = "Exit status: 0, or 2 if robotsd could not be reached.")]

@@ -114,7 +114,8 @@ pub(crate) fn crawler_hint(name: &str, registry: &Registry, groups: impl Iterato
 /// is treated …`.
 impl fmt::Display for UnknownName<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let assumed = "as a crawler that obeys the group with this name, or otherwise the group for \"*\"";
+        let assumed = "as a crawler that obeys the group with this name or, if there is no such group, the group for \
+            \"*\"";
         match self.hint() {
             Some(hint) => write!(f, "{fault}: {hint} The name is treated {assumed}", fault = self.fault()),
             None => write!(

@@ -13,7 +13,7 @@ macro_rules! word_enum {
         }
 
         impl $name {
-            #[allow(dead_code, reason = "some enums do not use it")]
+            #[allow(dead_code, reason = "some enums do not use this constant")]
             $vis const ALL: [Self; [$($word),+].len()] = [$(Self::$value),+];
 
             $vis const fn as_str(self) -> &'static str {

@@ -96,10 +96,10 @@ impl Enforcer {
     /// names.
     pub(super) fn sender(
         &self,
-        #[cfg_attr(not(feature = "verify"), expect(unused_variables, reason = "for a check of the sender"))]
+        #[cfg_attr(not(feature = "verify"), expect(unused_variables, reason = "needed only to check senders"))]
         live: &LiveRobots,
         request: &OriginalRequest<'_>,
-        #[cfg_attr(not(feature = "verify"), expect(unused_variables, reason = "for a check of the sender"))]
+        #[cfg_attr(not(feature = "verify"), expect(unused_variables, reason = "needed only to check senders"))]
         agents: &[Agent],
     ) -> Sender {
         if let Some(identity) = self.identity_from.as_ref().and_then(|identity| identity(request.extensions)) {

@@ -36,8 +36,8 @@ impl MishapCounts {
     pub(crate) fn count_stripped_target(&self) {
         self.count_mistake(
             &self.stripped_targets,
-            "RobotsLayer::new in a nested axum router gets paths without the prefix of that router, so rules do not \
-             match and crawlers pass: use RobotsLayer::for_axum08 in that router",
+            "RobotsLayer::new is used in a nested axum router, where request paths lack the prefix of the router, so \
+             rules do not match, and crawlers pass: use RobotsLayer::for_axum08 in this router",
         );
     }
 
@@ -91,8 +91,9 @@ impl MishapCounts {
     pub(crate) fn count_lost_fields(&self) {
         self.count_mistake(
             &self.lost_fields,
-            "the fields of RobotsLayer::signals are missing from a response, because RobotsLayer::respond and Answer::respond do not add \
-             them: use RobotsLayer::decide, take Answer::response_fields before Answer::respond, and add them to the response",
+            "the fields of RobotsLayer::signals are missing from a response, because RobotsLayer::respond and \
+             Answer::respond do not add them: use RobotsLayer::decide, take Answer::response_fields before \
+             Answer::respond, and add these fields to the response",
         );
     }
 

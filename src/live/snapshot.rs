@@ -300,7 +300,7 @@ impl Content {
             return None;
         }
         let effect = "only affects requests that contain exactly this name, because no crawler in the registry and no \
-                      group has it: check the spelling, or add a group with this name";
+                      group has this name: check the spelling, or add a group with this name";
         Some(effect.to_owned())
     }
 

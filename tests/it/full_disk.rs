@@ -140,7 +140,7 @@ fn a_full_disk_is_detected_before_anything_has_to_be_written() {
         disk.fill();
         state.probe();
         wait_for("the probe", || !state.is_writable());
-        site.wait_for_report("a restart would forget every change from now on: No space left on device");
+        site.wait_for_report("the state directory cannot be written: No space left on device");
         disk.free();
         state.probe();
         wait_for("room", || state.is_writable());

@@ -402,7 +402,7 @@ fn the_first_stripped_target_causes_a_warning() {
     });
     assert_eq!(live.status().stripped_targets, 2);
     let [(_, "tower_robots::layer", message)] = &events[..] else { panic!("{events:?}") };
-    assert!(message.contains("use RobotsLayer::for_axum08 in that router"), "{events:?}");
+    assert!(message.contains("use RobotsLayer::for_axum08 in this router"), "{events:?}");
 }
 
 #[cfg(feature = "axum08")]

@@ -218,7 +218,7 @@ keyword_enum! {
 keyword_enum! {
     /// Whether an agent obeys robots.txt, or a part of robots.txt such as the groups for `*`.
     #[derive(Default)]
-    Obeys, "a value for whether an agent obeys a kind of rule", {
+    Obeys, "a value for whether an agent obeys rules", {
         /// The operator documents that the agent obeys the rules.
         Yes = "yes",
         /// The operator documents that the agent ignores the rules.
@@ -318,8 +318,8 @@ mod tests {
             assert_eq!(obeys.as_str().parse(), Ok(*obeys));
         }
         let error = "ai-user".parse::<Obeys>().expect_err("unknown").to_string();
-        let message = "\"ai-user\" is not a value for whether an agent obeys a kind of rule: write \"yes\", \"no\", \
-            \"partial\" or \"unknown\"";
+        let message = "\"ai-user\" is not a value for whether an agent obeys rules: write \"yes\", \"no\", \"partial\" \
+            or \"unknown\"";
         assert_eq!(error, message);
         assert!("Search".parse::<Category>().is_err() && "".parse::<Class>().is_err());
     }

@@ -61,7 +61,7 @@ const PURPOSES: &[(Purpose, &[&str])] = &[
 static STEMS: LazyLock<(AhoCorasick, Vec<(&str, Purpose)>)> = LazyLock::new(|| {
     let stems: Vec<_> =
         PURPOSES.iter().flat_map(|(purpose, stems)| stems.iter().map(|stem| (*stem, *purpose))).collect();
-    #[expect(clippy::expect_used, reason = "a few dozen short literals are far below the automaton's limits")]
+    #[expect(clippy::expect_used, reason = "the automaton allows many more literals than this short list")]
     let automaton = AhoCorasick::builder()
         .ascii_case_insensitive(true)
         .match_kind(MatchKind::LeftmostLongest)

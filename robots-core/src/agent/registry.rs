@@ -33,7 +33,7 @@ impl Registry {
         static BUILTIN: LazyLock<Arc<Registry>> = LazyLock::new(|| {
             let registry = builtin::rows()
                 .and_then(|rows| Registry::default().extended_with(rows).map_err(|error| error.to_string()));
-            #[expect(clippy::expect_used, reason = "a test reads the same file, so it is read here too")]
+            #[expect(clippy::expect_used, reason = "a test checks that this file can be read")]
             Arc::new(registry.expect("the file that the tests read"))
         });
         &BUILTIN

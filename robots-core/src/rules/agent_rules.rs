@@ -112,7 +112,7 @@ impl AgentRules {
     /// disallow the path, returns the verdict of `Standard`.
     ///
     /// Unlike [`allows`](Self::allows), this method applies the rules to `/robots.txt`.
-    #[expect(clippy::expect_used, reason = "both lists have an element from the start")]
+    #[expect(clippy::expect_used, reason = "the lists of readings and of agents are never empty")]
     pub fn verdict(&self, path: impl AsRef<[u8]>) -> Verdict<'_> {
         let verdicts = self.readings.iter().flat_map(|rules| {
             let path = rules.reading().path(&path);

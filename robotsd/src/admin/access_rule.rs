@@ -129,8 +129,8 @@ impl AccessRule {
         match self {
             Self::Address(_, terms) if terms.config.access == Some(AdminAccess::Read) => Err(AdminReply::error(
                 StatusCode::FORBIDDEN,
-                "this admin listener is read-only: use the socket or another address of [admin], which commands with \
-                 --config FILE find by themselves",
+                "this admin listener is read-only: use the socket or another address of [admin] (with --config FILE, \
+                 commands find it themselves)",
             )),
             Self::Address(..) if !said => Err(AdminReply::error(
                 StatusCode::FORBIDDEN,

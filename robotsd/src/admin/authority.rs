@@ -90,7 +90,7 @@ impl AccessRule {
 }
 
 const NEEDS_TOKEN: &str =
-    "the request has no token: send \"Authorization: Bearer rbd_…\", or for commands set ROBOTSD_TOKEN_FILE";
+    "the request has no token: send \"Authorization: Bearer rbd_…\"; for commands, set ROBOTSD_TOKEN_FILE";
 
 fn no_local_token(why: &str) -> String {
     format!("a change over this address needs a token, but robotsd has not created one: {why}")
@@ -189,8 +189,8 @@ fn by_token(peer: &TcpPeer, terms: &AddressTerms, head: &Parts, rights: &AdminRi
         None => AdminReply::unauthorized("the token in the request belongs to no [[admin.token]]"),
         Some(LocalToken { token: Err(why), .. }) => AdminReply::unauthorized(&no_local_token(why)),
         Some(local) => AdminReply::unauthorized(&format!(
-            "the token in the request is not the one in {file}: check ROBOTSD_TOKEN and ROBOTSD_TOKEN_FILE, which \
-             commands use if they are set",
+            "the token in the request is not the one in {file}: if ROBOTSD_TOKEN or ROBOTSD_TOKEN_FILE is set, correct \
+             its value",
             file = local.file.display()
         )),
     };

@@ -74,7 +74,7 @@ pub(super) async fn board_of_all(state: &ServerState, query: BoardQuery) -> Resu
     };
     let late = |_| {
         AdminReply::unavailable(
-            "the replicas did not answer in time, or robotsd is still asking them for another request: try again",
+            "the replicas did not answer in time, or are still being asked because of an earlier request: try again",
         )
     };
     let asked = timeout(PATIENCE, asking).await.map_err(late)?.map_err(|error| AdminReply::fault(&error))?;

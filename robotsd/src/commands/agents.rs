@@ -45,9 +45,9 @@ pub(crate) struct AgentsArgs {
     /// Check whether requests from this address come from the crawler in --user-agent, and show the
     /// evidence
     ///
-    /// Uses the published lists that a running robotsd saved in the state_dir of --config,
-    /// otherwise the built-in ones. Looks up the reverse DNS names of the address, which discloses
-    /// the address to your resolver. Exit status: 0 verified, 1 refuted, 3 neither.
+    /// Uses the published lists that a running robotsd saved in the state_dir of --config. If no
+    /// list is saved there, uses the built-in list. Looks up the reverse DNS names of the address,
+    /// which discloses the address to your resolver. Exit status: 0 verified, 1 refuted, 3 neither.
     #[arg(long, value_name = "ADDRESS", requires = "user_agent", conflicts_with_all = ["words", "identify"])]
     verify: Option<IpAddr>,
 

@@ -26,7 +26,7 @@ pub(crate) struct AuditArgs {
     /// The audit file [default: from the config]
     file: Option<PathBuf>,
 
-    /// Show only entries about this site, or about all sites
+    /// Show only entries about this site and entries about all sites
     #[arg(long, value_name = "NAME")]
     site: Option<String>,
 

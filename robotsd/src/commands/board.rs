@@ -27,7 +27,7 @@ pub(crate) struct BoardArgs {
     #[command(flatten)]
     running: Running,
 
-    /// Show only this site, by its name
+    /// Show only the site with this name
     site: Option<String>,
 
     /// Same as the argument, for consistency with other commands

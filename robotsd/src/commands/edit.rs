@@ -34,7 +34,8 @@ use crate::selector::Selector;
 /// Block crawlers from a site, or allow them, with the smallest edit of its robots.txt
 #[derive(Args, Debug)]
 pub(crate) struct EditArgs {
-    /// The robots.txt, or - for standard input; then the edited text goes to standard output
+    /// The robots.txt; with -, the text is read from standard input, and the edited text is written
+    /// to standard output
     #[arg(value_name = "FILE", default_value = "robots.txt")]
     file: PathBuf,
 
@@ -56,7 +57,8 @@ pub(crate) struct EditArgs {
     #[arg(long, value_name = "WHOM", value_parser = whom)]
     allow: Vec<Selector>,
 
-    /// Show the edit and its effect without writing the file; exit with status 1 if there is one
+    /// Show the edit and its effect without writing the file; exit with status 1 if the file would
+    /// change
     #[arg(long)]
     diff: bool,
 

@@ -125,7 +125,7 @@ pub(in crate::commands) fn say_json(value: &impl serde::Serialize) -> io::Result
 }
 
 /// Filters of text templates, such as `{{ requests|grouped|right(10) }}`.
-#[expect(unreachable_pub, reason = "the macro generates public methods of private types")]
+#[expect(unreachable_pub, reason = "the macro `filter_fn` generates public methods of private types")]
 pub(in crate::commands) mod filters {
     use std::fmt::Display;
 

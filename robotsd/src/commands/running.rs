@@ -134,7 +134,7 @@ pub(crate) struct RunningSite {
     #[command(flatten)]
     pub(in crate::commands) running: Running,
 
-    /// The site, by its name
+    /// The name of the site
     pub(in crate::commands) site: String,
 }
 

@@ -36,7 +36,7 @@ pub(crate) struct StatusArgs {
     #[command(flatten)]
     running: Running,
 
-    /// Show only this site, by its name or one of its hosts, in full detail
+    /// Show only the site with this name or host, in full detail
     #[arg(long, value_name = "HOST")]
     site: Option<String>,
 
@@ -45,7 +45,7 @@ pub(crate) struct StatusArgs {
     problems: bool,
 
     /// Print nothing, and exit with status 0 if robotsd serves, even if sites need attention: for
-    /// health checks that restart it or take it out of rotation
+    /// health checks that restart robotsd or take it out of rotation
     #[arg(long, conflicts_with_all = ["site", "problems", "json"])]
     ready: bool,
 
@@ -206,7 +206,7 @@ fn counts<'c>(counts: impl IntoIterator<Item = (&'c str, u64)>) -> String {
 
 fn responses(traffic: &TrafficReport) -> String {
     let classes = traffic.responses.iter().map(|class| (&*class.kind, class.count));
-    counts(classes.chain([("not sent because the client left", traffic.unanswered)]))
+    counts(classes.chain([("not sent, because the client closed the connection", traffic.unanswered)]))
 }
 
 fn kinds(requests: &RequestsReport) -> String {

@@ -158,7 +158,7 @@ impl AdminListenerConfig {
         match (self.access(rights), rights.local_token().map(|local| local.file.display())) {
             (AdminAccess::Full, _) => format!("over {address}, by anyone who can connect, without a token"),
             (AdminAccess::Read, _) => format!("not over {address}, which is read-only"),
-            (AdminAccess::Proxy, _) => format!("over {address}, by each [[admin.user]] that the proxy names"),
+            (AdminAccess::Proxy, _) => format!("over {address}, by an [[admin.user]] whose name the proxy sends"),
             (AdminAccess::TokenForChanges | AdminAccess::Token, Some(file)) => {
                 format!("over {address} with the token in {file}")
             }

@@ -242,7 +242,7 @@ pub(super) fn resolve(tokens: &[RawAdminToken], users: &[RawAdminUser]) -> Resul
         if let AdminUser::Uid(UNKNOWN_ID) | AdminUser::Group(UNKNOWN_ID) = user {
             let message = format!(
                 "{UNKNOWN_ID} stands for every user or group that robotsd cannot identify: write the ID of the actual \
-                 user or group; under systemd, this needs PrivateUsers=no"
+                 user or group; under systemd, also set PrivateUsers=no"
             );
             return Err(Fault::new(span, message));
         }

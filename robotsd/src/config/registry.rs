@@ -117,8 +117,10 @@ fn extended(base: &Registry, path: &Path, text: &str) -> Result<Registry, Config
         // A repeated name is reported at its second occurrence.
         let first = first_of_its_name(tables, table.get_ref()).filter(|first| !std::ptr::eq(*first, table));
         if let Some(first) = first {
-            message =
-                format!("{message}; the first of them is in line {line}", line = place(text, first.span().start).0);
+            message = format!(
+                "{message}; the first row with this name is in line {line}",
+                line = place(text, first.span().start).0
+            );
         }
         let span = table.get_ref().span(error.field).unwrap_or_else(|| table.span());
         Fault::new(span, message).at(path, text)

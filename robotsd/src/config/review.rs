@@ -199,8 +199,8 @@ fn idle_cases(file: &RawConfig, config: &Config) -> Vec<Fault> {
             faults.push(identity.fault(message).help("add [identity], or remove this key".to_owned()));
         }
         if let (Some(upstream), false) = (&case.upstream, is_forwarding) {
-            let message = "no listener forwards requests, so clients get the status and page of the case, not the \
-                           answer of this upstream";
+            let message = "no listener forwards requests, so clients get the status and page of the refusal case, not \
+                           the answer of this upstream";
             faults.push(upstream.fault(message));
         }
     }
@@ -530,7 +530,7 @@ fn without_grace(file: &RawConfig, site: &RawSite) -> Option<Fault> {
         let name = site.name.get_ref();
         let message = format!(
             "the site {name:?} refuses requests without a grace period: crawlers may use a cached robots.txt for 24 \
-             hours (RFC 9309, section 2.4), so they are refused because of {unseen} that they have not read yet"
+             hours (RFC 9309, section 2.4), so crawlers are refused because of {unseen} that they have not read yet"
         );
         site.name.fault(message).help("write grace = \"24h\" at the top of the file".to_owned()).of_site(name)
     })

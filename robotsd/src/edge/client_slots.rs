@@ -290,8 +290,8 @@ impl ClientSlots {
                     ConnectionErrorKind::Recycled,
                     None,
                     &format_args!(
-                        "the limit of open connections is reached: to accept a new connection, one that was idle for \
-                         {:.1?} was closed",
+                        "the limit of open connections is reached: a connection that was idle for {:.1?} was closed, \
+                         so that a new one could be accepted",
                         claim.idle
                     ),
                 );

@@ -48,8 +48,8 @@ pub(super) type Round = oneshot::Sender<()>;
 #[derive(Debug)]
 pub(super) enum BeatRequest {
     /// Sends the heartbeat of this replica, and reads the heartbeats of all replicas.
-    Beat(#[expect(dead_code, reason = "dropping it is the answer")] Round),
-    Leave(#[expect(dead_code, reason = "dropping it is the answer")] Round),
+    Beat(#[expect(dead_code, reason = "the sender is only dropped, which ends the wait of the requester")] Round),
+    Leave(#[expect(dead_code, reason = "the sender is only dropped, which ends the wait of the requester")] Round),
 }
 
 impl Asks {

@@ -49,7 +49,7 @@ impl Escaper for Escape {
     }
 }
 
-#[expect(unreachable_pub, reason = "the macro generates public methods of private types")]
+#[expect(unreachable_pub, reason = "the macro `filter_fn` generates public methods of private types")]
 pub(crate) mod filters {
     use askama::{PrimitiveType, Values, filter_fn};
 

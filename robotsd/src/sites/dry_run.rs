@@ -159,8 +159,8 @@ impl DrySite<'_> {
         let mut found = Vec::new();
         match (settings.baseline_path(), settings.pages.note_about(NoteAbout::Baseline)) {
             (None, _) => found.push(self.warning(
-                "this site has no baseline, so the gate treats the new version as the first one and has nothing to \
-                 compare it with: write baseline = \"robots.accepted.txt\" in [site.robots]",
+                "this site has no baseline, so the gate has no accepted version to compare the new version with: write \
+                 baseline = \"robots.accepted.txt\" in [site.robots]",
             )),
             // An unreadable baseline is an error: otherwise, a misspelled path could disable the
             // gate unnoticed.

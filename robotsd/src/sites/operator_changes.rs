@@ -300,7 +300,10 @@ fn roll_back(name: &str, live: &LiveRobots, by: &Attribution) -> Result<ChangeRe
         message += &match is_back {
             true => format!("; version {hash}, which was rolled back before, also goes live only if you accept it"),
             false => {
-                format!("; version {hash} is no longer pending: the gate checks it again when its source is next read")
+                format!(
+                    "; version {hash} is no longer pending: the gate checks this version again when robotsd next \
+                     reads the source"
+                )
             }
         };
     }

@@ -332,8 +332,8 @@ fn spared<'a>(registry: &Registry, refusing: impl Iterator<Item = (&'a str, &'a 
     let engines = engines.iter().zip(is_spared).filter(|(_, is_spared)| *is_spared);
     let names: Vec<_> = engines.map(|((engine, _), _)| engine.name.as_str()).collect();
     Some(format!(
-        "these search engines are only tagged, because search engines remove refused pages from their index: \
-         {crawlers}. To refuse them, write \"index\" = \"refuse\" in [site.modes]. Sites: {sites}",
+        "requests of these search engines are only tagged, because search engines remove refused pages from their \
+         index: {crawlers}. To refuse these requests, write \"index\" = \"refuse\" in [site.modes]. Sites: {sites}",
         crawlers = names.join(", "),
         sites = quoted_list(sites)
     ))
@@ -353,7 +353,13 @@ mod tests {
         let few = refusing().with_override(Override::category(Category::Search, Mode::Refuse)).build();
         let line = |sites: &[(&'static str, &Policy)]| spared(Registry::builtin(), sites.iter().copied());
         let all = line(&[("a", &plain), ("b", &none)]).expect("a line");
-        assert!(all.starts_with("these search engines are only tagged, because search engines remove refused pages from their index: Googlebot, "), "{all}");
+        assert!(
+            all.starts_with(
+                "requests of these search engines are only tagged, because search engines remove \
+            refused pages from their index: Googlebot, "
+            ),
+            "{all}"
+        );
         assert!(all.contains(", bingbot, ") && !all.contains("Wotbox") && all.ends_with(" Sites: \"a\""), "{all}");
         let testers = line(&[("a", &few)]).expect("a line");
         assert!(testers.contains("Google-InspectionTool") && !testers.contains("Googlebot"), "{testers}");

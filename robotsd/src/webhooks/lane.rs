@@ -123,7 +123,7 @@ impl Lane {
         let seconds = left.as_secs() + 1;
         Some(format!(
             "the request was not sent: the receiver did not answer the last {times} requests, so robotsd waits \
-             {seconds} more seconds before it sends another one"
+             {seconds} more seconds before it sends another request"
         ))
     }
 

@@ -297,8 +297,8 @@ fn a_read_only_listener_answers_queries_and_changes_nothing() {
     for path in ["/livez", "/readyz", "/status", "/metrics", "/history?site=a%20site"] {
         assert_eq!(status_of(reading, &format!("GET {path}")), 200, "{path}");
     }
-    let message = "this admin listener is read-only: use the socket or another address of [admin], which commands with \
-        --config FILE find by themselves";
+    let message = "this admin listener is read-only: use the socket or another address of [admin] (with --config FILE, \
+        commands find it themselves)";
     for path in ["/enforce?to=off", "/reload", "/rollback?site=a%20site", "/accept?site=a%20site&hash=sha256:00000000"]
     {
         let refused = admin_answer(reading, &format!("POST {path}"));

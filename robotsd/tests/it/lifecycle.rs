@@ -221,7 +221,7 @@ fn idle_connections_make_room_for_new_ones_on_every_worker() {
     }
     let event = running.wait_for_event("problem", |line| line["reason"] == "recycled");
     let message = message(&event);
-    let want = "the limit of open connections is reached: to accept a new connection, one that was idle for ";
+    let want = "the limit of open connections is reached: a connection that was idle for ";
     assert!(message.starts_with(want));
     // The problem is logged at most once per second. The first line may come at any time.
     let events = running.count("problem", |line| line["reason"] == "recycled") as u64;

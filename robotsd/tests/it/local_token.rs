@@ -109,7 +109,7 @@ fn with_tokens_the_local_one_does_not_count() {
     assert_eq!(admin_answer(reading, "GET /status").status, 200);
     let refused = admin_answer(reading, "POST /enforce?to=off");
     assert_eq!(refused.status, 401);
-    assert_has(refused.body, &["for commands set ROBOTSD_TOKEN_FILE"]);
+    assert_has(refused.body, &["for commands, set ROBOTSD_TOKEN_FILE"]);
     assert!(is_enforced(&running));
     assert_eq!(turn_off(&running, lines[0]), 200);
 }

@@ -332,7 +332,8 @@ fn a_rollback_says_what_happens_to_another_pending_version() {
     operated.command(&["reload", "--site", "shop"]).ends_with(1);
     let waiting = operated.waiting();
     let want = format!(
-        "; version {} is no longer pending: the gate checks it again when its source is next read",
+        "; version {} is no longer pending: the gate checks this version again when robotsd next reads the \
+         source",
         short(&waiting)
     );
     assert_has(operated.said(&["rollback", "shop"]), &[&want]);
@@ -702,7 +703,8 @@ fn entries_dated_in_the_future_are_in_the_log_and_the_status() {
     fs::write(&path, format!("{text}{entry}\n")).unwrap();
     let operated = Operated::start(&folder);
     let line = operated.event("clock");
-    let said = "but the state directory contains entries of Fri, 01 Jan 2100 00:00:00 GMT: the clock is wrong now, or was wrong then";
+    let said = "but the state directory contains entries of Fri, 01 Jan 2100 00:00:00 GMT: the clock is wrong now, or \
+        was wrong when these entries were written";
     assert_eq!(line["level"], "warn");
     assert_has(message(&line), &["the clock shows ", said]);
     assert_has(unfolded(&operated.command(&["status", "--problems"]).ends_with(1).out), &[said]);

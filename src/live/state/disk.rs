@@ -173,8 +173,8 @@ impl Disk {
         let cause = written.err()?;
         let folder = folder.display();
         Some(format!(
-            "{folder}: the state directory cannot be written, so a restart would forget every change from now on: \
-             {cause}; robotsd retries the write"
+            "{folder}: the state directory cannot be written: {cause}; the write is retried, but a restart would \
+             forget changes that are not saved"
         ))
     }
 
@@ -377,7 +377,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let state = folder.path().join("state");
         let why = Disk::default().probe(&state).expect("there is no folder");
-        assert!(why.contains("cannot be written, so a restart would forget every change from now on"), "{why}");
+        assert!(why.contains("the state directory cannot be written: "), "{why}");
         assert!(!state.exists());
         fs::create_dir(&state).expect("made");
         // One temporary file is from another process, and one is from a dead process that had the

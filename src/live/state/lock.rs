@@ -33,7 +33,7 @@ pub(super) struct FolderLock {
 }
 
 pub(super) enum LockState {
-    Locked(#[expect(dead_code, reason = "kept open for its lock")] File),
+    Locked(#[expect(dead_code, reason = "the open file holds the lock")] File),
     /// The folder could not be locked, or this handle needs no lock. Writing is allowed.
     Unlocked,
     /// The lock was handed over, or every handle was dropped. Writing is not allowed, because

@@ -32,7 +32,7 @@ pub(in crate::live) struct SiteState {
     pub(super) writer: Arc<StateWriter>,
     /// This must be the last field. Fields are dropped in order, so the lock is released only after
     /// the other fields have written their changes.
-    #[expect(dead_code, reason = "kept for its drop")]
+    #[expect(dead_code, reason = "dropping this field releases the lock")]
     pub(super) hold: Arc<LockHold>,
 }
 

@@ -269,8 +269,8 @@ impl StateDir {
         let last = sites.values().filter_map(Weak::upgrade).filter_map(|store| *store.ahead.lock()).max()?;
         let [says, has] = [now, last].map(clock::shown);
         let problem = format!(
-            "the clock shows {says}, but the state directory contains entries of {has}: the clock is wrong now, or \
-             was wrong then"
+            "the clock shows {says}, but the state directory contains entries of {has}: the clock is wrong now, or was \
+             wrong when these entries were written"
         );
         (last > now).then_some(problem)
     }

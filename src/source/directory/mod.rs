@@ -81,7 +81,7 @@ impl Directory {
     pub const DEFAULT_FALLBACK: &str = DEFAULT_FALLBACK;
 
     /// Prepares to open a folder of robots.txt files.
-    #[expect(clippy::new_ret_no_self, reason = "the builder makes it, as everywhere in this module")]
+    #[expect(clippy::new_ret_no_self, reason = "as in the other types of this module, the builder creates the value")]
     pub fn new(path: impl Into<PathBuf>) -> DirectoryBuilder {
         DirectoryBuilder { settings: DirectorySettings::new(path.into()) }
     }

@@ -63,7 +63,7 @@ impl fmt::Display for DirectoryEvent<'_> {
                 write!(f, "{host}: the file was removed before any version of it was live, so the host has no rules")
             }
             Self::Ignored { name, reason } => write!(f, "{name:?} is ignored: {reason}"),
-            Self::Unreadable { error } => write!(f, "{error}; the sites stay as they are"),
+            Self::Unreadable { error } => write!(f, "{error}; the sites are not changed"),
         }
     }
 }

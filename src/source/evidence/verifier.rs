@@ -453,9 +453,9 @@ impl VerifierStatus {
                             within a day";
             causes.insert(NOTHING.to_owned(), format!("{of_lists}, and {of_names}"));
         } else if self.is_list_fresh == Some(false) {
-            let unconfirmed = "no published list was confirmed by its server within a day, so impostors of crawlers \
-                               without host names pass unrecognised, and impostors of other crawlers pass until a \
-                               request of the same operator is verified";
+            let unconfirmed = "no published list was confirmed by its server within a day, so impostors can be \
+                               recognised only by their host names: for crawlers without host names never, and for \
+                               other crawlers only after a request of the same operator was verified";
             causes.insert(NO_LIST.to_owned(), unconfirmed.to_owned());
         } else if self.are_names_answered == Some(false) {
             causes.insert(

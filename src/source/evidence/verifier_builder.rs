@@ -25,7 +25,7 @@ use crate::source::fetch::{FetchUrl, FetcherTask};
 use crate::source::follow::{FollowBuilder, FollowError};
 
 /// Settings of a [`Verifier`].
-#[expect(missing_debug_implementations, reason = "the builder around it has one")]
+#[expect(missing_debug_implementations, reason = "the builder of these settings implements `Debug`")]
 pub struct VerifierSettings {
     registry: Arc<Registry>,
     configured: Configured,

@@ -50,7 +50,7 @@ pub struct FetcherBuilder {
 /// The body of a response, in parts as they arrive. If this value is dropped, the connection stays
 /// open until the next part arrives.
 #[derive(Debug)]
-#[must_use = "dropping it ends the request"]
+#[must_use = "dropping this value ends the request"]
 pub struct FetchBody(mpsc::Receiver<Result<Bytes, FetchError>>);
 
 impl Fetcher {

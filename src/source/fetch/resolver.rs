@@ -128,27 +128,29 @@ pub(super) fn of_site(url: &FetchUrl, via: &[Peer], from: &FetchUrl, to: FetchUr
     let is_of_site = to.host() == url.host() || via.iter().any(|via| via.is_at(&to));
     if !is_of_site {
         return refused(format!(
-            "{to} is another site; if the file is kept there, configure its URL instead of the upstream"
+            "{to} is on another site; if the robots.txt is at this URL, configure the URL instead of the upstream"
         ));
     }
     // The URLs `from` and `to` differ only in scheme, host or port. So the next request to the
     // upstream would be identical, and the upstream would send the same redirect again.
     if to.target() == from.target() {
-        return refused(format!("{to} differs only in scheme or port, so the upstream would redirect again"));
+        return refused(format!(
+            "{to} differs from the requested URL only in scheme or port, so the upstream would redirect again"
+        ));
     }
     Ok(from.with_target(to.target().clone()))
 }
 
 pub(super) fn leads_nowhere() -> FetchError {
-    FetchError::with_cause(FetchErrorKind::Redirect, "it has no target, or there are too many redirects")
+    FetchError::with_cause(FetchErrorKind::Redirect, "the redirect has no target, or there are too many redirects")
 }
 
 /// Returns the error for a forbidden redirect to `url`. The host of `url` has the address `address`
 /// of the class `class`. `from` is the class of the redirecting server's address.
 pub(super) fn wrong_class(url: &FetchUrl, from: AddressClass, address: IpAddr, class: AddressClass) -> FetchError {
     let cause = format!(
-        "{url} has the {class} address {address}, but the redirecting server has a {from} address; if the file is kept \
-         there, configure this URL directly"
+        "{url} has the {class} address {address}, but the redirecting server has a {from} address; if the robots.txt \
+         is at this URL, configure the URL directly"
     );
     FetchError::with_cause(FetchErrorKind::RedirectAddress, cause)
 }

@@ -191,7 +191,8 @@ where
         for _ in 0..2 {
             is_open = is_open && connection.as_mut().poll(context).is_pending();
             if interim.load(Ordering::Relaxed) > MAX_INTERIM {
-                let cause = format!("a server may send at most {MAX_INTERIM} of them before the final response");
+                let cause =
+                    format!("a server may send at most {MAX_INTERIM} interim answers before the final response");
                 return Poll::Ready(Err(FetchError::with_cause(FetchErrorKind::InterimAnswers, cause)));
             }
             if let Poll::Ready(output) = work.as_mut().poll(context) {

@@ -40,7 +40,7 @@ pub struct FollowedDocument<D: Document> {
 }
 
 /// The settings of a document that is fetched regularly, with its event callback.
-#[expect(missing_debug_implementations, reason = "the builder around it has one")]
+#[expect(missing_debug_implementations, reason = "the builder of these settings implements `Debug`")]
 pub struct DocumentSettings<D: Document> {
     pub(super) url: FetchUrl,
     pub(super) reading: D::Reading,

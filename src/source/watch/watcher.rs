@@ -43,7 +43,7 @@ pub struct Watcher {
 
 /// A watched file or folder. Dropping this value ends the watch.
 #[derive(Debug)]
-#[must_use = "dropping it stops watching"]
+#[must_use = "dropping this value stops the watch"]
 pub struct Watched {
     handle: Arc<Handle>,
     id: WatchId,

@@ -126,7 +126,7 @@ fn a_redirect_from_the_loopback_leads_to_no_link_local_address() {
     for host in ["169.254.169.254", "[fe80::1]", "[::ffff:169.254.169.254]", "[64:ff9b::a9fe:a9fe]", "224.0.0.1"] {
         let answer = answer_to(response("302 F", &format!("Location: http://{host}/latest/meta-data/\r\n"), ""));
         let FetchOutcome::Failed(error) = &answer else { panic!("no failure: {answer:?}") };
-        assert!(error.to_string().contains("configure this URL directly"), "{error}");
+        assert!(error.to_string().contains("configure the URL directly"), "{error}");
         assert_eq!(reading(answer.clone()), "disallow");
         assert_eq!(kind(answer), FetchErrorKind::RedirectAddress, "{host}");
     }

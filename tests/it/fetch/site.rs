@@ -410,10 +410,10 @@ fn redirects_of_an_upstream_stay_on_the_site() {
     }
     let other = Server::saying(robots("# not ours"));
     for (location, why) in [
-        (other.url("/r"), "is another site"),
-        ("http://evil.example/r".to_owned(), "is another site"),
-        ("http://shop.example.evil.example/r".to_owned(), "is another site"),
-        ("http://shop.example:9999/robots.txt".to_owned(), "differs only in scheme or port"),
+        (other.url("/r"), "is on another site"),
+        ("http://evil.example/r".to_owned(), "is on another site"),
+        ("http://shop.example.evil.example/r".to_owned(), "is on another site"),
+        ("http://shop.example:9999/robots.txt".to_owned(), "differs from the requested URL only in scheme or port"),
         ("gopher://shop.example/r".to_owned(), "use http or https"),
     ] {
         let server = redirecting(&*location);

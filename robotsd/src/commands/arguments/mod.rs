@@ -26,9 +26,9 @@ pub(in crate::commands) struct WithinArgs {
     /// Read only files in this folder: no link that leads out of it, nothing in its .git, and no
     /// URL
     ///
-    /// Use this option for files that others wrote, such as the files of a pull request. It applies
-    /// to every file on the command line, and to files found next to them. Files that a config
-    /// names may be anywhere.
+    /// Use this option for files that others wrote, such as the files of a pull request. The option
+    /// applies to every file on the command line, and to files that are found next to these files.
+    /// Files that a config names may be anywhere.
     #[arg(long, value_name = "FOLDER")]
     within: Option<PathBuf>,
 }

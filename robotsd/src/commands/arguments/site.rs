@@ -45,14 +45,14 @@ pub(in crate::commands) struct SiteArgs {
     /// Use the settings of a site in this config file, as serve does: registry_extra, policy,
     /// exemptions and checks
     ///
-    /// Without it, $ROBOTSD_CONFIG is used if it is set, with a note on stderr. The default file,
-    /// /etc/robotsd/robotsd.toml, is used only if it is named here or --site names one of its
-    /// sites.
+    /// Without this option, $ROBOTSD_CONFIG is used if it is set, with a note on stderr. The
+    /// default file, /etc/robotsd/robotsd.toml, is used only if this option names the file, or
+    /// --site names one of its sites.
     #[arg(long, short, value_name = "FILE")]
     pub(in crate::commands) config: Option<PathBuf>,
 
-    /// The site of the config, by its name or one of its hosts; NAME/HOST for one file of a
-    /// directory [default: the only site]
+    /// The site of the config that has this name or host; NAME/HOST selects one file of a directory
+    /// [default: the only site]
     #[arg(long, value_name = "NAME")]
     site: Option<String>,
 

@@ -93,8 +93,8 @@ pub(super) struct FixArgs {
     #[arg(long)]
     pub(super) fix: bool,
 
-    /// Show the changes that --fix would make without making them; exit with status 1 if there are
-    /// any
+    /// Show the changes that --fix would make, but do not change the files; exit with status 1 if
+    /// there are changes
     #[arg(long, conflicts_with = "format")]
     pub(super) diff: bool,
 

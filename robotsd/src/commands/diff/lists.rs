@@ -29,15 +29,15 @@ pub(super) const OF_SITEMAPS: &str = "of the sitemaps";
 const REQUESTED: &str = "that search engines requested in the log";
 
 #[derive(Args, Debug)]
-#[command(next_help_heading = "Measuring the change by pages that matter")]
+#[command(next_help_heading = "Measuring the effect on important pages")]
 pub(super) struct PageListArgs {
     /// Show how many pages of this sitemap, and of the sitemaps that it lists, search engines lose;
     /// may be repeated
     ///
     /// The sitemap may be XML, a feed, a list of URLs or an index of sitemaps, and may be
-    /// compressed with gzip. Pages on other hosts than those of the site of --config are left out;
-    /// without a config, all pages count. If there are more than 50,000 pages, an even sample is
-    /// used.
+    /// compressed with gzip. With a config, pages on hosts that do not belong to the site are left
+    /// out; without a config, all pages count. If there are more than 50,000 pages, an even sample
+    /// is used.
     #[arg(long, value_name = "FILE|URL")]
     sitemap: Vec<SitemapSource>,
 

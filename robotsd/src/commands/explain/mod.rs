@@ -61,7 +61,7 @@ pub(crate) struct ExplainArgs {
     #[arg(long, value_name = "NAME", conflicts_with = "token")]
     user_agent: Vec<String>,
 
-    /// A product token, as in robots.txt: explain only the file, without the policy; may be
+    /// A product token, as in robots.txt: explain what the file says, without the policy; may be
     /// repeated
     ///
     /// A token in the registry stands for all tokens that its crawler obeys (Googlebot-Image, then
@@ -218,8 +218,9 @@ impl ExplainArgs {
             ));
         }
         if self.user_agent.is_empty() && self.token.is_empty() {
-            let fault = "no crawler is given: specify one with --user-agent NAME, or with --token TOKEN to explain \
-                         only the file; `robotsd diff /dev/null robots.txt` shows its rules for all crawlers";
+            let fault = "no crawler is given: specify one with --user-agent NAME, or with --token TOKEN to leave out \
+                         the policy of the site; to see the rules of a robots.txt for all crawlers, run `robotsd diff \
+                         /dev/null robots.txt`";
             return Err(fault.to_owned());
         }
         if self.token.iter().any(|token| token.trim().is_empty()) {

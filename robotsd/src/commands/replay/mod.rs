@@ -103,14 +103,14 @@ pub(crate) struct ReplayArgs {
     #[arg(long, value_name = "FILE")]
     against: Option<PathBuf>,
 
-    /// Judge each request by the version of robots.txt that its crawler had fetched by then, as the
+    /// Judge each request by the version of robots.txt that its crawler had fetched before, as the
     /// board does
     ///
     /// PATH is a file in a git repository, or a directory of the repository with a robots.txt in
     /// it. A version counts as served from its commit on, on the branch that is checked out. PATH
     /// may also be a directory of files with a date in their names (2026-11-01, 20261101T1230, in
-    /// UTC). The date is the time when the version was first served. PATH may also be a single such
-    /// file; then --history may be repeated. If the name of the file contains no date, the time of
+    /// UTC). The date is the time when the version was first served. PATH may also be a single
+    /// file; --history may then be repeated. If the name of this file contains no date, the time of
     /// its last change is used. Unless --robots is given, the newest version is the robots.txt.
     /// Crawlers are not accused of ignoring robots.txt in periods without a line in the logs.
     #[arg(long, value_name = "PATH", conflicts_with = "against")]

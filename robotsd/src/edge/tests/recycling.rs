@@ -326,7 +326,7 @@ fn idle_connections_of_another_worker_give_way() {
     });
     let (kind, detail) = reported.recv().unwrap();
     assert_eq!(kind, ConnectionErrorKind::Recycled);
-    let want = "the limit of open connections is reached: to accept a new connection, one that was idle for ";
+    let want = "the limit of open connections is reached: a connection that was idle for ";
     assert!(detail.starts_with(want), "{detail}");
     first.end();
     second.end();

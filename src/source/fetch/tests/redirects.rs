@@ -210,8 +210,8 @@ fn a_site_keeps_its_version_and_the_message_says_what_would_be_right() {
     let reload = live.reload_blocking();
     assert!(matches!(reload.outcome, ReloadOutcome::Kept { .. }), "{reload}");
     let expected = format!(
-        "the redirect leads to a forbidden address: http://{}/status has the loopback address \
-         127.0.0.1, but the redirecting server has a public address; if the file is kept there, configure this URL directly",
+        "the redirect leads to a forbidden address: http://{}/status has the loopback address 127.0.0.1, but the \
+         redirecting server has a public address; if the robots.txt is at this URL, configure the URL directly",
         admin.address
     );
     assert!(reload.to_string().contains(&expected), "{reload}");

@@ -10,8 +10,8 @@ pub(crate) const LINT: Lint = Lint {
     summary: "a Crawl-delay that no crawler obeys",
     why: "Crawl-delay is an extension. A line before the first user-agent line belongs to no group, so no crawler \
           obeys it. Google's crawlers have never obeyed Crawl-delay, and Yandex's crawlers stopped in 2018; both \
-          operators document other ways to slow them down. A line in a group is reported only if all crawlers that \
-          the group names ignore it according to the registry.",
+          operators document other ways to limit the rate of their crawlers. A line in a group is reported only if, \
+          according to the registry, all crawlers that the group names ignore Crawl-delay.",
     bad: Example::new(b"User-agent: Googlebot\nCrawl-delay: 10\nDisallow: /private/\n"),
     good: Example::new(b"User-agent: bingbot\nCrawl-delay: 10\nDisallow: /private/\n"),
     pass: Pass::File(run),

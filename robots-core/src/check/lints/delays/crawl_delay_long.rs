@@ -9,9 +9,9 @@ pub(crate) const LINT: Lint = Lint {
     code: "crawl-delay-long",
     severity: Severity::Warning,
     summary: "a Crawl-delay of more than 30 seconds",
-    why: "Bing obeys delays of up to 30 seconds, other crawlers up to 10 or 20, and crawlers that are built with Nutch \
-          skip hosts that ask for more than 30. Therefore, servers that enforce the file use a delay of at most 30 \
-          seconds. If the delay is an hour, crawlers can fetch only two dozen pages per day.",
+    why: "Bing obeys delays of up to 30 seconds, and other crawlers up to 10 or 20 seconds. Crawlers that are built \
+          with Nutch skip hosts with a delay of more than 30 seconds. robotsd and tower-robots treat longer delays as \
+          30 seconds. If the delay is an hour, crawlers can fetch only two dozen pages per day.",
     bad: Example::new(b"User-agent: bingbot\nCrawl-delay: 60\nDisallow: /private/\n"),
     good: Example::new(b"User-agent: bingbot\nCrawl-delay: 30\nDisallow: /private/\n"),
     pass: Pass::Named("crawl-delay", run),
@@ -33,7 +33,8 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     sink.report(
         field.value_range.clone(),
         format_args!(
-            "some crawlers skip a site with a delay of {seconds} seconds, and servers enforce at most 30 seconds"
+            "some crawlers skip a site with a delay of {seconds} seconds; robotsd and tower-robots shorten it to 30 \
+             seconds"
         ),
     )
     .help(help);

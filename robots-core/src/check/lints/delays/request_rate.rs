@@ -8,8 +8,8 @@ pub(crate) const LINT: Lint = Lint {
     severity: Severity::Note,
     summary: "a Request-rate line, which few crawlers read",
     why: "Request-rate, from a draft of 1996, limits the number of pages that a crawler may fetch in a period, and \
-          optionally the time of day: \"1/10m 1300-1659\". No large search engine obeys it, and it is not enforced. \
-          More crawlers obey Crawl-delay.",
+          optionally the time of day: \"1/10m 1300-1659\". No large search engine obeys this line, and robotsd and \
+          tower-robots do not enforce it. More crawlers obey Crawl-delay.",
     bad: Example::new(b"User-agent: bingbot\nRequest-rate: 1/10\nDisallow: /private/\n"),
     good: Example::new(b"User-agent: bingbot\nCrawl-delay: 10\nDisallow: /private/\n"),
     pass: Pass::Named("request-rate", run),

@@ -8,7 +8,7 @@ pub(crate) const LINT: Lint = Lint {
     severity: Severity::Note,
     summary: "a Visit-time line, which few crawlers read",
     why: "Visit-time, from a draft of 1996, limits the time of day (GMT) for a crawler's requests: \"0600-0845\". No \
-          large search engine obeys it, and it is not enforced.",
+          large search engine obeys this line, and robotsd and tower-robots do not enforce it.",
     bad: Example::new(b"User-agent: bingbot\nVisit-time: 0600-0845\nDisallow: /private/\n"),
     good: Example::new(b"User-agent: bingbot\nDisallow: /private/\n"),
     pass: Pass::Named("visit-time", run),

@@ -8,7 +8,7 @@ use crate::check::lint::*;
 pub(crate) const LINT: Lint = Lint {
     code: "ignores-star",
     severity: Severity::Note,
-    summary: "\"*\" blocks the site except for some paths, but not for every crawler",
+    summary: "a group for \"*\" that blocks most of the site, but that some crawlers ignore",
     why: "A few crawlers are documented to obey groups that name them, but to ignore groups for \"*\". If a file \
           blocks the site for \"*\" except for some parts, these crawlers still fetch everything unless the file \
           names them.",

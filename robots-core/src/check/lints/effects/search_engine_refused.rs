@@ -9,11 +9,11 @@ pub(crate) const LINT: Lint = Lint {
     severity: Severity::Warning,
     summary: "search engines are refused access to disallowed pages",
     why: "A search engine that obeys robots.txt requests a disallowed page only by mistake, or if its copy of the file \
-          is old. If the answer is 403, the search engine removes the page from its index. Therefore, with the mode \
-          \"refuse\", these requests are only tagged if they come from search engines that people use. This lint \
-          reports rules for search engines if an override in [site.modes] refuses these engines, such as \"index\" = \
-          \"refuse\". In the examples, an override refuses bingbot. To tag these requests again, change the override \
-          to \"tag\". If the override also applies to other crawlers, keep it, and write \"index\" = \"tag\" below it.",
+          is old. If the answer is 403, the search engine removes the page from its index. Therefore, the mode \
+          \"refuse\" only tags disallowed requests of search engines that people use. An override in [site.modes], \
+          such as \"index\" = \"refuse\", can refuse these requests, too; this lint then reports the rules. In the \
+          examples, an override refuses bingbot. To only tag these requests, change the override to \"tag\". If the \
+          override also applies to other crawlers, keep it, and write \"index\" = \"tag\" below it.",
     bad: Example::new(b"User-agent: bingbot\nDisallow: /private/\n").where_refused(&["bingbot"]),
     good: Example::new(b"User-agent: GPTBot\nDisallow: /private/\n").where_refused(&["bingbot"]),
     pass: Pass::File(run),

@@ -13,14 +13,14 @@ use crate::rules::MatchBudget;
 pub(crate) const LINT: Lint = Lint {
     code: "star-rules-dropped",
     severity: Severity::Warning,
-    summary: "a group for one crawler that lacks rules of the group for \"*\"",
-    why: "A crawler that a group names obeys only that group (RFC 9309, section 2.2.1), not the rules for \"*\" in \
-          addition. If its group contains only an additional rule or delay, the crawler may fetch everything that \
-          \"*\" disallows; if the group repeats only some of these rules, the crawler may fetch the other paths. This \
-          also applies to image, video and news crawlers: if a group names Googlebot-Image, it obeys neither \"*\" nor \
-          the group for Googlebot. If only one rule of \"*\" is missing, the finding is just a note. Groups that allow \
-          everything (\"Disallow:\" without a path), and copies of the group for \"*\" that lack only rules for \
-          scripts, styles and pictures, are not reported.",
+    summary: "a crawler's group that lacks rules of the group for \"*\"",
+    why: "A crawler that a group names obeys only that group (RFC 9309, section 2.2.1), and none of the rules for \
+          \"*\". If its group contains only an additional rule or delay, the crawler may fetch everything that \"*\" \
+          disallows. If the group repeats only some rules of \"*\", the crawler may fetch the paths of the missing \
+          rules. This also applies to image, video and news crawlers: if a group names Googlebot-Image, it obeys \
+          neither \"*\" nor the group for Googlebot. If only one rule of \"*\" is missing, the finding is just a note. \
+          Groups that allow everything (\"Disallow:\" without a path), and copies of the group for \"*\" that lack \
+          only rules for scripts, styles and pictures, are not reported.",
     bad: Example::new(
         b"User-agent: *\nDisallow: /cart/\nDisallow: /login/\n\nUser-agent: Googlebot\nDisallow: /drafts/\n",
     ),

@@ -9,10 +9,11 @@ pub(crate) const LINT: Lint = Lint {
     code: "whole-site-disallowed",
     severity: Severity::Warning,
     summary: "the whole site is blocked for a crawler, or for every crawler",
-    why: "\"Disallow: /\" blocks the whole site unless other rules allow more than the home page (\"Allow: /$\"). In a \
-          group for \"*\", it blocks all crawlers that have no group, including search engines: many sites were \
-          removed from an index because the file of a staging site was published. For a named crawler that does not \
-          belong to a search engine that people use, the block is usually intended, so the finding is only a note.",
+    why: "\"Disallow: /\" blocks the whole site unless other rules allow more than the home page; \"Allow: /$\" allows \
+          only the home page. In a group for \"*\", \"Disallow: /\" blocks all crawlers that have no group, including \
+          search engines: many sites were removed from an index because the file of a staging site was published. For \
+          a named crawler that does not belong to a search engine that people use, the block is usually intended, so \
+          the finding is only a note.",
     bad: Example::new(b"User-agent: *\nDisallow: /\n"),
     good: Example::new(b"User-agent: *\nDisallow: /private/\n"),
     pass: Pass::File(run),

@@ -8,7 +8,7 @@ pub(crate) const LINT: Lint = Lint {
     summary: "a directive without a colon after it",
     why: "The standard requires a colon between name and value. The reference parser accepts white space instead if \
           the line has exactly two words; other crawlers ignore the line. If the value contains a colon, crawlers \
-          split the line there, so they find a wrong name and a wrong value. This finding is an error.",
+          split the line there, so they find a wrong name and a wrong value. In this case, the finding is an error.",
     bad: Example::new(b"User-agent: *\nDisallow /private/\n"),
     good: Example::new(b"User-agent: *\nDisallow: /private/\n"),
     pass: Pass::Field(run),

@@ -8,9 +8,9 @@ pub(crate) const LINT: Lint = Lint {
     summary: "a directive that only lenient crawlers understand",
     why: "The reference parser accepts common misspellings (dissallow, useragent, site-map) and any longer word that \
           begins with a directive (Disallowed). Other crawlers ignore the line, so the file means different things to \
-          different crawlers. This also affects longer words with a meaning of their own, such as DisallowAITraining \
-          in a draft about uses of content. Search engines, and servers that enforce the file, treat such a line as a \
-          Disallow line.",
+          different crawlers. Some longer words have a meaning of their own, such as DisallowAITraining in a draft \
+          about uses of content. But search engines, and servers that enforce the file, treat a DisallowAITraining \
+          line as a Disallow line.",
     bad: Example::new(b"Useragent: *\nDissallow: /private/\n"),
     good: Example::new(b"User-agent: *\nDisallow: /private/\n"),
     pass: Pass::Field(run),

@@ -8,10 +8,10 @@ pub(crate) const LINT: Lint = Lint {
     code: "several-directives",
     severity: Severity::Error,
     summary: "several directives on one line",
-    why: "Crawlers read one directive per line, with everything after it as its value. If a server writes \"\\n\" as \
-          two characters, the tag \"<br>\" or a Unicode line separator instead of line breaks, or if a shell joins \
-          lines with spaces, the file looks complete but has lost its rules. Other lints do not check such a line. \
-          There is no automatic fix, because only the author knows where the lines ended.",
+    why: "Crawlers read one directive per line, and treat everything after the directive as its value. If a server \
+          writes \"\\n\" as two characters, the tag \"<br>\" or a Unicode line separator instead of line breaks, or if \
+          a shell joins lines with spaces, the file looks complete but has lost its rules. Other lints do not check \
+          such a line. There is no automatic fix, because only the author knows where the lines ended.",
     bad: Example::new(b"User-agent: *\nDisallow: /private/ Disallow: /drafts/\n"),
     good: Example::new(b"User-agent: *\nDisallow: /private/\nDisallow: /drafts/\n"),
     pass: Pass::Joined(run),

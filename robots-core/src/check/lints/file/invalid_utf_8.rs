@@ -9,8 +9,8 @@ pub(crate) const LINT: Lint = Lint {
     summary: "bytes that are not UTF-8",
     why: "A robots.txt must be UTF-8 (RFC 9309, section 2.2), and requests of browsers and crawlers contain paths as \
           UTF-8 with \"%\" escapes. A path that was saved in another encoding, such as Latin-1, is compared byte by \
-          byte and matches nothing; the help guesses the encoding. In a comment, such bytes have no effect, so the \
-          finding is only a note.",
+          byte and matches nothing. The help of the finding suggests the encoding that was probably used. In a \
+          comment, such bytes have no effect, so the finding is only a note.",
     bad: Example::new(b"User-agent: *\nDisallow: /caf\xe9/\n"),
     good: Example::new(b"User-agent: *\nDisallow: /caf%C3%A9/\n"),
     pass: Pass::Line(run),

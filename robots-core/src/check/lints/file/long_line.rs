@@ -23,7 +23,7 @@ fn run(line: &Line<'_>, _: &LineKind<'_>, sink: &mut Sink) {
         sink.report(
             line.range.start + MAX_LINE..line.range.end,
             format_args!(
-                "the line is {length} bytes long: crawlers ignore it from byte {first_ignored} on",
+                "the line is {length} bytes long: crawlers ignore everything from byte {first_ignored} on",
                 first_ignored = MAX_LINE + 1
             ),
         );

@@ -7,9 +7,9 @@ pub(crate) const LINT: Lint = Lint {
     code: "utf-16",
     severity: Severity::Error,
     summary: "text saved as UTF-16",
-    why: "A robots.txt must be UTF-8 (RFC 9309, section 2.2). In UTF-16, every second byte of ordinary text is NUL, \
-          and crawlers read a line only up to its first NUL, so they find no rules in such a file. Other lints do \
-          not check such a file.",
+    why: "A robots.txt must be UTF-8 (RFC 9309, section 2.2). In UTF-16, every second byte of ordinary text is NUL. \
+          Crawlers read a line only up to its first NUL, so they find no rules in a UTF-16 file. Other lints do not \
+          check such a file.",
     bad: Example::new(b"\xFF\xFEU\0s\0e\0r\0-\0a\0g\0e\0n\0t\0:\0 \0*\0\n\0"),
     good: Example::new(b"User-agent: *\nDisallow: /private/\n"),
     pass: Pass::OfKind(FileKind::Utf16, run),

@@ -8,8 +8,8 @@ pub(crate) const LINT: Lint = Lint {
     summary: "user-agent lines without rules after them",
     why: "A group without rules restricts nothing, and the crawlers that it names do not obey the group for \"*\", \
           either. Only the last group of a file can be without rules, because consecutive user-agent lines share the \
-          rules after them. A group with a Crawl-delay or another extension is not reported. If the file has no \
-          other rule, it was probably truncated, and the finding is an error. There is no automatic fix, because the \
+          rules after them. A group with a Crawl-delay or another extension is not reported. If the file contains no \
+          rule at all, it was probably truncated, and the finding is an error. There is no automatic fix, because the \
           file does not show whether a rule is missing or everything is meant to be allowed.",
     bad: Example::new(b"User-agent: *\nDisallow: /private/\n\nUser-agent: ExampleBot\n"),
     good: Example::new(b"User-agent: *\nDisallow: /private/\n\nUser-agent: ExampleBot\nDisallow:\n"),

@@ -7,7 +7,8 @@ pub(crate) const LINT: Lint = Lint {
     severity: Severity::Error,
     summary: "a whole User-Agent header as a name",
     why: "The value of a user-agent line must be a product token, such as \"GPTBot\", not the User-Agent header of a \
-          crawler's requests. Crawlers that cut the header find the name \"Mozilla\", which no crawler has.",
+          crawler's requests. Crawlers that cut the header at its first invalid character find the name \"Mozilla\", \
+          which no crawler has.",
     bad: Example::new(
         b"User-agent: Mozilla/5.0 (compatible; GPTBot/1.2; +https://openai.com/gptbot)\nDisallow: /private/\n",
     ),

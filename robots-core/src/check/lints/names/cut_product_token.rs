@@ -15,7 +15,7 @@ pub(crate) const LINT: Lint = Lint {
           different crawler or for none. Names of known crawlers, such as MJ12bot, are not reported, because these \
           crawlers compare their whole names. Other names with digits or dots are reported only as a note. Names that \
           end with a version or \"*\" are also reported only as a note, because crawlers cut only this ending. A name \
-          with a no-break space or another invisible character does not match any crawler.",
+          with an invisible character, such as a no-break space, does not match any crawler.",
     bad: Example::new(b"User-agent: GPT Bot\nDisallow: /private/\n"),
     good: Example::new(b"User-agent: GPTBot\nDisallow: /private/\n"),
     pass: Pass::Name(run),

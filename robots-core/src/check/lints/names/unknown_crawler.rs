@@ -7,11 +7,11 @@ pub(crate) const LINT: Lint = Lint {
     severity: Severity::Warning,
     summary: "an unknown name that is similar to a known name",
     why: "A crawler looks for exactly its own name, so a group with a misspelled name does not apply to any crawler, \
-          and the crawler that the author means obeys \"*\" instead. The same happens with the name of a search \
-          engine, an assistant (Bing for bingbot) or an operator (Anthropic). Names that are not similar to a known \
-          name are not reported, because the registry does not contain every crawler. In a name of six to nine \
-          letters, one letter may be wrong; in a longer name, two. A name of five letters is only reported if the \
-          ending \"bot\" is misspelled.",
+          and the crawler that the author means obeys \"*\" instead. If a group has the name of a search engine or an \
+          assistant (Bing instead of bingbot), or the name of an operator (Anthropic), it does not apply to any \
+          crawler, either. Names that are not similar to a known name are not reported, because the registry does not \
+          contain every crawler. A name of six to nine letters is reported if one letter is wrong, and a longer name \
+          also if two letters are wrong. A name of five letters is reported only if its ending \"bot\" is misspelled.",
     bad: Example::new(b"User-agent: Googelbot\nDisallow: /private/\n"),
     good: Example::new(b"User-agent: Googlebot\nDisallow: /private/\n"),
     pass: Pass::File(run),

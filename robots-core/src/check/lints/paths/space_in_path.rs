@@ -9,8 +9,8 @@ pub(crate) const LINT: Lint = Lint {
     severity: Severity::Warning,
     summary: "spaces in a path pattern",
     why: "Path patterns must not contain spaces (RFC 9309, section 2.2), and requests contain \"%20\" instead. Some \
-          crawlers escape pattern and path before comparing them (section 2.2.2), as servers that enforce the file \
-          do: to them, \"/a b\" is \"/a%20b\". The reference parser compares the bytes as they are, so the pattern \
+          crawlers, and servers that enforce the file, escape pattern and path before comparing them (section 2.2.2). \
+          For them, \"/a b\" means \"/a%20b\". The reference parser compares the bytes as they are, so the pattern \
           matches nothing. Two paths on one line are a single pattern with a space.",
     bad: Example::new(b"User-agent: *\nDisallow: /old /new\n"),
     good: Example::new(b"User-agent: *\nDisallow: /old\nDisallow: /new\nDisallow: /my%20files/\n"),

@@ -10,9 +10,9 @@ pub(crate) const LINT: Lint = Lint {
     code: "allow-disallow-tie",
     severity: Severity::Warning,
     summary: "a pattern that is both allowed and disallowed",
-    why: "If an allow and a disallow rule are equally long and match the same path, the allow rule decides, in \
-          whatever order the two are written (RFC 9309, section 2.2.2). In parsers based on the older draft, the first \
-          rule decides. In both cases, the other rule has no effect.",
+    why: "If an allow and a disallow rule are equally long and match the same path, the allow rule applies, whatever \
+          the order of the two rules (RFC 9309, section 2.2.2). In parsers based on the older draft, the first rule \
+          applies. In both cases, the other rule has no effect.",
     bad: Example::new(b"User-agent: *\nDisallow: /news/\nAllow: /news/\n"),
     good: Example::new(b"User-agent: *\nDisallow: /news/\nAllow: /news/today/\n"),
     pass: Pass::File(run),

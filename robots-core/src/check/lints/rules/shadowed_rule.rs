@@ -11,10 +11,10 @@ pub(crate) const LINT: Lint = Lint {
     code: "shadowed-rule",
     severity: Severity::Warning,
     summary: "a rule that never applies",
-    why: "The longest pattern that matches a path decides (RFC 9309, section 2.2.2). Because of a redundant or very \
-          general \"*\", a longer pattern of the other kind may match all paths that a shorter pattern matches. The \
-          shorter rule then never applies. Only rules of the same group are compared, and only a limited number of \
-          patterns with \"*\" inside.",
+    why: "If several rules match a path, the rule with the longest pattern applies (RFC 9309, section 2.2.2). If a \
+          Disallow rule with a redundant or very general \"*\" is longer than an Allow rule, and matches the same \
+          paths, the Allow rule never applies. In the same way, an Allow rule can disable a Disallow rule. Only rules \
+          of the same group are compared, and only a limited number of patterns with \"*\" inside.",
     bad: Example::new(b"User-agent: *\nAllow: /fish\nDisallow: /*fish\n"),
     good: Example::new(b"User-agent: *\nAllow: /fish/bowl\nDisallow: /*fish\n"),
     pass: Pass::File(run),

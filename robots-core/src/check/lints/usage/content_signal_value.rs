@@ -8,8 +8,9 @@ pub(crate) const LINT: Lint = Lint {
     severity: Severity::Warning,
     summary: "a Content-Signal line that is not a list of signals",
     why: "Content signals are \"search\", \"ai-input\" and \"ai-train\", each with \"=yes\" or \"=no\", and \"use\" \
-          with \"=immediate\", \"=reference\" or \"=full\", separated by commas. If a signal is missing, the use is \
-          neither permitted nor forbidden. Invalid and unknown signals are treated as missing.",
+          with \"=immediate\", \"=reference\" or \"=full\", separated by commas. If a signal is missing, the line \
+          neither permits nor forbids the use that this signal describes. Invalid and unknown signals are treated as \
+          missing.",
     bad: Example::new(b"User-agent: *\nContent-Signal: search=y, ai-train=n\nDisallow: /private/\n"),
     good: Example::new(b"User-agent: *\nContent-Signal: search=yes, ai-train=no\nDisallow: /private/\n"),
     pass: Pass::Named("content-signal", run),

@@ -6,9 +6,10 @@ pub(crate) const LINT: Lint = Lint {
     code: "license-value",
     severity: Severity::Warning,
     summary: "a License line that is not an absolute URL",
-    why: "License, from Really Simple Licensing, contains the absolute URL of the document with the terms of use. \
-          A License line before the first group applies to the whole site. A License line in a group replaces the \
-          others for the crawlers of this group. Crawlers ignore values that are not absolute URLs.",
+    why: "License, from Really Simple Licensing, contains the absolute URL of the document with the terms of use. A \
+          License line before the first group applies to the whole site. For the crawlers of a group, a License line \
+          in the group replaces the License lines for the whole site. Crawlers ignore values that are not absolute \
+          URLs.",
     bad: Example::new(b"License: /license.xml\nUser-agent: *\nDisallow: /private/\n"),
     good: Example::new(b"License: https://example.com/license.xml\nUser-agent: *\nDisallow: /private/\n"),
     pass: Pass::Named("license", run),

@@ -160,7 +160,7 @@ fn names_of_site(word: &str) -> Result<(FetchUrl, Vec<FetchUrl>), String> {
     let scheme = if named.is_https() { "https" } else { "http" };
     if named.target().as_str() != "/robots.txt" {
         return Err(format!(
-            "{named}: crawlers read robots.txt only at the root of a host (RFC 9309, section 2.3): write {right}",
+            "{named}: crawlers read robots.txt only at the root of a host (RFC 9309, section 2.3); write {right}",
             right = site_of(&named)
         ));
     }

@@ -49,8 +49,8 @@ pub(crate) fn look_up(
     if left_out > 0 {
         let more = if is_cut { "more than " } else { "" };
         complain(&format_args!(
-            "the names of {more}{count} addresses would be needed, but only those of the {MAX_LOOKED_UP} addresses \
-             with the most requests are looked up; requests from the other addresses count as unverified",
+            "the names of {more}{count} addresses are needed, but only the names of the {MAX_LOOKED_UP} addresses with \
+             the most requests are looked up; requests from the other addresses count as unverified",
             count = questions.len()
         ));
         questions.truncate(MAX_LOOKED_UP);

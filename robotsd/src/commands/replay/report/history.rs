@@ -83,8 +83,8 @@ impl PastJudgements {
         };
         let mut verdicts: Vec<String> = JUDGEMENTS.into_iter().filter_map(verdict).collect();
         if verdicts.is_empty() {
-            let none = "no crawler is judged, because this requires a verified crawler, and logs with all of its \
-             requests, including fetches of robots.txt";
+            let none = "no crawler is judged, because a judgement requires a verified crawler, and logs with all of \
+             its requests, including fetches of robots.txt";
             verdicts.push(none.to_owned());
         }
         let mut unjudged: BTreeMap<&str, Vec<&str>> = BTreeMap::new();

@@ -42,7 +42,7 @@ impl ReplayPage<'_> {
     fn crawlers(&self) -> Option<Markup> {
         let lines = details::lines(self.report);
         let (harm, kept) = match self.report.is_compared() {
-            true => ("newly disallowed", "disallowed by both, or before --effective-from"),
+            true => ("newly disallowed", "disallowed by both files, or before --effective-from"),
             false => ("disallowed", "disallowed, but before --effective-from"),
         };
         (!lines.is_empty()).then(|| crawler_lines(&lines, harm, &[("opened", "newly allowed"), ("early", kept)]))
