@@ -73,8 +73,8 @@ pub(super) enum RobotsTxtPlace {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Counting {
     Here,
-    /// A store that several processes share counts the request. The caller of
-    /// [`RobotsLayer::decide`](super::RobotsLayer::decide) asks this store.
+    /// The caller of [`RobotsLayer::decide`](super::RobotsLayer::decide) counts the request, in a
+    /// store that several processes share.
     InStore,
     /// The request is not counted, because another layer has already counted and refused it.
     Before,

@@ -95,11 +95,11 @@ impl RobotsLayer {
         self.with(|enforcer| enforcer.target_from = Some(Arc::new(target)))
     }
 
-    /// Sets a function that finds the client's address. The layer needs this address for the exempt
-    /// networks of the policy, for crawl delays and for a `Verifier`. Behind a proxy, the function
-    /// should return the proxy's address, so that [`forwarded_for`](Self::forwarded_for) can find
-    /// the client's address. There is no default, because only the server knows the address of a
-    /// connection. `RobotsLayer::for_axum08` uses axum's `ConnectInfo<SocketAddr>`. A second call
+    /// Sets a function that returns the address of the peer: the client or, behind a proxy, the
+    /// proxy. If the peer is a proxy, [`forwarded_for`](Self::forwarded_for) finds the client's
+    /// address. The layer needs this address for the exempt networks of the policy, for crawl
+    /// delays and for a `Verifier`. There is no default, because only the server knows the peer of
+    /// a connection. `RobotsLayer::for_axum08` uses axum's `ConnectInfo<SocketAddr>`. A second call
     /// replaces the function.
     ///
     /// A client whose address is unknown never counts as part of an exempt network, and its claim

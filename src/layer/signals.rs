@@ -247,10 +247,10 @@ pub struct ResponseFields {
     /// to refusals and errors.
     links: Vec<(HeaderName, HeaderValue)>,
     fields: Vec<(HeaderName, HeaderValue)>,
-    /// Whether another client could get other usage preferences or fields for this path, so that
-    /// caches must distinguish clients.
+    /// Whether the usage preferences or the operator's fields for this path depend on the client.
+    /// If so, caches must distinguish clients.
     content_varies: bool,
-    /// Whether another client could get other links to licences.
+    /// Whether the links to licences depend on the client.
     links_vary: bool,
 }
 

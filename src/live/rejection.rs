@@ -107,10 +107,10 @@ impl Rejection {
         Self { pending: Some(pending.into()), report, ..Self::new(RejectionKind::Gated, origin) }
     }
 
-    /// Adds instructions to the message of a rejection that prevents the opening of the site: how
-    /// to accept the pending version with a gate. Without an open site, there is no handle to call
-    /// `accept` on. `is_remembered` is `true` if the site has a state directory, which can save the
-    /// acceptance.
+    /// Completes the message of a rejection that prevents the opening of the site. The message then
+    /// tells how to accept the pending version with [`Gate::accept`](super::Gate::accept), because
+    /// there is no handle with a method `accept` before the site is open. `is_remembered` is `true`
+    /// if the site has a state directory, so that accepted versions are not forgotten at a restart.
     pub(super) fn not_open(self, is_remembered: bool) -> Self {
         let Some(pending) = &self.pending else { return self };
         let hash = pending.hash().short();

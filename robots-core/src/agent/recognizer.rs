@@ -161,7 +161,8 @@ impl Recognizer {
     }
 
     /// Returns the agent of a header that names no registered crawler, except possibly a framework.
-    /// `framework` is true if the header names a framework in a word that is not a version.
+    /// `framework` is true if the header contains a framework's name outside of the versions of
+    /// products.
     fn unregistered(&self, header: &Header<'_>, framework: bool) -> Agent {
         let reader = ClaimReader::of(header);
         if let Some((framework, place)) = self.registry.framework(header, framework) {
@@ -208,7 +209,7 @@ pub(super) struct NamedCrawlers<'r> {
     pub(super) crawlers: Vec<&'r Arc<Crawler>>,
     /// The ranges of all registered names, in the order of the header.
     pub(super) places: Vec<Range<usize>>,
-    /// Whether the header names a framework in a word that is not a version.
+    /// Whether the header contains a framework's name outside of the versions of products.
     pub(super) framework: bool,
     /// Pointers to the crawlers after the first one. A set finds repeated names quickly, even in a
     /// header of 64 KiB with thousands of names.

@@ -172,8 +172,8 @@ struct Draft<'f, 'a> {
     /// The first token of each edited crawler, except crawlers that already have the requested
     /// access.
     own: HashSet<ProductToken>,
-    /// Maps the index of an edited crawler's group to the names of crawlers that obey the group
-    /// although no group names them.
+    /// Maps the index of a group to the names of other crawlers, which obey the group only because
+    /// it names an edited crawler. The edit adds these names to the group.
     stay: BTreeMap<usize, BTreeSet<String>>,
     /// Maps the index of each changed group to whether the group still exists after the edit. All
     /// names in such a group are names of edited crawlers.

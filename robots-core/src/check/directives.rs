@@ -137,8 +137,8 @@ pub(super) fn nearest(name: &[u8]) -> Option<&'static str> {
 
 /// Reports whether a file is a robots.txt: it has a field that crawlers know, or contains only
 /// comments and blank lines. A line with a colon is not enough, because error messages, JSON, YAML
-/// and Git LFS pointers contain such lines. A site that serves an error message as its robots.txt
-/// allows everything.
+/// and Git LFS pointers contain such lines. If such a file counted as a robots.txt, it would allow
+/// every crawler to fetch everything.
 pub(super) fn is_robots_txt(robots: &RobotsTxt) -> bool {
     let mut is_text = false;
     for line in robots.lines() {
@@ -174,7 +174,7 @@ fn is_meant(field: &Field<'_>) -> bool {
             (word, &name[word.len()..])
         }
     };
-    // The limit allows "Disallowed" and one superfluous letter.
+    // Eleven letters are enough for "Disallowed" with one superfluous letter.
     let is_short = !matches!(field.directive, Directive::Allow | Directive::Disallow) || word.len() <= 11;
     let rest = rest.trim_ascii();
     is_short && (rest.is_empty() || is_path(rest) || rest.starts_with(b"http"))

@@ -166,14 +166,15 @@ impl Expectations {
 }
 
 impl ExpectationOutcome {
-    /// Reports whether every pair has the expected verdict and no agent is misspelled.
+    /// Reports whether each agent has the expected verdict on each path, and no agent is
+    /// misspelled.
     pub fn is_met(&self) -> bool {
         self.unmet.is_empty() && self.misspelled.is_empty()
     }
 }
 
-/// Writes one line for each misspelled agent, and one for each pair whose verdict is not the
-/// expected one. Writes nothing if the expectations are met.
+/// Writes one line for each misspelled agent, and one line for each unexpected verdict on an agent
+/// and a path. Writes nothing if the expectations are met.
 impl fmt::Display for ExpectationOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.misspelled.iter().try_for_each(|line| writeln!(f, "{line}"))?;

@@ -206,17 +206,16 @@ pub trait ClaimEvidence {
     }
 }
 
-/// Maximum age of a list that can refute the claims of all addresses. A list that is older can
-/// refute a claim only if the address made the claim before the list was confirmed
-/// ([`CLOCK_ERROR`]).
+/// Maximum age of a list that can refute every claim. An older list can refute a claim only if the
+/// client first made the claim long before the list was confirmed ([`CLOCK_ERROR`]).
 const FRESH: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Minimum time from the first request with a claim to the confirmation of a list that is older
-/// than [`FRESH`] but refutes the claim. The time is a day, because the clock may have been wrong
-/// by a day.
+/// Minimum time between the first request with a claim and the confirmation of the list, for a list
+/// older than [`FRESH`] to refute the claim. The time is a day, because the clock may have been
+/// wrong by a day.
 const CLOCK_ERROR: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Maximum time from now to a confirmation in the future. If a confirmation is further in the
+/// How far in the future the recorded time of a confirmation may be. If this time is further in the
 /// future, the clock was wrong at the confirmation or is wrong now.
 const CLOCK_STEP: Duration = Duration::from_secs(60);
 

@@ -5,8 +5,8 @@ use super::published_list::RangeList;
 
 pub use super::signature::test_octets::{signature_base, structured_field};
 
-/// Checks that parsing returns a non-empty list or an error, and that a list may be replaced by an
-/// equal list.
+/// Checks that parsing returns a non-empty list or an error. Also checks that
+/// [`RangeList::check_after`] accepts a list that is equal to the previous list.
 pub fn range_list(octets: &[u8]) {
     let _ = RangeList::check_media_type(&String::from_utf8_lossy(octets));
     let Ok(list) = RangeList::parse(octets) else { return };

@@ -18,8 +18,9 @@ const MAX_NAMES: usize = 4;
 /// Maximum number of resolved addresses that are compared per name.
 const MAX_ADDRESSES: usize = 8;
 
-/// A failed check refutes a claim only if the same resolver has verified an address of the claimed
-/// crawler's operator within this time.
+/// How long a successful check proves that a resolver works for an operator's names. A failed check
+/// refutes a claim only within this time after the same resolver verified an address of the claimed
+/// crawler's operator.
 const RESOLVER_PROOF: Duration = Duration::from_secs(60 * 60);
 
 /// A check of one client address by reverse DNS.

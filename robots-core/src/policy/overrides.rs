@@ -150,7 +150,8 @@ impl<M: Copy> Override<M> {
         self
     }
 
-    /// Reports whether the override is for all search engines, instead of for one crawler.
+    /// Reports whether the override applies to all search engines. Returns `false` if the override
+    /// names a single search engine.
     #[doc(hidden)]
     pub const fn is_for_unnamed_engines(&self) -> bool {
         matches!(self.covers, OverrideFor::Crawlers(Crawlers::IndexEngines | Crawlers::Category(Category::Search)))

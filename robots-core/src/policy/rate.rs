@@ -75,9 +75,9 @@ pub struct RateLimit<'r> {
 
 impl RateRules {
     /// Returns the rate limit of an allowed request; `None` if the groups have no delay or the
-    /// policy does not limit the agent's rate. The policy's rate mode applies only within the
-    /// [`Mode`] that `bound` returns for this agent. `is_believed` tells whether the policy accepts
-    /// the client's claim to be this agent.
+    /// policy does not limit the agent's rate. `bound` returns the [`Mode`] for this agent, which
+    /// limits the policy's rate mode. `is_believed` tells whether the policy accepts the client's
+    /// claim to be this agent.
     pub(super) fn rate_limit<'r>(
         &self,
         bound: impl FnOnce() -> Mode,

@@ -237,7 +237,8 @@ mod tests {
             ("/our/", "https://example.com/%6fur/x", [true, false]),
             ("/our/", "our/x", [true, false]),
             ("/b/", "//a/b/", [true, true]),
-            // An escaped `*` is a literal `*` in `Standard`, and stays an escape in `Reference`.
+            // An escaped `*` is a literal `*` by `Reading::Standard`, and stays an escape by
+            // `Reading::Reference`.
             ("/a%2Ab", "/a%2Ab", [true, true]),
             // Only `Legacy` adds a leading slash, and `AgentRules` does not use `Legacy` by
             // default.
@@ -258,9 +259,9 @@ mod tests {
                     User-agent: *\nDisallow: /c\n";
         for (token, path, line) in [
             ("Our Bot/2.0", "/a", Some(2)),
-            // In `Reference`, no group names the crawler, so the group for `*` applies.
+            // By `Reading::Reference`, no group names this crawler, so the group for `*` applies.
             ("Our Bot/2.0", "/c", Some(8)),
-            // In `Reference`, a name in the file ends at the space.
+            // By `Reading::Reference`, a name in the file ends at the first space.
             ("Our", "/a", Some(2)),
             ("OtherBot 4", "/b", Some(5)),
             ("OtherBot 4", "/c", Some(8)),

@@ -252,8 +252,9 @@ fn is_rule_to_all(field: &Field<'_>) -> bool {
         && matches!(field.value, [] | [b'/', ..])
 }
 
-/// Returns the groups to append for the names that are not yet in `named`, and the names that are
-/// left out. Adds the new names to `named`, so that each name is appended only once.
+/// Returns the groups to append for the names that are not yet in `named`. Also returns the names
+/// without such a group, because `named` already contains them. Adds the new names to `named`, so
+/// that each name is appended only once.
 fn select<'f>(
     robots: &'f RobotsTxt,
     lines: &[Vec<GroupLine>],

@@ -45,12 +45,12 @@ impl<'t> RequestPath<'t> {
     /// Creates a path from the target of a request, as sent: origin-form (`/path?query`) or a whole
     /// URL of any scheme.
     ///
-    /// A fragment is dropped, as in a URL. For the target of a request that a server has received,
-    /// use [`Policy::path`](crate::policy::Policy::path), which also compares the part after a `#`.
-    /// A target that starts with `//` is a path with an empty segment, not an authority. Some
-    /// targets, such as `http://host:?/path`, `http:\\host\path` or `path` without a slash, are
-    /// split differently by different servers. For such a target, the [forms](RequestPath::forms)
-    /// include every path that servers may find.
+    /// The target ends before the first `#`, because clients do not send the fragment of a URL. For
+    /// the target of a received request, use [`Policy::path`](crate::policy::Policy::path), which
+    /// also compares the part after a `#`. A target that starts with `//` is a path with an empty
+    /// segment, not an authority. Some targets, such as `http://host:?/path`, `http:\\host\path` or
+    /// `path` without a slash, are split differently by different servers. For such a target, the
+    /// [forms](RequestPath::forms) include every path that servers may find.
     pub fn new(target: &'t (impl AsRef<[u8]> + ?Sized)) -> Self {
         Self::with_forms(target.as_ref(), PathForms::ALL)
     }
@@ -139,7 +139,7 @@ impl<'t> RequestPath<'t> {
         Self::is_robots_txt_url(target) && memchr::memchr(b'#', target).is_none()
     }
 
-    /// Reports whether the URL that a crawler wants to fetch is the site's own `/robots.txt`. A
+    /// Reports whether a URL that a crawler has found leads to the site's own `/robots.txt`. A
     /// fragment is ignored, because crawlers do not send it.
     #[doc(hidden)]
     pub fn is_robots_txt_url(target: &[u8]) -> bool {

@@ -221,8 +221,9 @@ pub(super) const fn rarity(octet: u8) -> u8 {
     RARITY[octet as usize]
 }
 
-/// Returns the position of the rarest byte of a literal. Ignores positions that are too large for
-/// the low bits of a `*` marker. A marker with the largest value would be [`END`].
+/// Returns the position of the rarest byte of a literal. The low bits of a `*` marker must be able
+/// to contain the position, so later bytes of the literal are ignored. The largest position is also
+/// ignored, because a marker with this position would be equal to [`END`].
 fn rarest(literal: &[u8]) -> u8 {
     let within = (0u8..END ^ STAR).zip(literal);
     within.max_by_key(|(at, octet)| (rarity(**octet), u8::MAX - at)).map_or(0, |(at, _)| at)

@@ -63,7 +63,7 @@ impl Case {
         let is_live = |version: &GoneBy<'_>| version.hash == request.by;
         let live_first = versions.clone().filter(is_live).chain(versions.filter(|version| !is_live(version)));
         for version in live_first {
-            // The version in force already decided the request, so the path form is known.
+            // The request was disallowed by the live version, so the path form is known.
             let form =
                 if is_live(&version) { Some(request.form) } else { request.disallowed_by(version.rules, policy) };
             match form {

@@ -308,9 +308,9 @@ impl Board {
         let mut unwritten: Option<Vec<Watch>> = None;
         for (day, mut rows) in by_day(taken, self.site_line(site)) {
             if let Some(unwritten) = &mut unwritten {
-                // The watches of an unwritten day must not be written to the file of a later day.
-                // The file of the later day would claim that every fetch on the unwritten day was
-                // counted.
+                // A day before this day could not be written. Its watches must not be written to
+                // the file of this day, because the file would then claim that every fetch on the
+                // earlier day was counted.
                 unwritten.append(&mut rows.watches);
                 if rows.is_empty() {
                     continue;

@@ -36,8 +36,8 @@ const WORKERS: RangeInclusive<NonZeroUsize> = NonZeroUsize::MIN..=NonZeroUsize::
 tables! {
     RawConfig {
         mode: Mode,
-        /// How long new and tightened rules are only observed, so that requests are logged and not
-        /// refused.
+        /// How long new and tightened rules are not enforced: requests that they disallow are only
+        /// logged.
         grace: Spanned<Span> = unplaced(Span::NONE),
         workers: Option<Spanned<NonZeroUsize>> => bound(WORKERS, "\"workers\" is {}: write at most 1024, because one per CPU core is enough"),
         state_dir: Option<Spanned<PathBuf>>,

@@ -109,8 +109,8 @@ pub(crate) enum QuestionKind {
     Refusal,
 }
 
-/// Table of the sites that one worker decides for. All listeners of the worker share the table. A
-/// change replaces the whole table.
+/// Table of the sites for which a worker answers decision requests. All listeners of the worker
+/// share the table. A change replaces the whole table.
 pub(crate) type SiteTable = Arc<ArcSwap<DecisionSites>>;
 
 /// Returns the limits of a decision listener. The limits are higher than those of a listener for

@@ -36,7 +36,8 @@ pub(crate) struct ConnectionState {
     pub(crate) counts: Arc<ResponseCounts>,
     task: OnceLock<Waker>,
 
-    // Fields about what the connection waits for, written by the socket and the service.
+    // The next fields describe what the connection is waiting for. The socket and the service write
+    // these fields.
     /// The lowest two bits contain the phase. The higher bits contain the start time of the phase,
     /// in microseconds since `opened`.
     phase: AtomicU64,
@@ -49,8 +50,8 @@ pub(crate) struct ConnectionState {
     /// counted from this time, so that a client cannot keep its slot by starting another frame.
     first_partial: AtomicU64,
 
-    // Fields about the claim on the slot, written by the driver and by new connections that need a
-    // slot.
+    // The next fields describe the claim on this connection's slot. The driver writes these fields,
+    // and so do new connections that need a slot.
     /// The value that `phase` had when the slot was claimed; [`NEVER`] if the slot is not claimed.
     /// If a request arrives, `phase` changes, which cancels the claim without a write to this
     /// field.
@@ -62,7 +63,7 @@ pub(crate) struct ConnectionState {
     declined: AtomicU64,
     pub(crate) has_ended: Flag,
 
-    // Signals between the socket, the service and the driver.
+    // The next fields are signals between the socket, the service and the driver.
     /// Whether the client has sent the HTTP/2 preface, or a request on HTTP/2.
     pub(crate) is_http2: Flag,
     /// Whether bytes have arrived since this flag was last checked. The fast path of HTTP/1.1 does

@@ -3,8 +3,8 @@
 //!
 //! **An off switch takes effect even if writing to the store and to the disk fails.** The off
 //! switch is sent to the store first, because setting the kill switches and writing to the state
-//! directory may take a while. If writing to the store fails, the process keeps the off switch, and
-//! writes it when the store can be read again.
+//! directory may take a while. If writing to the store fails, the process keeps the off switch. As
+//! soon as the process can read the store again, it writes the off switch to the store.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;

@@ -3,13 +3,13 @@
 //!
 //! The methods of [`Member`] have no side effects, and get IDs, tags and times as arguments. The
 //! owner of a member reads the document and calls [`seen`](Member::seen) (with `None` if the store
-//! has no document). The owner then converts the returned writes with [`call`](Member::call), each
-//! with a new tag, sends them to the store, and stores the member as JSON. After a restart, the
-//! owner uses the stored member, or `Member::default()` if nothing was stored.
-//! [`turn_off`](Member::turn_off) and [`lift`](Member::lift) take effect immediately, even if the
-//! store does not execute their writes. An accepted version ([`accept`](Member::accept)) takes
-//! effect when it is read from the document. A write may be sent again if the store does not
-//! respond.
+//! has no document). The owner then converts each returned write with [`call`](Member::call) and a
+//! new tag, sends the results to the store, and saves the member as JSON. If the store does not
+//! respond, the owner may send a write again. After a restart, the owner uses the saved member, or
+//! `Member::default()` if no member was saved. [`turn_off`](Member::turn_off) and
+//! [`lift`](Member::lift) change the member immediately, even if the store never receives their
+//! writes. [`accept`](Member::accept) only returns a write: the member changes when it reads the
+//! accepted version in the document.
 //!
 //! - An off switch that the member knows stays in force until it is lifted on this replica, or
 //!   until the document contains a tombstone for it. Off switches and tombstones that the store has

@@ -40,7 +40,7 @@ pub(crate) struct SitemapWalk<'a> {
 }
 
 impl<'a> SitemapWalk<'a> {
-    /// Creates a walk that keeps at most `room` bytes of pages in memory.
+    /// Creates a walk that uses at most `room` bytes of memory to store the listed pages.
     pub(crate) fn within(hosts: &'a OwnHosts, room: usize) -> Self {
         Self { hosts, pages: PageSet::within(room), read: 0, left_out: 0, problems: Vec::new() }
     }

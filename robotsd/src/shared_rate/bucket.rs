@@ -53,8 +53,8 @@ impl SharedBucket {
         [interval, interval * u128::from(self.burst)].map(|micros| micros.to_string())
     }
 
-    /// Converts the reply of [`SCRIPT`] to a verdict; `None` if the reply is impossible for this
-    /// bucket.
+    /// Converts the reply of [`SCRIPT`] to a verdict. Returns `None` if the reply is invalid,
+    /// because no request waits longer than one interval.
     pub(super) fn verdict(self, micros: u64) -> Option<SharedVerdict> {
         match Duration::from_micros(micros) {
             Duration::ZERO => Some(SharedVerdict::Allow),

@@ -195,8 +195,9 @@ impl ServedSite {
         self.refusals.iter().enumerate().map(client).collect()
     }
 
-    /// Copies the source of the previous site to the settings of this site, because the new source
-    /// cannot be used. The next config must be compared with the source that is open.
+    /// Replaces the source in the settings of this site with the source of the previous site,
+    /// because the new source cannot be used. The next config must be compared with the source that
+    /// is in use.
     pub(super) fn keep_source_of(&mut self, before: &Self) {
         let SiteConfig { robots, append, max_age, grace, when_missing, .. } = before.settings.clone();
         self.settings = SiteConfig { robots, append, max_age, grace, when_missing, ..self.settings.clone() };

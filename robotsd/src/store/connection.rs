@@ -502,7 +502,8 @@ mod tests {
             for is_hinted in [true, false] {
                 addresses.has_answered = !is_hinted;
                 let probe = |_| std::future::ready(Ok(()));
-                // On a busy machine, the time to connect may expire first.
+                // On a busy machine, the attempt may time out before the server closes the
+                // connection, so the test tries again.
                 let said = loop {
                     let said = StoreConnection::connect(&settings, &mut addresses, probe).await.err().unwrap();
                     if said.starts_with("the server closed the connection (") {

@@ -59,8 +59,9 @@ impl UpstreamState {
     ///
     /// # Errors
     ///
-    /// Returns the index of the chosen server if this server has no usable idle connection or is
-    /// out of service, or if other requests wait.
+    /// Returns an error if the server has no usable idle connection or is out of service, or if
+    /// other requests wait. The error contains the index of the server, where [`find`](Self::find)
+    /// starts its search.
     pub(super) fn ready(&self, requirement: Requirement) -> Result<Lease, usize> {
         if self.shared.has_names {
             self.shared.refresh();

@@ -111,9 +111,10 @@ impl Shares {
         self.waiting.remove(client);
     }
 
-    /// Chooses the transfer to abort for a request of `client`, on a server that `helps` accepts,
-    /// and returns it with the stall that was observed. Returns `None` if no transfer qualifies, or
-    /// if a connection is idle and can be used.
+    /// Chooses a stalled transfer to abort, so that a waiting request of `client` gets a
+    /// connection. Considers only transfers from servers for which `helps` returns `true`. Returns
+    /// the transfer and its stall; `None` if no transfer qualifies, or if the request can use an
+    /// idle connection.
     pub(super) fn victim(
         &mut self,
         client: ClientKey,

@@ -39,8 +39,8 @@ use crate::agent::Registry;
 use crate::check::{DiffOptions, DrasticChange, Expectations, Guard, Report, Severity, diff};
 use crate::rules::{Access, Fragment, LinePlaces, RobotsTxt};
 
-/// The conditions for a version to go live without an operator. `Gate::default()` is equal to
-/// [`Gate::new`]. A site without a gate uses [`Gate::open`].
+/// The conditions that a version must meet to go live without an operator's approval.
+/// `Gate::default()` is equal to [`Gate::new`]. A site without a gate uses [`Gate::open`].
 ///
 /// ```
 /// use tower_robots::live::{Gate, LiveRobots, WhenMissing};

@@ -27,11 +27,11 @@ pub fn folder_name(site: &str) -> String {
     }
 }
 
-/// Returns the site with this folder name. `None` if the name was cut, or does not belong to a
-/// site.
+/// Returns the name of the site with this folder name. `None` if the folder name was cut, or no
+/// site has this folder name.
 pub(super) fn site_of_folder(name: &str) -> Option<String> {
-    // A name that was cut must be recognised before decoding, because `%` and the first digits of
-    // the hash could be decoded as an escaped byte.
+    // A cut folder name must be recognised before decoding, because `%` and the first digits of the
+    // hash could be decoded as an escaped byte.
     if name.len() == CUT + 17 && name.as_bytes()[CUT] == b'%' {
         return None;
     }

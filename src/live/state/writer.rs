@@ -277,7 +277,7 @@ mod tests {
         for job in jobs.iter().chain(&jobs) {
             writer.call_later(job.clone());
         }
-        // A failed job is also queued as a new job, but runs only once.
+        // The first failed job is also queued as a new job, but runs only once.
         writer.call(jobs[0].clone());
         let queue = writer.retry_some(writer.queue.lock());
         assert_eq!((queue.jobs.len(), queue.later.len()), (0, TRIED_AT_ONCE + 3));

@@ -48,8 +48,8 @@ use crate::source::watch::Watcher;
 /// site. Such a site is closed when the folder is opened again. If the site never had a good
 /// version, or if another file has the same host, the site is closed immediately.
 ///
-/// An override of the policy need not affect all files. With the feature `tracing`, an override
-/// that affects none of the files is logged as a warning when the folder is opened.
+/// An override in the policy may be written for only some of the files. With the feature `tracing`,
+/// opening the folder logs a warning for each override that affects none of the files.
 ///
 /// ```
 /// use tower_robots::source::Directory;

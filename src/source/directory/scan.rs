@@ -271,8 +271,8 @@ impl DirectoryState {
         hosts.into_iter().filter_map(|host| open.remove_entry(&host)).collect()
     }
 
-    /// Replaces the map of sites. If a listed file has the same host as a removed file, in another
-    /// spelling, closes the site of the removed file.
+    /// Replaces the map of sites. The names of two files may be different spellings of one host. If
+    /// one of these files was removed, closes its site.
     fn publish(&self, listed: &BTreeMap<String, String>) {
         let mut hosts = HostMap::new();
         // The closed sites are dropped only after the lock is released.

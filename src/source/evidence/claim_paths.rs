@@ -1,8 +1,9 @@
-//! Requests reach this process on different paths, for example through a CDN or directly. This
-//! module has a circuit breaker for each path and each crawler. A breaker is open while a proxy on
-//! its path probably makes the checks of addresses or signatures fail. While the breaker is open,
-//! failed checks do not refute claims to be its crawler. A file stores when each crawler was last
-//! verified on each path.
+//! Requests reach this process by different network paths, for example through a CDN or directly
+//! ([`ClaimPath`]). For each crawler and each path, this module has a circuit breaker. The breaker
+//! opens if checks of the crawler's address or signature probably fail because of a proxy on the
+//! path. While the breaker is open, a client on this path may still be the crawler that it claims
+//! to be, even if its checks fail. A file stores the time when each crawler was last verified on
+//! each path.
 
 use std::collections::HashMap;
 use std::fs;

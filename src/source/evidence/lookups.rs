@@ -187,8 +187,8 @@ impl Lookups {
         last.store(second(self.clock.now()), Ordering::Relaxed);
     }
 
-    /// Reports whether the resolver answers queries; `None` if no query was sent. A failure soon
-    /// after an answer is ignored, because a single response may be lost.
+    /// Reports whether the resolver answers queries; `None` if no query was sent. Failures within
+    /// [`ANSWERS`] after an answer are ignored, because a single response may be lost.
     pub(super) fn is_answered(&self) -> Option<bool> {
         let [answered, failed] = [&self.answered, &self.failed].map(|at| at.load(Ordering::Relaxed));
         let answers = || answered > 0 && failed.saturating_sub(answered) <= ANSWERS.as_secs();

@@ -78,8 +78,8 @@ pub(super) async fn dial(
 ) -> Result<(TcpStream, SocketAddr), FetchError> {
     let unknown = |error| FetchError::with_cause(FetchErrorKind::Name, error);
     let (resolved, led_from) = match network.place_of(url.host(), url.port()) {
-        // A function of the caller selected this host (`FetcherBuilder::connect_to`), so the host
-        // may have any address, even a private address.
+        // The application selected this host (with `FetcherBuilder::connect_to`), so the host may
+        // have any address, even a private address.
         Some((host, port)) => (network.resolve(&host, port).await, None),
         None => (network.resolve(url.host(), url.port()).await, led_from),
     };

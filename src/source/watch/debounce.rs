@@ -166,8 +166,8 @@ impl Debounce {
         self.meanwhile.get_or_insert(Urgency::WhenQuiet);
     }
 
-    /// Records that the target must be read again at the time `then`, because a part of the result
-    /// could not be processed yet.
+    /// Records that the target must be read again at the time `then`, because a part of the target
+    /// could not be used yet. For example, a file in a folder was modified too recently.
     pub(super) fn look_again(&mut self, then: Instant) {
         self.due = Some(then);
     }

@@ -40,8 +40,9 @@ impl Candidate {
         if FileKind::of(robots) == FileKind::OtherText && !robots.lines().any(is_exported) {
             return candidates;
         }
-        // Both maps contain indexes of candidates. `shared` finds a candidate by the common key of
-        // findings with the same edits (`LintFix::shared`), and `known` finds it by its edits.
+        // The values of both maps are indexes of `candidates`. In `shared`, the key contains the
+        // value of `LintFix::shared`, which is equal for findings with the same edits. In `known`,
+        // the key contains the edits themselves.
         let mut shared: HashMap<(&'static str, usize), Option<usize>> = HashMap::new();
         let mut known: HashMap<(&'static str, Vec<Edit>), usize> = HashMap::new();
         for (place, finding) in findings.iter().enumerate() {

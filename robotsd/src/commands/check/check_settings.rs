@@ -23,7 +23,7 @@ const NAME: &str = "robots-check.toml";
 /// memory as its text.
 const MAX_BYTES: u64 = 64 << 10;
 
-/// Maximum number of folders to search, more than the levels of any real path.
+/// Maximum number of folders that are searched. Real paths have fewer levels.
 const MAX_FOLDERS: usize = 1_000;
 
 tables! {

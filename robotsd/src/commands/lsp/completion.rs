@@ -65,12 +65,12 @@ fn of_directive(spelling: &str, directive: Directive, range: Range) -> Value {
     item(spelling, KEYWORD, detail, &format!("{spelling}: "), range)
 }
 
-/// Returns the completion item for a crawler, which inserts the token for the crawler's group.
-/// `None` if the registry contains no token for the crawler.
+/// Returns the completion item for a crawler. The item inserts the name that a user-agent line for
+/// the crawler needs. Returns `None` if the registry contains no token for the crawler.
 fn of_crawler(crawler: &Crawler, range: Range) -> Option<Value> {
     let token = crawler.tokens.first()?.to_string();
-    // Case does not matter in tokens. A name that differs from the token only in case is used
-    // instead, because it is more readable.
+    // If the crawler's name and its token differ only in case, the item inserts the name, because
+    // it is more readable. Crawlers ignore the case of tokens.
     let name = if crawler.name.eq_ignore_ascii_case(&token) { crawler.name.clone() } else { token };
     let mut detail = format!("{} ({})", crawler.category, operator_of(crawler));
     if crawler.obeys_robots == Obeys::No {

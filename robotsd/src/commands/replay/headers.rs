@@ -57,8 +57,8 @@ pub(super) struct IdentifiedHeader {
     pub(super) kind: AgentKind,
     /// Agents of the header, evaluated with each robots.txt of the replay.
     pub(super) agents: Vec<JudgedAgents>,
-    /// Methods that check whether a client with a known address is the crawler in the header;
-    /// `None` if there is no method.
+    /// Methods that use a client's address to check its claim to be the crawler that the header
+    /// names. `None` if there is no method.
     pub(super) methods: Option<ClaimMethods>,
     /// Whether none of the agents in the header is a crawler.
     pub(super) is_of_visitor: bool,

@@ -104,9 +104,9 @@ fn add_texts(value: &Value<'_>, keys: &JsonKeys, texts: &mut Vec<Vec<u8>>) {
     }
 }
 
-/// Reports whether an object describes a request. The client chose some of the strings in a
-/// described request, and could forge a log line in them. An object with only a path does not count
-/// as a request, because Fluentd and Logstash write the path of the log file under the key `path`.
+/// Reports whether an object describes a request. The client chose some of the strings in such an
+/// object, so these strings could be forged log lines. An object with only a path does not count as
+/// a request, because Fluentd and Logstash write the path of the log file under the key `path`.
 fn is_about_request(object: &ObjectAsVec<'_>, keys: &JsonKeys) -> bool {
     let fields = [JsonField::Request, JsonField::Method, JsonField::Agent, JsonField::Referer];
     has_agent(object) || fields.into_iter().any(|field| keys.values(object, field, text_of).next().is_some())
