@@ -76,7 +76,7 @@ pub(super) struct Evidence {
 #[derive(Debug, Default)]
 pub(super) struct Configured {
     /// Copies of published address lists, in files that the application has named
-    /// ([`list_file`](super::VerifierBuilder::list_file)). The key is the whole URL of a list.
+    /// (`VerifierBuilder::list_file`). The key is the whole URL of a list.
     pub(super) copies: HashMap<String, ListCopy>,
     pub(super) directories: Vec<DirectoryUrl>,
 }
